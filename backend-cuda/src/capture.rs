@@ -1,7 +1,7 @@
-//! Captured work: graphs of the driver's.
+//! Captured work: CUDA graphs.
 //!
-//! Memory that kernels take and give back while a stream is captured is a pool of that graph's own, which nothing else uses
-//! until the graph is destroyed and its launches are done. What the host allocates meanwhile is the host's to keep.
+//! Memory that kernels allocate and free while a stream is captured comes from a pool exclusive to that graph, until the graph is
+//! destroyed and its launches are done. Memory that the host allocates meanwhile belongs to the host.
 
 use crate::checks::{When, when};
 use crate::device::Cuda;
@@ -49,7 +49,7 @@ impl Capture for Cuda {
                 Ok(Box::into_raw(Box::new(captured)).cast())
             }
             Err(error) => {
-                // Nothing of what was captured was done.
+                // None of the captured work was done.
                 gpu.memory.drop_pool(pool);
                 Err(error)
             }
@@ -60,7 +60,7 @@ impl Capture for Cuda {
         let gpu = gpu(index)?;
         // SAFETY: the host's graph.
         let captured = unsafe { Captured::of(graph) };
-        // What was found since the program last waited.
+        // Failed checks since the last synchronisation.
         gpu.checks.raise()?;
         let mut launched = captured.launched.lock().unwrap_or_else(PoisonError::into_inner);
         let event = match *launched {
@@ -69,10 +69,10 @@ impl Capture for Cuda {
         };
         let event = std::ptr::with_exposed_provenance_mut(event);
         let result = gpu.context.launch_graph(&captured.executable, stream);
-        // Also where it failed: part of the work may have been given to the stream.
+        // Also after a failure: part of the work may have been submitted.
         let marked = gpu.context.record(event, stream);
         if marked.is_err() {
-            // Nothing else says when the pool is free.
+            // Otherwise nothing determines when the pool is free.
             gpu.context.synchronize_stream(stream)?;
         }
         result.and(marked)?;
@@ -85,10 +85,10 @@ impl Capture for Cuda {
 
     unsafe fn destroy(index: u32, graph: Queue) -> Result<(), Error> {
         let gpu = gpu(index)?;
-        // SAFETY: the host's graph, which it gives up here.
+        // SAFETY: the host's graph, whose ownership it passes here.
         let captured = unsafe { Box::from_raw(graph.cast::<Captured>()) };
         let launched = captured.launched.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // The pool serves other streams from now on, which must not meet launches under way.
+        // Other streams may use the pool from now on, and must not overlap running launches.
         let waited = match launched.map(std::ptr::with_exposed_provenance_mut) {
             None => Ok(()),
             Some(event) => {

@@ -1,9 +1,9 @@
-//! Numbers in tensors that name elements: what they must be, and the errors of those that are not.
+//! Checks of index tensors: their bounds, and the errors of wrong values.
 //!
-//! A call that reads indices waits until a kernel has looked at them, so that its error is its own. Captured work cannot be
-//! waited for: there the kernel writes what it found to a word of the host's ([`Slots`]), gives the op indices that are all
-//! right, and the program's next wait for the device, or the next replay, is the error. `KEYWAY_CUDA_INDEX_CHECKS=later`
-//! has all calls do so, `now` has replays wait too.
+//! A call that reads indices synchronises with a kernel that checks them, so that it returns the error itself. Captured work
+//! cannot synchronise: there the kernel writes its finding to a word in host memory ([`Slots`]), passes valid indices to the op,
+//! and the program's next synchronisation with the device, or the next replay, returns the error.
+//! `KEYWAY_CUDA_INDEX_CHECKS=later` makes all calls do so, `now` makes replays synchronise too.
 
 use crate::driver::{Context, SLOTS, Slots};
 use keyway_sdk::Error;
@@ -17,7 +17,7 @@ const VARIABLE: &str = "KEYWAY_CUDA_INDEX_CHECKS";
 /// When wrong indices are errors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum When {
-    /// At the call; those of a replay at the next wait.
+    /// At the call; for a replay at the next synchronisation.
     Usual,
     /// At the call or replay.
     Now,
@@ -25,7 +25,7 @@ pub enum When {
     Later,
 }
 
-/// What was chosen.
+/// The configured mode.
 pub fn when() -> When {
     static WHEN: OnceLock<When> = OnceLock::new();
     *WHEN.get_or_init(|| {
@@ -46,7 +46,7 @@ pub fn when() -> When {
     })
 }
 
-/// What there is to say of the choice.
+/// Describes the mode.
 pub fn fact() -> String {
     let now = match when() {
         When::Usual => "errors of the call, in replays of the next wait",
@@ -56,7 +56,7 @@ pub fn fact() -> String {
     format!("{now}; {VARIABLE} chooses: unset, `now` or `later`")
 }
 
-/// What the numbers of an argument must be.
+/// The bounds of an argument's values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Bounds {
     /// The op, which a later error names.
@@ -65,32 +65,32 @@ pub struct Bounds {
     pub argument: &'static str,
     /// The lowest: `-size` where an index may count from the end, else 0.
     pub low: i64,
-    /// What all are below.
+    /// The exclusive upper bound.
     pub size: i64,
-    /// What they name.
+    /// The kind of index.
     pub what: What,
 }
 
-/// What numbers name.
+/// Kinds of indices.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum What {
     /// Indices of a dimension.
     Dim(usize),
-    /// Classes, or the number that stands for none.
+    /// Classes, with the value that is ignored.
     Classes(i64),
-    /// Places in a channel.
+    /// Positions in a channel.
     Places,
-    /// Where bags begin: ascending from 0, and below `size`.
+    /// Offsets of bags: ascending from 0, and below `size`.
     Offsets,
 }
 
 impl Bounds {
-    /// Of indices of dimension `dim` of `size`.
+    /// The bounds of indices of dimension `dim` of `size`.
     pub fn of_dim(op: &'static str, argument: &'static str, dim: usize, size: i64) -> Bounds {
         Bounds { op, argument, low: 0, size, what: What::Dim(dim) }
     }
 
-    /// The number outside them that stands for no class.
+    /// The value outside them that means no class.
     pub fn none(&self) -> Option<i64> {
         match self.what {
             What::Classes(none) => Some(none),
@@ -98,7 +98,7 @@ impl Bounds {
         }
     }
 
-    /// Whether one number is right.
+    /// Whether a value is valid.
     pub fn allow(&self, number: i64) -> bool {
         (self.low..self.size).contains(&number) || self.none() == Some(number)
     }
@@ -124,14 +124,14 @@ impl Bounds {
         }
     }
 
-    /// The error of a call that was given another number.
+    /// The error of a call with an invalid value.
     #[cold]
     pub fn wrong(&self, number: i64) -> Error {
         let got = format!("{} {number}", self.noun());
         Error::InvalidArgument { argument: self.argument, expected: self.expected(), got }
     }
 
-    /// The error of a call whose numbers cannot be right, whatever they are.
+    /// The error of a call for which no value is valid.
     #[cold]
     pub fn impossible(&self, count: usize) -> Error {
         let got = format!("{count} of them");
@@ -139,7 +139,7 @@ impl Bounds {
     }
 }
 
-/// The checks of one device that nobody waited for.
+/// The asynchronous checks of one device.
 #[derive(Default)]
 pub struct Checks {
     slots: Slots,
@@ -154,7 +154,7 @@ struct Sites {
 }
 
 impl Checks {
-    /// Where a kernel writes that a check failed; none where there are more kinds of checks than slots.
+    /// The address to which a kernel writes a failed check; `None` if there are more kinds of checks than slots.
     pub fn place(&self, context: &Context, bounds: Bounds) -> Result<Option<u64>, Error> {
         let sites = &mut *self.sites.lock().unwrap_or_else(PoisonError::into_inner);
         let number = match sites.numbers.get(&bounds) {
@@ -170,7 +170,7 @@ impl Checks {
         Ok(Some(at))
     }
 
-    /// The error of what kernels found since it was asked for last; what they still do is not waited for.
+    /// The error of checks that failed since the last call; running kernels are not waited for.
     pub fn raise(&self) -> Result<(), Error> {
         let sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found =

@@ -9,14 +9,14 @@ use keyway_sdk::abi::extension::{CaptureApi, PeerApi, ReportApi};
 use keyway_sdk::author::{Device, Error, Peer, Properties, capture_api, device_api, peer_api, report_api};
 use std::ffi::c_void;
 
-/// The table that the host is given.
+/// The table that is passed to the host.
 pub static API: DeviceApi = device_api::<Cuda>();
 
 /// NVIDIA's GPUs. A stream is the driver's own handle; the default stream is the driver's legacy default stream, which
 /// other streams of this library do not wait for.
 pub struct Cuda;
 
-/// Orders the later work of one stream after what another has now.
+/// Orders the later work of one stream after the current work of another.
 fn order(after: (&Gpu, Queue), before: (&Gpu, Queue)) -> Result<(), Error> {
     let event = before.0.context.new_event()?;
     let ordered =
@@ -24,7 +24,7 @@ fn order(after: (&Gpu, Queue), before: (&Gpu, Queue)) -> Result<(), Error> {
     before.0.context.destroy_event(event).and(ordered)
 }
 
-/// The end of a wait of the program's: what kernels found wrong until then is its error.
+/// The end of a synchronisation of the program: checks that failed until then are its error.
 fn waited(gpu: &Gpu, result: Result<(), Error>) -> Result<(), Error> {
     result.and_then(|()| gpu.checks.raise())
 }
@@ -87,8 +87,8 @@ impl Device for Cuda {
         if bytes == 0 {
             return Ok(());
         }
-        // SAFETY: the host gives `bytes` readable bytes for the call, and the stream is waited for below: where they are
-        // page-locked, they are read until then.
+        // SAFETY: the host passes `bytes` readable bytes for the call, and the stream is waited for below: page-locked bytes are
+        // read until then.
         unsafe { gpu.context.copy_in(address(target), source, bytes, stream)? };
         waited(gpu, gpu.context.synchronize_stream(stream))
     }
@@ -102,7 +102,7 @@ impl Device for Cuda {
     ) -> Result<(), Error> {
         let gpu = gpu(index)?;
         if bytes > 0 {
-            // SAFETY: the host gives `bytes` writable bytes for the call, and the stream is waited for below.
+            // SAFETY: the host passes `bytes` writable bytes for the call, and the stream is waited for below.
             unsafe { gpu.context.copy_out(target, address(source), bytes, stream)? };
         }
         waited(gpu, gpu.context.synchronize_stream(stream))
@@ -137,7 +137,7 @@ impl Device for Cuda {
 
     unsafe fn stream_destroy(index: u32, stream: Queue) -> Result<(), Error> {
         let gpu = gpu(index)?;
-        // The blocks that are cached for it serve others, which must not meet its work.
+        // Other streams may use its cached blocks, and must not overlap its work.
         gpu.context.synchronize_stream(stream)?;
         gpu.memory.retire(stream);
         gpu.context.destroy_stream(stream)
@@ -213,7 +213,7 @@ impl Device for Cuda {
         if is_forked() {
             return Ok(());
         }
-        // SAFETY: the host gives back what `pinned_allocate` gave, once nobody uses it.
+        // SAFETY: the host returns a pointer of `pinned_allocate`, once it is unused.
         unsafe { gpu(index)?.context.free_pinned(pointer) }
     }
 
@@ -224,7 +224,7 @@ impl Device for Cuda {
         bytes: u64,
         stream: Queue,
     ) -> Result<(), Error> {
-        // SAFETY: pinned memory, which the host keeps until the stream's work so far is done.
+        // SAFETY: pinned memory, which the host retains until the stream's work so far is done.
         unsafe { gpu(index)?.context.copy_in_pinned(address(target), source, bytes, stream) }
     }
 
@@ -235,14 +235,14 @@ impl Device for Cuda {
         bytes: u64,
         stream: Queue,
     ) -> Result<(), Error> {
-        // SAFETY: pinned memory, which the host keeps, and nobody reads, until the stream's work so far is done.
+        // SAFETY: pinned memory, which the host retains, and which is not read, until the stream's work so far is done.
         unsafe { gpu(index)?.context.copy_out_pinned(target, address(source), bytes, stream) }
     }
 }
 
 impl Peer for Cuda {
     fn can_access(index: u32, peer: u32) -> Result<bool, Error> {
-        // Memory that is mapped is opened to one device, and stays so.
+        // Mapped memory is accessible from one device alone.
         if mode() == Mode::Expandable {
             return Ok(false);
         }

@@ -1,4 +1,4 @@
-//! What this library keeps of each device.
+//! The state of each device.
 
 use crate::blas::Blas;
 use crate::checks::Checks;
@@ -10,7 +10,7 @@ use keyway_sdk::Error;
 use keyway_sdk::author::{MatmulPrecision, float32_matmul_precision};
 use std::sync::OnceLock;
 
-/// More devices than this are not served: no machine has them.
+/// Maximum number of devices: no machine has more.
 const MOST: usize = 64;
 
 /// One device.
@@ -21,13 +21,13 @@ pub struct Gpu {
     pub memory: Memory,
     /// The kernels that were loaded.
     pub modules: Modules,
-    /// Checks of indices that nobody waited for.
+    /// Asynchronous checks of indices.
     pub checks: Checks,
-    /// What it keeps of cuBLASLt.
+    /// The state of cuBLASLt.
     pub blas: Blas,
-    /// What it keeps of cuDNN.
+    /// The state of cuDNN.
     pub dnn: Dnn,
-    /// What a person calls it, with its compute capability.
+    /// Its name, with its compute capability.
     pub name: String,
     /// Its compute capability, ten times.
     pub chip: u32,
@@ -38,7 +38,7 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// Whether there are tensor cores for this dtype, and kernels for them.
+    /// Whether there are tensor cores, and kernels for them, for this dtype.
     pub fn multiplies(&self, dtype: &str) -> bool {
         match dtype {
             "f16" => true,
@@ -47,8 +47,8 @@ impl Gpu {
         }
     }
 
-    /// Whether factors of this dtype are rounded to TF32 for tensor cores now: f32, where the chip multiplies it and the
-    /// program lets it be.
+    /// Whether factors of this dtype are currently rounded to TF32 for tensor cores: f32, if the chip supports it and the program
+    /// allows it.
     pub fn rounds(&self, dtype: &str) -> bool {
         dtype == "f32" && self.chip >= 80 && float32_matmul_precision() == MatmulPrecision::High
     }
@@ -59,12 +59,12 @@ static GPUS: [OnceLock<Gpu>; MOST] = [const { OnceLock::new() }; MOST];
 /// The lowest compute capability that the images are for.
 const LOWEST: (u32, u32) = (7, 5);
 
-/// The number of devices; an error says why there are none.
+/// The number of devices; an error with the reason why there are none.
 pub fn count() -> Result<u32, Error> {
     Ok(driver()?.count.min(MOST as u32))
 }
 
-/// A device. What cannot be used now is asked for again at the next call.
+/// A device. A failed initialisation is repeated at the next call.
 pub fn gpu(index: u32) -> Result<&'static Gpu, Error> {
     let count = count()?;
     let slot = GPUS.get(index as usize).filter(|_| index < count).ok_or_else(|| Error::InvalidArgument {

@@ -1,8 +1,8 @@
 //! Device memory: a cache of blocks for each stream, or the driver's own pool.
 //!
 //! `KEYWAY_CUDA_ALLOCATOR=expandable` caches blocks in ranges that grow in place (`ranges.rs`) instead of segments, and `pool`
-//! leaves memory to the driver's stream-ordered pool, in which no block is split or kept: for tools that look for accesses past
-//! the end of an allocation, and to compare.
+//! uses the driver's stream-ordered pool, in which no block is split or cached: for tools that detect accesses past the end of an
+//! allocation, and for comparison.
 
 mod cache;
 mod ranges;
@@ -28,18 +28,18 @@ struct State {
     stats: RawMemoryStats,
     /// The pools of the streams that are captured now.
     pools: BTreeMap<usize, usize>,
-    /// How many pools there were.
+    /// Number of pools so far.
     made: usize,
 }
 
-/// Blocks that serve one graph's kernels alone.
+/// Blocks used by the kernels of one graph alone.
 #[derive(Debug)]
 pub struct Pool(usize);
 
-/// Chooses who keeps memory.
+/// Selects the allocator.
 const VARIABLE: &str = "KEYWAY_CUDA_ALLOCATOR";
 
-/// Who keeps memory, and in what form.
+/// The allocator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// This library, in segments.
@@ -50,7 +50,7 @@ pub enum Mode {
     Pool,
 }
 
-/// What was chosen.
+/// The configured mode.
 pub fn mode() -> Mode {
     static MODE: OnceLock<Mode> = OnceLock::new();
     *MODE.get_or_init(|| {
@@ -76,7 +76,7 @@ fn pooled() -> bool {
     mode() == Mode::Pool
 }
 
-/// What there is to say of the choice.
+/// Describes the mode.
 pub fn fact() -> String {
     let now = match mode() {
         Mode::Cached => "cached by stream, in segments",
@@ -140,7 +140,7 @@ impl Memory {
             }
         };
         let (at, hit) = taken.map_err(|error| match error {
-            // What a driver that cannot be asked has left is not known.
+            // The remaining memory of a driver that cannot be queried is unknown.
             Error::OutOfMemory { .. } => {
                 Error::OutOfMemory { requested: bytes, available: context.free_memory().unwrap_or(0) }
             }
@@ -156,11 +156,11 @@ impl Memory {
         Ok(at)
     }
 
-    /// Frees what [`Memory::allocate`] gave for this size and stream, after the work already given to the stream.
+    /// Frees memory of [`Memory::allocate`] with this size and stream, after the work already submitted to the stream.
     pub fn free(&self, context: &Context, at: u64, bytes: u64, stream: Queue) -> Result<(), Error> {
         let state = &mut *self.state();
         match pooled() {
-            // What the driver does not take back in the stream's order, it may once the stream is done; else it is lost.
+            // Memory that the driver does not free in stream order may be freed once the stream is done; else it is leaked.
             true => context.free_on(at, stream).or_else(|first| {
                 let again = context.synchronize_stream(stream).and_then(|()| context.free_on(at, stream));
                 again.map_err(|_| first)
@@ -174,7 +174,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Takes blocks for a stream from a pool of its own from now on.
+    /// Allocates blocks for a stream from a pool of its own from now on.
     pub fn begin_pool(&self, stream: Queue) -> Result<(), Error> {
         if pooled() {
             return Err(Error::Failed {
@@ -190,7 +190,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Ends that. What is in use then is the stream's, and comes back to it; the rest stays the pool's.
+    /// Ends the pool of a stream. Blocks in use then belong to the stream; the others remain the pool's.
     pub fn end_pool(&self, stream: Queue) -> Pool {
         let state = &mut *self.state();
         let pool = state.pools.remove(&stream.addr()).unwrap_or_default();
@@ -198,17 +198,17 @@ impl Memory {
         Pool(pool)
     }
 
-    /// Lets the blocks of a pool serve others. All work with them is done.
+    /// Makes the blocks of a pool available to other streams. All work with them is done.
     pub fn drop_pool(&self, pool: Pool) {
         self.state().cache.retire(pool.0);
     }
 
-    /// Lets the blocks of a stream that has ended serve others. The stream's work is done.
+    /// Makes the blocks of a stream that has ended available to others. The stream's work is done.
     pub fn retire(&self, stream: Queue) {
         self.state().cache.retire(stream.addr());
     }
 
-    /// Gives back to the driver what is cached and not in use.
+    /// Returns cached, unused memory to the driver.
     pub fn empty(&self, context: &Context) -> Result<(), Error> {
         let state = &mut *self.state();
         if !pooled() {
@@ -218,7 +218,7 @@ impl Memory {
         Ok(())
     }
 
-    /// What the memory is cut into, as JSON.
+    /// The segments and blocks of the memory, as JSON.
     pub fn snapshot(&self) -> Result<String, Error> {
         match mode() {
             Mode::Pool => {

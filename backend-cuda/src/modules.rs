@@ -1,4 +1,4 @@
-//! The kernels' images: compressed by family in this library, taken apart by entries, loaded at their first launch.
+//! The kernels' images: compressed by family in this library, split by entries, loaded at their first launch.
 
 use crate::driver::{Context, Entry};
 use flate2::read::ZlibDecoder;
@@ -34,7 +34,7 @@ impl Chips {
     }
 }
 
-// `IMAGES`, which the build script makes of the files in `images/`.
+// `IMAGES`, which the build script generates from the files in `images/`.
 include!(concat!(env!("OUT_DIR"), "/images.rs"));
 
 /// The entries that one device has loaded.
@@ -46,12 +46,12 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// Of a device of this compute capability, ten times.
+    /// The modules of a device of this compute capability, times ten.
     pub fn new(chip: u32) -> Modules {
         Modules { chip, loaded: RwLock::default(), loading: Mutex::default() }
     }
 
-    /// An entry of a family, loaded where it was not, whose launches give each block so many bytes to share.
+    /// An entry of a family, loaded at first use, whose launches have this many bytes of shared memory per block.
     pub fn entry(&self, context: &Context, family: &str, name: &str, shared: u32) -> Result<Entry, Error> {
         if let Some(entry) = self.loaded.read().unwrap_or_else(PoisonError::into_inner).get(name) {
             return Ok(*entry);
@@ -76,15 +76,15 @@ impl Modules {
     }
 }
 
-/// PTX, and where its entries stand in it.
+/// PTX, and the positions of its entries in it.
 struct Parts {
     text: String,
-    /// What is not of one entry: the head, and functions and constants that entries share.
+    /// The parts common to all entries: the head, and functions and constants.
     shared: Vec<(usize, usize)>,
     entries: HashMap<String, (usize, usize)>,
 }
 
-/// The unpacked image of a family, kept for the life of the process: of those that serve a chip the one for the highest.
+/// The unpacked image of a family, cached for the life of the process: of those that a chip supports the one for the highest.
 fn image(family: &str, chip: u32) -> Result<&'static Parts, Error> {
     static UNPACKED: [OnceLock<Result<Parts, String>>; IMAGES.len()] =
         [const { OnceLock::new() }; IMAGES.len()];
@@ -101,7 +101,7 @@ fn image(family: &str, chip: u32) -> Result<&'static Parts, Error> {
 }
 
 impl Parts {
-    /// Takes the text apart: an entry begins in a line with `.entry` and ends with the next line that is a closing brace.
+    /// Splits the text: an entry begins in a line with `.entry` and ends with the next line that is a closing brace.
     fn new(text: String) -> Option<Parts> {
         let (mut shared, mut entries) = (Vec::new(), HashMap::new());
         let mut from = 0;

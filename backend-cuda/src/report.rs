@@ -1,4 +1,4 @@
-//! What this library says of itself where a person asks: which of NVIDIA's libraries it found, and what goes without them.
+//! The status report of this library: the libraries of NVIDIA that it found, and what runs without them.
 
 use crate::blas;
 use crate::checks;
@@ -13,7 +13,7 @@ impl Report for Cuda {
     fn facts() -> Vec<(&'static str, String)> {
         let found = match driver() {
             Ok(driver) => format!("for CUDA {}, {}", shown(driver.version), driver.path.display()),
-            // Why is what the count of devices says.
+            // The reason is reported by the device count.
             Err(_) => "none that works".to_string(),
         };
         vec![

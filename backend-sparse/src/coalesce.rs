@@ -1,10 +1,9 @@
-//! Coalescing: entries in row-major order, each place once, the values of one place added up in the order of the entries.
+//! Coalescing: entries in row-major order without duplicates; duplicates are added up in the order of the entries.
 //!
-//! Entries that are already so are left where they are, and sorted ones are not sorted again. Sums begin with the first
-//! value, so that a single -0.0 stays as it is; sums that cancel stay as stored zeros. Floats are added in f64 and rounded once, so
-//! that the error of a sum does not grow with the number of its addends. Scratch: 16 bytes for each entry where entries are
-//! sorted as one number each ([`packed`](crate::packed)), else up to 28: 8 for its place as a number, and those of
-//! [`sort`](crate::sort).
+//! Coalesced entries are not copied, and sorted ones are not sorted again. Sums begin with the first value, so that a single -0.0
+//! is preserved; sums that cancel remain as explicit zeros. Floats are accumulated in f64 and rounded once, so that the error of
+//! a sum does not grow with the number of addends. Scratch: 16 bytes for each entry if entries are sorted as one integer each
+//! ([`packed`](crate::packed)), else up to 28: 8 for its key, and those of [`sort`](crate::sort).
 
 use crate::coo::{Coo, PIECE, Part, index_tensor, new_tensor};
 use crate::number::{Number, by_sum};
@@ -17,12 +16,12 @@ use keyway_sdk::author::{Error, OwnedTensor, Scratch, new_host_tensor, parallel_
 pub struct Groups {
     /// Entries of the source in the order of their keys.
     pub places: Scratch<u32>,
-    /// Where the entries of each result begin in `places`, and the end.
+    /// Offsets in `places` of the entries of each result, and the end.
     pub bounds: Scratch<u64>,
 }
 
 impl Groups {
-    /// How many results there are.
+    /// Number of results.
     pub fn len(&self) -> usize {
         self.bounds.len() - 1
     }
@@ -49,7 +48,7 @@ pub fn groups(keys: &[u64]) -> Result<Groups, Error> {
     };
     let key = |nth: usize| keys[places[nth] as usize];
     let begins = |nth: usize| nth == 0 || key(nth) != key(nth - 1);
-    // How many results begin in each piece, then where each piece's results lie.
+    // The number of results that begin in each piece, then the offset of each piece's results.
     let mut counts = vec![0usize; keys.len().div_ceil(PIECE)];
     parallel_chunks_mut(&mut counts, 1, |piece, count| {
         count[0] = (piece * PIECE..keys.len().min((piece + 1) * PIECE)).filter(|&nth| begins(nth)).count();
@@ -70,7 +69,7 @@ pub fn groups(keys: &[u64]) -> Result<Groups, Error> {
 /// The indices of the first entry of each group, for the rows of `rows`.
 ///
 /// # Errors
-/// As [`Coo::index`]; memory that does not suffice.
+/// As [`Coo::index`]; insufficient memory.
 pub fn first_indices(coo: &Coo<'_>, rows: &[usize], groups: &Groups) -> Result<OwnedTensor, Error> {
     let (index, count) = (coo.index()?, groups.len());
     let mut made = new_host_tensor::<i64>(&[rows.len() as i64, count as i64])?;
@@ -117,7 +116,7 @@ fn sums<T: Number>(coo: &Coo<'_>, groups: &Groups) -> Result<OwnedTensor, Error>
     Ok(made)
 }
 
-/// As [`coalesced`], by the flag alone: for what looks at the order itself, or adds up.
+/// Like [`coalesced`], by the flag alone: for code that checks the order itself, or is linear in the values.
 ///
 /// # Errors
 /// As [`coalesced`].
@@ -125,10 +124,10 @@ pub fn by_flag(coo: Coo<'_>) -> Result<Coo<'_>, Error> {
     if coo.coalesced { Ok(coo) } else { coalesced(coo) }
 }
 
-/// The same tensor coalesced. A flag that says so is not believed: a component may have been changed since.
+/// The same tensor coalesced. The flag is not trusted: a component may have been changed since.
 ///
 /// # Errors
-/// Components that do not fit; a dtype that is no number; memory that does not suffice.
+/// Mismatched components; a dtype that is not numeric; insufficient memory.
 pub fn coalesced(coo: Coo<'_>) -> Result<Coo<'_>, Error> {
     let (index, greatest) = coo.bounded_index()?;
     let fields = Fields::of(&greatest);
@@ -153,7 +152,7 @@ pub fn coalesced(coo: Coo<'_>) -> Result<Coo<'_>, Error> {
     Ok(Coo { sizes, sparse_dim, nnz: summed.nnz, coalesced: true, indices, values })
 }
 
-/// The entries in the order of their keys, those of one place added up.
+/// The entries in the order of their keys, with duplicates added up.
 fn by_places(coo: &Coo<'_>) -> Result<Summed, Error> {
     let groups = groups(&coo.keys()?)?;
     let rows: Vec<usize> = (0..coo.sparse_dim).collect();

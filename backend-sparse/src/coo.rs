@@ -15,7 +15,7 @@ pub const PIECE: usize = 1 << 14;
 /// A tensor of the call, or one that this kernel made.
 #[derive(Debug)]
 pub enum Part<'a> {
-    /// Of the call.
+    /// A tensor of the call.
     Given(Tensor<'a>),
     /// Made here.
     Made(OwnedTensor),
@@ -39,23 +39,22 @@ impl Part<'_> {
     }
 }
 
-/// Whether two tensors of indices are the same memory, by what is known without reading it.
+/// Whether two index tensors have the same memory and geometry, checked without reading it.
 pub fn one_pattern(a: &Part<'_>, b: &Part<'_>) -> bool {
     let (a, b) = (a.tensor(), b.tensor());
     a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes() && a.strides() == b.strides()
 }
 
-/// A sparse tensor: entry `n` lies at `indices[.., n]`, and holds the elements of `values[n]`. Entries of one place are
-/// added up.
+/// A sparse COO tensor: entry `n` has the coordinate `indices[.., n]` and the elements of `values[n]`. Duplicates are added up.
 #[derive(Debug)]
 pub struct Coo<'a> {
     /// The sizes of all dimensions, the sparse ones first.
     pub sizes: Vec<i64>,
-    /// How many dimensions are sparse.
+    /// Number of sparse dimensions.
     pub sparse_dim: usize,
-    /// How many entries there are.
+    /// Number of entries.
     pub nnz: usize,
-    /// Whether entries come in row-major order, and each place once.
+    /// Whether entries are in row-major order without duplicates.
     pub coalesced: bool,
     /// `[sparse_dim, nnz]`, i64.
     pub indices: Part<'a>,
@@ -63,17 +62,17 @@ pub struct Coo<'a> {
     pub values: Part<'a>,
 }
 
-/// Whether a tensor is coordinates.
+/// Whether a tensor is COO.
 pub fn is_coo(tensor: &Tensor<'_>) -> bool {
     tensor.n_components() == 2 && Some(tensor.layout()) == layout::number()
 }
 
-/// Whether a tensor is sparse: coordinates, or compressed rows, which [`Coo::read`] takes as coordinates.
+/// Whether a tensor is sparse: COO, or CSR, which [`Coo::read`] converts to COO.
 pub fn is_sparse(tensor: &Tensor<'_>) -> bool {
     is_coo(tensor) || is_csr(tensor)
 }
 
-/// The refusal of what no kernel here serves. What the host says besides names `to_dense()`.
+/// The error of a call without a kernel here. The host's message adds `to_dense()`.
 pub fn unsupported(what: impl Into<String>) -> Error {
     Error::Unsupported { what: what.into() }
 }
@@ -152,7 +151,7 @@ impl<'a> Coo<'a> {
             let expected = format!("at most {} rows, one for each sparse dimension", sizes.len());
             return Err(wrong("indices", expected, sparse_dim.to_string()));
         }
-        // What a size of 0 hides, the places of other dimensions must not overflow.
+        // The number of coordinates must not overflow, even if a size is 0.
         let places = sizes[..sparse_dim].iter().try_fold(1i64, |all, &size| all.checked_mul(size.max(1)));
         if places.is_none() {
             let expected = format!("sparse dimensions of at most {} places", i64::MAX);
@@ -205,7 +204,7 @@ impl<'a> Coo<'a> {
         Ok(self.bounded_index()?.0)
     }
 
-    /// The indices as they are: some may lie outside the sizes.
+    /// The unchecked indices: some may be out of range.
     ///
     /// # Errors
     /// Memory that the host cannot read.
@@ -233,7 +232,7 @@ impl<'a> Coo<'a> {
         Ok((indices, greatest))
     }
 
-    /// The place of each entry in row-major order of the sparse dimensions.
+    /// The row-major key of each entry over the sparse dimensions.
     ///
     /// # Errors
     /// As [`Coo::index`].
@@ -241,7 +240,7 @@ impl<'a> Coo<'a> {
         self.keys_by(&row_major(self.sparse_sizes()))
     }
 
-    /// The sum of each entry's indices, times these strides.
+    /// The dot product of each entry's indices and these strides.
     ///
     /// # Errors
     /// As [`Coo::index`].
@@ -259,10 +258,10 @@ impl<'a> Coo<'a> {
         Ok(keys)
     }
 
-    /// The same with an entry for each number, so that all dimensions are sparse. Scratch: the indices.
+    /// The same tensor with an entry for each element, so that all dimensions are sparse. Scratch: the indices.
     ///
     /// # Errors
-    /// More numbers than memory holds.
+    /// Insufficient memory for the elements.
     pub fn by_number(self) -> Result<Coo<'a>, Error> {
         let (width, ndim) = (self.width(), self.sizes.len());
         if self.sparse_dim == ndim {
@@ -283,7 +282,7 @@ impl<'a> Coo<'a> {
         Ok(Coo { sparse_dim: ndim, nnz, indices, values, ..self })
     }
 
-    /// The same places with other values.
+    /// The same pattern with other values.
     pub fn with_values(self, values: OwnedTensor) -> Coo<'a> {
         Coo { values: Part::Made(values), ..self }
     }
@@ -291,35 +290,35 @@ impl<'a> Coo<'a> {
     /// The tensor of these parts.
     ///
     /// # Errors
-    /// What the host reports.
+    /// Errors of the host.
     pub fn build(&self) -> Result<OwnedTensor, Error> {
         let number = layout::number().ok_or_else(|| unsupported("a layout without a number"))?;
         let flag = i64::from(self.coalesced || self.nnz == 0);
         new_composite(number, self.dtype(), &self.sizes, &[self.indices.arg(), self.values.arg()], &[flag])
     }
 
-    /// The tensor of these parts that a call gives: of arguments that are compressed rows, a matrix is too.
+    /// The tensor of these parts as the result of a call: a matrix is CSR if the arguments are CSR.
     ///
     /// # Errors
-    /// What the host reports.
+    /// Errors of the host.
     pub fn result(self, call: &Call<'_>) -> Result<OwnedTensor, Error> {
         let is_matrix = self.sparse_dim == 2 && self.sizes.len() == 2;
         if is_matrix && csr::is_wanted(call) { Csr::of(&by_flag(self)?) } else { self.build() }
     }
 
-    /// Gives this as the first output, see [`Coo::result`].
+    /// Sets this as the first output, see [`Coo::result`].
     ///
     /// # Errors
-    /// What the host reports.
+    /// Errors of the host.
     pub fn give(self, call: &Call<'_>) -> Result<(), Error> {
         call.set_output(0, self.result(call)?)
     }
 
-    /// Gives this as the first output in the layout of `like`, an argument of which it was read and whose pattern it has:
-    /// compressed rows are shared.
+    /// Sets this as the first output in the layout of `like`, an argument that it was read from and whose pattern it has: CSR row
+    /// pointers and columns are shared.
     ///
     /// # Errors
-    /// What the host reports.
+    /// Errors of the host.
     pub fn give_like(self, call: &Call<'_>, like: Tensor<'_>) -> Result<(), Error> {
         if is_csr(&like)
             && let Part::Made(values) = self.values
@@ -339,7 +338,7 @@ pub fn row_major(sizes: &[i64]) -> Vec<u64> {
     strides
 }
 
-/// The rows of a matrix of `columns` columns, cut behind these counts of them.
+/// The rows of a matrix of `columns` columns, split after these numbers of columns.
 pub fn cut_rows<'a>(
     matrix: &'a mut [i64],
     columns: usize,
@@ -350,7 +349,7 @@ pub fn cut_rows<'a>(
     counts.map(part).collect()
 }
 
-/// An empty vector with room for so many values.
+/// An empty vector with this capacity.
 ///
 /// # Errors
 /// Out of memory.
@@ -362,7 +361,7 @@ pub fn room<T>(values: usize) -> Result<Vec<T>, Error> {
     }
 }
 
-/// Room for so many more values, where it is not known how many will come.
+/// Reserves capacity for this many more values, when the total is not known.
 ///
 /// # Errors
 /// Out of memory.

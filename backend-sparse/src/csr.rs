@@ -1,7 +1,7 @@
-//! A matrix as compressed rows: its parts, and to and from coordinates.
+//! CSR matrices: components, and conversion to and from COO.
 //!
-//! Whatever reads a sparse tensor by [`Coo::read`](crate::coo::Coo::read) takes compressed rows too, as coalesced coordinates:
-//! 16 bytes for each entry are written. What needs the rows alone reads a [`Csr`].
+//! Kernels that read a sparse tensor by [`Coo::read`](crate::coo::Coo::read) accept CSR too, as coalesced COO: 16 bytes for each
+//! entry are written. Kernels that need the rows alone read a [`Csr`].
 
 use crate::coo::{Coo, PIECE, Part, new_tensor, one, unsupported, wrong};
 use crate::layout_csr as layout;
@@ -17,7 +17,7 @@ use keyway_sdk::author::{
 pub struct Csr<'a> {
     /// Rows and columns.
     pub sizes: [i64; 2],
-    /// How many entries there are.
+    /// Number of entries.
     pub nnz: usize,
     /// `[rows + 1]`, i64.
     pub crow: Part<'a>,
@@ -32,7 +32,7 @@ pub fn is_csr(tensor: &Tensor<'_>) -> bool {
     tensor.n_components() == 3 && Some(tensor.layout()) == layout::number()
 }
 
-/// Whether the result of a call is to be compressed rows where it can: some argument is, and none is coordinates.
+/// Whether the result of a call should be CSR if possible: some argument is, and none is COO.
 pub fn is_wanted(call: &Call<'_>) -> bool {
     let mut any = false;
     for index in 0..call.n_args() {
@@ -48,11 +48,11 @@ pub fn is_wanted(call: &Call<'_>) -> bool {
     any
 }
 
-/// Makes output 0 of a call whose argument `index` is compressed rows: the same rows with the values that `make` gives of its
-/// values. Nothing of an argument of another layout; whether it was done.
+/// Computes output 0 of a call whose argument `index` is CSR: the same pattern with the values that `make` returns for its
+/// values. Does nothing for another layout; returns whether it was done.
 ///
 /// # Errors
-/// Components that do not fit; what `make` reports.
+/// Mismatched components; errors of `make`.
 pub fn map_values(
     call: &Call<'_>,
     index: usize,
@@ -105,11 +105,10 @@ impl<'a> Csr<'a> {
         self.values.tensor().dtype()
     }
 
-    /// Where the entries of each row begin, and the end: from 0 to the count of entries, and never falling. A component may
-    /// have been changed since it was checked.
+    /// The row pointers: from 0 to `nnz`, non-decreasing. A component may have been changed since it was checked.
     ///
     /// # Errors
-    /// Others; memory that the host cannot read.
+    /// Other row pointers; memory that the host cannot read.
     pub fn begins(&self) -> Result<Contiguous<'_, i64>, Error> {
         let crow = self.crow.tensor().view::<i64>()?.contiguous()?;
         let (first, last) = (crow.first().copied(), crow.last().copied());
@@ -129,7 +128,7 @@ impl<'a> Csr<'a> {
         Ok(crow)
     }
 
-    /// The columns, as they are: one may lie outside the sizes.
+    /// The unchecked columns: one may be out of range.
     ///
     /// # Errors
     /// Memory that the host cannot read.
@@ -137,7 +136,7 @@ impl<'a> Csr<'a> {
         self.col.tensor().view::<i64>()?.contiguous()
     }
 
-    /// The columns, which are all within the sizes.
+    /// The columns, all in range.
     ///
     /// # Errors
     /// As [`Csr::begins`].
@@ -151,10 +150,10 @@ impl<'a> Csr<'a> {
         Ok(col)
     }
 
-    /// Fails unless the columns of each row rise.
+    /// Fails unless the columns of each row increase.
     ///
     /// # Errors
-    /// As [`Csr::begins`] and [`Csr::columns`]; a row whose columns do not rise.
+    /// As [`Csr::begins`] and [`Csr::columns`]; a row whose columns do not increase.
     pub fn check_order(&self) -> Result<(), Error> {
         let (begins, columns) = (self.begins()?, self.columns()?);
         for (row, pair) in begins.windows(2).enumerate() {
@@ -170,10 +169,10 @@ impl<'a> Csr<'a> {
         Ok(())
     }
 
-    /// The same entries as coordinates, coalesced; the values are shared.
+    /// The same entries as coalesced COO; the values are shared.
     ///
     /// # Errors
-    /// As [`Csr::begins`]; memory that does not suffice.
+    /// As [`Csr::begins`]; insufficient memory.
     pub fn into_coo(self) -> Result<Coo<'a>, Error> {
         let nnz = self.nnz;
         let mut made = new_host_tensor::<i64>(&[2, nnz as i64])?;
@@ -199,10 +198,10 @@ impl<'a> Csr<'a> {
         Ok(Coo { sizes, sparse_dim: 2, nnz, coalesced: true, indices, values: self.values })
     }
 
-    /// Of coalesced coordinates; columns and values are shared.
+    /// Converts coalesced COO; columns and values are shared.
     ///
     /// # Errors
-    /// A tensor that is no matrix or has dense dimensions; components that do not fit.
+    /// A tensor that is not a matrix or has dense dimensions; mismatched components.
     pub fn of(coo: &Coo<'a>) -> Result<OwnedTensor, Error> {
         let (&[rows, columns], 2) = (&coo.sizes[..], coo.sparse_dim) else {
             return Err(unsupported(format!(
@@ -231,10 +230,10 @@ impl<'a> Csr<'a> {
         Csr { values: Part::Made(values), ..self }
     }
 
-    /// Gives this as the first output.
+    /// Sets this as the first output.
     ///
     /// # Errors
-    /// What the host reports.
+    /// Errors of the host.
     pub fn give(&self, call: &Call<'_>) -> Result<(), Error> {
         let parts = [self.crow.arg(), self.col.arg(), self.values.arg()];
         call.set_output(0, build(self.sizes, self.dtype(), &parts)?)
@@ -272,7 +271,7 @@ fn transposed<T: Number>(csr: &Csr<'_>) -> Result<OwnedTensor, Error> {
     build([width, rows], csr.dtype(), &[Arg::Owned(&crow), Arg::Owned(&col), Arg::Owned(&made)])
 }
 
-/// Whether both are compressed rows over the same pointers and columns, by what is known without reading them.
+/// Whether both are CSR with the same row pointers and columns, checked without reading them.
 pub fn share_rows(a: &Tensor<'_>, b: &Tensor<'_>) -> bool {
     let same_part = |(a, b): (Tensor<'_>, Tensor<'_>)| {
         a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes() && a.strides() == b.strides()
@@ -285,15 +284,15 @@ fn build(sizes: [i64; 2], dtype: u16, parts: &[Arg<'_>]) -> Result<OwnedTensor, 
     new_composite(number, dtype, &sizes, parts, &[])
 }
 
-/// Of entries that say they are in order.
+/// The error for entries that are marked as sorted and are not.
 pub fn out_of_order() -> Error {
     wrong("coalesced", "1 only of entries in row-major order", "a component that was changed")
 }
 
-/// Where the entries of each row begin, and the end, of entries in the order of rows.
+/// The row pointers of entries in the order of rows.
 ///
 /// # Errors
-/// Entries in another order, and rows beyond the last.
+/// Unsorted entries, and rows out of range.
 pub fn row_begins(rows: impl Iterator<Item = usize>, nnz: usize, out: &mut [i64]) -> Result<(), Error> {
     let (count, mut next) = (out.len().saturating_sub(1), 0);
     for (entry, row) in rows.enumerate() {

@@ -21,7 +21,7 @@ fn write_of<T: Number>(coo: &Coo<'_>, call: &Call<'_>) -> Result<(), Error> {
     each_block::<T>(coo, &mut out, |out, block| out.copy_from_slice(block))
 }
 
-/// A new strided tensor of the values of a coalesced one.
+/// A new strided tensor with the values of a coalesced one.
 ///
 /// # Errors
 /// As [`write`].
@@ -34,11 +34,11 @@ pub fn strided<T: Number>(coo: &Coo<'_>) -> Result<OwnedTensor, Error> {
     Ok(made)
 }
 
-/// Calls `body` with the elements of `out` at each entry's place and the entry's own. Entries are coalesced, so that the
-/// parts of `out` are cut at their places and go to several threads.
+/// Calls `body` with the elements of `out` at each entry's coordinate and the entry's own. Entries are coalesced, so that `out`
+/// is split at their coordinates among several threads.
 ///
 /// # Errors
-/// Components that do not fit.
+/// Mismatched components.
 pub fn each_block<T: Number>(
     coo: &Coo<'_>,
     out: &mut [T],
@@ -92,10 +92,10 @@ pub fn each_block<T: Number>(
     Ok(())
 }
 
-/// The entries of a strided tensor that differ from zero somewhere, with its first dimensions sparse.
+/// The non-zero entries of a strided tensor, with its first dimensions sparse.
 ///
 /// # Errors
-/// A dtype that is no number; memory that does not suffice.
+/// A dtype that is not numeric; insufficient memory.
 pub fn entries_of(tensor: Tensor<'_>, sparse_dim: usize) -> Result<Coo<'_>, Error> {
     by_sum!(tensor.dtype(), entries(tensor, sparse_dim))
 }
@@ -104,7 +104,7 @@ fn entries<T: Number>(tensor: Tensor<'_>, sparse_dim: usize) -> Result<Coo<'_>, 
     let dense = tensor.view_bits::<T>()?.contiguous()?;
     let sizes = tensor.sizes().to_vec();
     let width = product(&sizes[sparse_dim..]);
-    // Where a place has no elements, none differs from zero.
+    // An entry without elements is zero.
     let places = if width == 0 { 0 } else { product(&sizes[..sparse_dim]) };
     let stored = |place: usize| dense[place * width..(place + 1) * width].iter().any(|v| !v.is_zero());
     let piece_places = (PIECE / width.max(1)).max(1);
@@ -151,11 +151,11 @@ fn entries<T: Number>(tensor: Tensor<'_>, sparse_dim: usize) -> Result<Coo<'_>, 
     Ok(Coo { sizes, sparse_dim, nnz, coalesced: true, indices, values })
 }
 
-/// The elements of a strided tensor at the places of a pattern's entries: `[nnz, dense sizes...]`. The tensor has the
-/// pattern's sizes, or broadcasts to them.
+/// The elements of a strided tensor at the coordinates of a pattern: `[nnz, dense sizes...]`. The tensor has the pattern's sizes,
+/// or broadcasts to them.
 ///
 /// # Errors
-/// Sizes that do not broadcast; components that do not fit.
+/// Sizes that do not broadcast; mismatched components.
 pub fn at_entries(tensor: Tensor<'_>, pattern: &Coo<'_>) -> Result<OwnedTensor, Error> {
     by_size!(tensor.dtype(), gathered(tensor, pattern))
 }
@@ -210,11 +210,11 @@ fn offsets_of(sizes: &[i64], strides: &[u64]) -> Vec<u64> {
     offsets
 }
 
-/// The values of a coalesced tensor at the places of a pattern's entries; 0 where it stores nothing. One of them may have
-/// dimensions within each entry that the other has beside its entries.
+/// The values of a coalesced tensor at the coordinates of a pattern; 0 for unstored ones. One of them may have more sparse
+/// dimensions, which are dense in the other.
 ///
 /// # Errors
-/// Other sizes; components that do not fit.
+/// Other sizes; mismatched components.
 pub fn sparse_at_entries(coo: &Coo<'_>, pattern: &Coo<'_>) -> Result<OwnedTensor, Error> {
     if coo.sizes != pattern.sizes {
         return Err(unsupported(format!("tensors of shape {:?} and {:?}", coo.sizes, pattern.sizes)));
@@ -229,7 +229,7 @@ fn looked_up<T: Number>(coo: &Coo<'_>, pattern: &Coo<'_>) -> Result<OwnedTensor,
     let mut shape = vec![pattern.nnz as i64];
     shape.extend_from_slice(pattern.dense_sizes());
     let mut made = new_tensor(coo.dtype(), &shape)?;
-    // What lies together in both, and how often that is in an entry of either: one of the two is 1.
+    // The contiguous length common to both, and its multiple in an entry of either: one of the two is 1.
     let part = width.min(coo.width());
     if let (Some(out), true) = (made.view_bits_mut::<T>()?.as_mut_slice(), part > 0) {
         let (own, theirs) = ((width / part) as u64, (coo.width() / part) as u64);
@@ -240,7 +240,7 @@ fn looked_up<T: Number>(coo: &Coo<'_>, pattern: &Coo<'_>) -> Result<OwnedTensor,
                 for (place, out) in (wanted * own..).zip(block.chunks_mut(part)) {
                     let (key, within) =
                         if theirs == 1 { (place, 0) } else { (place / theirs, place % theirs) };
-                    // Mostly behind the one before it.
+                    // Usually after the previous one.
                     let found =
                         if keys.get(next) == Some(&key) { Ok(next) } else { keys.binary_search(&key) };
                     next = found.map_or_else(|at| at, |at| at + usize::from(within + 1 == theirs));
@@ -258,10 +258,10 @@ fn looked_up<T: Number>(coo: &Coo<'_>, pattern: &Coo<'_>) -> Result<OwnedTensor,
     Ok(made)
 }
 
-/// The one element of a strided tensor of one element, or of a number in its place, as an argument of another op.
+/// The single element of a strided one-element tensor, or of a scalar passed for it, as an argument of another op.
 ///
 /// # Errors
-/// A tensor of more elements.
+/// A tensor with more elements.
 pub fn number<T: Element>(tensor: &Tensor<'_>) -> Result<Arg<'static>, Error> {
     let real = !T::from_f64(0.5).to_f64().eq(&0.0);
     if let (Some(number), true) = (tensor.number(), real) {

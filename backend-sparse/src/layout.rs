@@ -1,4 +1,4 @@
-//! The layout `sparse_coo`: its components, its conversions, and what makes one valid.
+//! The layout `sparse_coo`: its components, conversions, and validation.
 
 use crate::coalesce::{by_flag, coalesced};
 use crate::coo::{Coo, is_sparse, one, one_pattern, wrong};
@@ -12,17 +12,17 @@ use keyway_sdk::author::{
 };
 use std::sync::OnceLock;
 
-/// What the layout is.
+/// The declaration of the layout.
 pub static API: LayoutApi = layout_api::<SparseCoo>();
-/// What can be done with it on the CPU.
+/// Its operations on the CPU.
 pub static OPS: LayoutOpsApi = layout_ops_api::<OnCpu>();
 
 static NUMBER: OnceLock<u16> = OnceLock::new();
 
-/// Asks the host for the layout's number.
+/// Queries the host for the layout's number.
 ///
 /// # Errors
-/// What the host reports.
+/// Errors of the host.
 pub fn learn_number() -> Result<(), Error> {
     let number = intern(NameKind::Layout, SparseCoo::NAME)?;
     NUMBER.get_or_init(|| number);
@@ -34,7 +34,7 @@ pub fn number() -> Option<u16> {
     NUMBER.get().copied()
 }
 
-/// Coordinates: entry `n` lies at `indices[.., n]`.
+/// COO: entry `n` has the coordinate `indices[.., n]`.
 struct SparseCoo;
 
 impl Layout for SparseCoo {
@@ -84,14 +84,14 @@ impl LayoutOps for OnCpu {
     }
 }
 
-/// The gradient at each entry's place, whatever stands there more than once.
+/// The gradient at each entry's coordinate, including duplicates.
 fn project(call: &Call<'_>) -> Result<(), Error> {
     let (gradient, pattern) = (call.tensor(0)?, Coo::argument(call, 1)?);
     let values = match is_sparse(&gradient) {
         false => dense::at_entries(gradient, &pattern)?,
         true => {
             let gradient = coalesced(Coo::read(gradient)?)?;
-            // Entries that come once, in order, at the pattern's own places.
+            // Sorted entries without duplicates, at the pattern's own coordinates.
             if gradient.sizes == pattern.sizes && one_pattern(&gradient.indices, &pattern.indices) {
                 one("clone", &[gradient.values.arg(), Arg::Str("contiguous")])?
             } else {
@@ -102,10 +102,10 @@ fn project(call: &Call<'_>) -> Result<(), Error> {
     call.set_output(0, pattern.with_values(values).build()?)
 }
 
-/// Checks what components are, whatever they hold: strided, the first ones i64 under these names, the last one the values.
+/// Checks the types of components, not their contents: strided, the first ones i64 under these names, the last one the values.
 ///
 /// # Errors
-/// The component that is not so.
+/// The first wrong component.
 pub fn check_parts(tensor: &Tensor<'_>, indices: &[&'static str]) -> Result<(), Error> {
     let named = |code: u16| name(NameKind::Dtype, code).unwrap_or("another dtype").to_string();
     for (nth, argument) in indices.iter().copied().chain(["values"]).enumerate() {

@@ -1,4 +1,4 @@
-//! The layout `sparse_csr`: its components, its conversions, and what makes one valid.
+//! The layout `sparse_csr`: its components, conversions, and validation.
 
 use crate::coo::{Coo, is_sparse, wrong};
 use crate::csr::{Csr, is_csr};
@@ -11,17 +11,17 @@ use keyway_sdk::author::{
 };
 use std::sync::OnceLock;
 
-/// What the layout is.
+/// The declaration of the layout.
 pub static API: LayoutApi = layout_api::<SparseCsr>();
-/// What can be done with it on the CPU.
+/// Its operations on the CPU.
 pub static OPS: LayoutOpsApi = layout_ops_api::<OnCpu>();
 
 static NUMBER: OnceLock<u16> = OnceLock::new();
 
-/// Asks the host for the layout's number.
+/// Queries the host for the layout's number.
 ///
 /// # Errors
-/// What the host reports.
+/// Errors of the host.
 pub fn learn_number() -> Result<(), Error> {
     let number = intern(NameKind::Layout, SparseCsr::NAME)?;
     NUMBER.get_or_init(|| number);
@@ -69,7 +69,7 @@ impl LayoutOps for OnCpu {
     }
 }
 
-/// The gradient at each entry's place.
+/// The gradient at each entry's coordinate.
 fn project(call: &Call<'_>) -> Result<(), Error> {
     let (gradient, like) = (call.tensor(0)?, call.tensor(1)?);
     if !is_csr(&like) {

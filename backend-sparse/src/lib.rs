@@ -1,36 +1,35 @@
 //! Keyway's sparse tensors: the layouts `sparse_coo` and `sparse_csr` and their kernels on the CPU, a plugin.
 //!
-//! A tensor of coordinates (`sparse_coo`) has `sparse_dim` sparse dimensions, the first ones, and dense ones behind them. Its components are `indices`
-//! (i64, `[sparse_dim, nnz]`) and `values` (`[nnz, dense sizes...]`), its attribute is `coalesced`: entries come in
-//! row-major order, and each place once. Entries of one place are added up, whatever the op: a kernel of an op that is not
-//! linear coalesces first.
+//! A COO tensor (`sparse_coo`) has `sparse_dim` sparse dimensions, the first ones, followed by dense ones. Its components are
+//! `indices` (i64, `[sparse_dim, nnz]`) and `values` (`[nnz, dense sizes...]`), its attribute is `coalesced`: entries are in
+//! row-major order without duplicates. Duplicates are added up by every op: a kernel of an op that is not linear coalesces first.
 //!
-//! A matrix of compressed rows (`sparse_csr`) has the components `crow_indices` (i64, `[rows + 1]`), `col_indices` (i64,
-//! `[nnz]`) and `values` (`[nnz]`), and no attribute: columns rise within each row, so that each place comes once.
+//! A CSR matrix (`sparse_csr`) has the components `crow_indices` (i64, `[rows + 1]`), `col_indices` (i64, `[nnz]`) and `values`
+//! (`[nnz]`), and no attribute: columns increase within each row, so that there are no duplicates.
 //!
 //! Decisions:
-//! - a kernel reads compressed rows as coalesced coordinates (`Coo::read`), and what it gives is compressed if it is a matrix
-//!   and no argument is coordinates. So every op of coordinates that takes matrices takes both, and mixed ones give
-//!   coordinates. Where rows alone are needed, or the pattern stays, nothing is converted: products, `transpose`, functions of
-//!   the values, conversions. Kernels of their own for each op would say everything twice;
-//! - batches of matrices are coordinates of three dimensions: compressed rows that differ in their counts have no common shape;
-//! - what is computed element by element on the stored values is computed by the op of that name on the component `values`,
-//!   through the host: the kernels here know places, and the backend that serves strided tensors knows numbers. So every
-//!   dtype that it serves is served here, with its accuracy and its speed. Kernels of their own for the values would be the
-//!   CPU backend's mathematics a second time;
-//! - an op of which no kernel is here is an error, as is a case that a kernel does not serve: nothing becomes strided on the
-//!   way. The message names `to_dense()`;
-//! - what is not stored counts as 0 in sums, means, norms and extremes, and as minus infinity in softmax. A stored 0 is an element
-//!   like others: 0 times infinity is NaN where it is stored;
-//! - sums that cancel stay as stored zeros, so that the pattern of a result depends on the patterns of the arguments alone;
-//! - duplicates are added in the order of the entries, and work is cut by the count of entries alone, so that results have
-//!   the same bits at any number of threads;
+//! - a kernel reads CSR as coalesced COO (`Coo::read`), and its result is CSR if it is a matrix and no argument is COO. So every
+//!   COO op on matrices accepts both, and mixed arguments result in COO. If rows alone are needed, or the pattern is preserved,
+//!   nothing is converted: products, `transpose`, functions of the values, conversions. Separate kernels for each op would
+//!   duplicate everything;
+//! - batches of matrices are three-dimensional COO tensors: CSR matrices with different `nnz` have no common shape;
+//! - element-wise computations on the stored values are computed by the op of that name on the component `values`, through the
+//!   host: the kernels here compute coordinates, and the backend of strided tensors computes values. So every dtype of that
+//!   backend is supported here, with its accuracy and its speed. Separate kernels for the values would duplicate the CPU
+//!   backend's mathematics;
+//! - an op without a kernel here is an error, as is a case that a kernel does not support: nothing becomes strided implicitly.
+//!   The message names `to_dense()`;
+//! - unstored elements count as 0 in sums, means, norms and extremes, and as minus infinity in softmax. A stored 0 is an element
+//!   like others: 0 times infinity is NaN if it is stored;
+//! - sums that cancel remain as explicit zeros, so that the pattern of a result depends on the patterns of the arguments alone;
+//! - duplicates are added in the order of the entries, and work is split by the number of entries alone, so that results are
+//!   bitwise identical for any number of threads;
 //! - kernels read indices through checked slices and check their range at each call, one pass of a few per cent: a component
 //!   may have been changed in place since it was checked, and bad input never panics;
-//! - a product with a strided operand is linear, so it takes entries as they come, several of one place among them, which is
-//!   cheaper than to sort them. Where infinities meet that is another number than that of the place's sum: a result that
-//!   is not finite is computed once more, of coalesced entries;
-//! - a gradient is projected on the pattern of its tensor: each entry gets the gradient at its place, duplicates included.
+//! - a product with a strided operand is linear, so it uses entries in their order, including duplicates, which is faster than
+//!   sorting them. With infinities that may differ from the product of the sum of duplicates: a result that is not finite is
+//!   computed again, from coalesced entries;
+//! - a gradient is projected on the pattern of its tensor: each entry has the gradient at its coordinate, duplicates included.
 //!
 //! Scratch memory is proportional to the entries, rows and dense operands; each module states its own.
 

@@ -4,24 +4,25 @@ use keyway_sdk::author::{Element, Error, Float, Plain, Real};
 use keyway_sdk::half::{bf16, f16};
 use std::hint::select_unpredictable;
 
-/// Addends that are added one after the other in f32, at most; the sums of such blocks are added in f64. So a sum of products is off
-/// by no more than `(CHAIN + 2) * 2^-24` of the sum of the products' sizes, however many there are, and is rounded once more.
+/// Maximum number of addends accumulated sequentially in f32; the sums of such blocks are accumulated in f64. So the error of a
+/// sum of products is at most `(CHAIN + 2) * 2^-24` of the sum of their absolute values, for any number of them, plus one
+/// rounding.
 pub const CHAIN: usize = 1024;
 
 /// An element type whose sums are accumulated in another: f16 and bf16 in f32, all others in themselves. Integers wrap. Sums of more
 /// than [`CHAIN`] addends, and of the entries at one index, are accumulated in f64 of all floats.
 pub trait Number: Plain {
-    /// What sums are accumulated in.
+    /// Accumulator type of sums.
     type Acc: Plain + PartialOrd;
-    /// What sums of any number of addends are accumulated in.
+    /// Accumulator type of sums of any number of addends.
     type Total: Plain;
-    /// Whether sums lose digits that a total has.
+    /// Whether `Acc` is less precise than `Total`.
     const LOSES_DIGITS: bool = size_of::<Self::Acc>() < size_of::<Self::Total>();
     /// 0.
     const ZERO: Self::Acc;
     /// 0.
     const NO_TOTAL: Self::Total;
-    /// What is greater than no other: of floats minus infinity.
+    /// The least value: for floats minus infinity.
     const LEAST: Self::Acc;
     /// Exactly this number.
     fn widen(self) -> Self::Acc;
@@ -33,15 +34,15 @@ pub trait Number: Plain {
     fn times(a: Self::Acc, b: Self::Acc) -> Self::Acc;
     /// The difference.
     fn minus(a: Self::Acc, b: Self::Acc) -> Self::Acc;
-    /// Whether this is the number 0, of either sign.
+    /// Whether this is zero, of either sign.
     fn is_zero(self) -> bool;
-    /// Whether this is not a number.
+    /// Whether this is NaN.
     fn is_nan(value: Self::Acc) -> bool;
     /// Its bits, as the lowest of a number.
     fn to_low_bits(self) -> u64;
     /// The element of these bits; higher ones do not count.
     fn from_low_bits(bits: u64) -> Self;
-    /// The number where it is `kept`, else what changes no sum: 0, of floats -0.0. Without a branch.
+    /// The value if `kept`, else the neutral element of sums: 0, for floats -0.0. Branch-free.
     fn kept(value: Self::Acc, kept: bool) -> Self::Acc;
     /// An addend of a [`Number::Total`].
     fn addend(self) -> Self::Total;
@@ -53,7 +54,7 @@ pub trait Number: Plain {
     fn rounded(total: Self::Total) -> Self;
     /// The sum with one more addend.
     fn with(total: Self::Total, addend: Self::Total) -> Self::Total;
-    /// As [`Number::kept`].
+    /// Like [`Number::kept`].
     fn total_kept(total: Self::Total, kept: bool) -> Self::Total;
 }
 
@@ -152,7 +153,7 @@ macro_rules! integer {
 }
 integer!(i8, u8, i16, u16, i32, u32, i64, u64, u8, u8, u16, u16, u32, u32, u64, u64);
 
-/// Calls `$run::<T>` of the arguments with the Rust type that stands for a dtype's number.
+/// Calls `$run::<T>` with the arguments and the Rust type of a numeric dtype.
 macro_rules! by {
     ([$($name:ident => $t:ty),+], $dtype:expr, $run:ident $args:tt) => {{
         #[allow(unused_imports, reason = "the list of sizes has no floats")]
@@ -174,15 +175,15 @@ macro_rules! by_dtype {
     };
 }
 
-/// As [`by_dtype`], for floats.
+/// Like [`by_dtype`], for floats.
 macro_rules! by_float {
     ($($call:tt)+) => {
         $crate::number::by!([F16 => f16, BF16 => bf16, F32 => f32, F64 => f64], $($call)+)
     };
 }
 
-/// As [`by_dtype`], for sums and products, which wrap: they have the same bits with a sign as without. Tensors are read by
-/// `view_bits`, since integers without a sign stand for those with one.
+/// Like [`by_dtype`], for sums and products, which wrap: signed and unsigned results have the same bits. Tensors are read by
+/// `view_bits`, since unsigned integers stand for signed ones.
 macro_rules! by_sum {
     ($($call:tt)+) => {
         $crate::number::by!([
@@ -192,7 +193,7 @@ macro_rules! by_sum {
     };
 }
 
-/// As [`by_sum`], for elements that are only moved: an integer stands for all types of its size.
+/// Like [`by_sum`], for elements that are only moved: an integer stands for all types of its size.
 macro_rules! by_size {
     ($($call:tt)+) => {
         $crate::number::by!([
@@ -203,7 +204,7 @@ macro_rules! by_size {
 }
 pub(crate) use {by, by_dtype, by_float, by_size, by_sum};
 
-/// The error for a dtype that is no number of the host's.
+/// The error for a dtype that is not a numeric type of the host.
 #[cold]
 pub fn no_numbers(dtype: u16) -> Error {
     let name = keyway_sdk::author::name(keyway_sdk::author::NameKind::Dtype, dtype).unwrap_or("that");

@@ -1,6 +1,6 @@
-//! Entries as numbers of 64 bits: the indices of an entry side by side in the highest bits, so that numbers are in the order
-//! of places, and below them its value, or where it comes among the others. Sorting moves nothing else, and what comes out is
-//! read from front to back: indices by shifts, values mostly without a look elsewhere. Scratch: 16 bytes for each entry.
+//! Entries packed into 64-bit integers: the indices of an entry in the highest bits, so that integers have the order of
+//! coordinates, and below them its value, or its position. Sorting moves nothing else, and the output is read sequentially:
+//! indices by shifts, values mostly without an indirection. Scratch: 16 bytes for each entry.
 
 use crate::coo::{Coo, PIECE, cut_rows, new_tensor};
 use crate::number::Number;
@@ -12,7 +12,7 @@ use std::sync::Mutex;
 /// Entries whose keys are computed at a time.
 pub const BLOCK: usize = 512;
 
-/// Where the index of each sparse dimension lies in a key.
+/// The bit fields of the sparse indices in a key.
 pub struct Fields {
     /// The lowest bit of each, and the bits above it that are its own.
     at: Vec<(u32, u64)>,
@@ -21,7 +21,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Of indices up to these; none where they need more than 63 bits.
+    /// The fields for indices up to these; `None` if they need more than 63 bits.
     pub fn of(greatest: &[u64]) -> Option<Fields> {
         let mut bits = 0;
         let mut at = vec![(0, 0); greatest.len()];
@@ -46,7 +46,7 @@ impl Fields {
         }
     }
 
-    /// As [`Fields::keys`]; whether all indices are within the sizes.
+    /// Like [`Fields::keys`]; returns whether all indices are in range.
     pub fn keys_within(&self, index: &[i64], sizes: &[i64], first: usize, keys: &mut [u64]) -> bool {
         let nnz = index.len() / self.at.len().max(1);
         let mut within = true;
@@ -73,7 +73,7 @@ impl Fields {
         within
     }
 
-    /// As [`Fields::keys_within`]; whether each key is greater than the one before it, too.
+    /// Like [`Fields::keys_within`]; returns whether keys are strictly increasing, too.
     #[inline(never)]
     pub fn rising_keys(&self, index: &[i64], sizes: &[i64], first: usize, keys: &mut [u64]) -> bool {
         let mut is_sound = true;
@@ -105,7 +105,7 @@ impl Fields {
         }
     }
 
-    /// Whether each of `nnz` entries lies behind the one before it.
+    /// Whether the coordinates of `nnz` entries are strictly increasing.
     pub fn rise(&self, index: &[i64], nnz: usize) -> bool {
         let (mut block, mut last) = ([0; BLOCK], None);
         for first in (0..nnz).step_by(BLOCK) {
@@ -121,21 +121,21 @@ impl Fields {
     }
 }
 
-/// What is left of entries of which those of one place are added up.
+/// Entries after duplicates were added up.
 pub struct Summed {
     /// `[sparse_dim, nnz]`.
     pub indices: OwnedTensor,
     /// `[nnz, dense sizes...]`.
     pub values: OwnedTensor,
-    /// How many places there are.
+    /// Number of distinct coordinates.
     pub nnz: usize,
 }
 
-/// The entries in order, those of one place added up in theirs. Nothing where an entry has more numbers than one, or a
-/// number of 64 bits no room for its place and the least that has to be with it.
+/// The sorted entries, with duplicates added up in their order. `None` if an entry has more than one value, or a 64-bit integer
+/// has no room for its key and the minimum that is packed with it.
 ///
 /// # Errors
-/// Memory that does not suffice.
+/// Insufficient memory.
 pub fn summed<T: Number>(coo: &Coo<'_>, index: &[i64], fields: &Fields) -> Result<Option<Summed>, Error> {
     if coo.width() != 1 {
         return Ok(None);
@@ -165,7 +165,7 @@ pub fn summed<T: Number>(coo: &Coo<'_>, index: &[i64], fields: &Fields) -> Resul
 /// A part of the sorted entries, and where its results go: the values, and the indices of each dimension.
 type Part<'a, T> = (&'a mut [u64], &'a mut [T], Vec<&'a mut [i64]>);
 
-/// As [`summed`], with `low` bits of each entry's own below its key, of which its value is read.
+/// Like [`summed`], with `low` bits for each entry below its key, from which its value is read.
 fn sorted<T: Number>(
     coo: &Coo<'_>,
     index: &[i64],
@@ -220,15 +220,15 @@ fn sorted<T: Number>(
     Ok(Summed { indices, values, nnz })
 }
 
-/// The sums of the values of equal keys, and these keys in the place of the first records. A sum begins with the first value,
-/// so that a single -0.0 stays as it is. Floats are added in f64, whose digits outlast any number of addends, and rounded once.
+/// Writes the sums of the values of equal keys, and these keys to the first records. A sum begins with the first value, so that a
+/// single -0.0 is preserved. Floats are accumulated in f64, which is precise enough for any number of addends, and rounded once.
 fn add_up<T: Number>(records: &mut [u64], low: u32, value: impl Fn(u64) -> T, out: &mut [T]) {
     let Some(&first) = records.first() else { return };
     let (mut at, mut last, mut sum) = (0, first >> low, value(first).addend());
     (out[0], records[0]) = (T::rounded(sum), last);
     for n in 1..records.len() {
         let (key, value) = (records[n] >> low, value(records[n]).addend());
-        // Whether a place comes again nobody can guess, so it is no branch.
+        // Whether a key repeats is unpredictable, so it is no branch.
         at += usize::from(key != last);
         sum = T::with(T::total_kept(sum, key == last), value);
         (out[at], records[at], last) = (T::rounded(sum), key, key);

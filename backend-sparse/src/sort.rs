@@ -1,8 +1,8 @@
-//! Entries in the order of their keys: a stable radix sort.
+//! Sorting of entries by key: a stable radix sort.
 //!
-//! A key and a place are packed into one number; keys of more bits than find room are sorted by their lower bits first and
-//! then by the others. One stable partition by the highest bits makes buckets, which are then sorted on their own, digit by
-//! digit from the lowest. Pieces and buckets are cut by the count of entries alone. Scratch: 20 bytes for each entry.
+//! A key and an index are packed into one integer; keys with too many bits are sorted by their lower bits first and then by the
+//! others. One stable partition by the highest bits makes buckets, which are then sorted independently by LSD radix passes.
+//! Pieces and buckets depend on the number of entries alone. Scratch: 20 bytes for each entry.
 
 use crate::coo::PIECE;
 use keyway_sdk::author::{Error, Scratch, parallel_chunks_mut, parallel_for};
@@ -10,23 +10,23 @@ use std::sync::Mutex;
 
 /// Bits of a digit within a bucket.
 const DIGIT: u32 = 11;
-/// Bits by which entries are parted into buckets, at most.
+/// Maximum number of bits of the partition into buckets.
 const BUCKETS: u32 = 7;
 /// Fewer entries than these are sorted by comparison.
 const FEW: usize = 1 << 11;
 
-/// How entries follow each other.
+/// The order of entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
     /// Each key is greater than the one before it.
     Rising,
-    /// No key is less than the one before it.
+    /// Non-decreasing keys.
     Sorted,
     /// Neither.
     Any,
 }
 
-/// How these keys follow each other.
+/// The order of these keys.
 pub fn order(keys: &[u64]) -> Order {
     let (mut rising, mut sorted) = (true, true);
     for pair in keys.windows(2) {
@@ -40,10 +40,10 @@ pub fn order(keys: &[u64]) -> Order {
     }
 }
 
-/// The place of each entry in the order of keys; entries of one key stay in their order.
+/// The permutation that sorts the keys, stably.
 ///
 /// # Errors
-/// Memory that does not suffice; more entries than 2^32.
+/// Insufficient memory; more entries than 2^32.
 pub fn sorted_places(keys: &[u64]) -> Result<Scratch<u32>, Error> {
     let most = keys.iter().copied().max().unwrap_or(0);
     let key_bits = u64::BITS - most.leading_zeros();
@@ -61,7 +61,7 @@ pub fn sorted_places(keys: &[u64]) -> Result<Scratch<u32>, Error> {
     Ok(places)
 }
 
-/// Refuses more entries than a place has numbers for.
+/// Refuses more entries than 32-bit indices.
 ///
 /// # Errors
 /// More entries than 2^32.
@@ -72,7 +72,7 @@ pub fn check_count(keys: &[u64]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The places of so many entries in the order of these keys of `bits` bits, which find room above a place.
+/// The permutation that sorts these keys of `bits` bits, which fit above an index.
 fn sorted_by(
     key: impl Fn(usize) -> u64 + Sync,
     len: usize,
@@ -99,17 +99,17 @@ fn sorted_by(
     Ok(places)
 }
 
-/// The bits from `low` on that `mask` keeps.
+/// The bits from `low` on, masked by `mask`.
 #[inline(always)]
 fn digit(record: u64, low: u32, mask: usize) -> usize {
     (record >> low) as usize & mask
 }
 
-/// Records in the order of their bits from `low` on, of which there are `bits`; records that agree in them stay in their
-/// order. And where parts of them begin, and the end: records that agree are in one part.
+/// Records sorted stably by their `bits` bits from `low` on; and the offsets of parts, and the end: records with equal bits are
+/// in one part.
 ///
 /// # Errors
-/// Memory that does not suffice.
+/// Insufficient memory.
 pub fn sort(mut records: Scratch<u64>, low: u32, bits: u32) -> Result<(Scratch<u64>, Vec<usize>), Error> {
     if records.len() < FEW || bits == 0 {
         records.sort_by_key(|record| record >> low);
@@ -119,7 +119,7 @@ pub fn sort(mut records: Scratch<u64>, low: u32, bits: u32) -> Result<(Scratch<u
     let top = bits.min(BUCKETS);
     let rest = bits - top;
     let (mut parted, bounds) = partition(&records, low + rest, top)?;
-    // Each bucket with the part of the first list that lies at the same places, as scratch.
+    // Each bucket with the same range of the first buffer, as scratch.
     let mut jobs = Vec::new();
     let (mut left, mut spare) = (&mut parted[..], &mut records[..]);
     for pair in bounds.windows(2) {
@@ -138,7 +138,7 @@ pub fn sort(mut records: Scratch<u64>, low: u32, bits: u32) -> Result<(Scratch<u
     Ok((parted, bounds))
 }
 
-/// Records parted by the `bits` bits from `low` on, each part in its old order, and where each begins.
+/// Records partitioned stably by the `bits` bits from `low` on, and the offset of each part.
 fn partition(records: &[u64], low: u32, bits: u32) -> Result<(Scratch<u64>, Vec<usize>), Error> {
     let (buckets, mask) = (1usize << bits, (1usize << bits) - 1);
     let pieces = records.len().div_ceil(PIECE);
@@ -148,7 +148,7 @@ fn partition(records: &[u64], low: u32, bits: u32) -> Result<(Scratch<u64>, Vec<
             counts[digit(*record, low, mask)] += 1;
         }
     })?;
-    // Where each piece writes its part of each bucket: the buckets in order, the pieces in order within each.
+    // The output position of each piece in each bucket: buckets in order, and pieces in order within each.
     let mut bounds = Vec::with_capacity(buckets + 1);
     let mut parted = Scratch::<u64>::zeroed(records.len())?;
     let mut slots: Vec<Mutex<Vec<std::slice::IterMut<'_, u64>>>> =
@@ -168,7 +168,7 @@ fn partition(records: &[u64], low: u32, bits: u32) -> Result<(Scratch<u64>, Vec<
         for piece in range {
             let mut slots = slots[piece].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             for record in &records[piece * PIECE..records.len().min((piece + 1) * PIECE)] {
-                // There is room for as many as were counted.
+                // The slots were counted.
                 if let Some(slot) = slots[digit(*record, low, mask)].next() {
                     *slot = *record;
                 }
@@ -220,7 +220,7 @@ mod tests {
         assert!(sorted_places(keys).unwrap()[..] == expected, "{} keys", keys.len());
     }
 
-    /// Numbers without a pattern.
+    /// Pseudorandom keys.
     fn keys(count: usize, below: u64) -> Vec<u64> {
         let mut state = 0x9e37_79b9_7f4a_7c15u64;
         let mut next = || {

@@ -1,11 +1,11 @@
-//! Two tensors with different numbers of sparse dimensions, brought to the larger: the elements of a block become entries of
-//! their own, and nothing else is stored. Scratch: the indices of the result.
+//! Tensors with different numbers of sparse dimensions, converted to the larger one: the elements of a block become entries, and
+//! nothing else is stored. Scratch: the indices of the result.
 
 use crate::coo::{Coo, Part, index_tensor, one, product};
 use keyway_cpu_loops::reserve;
 use keyway_sdk::author::{Arg, Error};
 
-/// The tensor with this many sparse dimensions; as it is if it has as many or more.
+/// The tensor with this many sparse dimensions; unchanged if it has as many or more.
 fn with_sparse_dim(coo: Coo<'_>, sparse_dim: usize) -> Result<Coo<'_>, Error> {
     if coo.sparse_dim >= sparse_dim {
         return Ok(coo);

@@ -1,9 +1,9 @@
-//! How the thread computes, which a kernel must leave as it found it.
+//! The floating-point environment of the thread, which a kernel must leave unchanged.
 
 use std::hint::black_box;
 
-/// What is wrong with the thread's arithmetic, if it is not that of IEEE 754 as threads begin with it: denormal numbers are
-/// numbers, results are rounded to the nearest.
+/// Describes a deviation of the thread's floating-point environment from the default of IEEE 754: denormals are preserved,
+/// results are rounded to nearest.
 pub fn changed() -> Option<&'static str> {
     let product = |a: f64, b: f64| black_box(a) * black_box(b);
     let sum = |a: f64, b: f64| black_box(a) + black_box(b);

@@ -1,4 +1,4 @@
-//! Values as the oracle sees them: numbers in row-major order, with their dtype and sizes.
+//! Values of the oracle: numbers in row-major order, with a dtype and sizes.
 
 use keyway::DType;
 use smallvec::SmallVec;
@@ -6,11 +6,11 @@ use smallvec::SmallVec;
 /// One element. An integer is exact; a float is the f64 nearest to the exact result, not rounded to the dtype.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
-    /// Of a floating-point dtype.
+    /// An element of a floating-point dtype.
     Float(f64),
-    /// Of an integer dtype. A result outside the dtype's range stands for its value modulo 2^bits.
+    /// An element of an integer dtype. A result outside the dtype's range stands for its value modulo 2^bits.
     Int(i128),
-    /// Of bool.
+    /// An element of bool.
     Bool(bool),
     /// Any value is right: the op promises nothing here.
     Any,
@@ -47,9 +47,8 @@ impl Number {
         }
     }
 
-    /// As an element of `dtype`, as a cast gives it: to integers towards zero and modulo 2^bits, to bool by
-    /// [`Number::truth`]. A float is rounded to the dtype. A float that no integer of the dtype holds gives
-    /// `Any`.
+    /// Converts to `dtype` like a cast: to integers towards zero and modulo 2^bits, to bool by [`Number::truth`]. A float is
+    /// rounded to the dtype. A float out of range of an integer dtype becomes `Any`.
     pub fn cast(self, dtype: DType) -> Number {
         if matches!(self, Number::Any) {
             return self;
@@ -75,8 +74,8 @@ impl Number {
     }
 }
 
-/// The nearest value of a floating-point dtype, ties to even, beyond the largest infinity; of f16 and bf16 the nearest
-/// to the nearest `f32`.
+/// The nearest value of a floating-point dtype, ties to even, infinity beyond the largest; for f16 and bf16 the nearest to the
+/// nearest `f32`.
 pub fn round_to(value: f64, dtype: DType) -> f64 {
     match dtype {
         DType::F32 => f64::from(value as f32),
@@ -100,12 +99,12 @@ pub struct Array {
     pub dtype: DType,
     /// Sizes; none for a single number.
     pub sizes: Vec<usize>,
-    /// Elements in row-major order, as many as the product of the sizes.
+    /// Elements in row-major order; their number is the product of the sizes.
     pub values: Vec<Number>,
 }
 
 impl Array {
-    /// From elements in row-major order.
+    /// An array of elements in row-major order.
     pub fn new(dtype: DType, sizes: impl Into<Vec<usize>>, values: Vec<Number>) -> Array {
         Array { dtype, sizes: sizes.into(), values }
     }
@@ -146,8 +145,8 @@ impl Array {
         self.values[flat(&self.sizes, index)]
     }
 
-    /// The element at a multi-index of a shape that this one broadcasts to: leading dimensions are dropped,
-    /// and where a size is 1 the index is taken as 0.
+    /// The element at a multi-index of a shape that this one broadcasts to: leading dimensions are dropped, and for a size of 1
+    /// the index is 0.
     pub fn broadcast_at(&self, index: &[usize]) -> Number {
         let own = self.sizes.iter().zip(&index[index.len() - self.sizes.len()..]);
         self.values[own.fold(0, |at, (&size, &i)| if size == 1 { at } else { at * size + i })]
@@ -178,7 +177,7 @@ impl Array {
         self.values.iter().map(|v| v.int()).collect()
     }
 
-    /// The same elements in row-major order in another shape of as many.
+    /// The same elements in row-major order, with another shape of the same size.
     #[must_use]
     pub fn reshaped(mut self, sizes: impl Into<Vec<usize>>) -> Array {
         self.sizes = sizes.into();
@@ -186,12 +185,12 @@ impl Array {
     }
 }
 
-/// The place of a multi-index in row-major order.
+/// The row-major index of a multi-index.
 pub fn flat(sizes: &[usize], index: &[usize]) -> usize {
     sizes.iter().zip(index).fold(0, |at, (&size, &i)| at * size + i)
 }
 
-/// The strides at which what lies in row-major order in a shape of these sizes is read broadcast to `ndim` dimensions.
+/// The strides with which a row-major array of these sizes is read broadcast to `ndim` dimensions.
 pub fn spread_strides(sizes: &[usize], ndim: usize) -> Vec<usize> {
     let mut strides = vec![0; ndim];
     let mut next = 1;
@@ -202,7 +201,7 @@ pub fn spread_strides(sizes: &[usize], ndim: usize) -> Vec<usize> {
     strides
 }
 
-/// The multi-index at a place in row-major order.
+/// The multi-index of a row-major index.
 pub fn unravelled(sizes: &[usize], mut place: usize) -> Vec<usize> {
     let mut index = vec![0; sizes.len()];
     for (i, &size) in index.iter_mut().zip(sizes).rev() {
@@ -219,7 +218,7 @@ pub type Index = SmallVec<[usize; 8]>;
 #[derive(Clone, Debug)]
 pub struct Indices {
     sizes: Index,
-    /// The next, until there is none.
+    /// The next multi-index; `None` at the end.
     at: Option<Index>,
 }
 
@@ -257,11 +256,11 @@ impl Iterator for Indices {
 struct Dim {
     size: usize,
     stride: usize,
-    /// The index of the next place.
+    /// The index of the next position.
     at: usize,
 }
 
-/// Where the elements of a shape lie in memory of given strides, in row-major order of the shape.
+/// The offsets of the elements of a shape in memory with given strides, in row-major order of the shape.
 #[derive(Clone, Debug)]
 pub struct Places {
     dims: Vec<Dim>,
@@ -270,7 +269,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// The places from that of the first element on.
+    /// The offsets, from that of the first element on.
     pub fn new(sizes: &[usize], strides: &[usize], first: usize) -> Places {
         let dims = sizes.iter().zip(strides).map(|(&size, &stride)| Dim { size, stride, at: 0 }).collect();
         Places { dims, next: first, left: sizes.iter().product() }

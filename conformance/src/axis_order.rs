@@ -28,7 +28,7 @@ pub struct Strides {
     pub offset: usize,
 }
 
-/// The most orders that one call of [`orders`] gives: those of four dimensions.
+/// Maximum number of orders that one call of [`orders`] returns: the permutations of four dimensions.
 const MOST: usize = 24;
 
 /// Number of orders of the dimensions that are longer than one.
@@ -37,7 +37,7 @@ pub fn count(sizes: &[usize]) -> usize {
     (1..=longer).product::<usize>().max(1)
 }
 
-/// Numbers of the orders to try for these sizes: all, or for five and more dimensions a different part for each `turn`.
+/// Indices of the orders to test for these sizes: all, or for five and more dimensions a different part for each `turn`.
 pub fn orders(sizes: &[usize], turn: usize) -> impl Iterator<Item = usize> {
     let count = count(sizes);
     (0..count.min(MOST)).map(move |nth| (turn * MOST + nth) % count)
@@ -49,7 +49,7 @@ pub fn permutation(sizes: &[usize], nth: usize) -> Vec<usize> {
     let units = (0..sizes.len()).rev().filter(|&dim| sizes[dim] <= 1);
     let mut left = nth % count(sizes);
     let mut order = Vec::with_capacity(sizes.len());
-    // The digits of `nth` in the factorial number system choose from what is left (Lehmer code).
+    // The digits of `nth` in the factorial number system select from the remaining dimensions (Lehmer code).
     while !rest.is_empty() {
         order.push(rest.remove(left % (rest.len())));
         left /= rest.len() + 1;

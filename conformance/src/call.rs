@@ -26,10 +26,10 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Places every tensor of the inputs, each arranged as `arrange` says for its sizes.
+    /// Places every tensor of the inputs in memory, arranged as `arrange` returns for its sizes.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn new(
         inputs: &Inputs,
         device: Device,
@@ -41,24 +41,23 @@ impl Prepared {
     /// As [`Prepared::new`], row-major.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn contiguous(inputs: &Inputs, device: Device) -> keyway::Result<Prepared> {
         Prepared::new(inputs, device, |_| Arrangement::Contiguous)
     }
 
-    /// As [`Prepared::new`], row-major and with nothing around the elements: a storage holds what the tensor
-    /// holds, as in a program.
+    /// As [`Prepared::new`], row-major and without guard bands: a storage holds only the tensor's elements, as in a program.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn bare(inputs: &Inputs, device: Device) -> keyway::Result<Prepared> {
         Prepared::bare_in(inputs, device, |_| Arrangement::Contiguous)
     }
 
-    /// As [`Prepared::bare`], each tensor arranged as `arrange` says for its sizes.
+    /// As [`Prepared::bare`], each tensor arranged as `arrange` returns for its sizes.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn bare_in(
         inputs: &Inputs,
         device: Device,
@@ -76,10 +75,10 @@ impl Prepared {
         Prepared::place_each(inputs, |array| Placed::guarded(array, arrange(&array.sizes), device, guard))
     }
 
-    /// As [`Prepared::new`], each tensor placed by a function, in the order of the arguments.
+    /// As [`Prepared::new`], each tensor placed in memory by a function, in the order of the arguments.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn place_each(
         inputs: &Inputs,
         mut place_one: impl FnMut(&Array) -> keyway::Result<Placed>,
@@ -99,7 +98,7 @@ impl Prepared {
         Ok(Prepared { placed, ..Prepared::unplaced(inputs) })
     }
 
-    /// A call without tensors: they are given with each call, as many as the inputs have arrays.
+    /// A call without tensors: each call gets them, one per array of the inputs.
     pub fn unplaced(inputs: &Inputs) -> Prepared {
         let bare = |a: &Array| Array { dtype: a.dtype, sizes: a.sizes.clone(), values: Vec::new() };
         let values = inputs.0.iter().map(|value| match value {
@@ -110,7 +109,7 @@ impl Prepared {
         Prepared { values: Arc::new(values.collect()), placed: Vec::new() }
     }
 
-    /// A call without tensors of its own: these are given to [`Prepared::call_entry`]. Of arrays only their number counts.
+    /// A call without tensors of its own: they are passed to [`Prepared::call_entry`]. Of arrays only their number matters.
     pub fn of_values(values: Vec<Value>) -> Prepared {
         Prepared { values: Arc::new(values), placed: Vec::new() }
     }
@@ -123,15 +122,15 @@ impl Prepared {
     /// Calls the op.
     ///
     /// # Errors
-    /// What the op reports.
+    /// Errors of the op.
     pub fn call(&self, def: &'static OpDef, out: Out<'_>) -> keyway::Result<Vec<Tensor>> {
         self.call_with(def, &self.tensors(), out)
     }
 
-    /// Calls the op with these tensors in the place of the placed ones.
+    /// Calls the op with these tensors instead of the prepared ones.
     ///
     /// # Errors
-    /// What the op reports.
+    /// Errors of the op.
     pub fn call_with(
         &self,
         def: &'static OpDef,
@@ -141,10 +140,10 @@ impl Prepared {
         self.call_entry(def.entry()?, tensors, out)
     }
 
-    /// Calls an op of whatever owner with these tensors in the place of the placed ones.
+    /// Calls an op of any owner with these tensors instead of the prepared ones.
     ///
     /// # Errors
-    /// What the op reports.
+    /// Errors of the op.
     pub fn call_entry(
         &self,
         op: &'static OpEntry,
@@ -158,10 +157,10 @@ impl Prepared {
         })
     }
 
-    /// Calls the op as its decomposition, whatever kernels there are.
+    /// Calls the op's decomposition, regardless of kernels.
     ///
     /// # Errors
-    /// An op that has none; what the parts report.
+    /// An op without a decomposition; errors of the parts.
     pub fn call_parts(&self, op: &'static OpEntry) -> keyway::Result<Vec<Tensor>> {
         last::note(op.name, &self.values, &self.tensors());
         self.with_args(&self.tensors(), |values| {
@@ -170,11 +169,11 @@ impl Prepared {
         })
     }
 
-    /// Calls the op with results in `outs`, or in argument 0 for the in-place form. A kernel that refuses the call must
-    /// have left all as it was; then the call is made again, for whoever serves it.
+    /// Calls the op with results in `outs`, or in argument 0 for the in-place form. A kernel that refuses the call must leave all
+    /// memory unchanged; then the call is repeated, for the next candidate.
     ///
     /// # Errors
-    /// What a refusing kernel wrote to.
+    /// The memory that a refusing kernel wrote to.
     pub fn call_watched(
         &self,
         op: &'static OpEntry,
@@ -205,7 +204,7 @@ impl Prepared {
         }
     }
 
-    /// Gives the arguments, with these tensors in the place of the placed ones, to a function.
+    /// Passes the arguments, with these tensors instead of the prepared ones, to a function.
     pub fn with_args<T>(&self, tensors: &[Tensor], use_them: impl FnOnce(&[Arg<'_>]) -> T) -> T {
         let mut rest = tensors;
         let mut take = |count: usize| -> Vec<&TensorRef> {
@@ -241,8 +240,8 @@ impl Prepared {
         use_them(&args)
     }
 
-    /// Refuses a call that wrote to an input, or beside one. Argument `except` may have changed in its
-    /// elements: that of an in-place call.
+    /// Refuses a call that wrote to an input, or outside its elements. Argument `except`, that of an in-place call, may have
+    /// changed its elements.
     ///
     /// # Errors
     /// The damage.
@@ -266,7 +265,7 @@ pub fn damaged(whose: &str, damage: Damage) -> Failure {
     Failure::new(format!("the memory of {whose} was written to"), "unchanged", got)
 }
 
-/// Whether the host refused the arguments by the op's rule, before any kernel was asked.
+/// Whether the host refused the arguments by the op's rule, before any kernel was called.
 pub fn is_of_arguments(error: &Error) -> bool {
     let Error::Dispatch(error) = error else { return false };
     let error = match error {
@@ -284,17 +283,17 @@ pub fn is_of_arguments(error: &Error) -> bool {
     )
 }
 
-/// What a failed call of a valid sample of a dtype means: a failure, or unsupported where the target claims nothing: it has
-/// no kernel for a part of it, or refuses what it registers no kernel for.
+/// The verdict of a failed call of a valid sample of a dtype: a failure, or unsupported if the target claims nothing: it has no
+/// kernel for a part of it, or refuses an op that it registers no kernel for.
 ///
-/// A refusal is right where another candidate can serve the call, and then the call does not fail. One that does is a call
-/// which nobody serves, although a kernel is registered.
+/// A refusal is right if another candidate runs the call, and then the call does not fail. A call that fails has no candidate
+/// left, although a kernel is registered.
 pub fn refused(target: &Target, op: &OpEntry, dtype: Option<DType>, error: Error) -> Stop {
     if let Error::Dispatch(DispatchError::MissingKernel(missing)) = &error {
         let served = |op: &OpEntry, dtype| target.service(op, dtype) == Service::Kernel;
         if !missing.refused.is_empty() {
             let why = missing.refused.join("; ");
-            // A cast is chosen by the dtype that it gives: of which it is made is known to the call alone.
+            // The kernel of a cast is selected by the target dtype; the source dtype is known to the call alone.
             let cast = registry::find_op(missing.op)
                 .filter(|op| definition(op).is_some_and(|def| def.is(Facts::CASTS)))
                 .is_some_and(|cast| last::dtypes().into_iter().any(|dtype| !served(cast, dtype)));
@@ -316,7 +315,7 @@ pub fn refused(target: &Target, op: &OpEntry, dtype: Option<DType>, error: Error
             return Stop::Unsupported(format!("no kernel of {} for {}", missing.op, missing.key));
         }
     }
-    // What the host does with its own memory alone is no claim of a device's backend.
+    // An op that the host performs on its own memory is not a claim of a device's backend.
     if let (Rule::Host(_), Error::Dispatch(DispatchError::DeviceMismatch { expected: Device::CPU, .. })) =
         (&op.spec.rule, &error)
     {

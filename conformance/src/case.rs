@@ -10,17 +10,17 @@ use std::fmt;
 pub struct Case {
     /// Its family.
     pub family: &'static str,
-    /// The op; `None` for cases about a device, a layout, or an op that a plugin brings.
+    /// The op; `None` for cases about a device, a layout, or an op of a plugin.
     pub def: Option<&'static OpDef>,
-    /// The op that a plugin brings.
+    /// The op of a plugin.
     pub foreign: Option<&'static OpEntry>,
-    /// What it is about where that is no op: `device`, a layout's name.
+    /// The subject if it is not an op: `device`, a layout's name.
     pub subject: String,
-    /// The dtype under test, if there is one.
+    /// The dtype under test, if any.
     pub dtype: Option<DType>,
-    /// Which sample of the op.
+    /// Index of the op's sample.
     pub sample: usize,
-    /// Which variant within the family; may be empty.
+    /// Variant within the family; may be empty.
     pub variant: String,
     /// The device, where that is not the target's first one.
     pub device: Option<Device>,
@@ -39,7 +39,7 @@ impl Case {
         Case { family, def, foreign: None, subject: String::new(), dtype, sample, variant, device: None }
     }
 
-    /// A case about a sample of an op that a plugin brings.
+    /// A case about a sample of a plugin's op.
     pub fn of_foreign(
         family: &'static str,
         op: &'static OpEntry,
@@ -72,7 +72,7 @@ impl Case {
         }
     }
 
-    /// Whether it is about an op.
+    /// Whether its subject is an op.
     pub fn is_about_op(&self) -> bool {
         self.def.is_some() || self.foreign.is_some()
     }

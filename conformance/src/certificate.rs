@@ -1,7 +1,7 @@
-//! Certificates: a note beside the library of what was run on it here. It is bound to the library, what the cases came from,
-//! the profile, the suite and the kind of machine; whoever can write the library's folder can write it too, so it is believed on
-//! the terms on which the library is, and is no proof by its author. What this machine ran is recorded in the user's folder of state
-//! as well, by the library's hash: that is a verdict, and a certificate without such a record a claim.
+//! Certificates: a file beside the library that records a run of the suite on it. It is bound to the library, the source of the
+//! cases, the profile, the suite and the kind of machine; anyone who can write the library's folder can write it too, so it is
+//! trusted on the same terms as the library, and is not a proof by its author. Runs on this machine are also recorded in the
+//! user's state folder, by the library's hash: that is a verdict, and a certificate without such a record a claim.
 
 use crate::report::{Coverage, Machine, Report, Status};
 use crate::suite;
@@ -17,42 +17,42 @@ use std::path::{Path, PathBuf};
 pub struct Certificate {
     /// The version of the suite.
     pub suite: String,
-    /// [`suite::digest`]: what cases were made of, and how they were judged.
+    /// [`suite::digest`]: hash of the source of the cases and of their checks.
     #[serde(default)]
     pub digest: String,
     /// The plugin.
     pub plugin: String,
     /// Its version.
     pub plugin_version: String,
-    /// The SHA-256 of the library that was judged.
+    /// The SHA-256 of the tested library.
     pub sha256: String,
     /// The SHA-256 of the profile's name and of the ids of all cases that were to be run.
     pub cases: String,
-    /// The tier of ops that was judged; none for all that the library registers.
+    /// The tested tier of ops; `None` for all that the library registers.
     pub profile: Option<String>,
     /// The machine.
     pub machine: Machine,
-    /// What the device is called that was judged on, where it is not the CPU.
+    /// Name of the tested device, if it is not the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// Whether every case that was run is as expected.
+    /// Whether every case that was run has the expected outcome.
     pub green: bool,
     /// Cases that passed, with the library's own part in them.
     pub passed: usize,
-    /// Cases that were judged: all but those that the backend does not claim, those that others served, and those without
+    /// Cases with a verdict: all except those that the backend does not claim, those that other libraries ran, and those without
     /// an oracle.
     pub judged: usize,
-    /// Cases that fail as the list of known failures says; they count as judged, not as passed.
+    /// Cases that fail as listed in the known failures; they count as judged, not as passed.
     pub known: usize,
-    /// How much of the library was reached.
+    /// Coverage of the library.
     #[serde(default)]
     pub coverage: Coverage,
-    /// What the calls of the family `drawn` were drawn from, if it had any.
+    /// Seed of the calls of the family `drawn`, if it was run.
     #[serde(default)]
     pub draws: Option<u64>,
 }
 
-/// What a certificate says of a library now.
+/// Status of a library's certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// Every case as expected.
@@ -61,33 +61,33 @@ pub enum Standing {
         profile: Option<String>,
         /// Cases that passed.
         passed: usize,
-        /// Cases that were judged.
+        /// Cases with a verdict.
         judged: usize,
-        /// Cases that fail as the list of known failures says.
+        /// Cases that fail as listed in the known failures.
         known: usize,
-        /// How much of the library was reached.
+        /// Coverage of the library.
         coverage: Coverage,
     },
-    /// Not every case as expected.
+    /// Cases without the expected outcome.
     Failed {
         /// The tier of ops; none for all that the library registers.
         profile: Option<String>,
         /// Cases that passed.
         passed: usize,
-        /// Cases that were judged.
+        /// Cases with a verdict.
         judged: usize,
     },
-    /// What a certificate beside the library says that is not of a run on this machine.
+    /// The content of a certificate beside the library without a record of a run on this machine.
     Claimed(Box<Standing>),
-    /// Of another build of the library, another suite or another kind of machine.
+    /// The certificate is for another build of the library, another suite or another kind of machine.
     Stale,
-    /// A file that others may write, or whose numbers cannot be.
+    /// A file that other users may write, or with inconsistent numbers.
     Disbelieved,
     /// The suite was never run on this library.
     NeverRun,
 }
 
-/// With a comma at each thousand.
+/// Formats a number with thousands separators.
 pub(crate) fn grouped(count: usize) -> String {
     let digits = count.to_string();
     let mut text = String::new();
@@ -140,8 +140,8 @@ impl fmt::Display for Standing {
 }
 
 impl Certificate {
-    /// The certificate of a run; `None` for one that was narrowed or interrupted, on the values of another seed than the
-    /// usual one, or in which the library had no part; and for one of a profile for training that judged no derivative.
+    /// The certificate of a run; `None` for one that was narrowed or interrupted, on the values of another seed than the usual
+    /// one, or in which the library ran nothing; and for one of a profile for training that tested no derivative.
     pub fn of(report: &Report) -> Option<Certificate> {
         let count = |status| report.counts.of(status);
         let unjudged =
@@ -168,22 +168,22 @@ impl Certificate {
         (whole && trained && certificate.adds_up()).then_some(certificate)
     }
 
-    /// Whether the numbers can be those of a run.
+    /// Whether the numbers are consistent.
     fn adds_up(&self) -> bool {
         let Some(rest) = self.judged.checked_sub(self.passed) else { return false };
         let green = self.passed > 0 && self.known == rest;
         self.judged > 0 && self.known <= rest && (!self.green || green)
     }
 
-    /// Where the certificate of a library lies: `libx.so` with `libx.so.certificate.json`.
+    /// The path of the certificate of a library: `libx.so` with `libx.so.certificate.json`.
     pub fn beside(library: &Path) -> PathBuf {
         let mut name = library.as_os_str().to_os_string();
         name.push(".certificate.json");
         PathBuf::from(name)
     }
 
-    /// The certificate beside a copy of a library of this hash, if it says something of that here; who may write the copy's
-    /// folder is not asked.
+    /// The certificate beside a copy of a library with this hash, if it applies here; the permissions of the copy's folder are
+    /// not checked.
     pub fn of_copy(library: &Path, sha256: &str) -> Option<Certificate> {
         let certificate =
             serde_json::from_slice::<Certificate>(&side::read(&Certificate::beside(library)).ok()?).ok()?;
@@ -192,7 +192,7 @@ impl Certificate {
         says.then_some(certificate)
     }
 
-    /// The certificate beside a library: `None` if there is none, an error for one that is not to be believed.
+    /// The certificate beside a library: `None` if there is none, an error for one that is not trusted.
     fn read(library: &Path, trust: &TrustPolicy) -> Option<Result<Certificate, ()>> {
         let path = Certificate::beside(library).canonicalize().ok()?;
         Some(Certificate::believed(&path, trust).ok_or(()))
@@ -203,8 +203,8 @@ impl Certificate {
         serde_json::from_slice::<Certificate>(&side::read(path).ok()?).ok().filter(Certificate::adds_up)
     }
 
-    /// Writes it beside the library, whole or not at all, whoever else writes one. One for a profile leaves that of a whole
-    /// run of the same library in its place. Gives the file, or `None` for one that was left as it is.
+    /// Writes it beside the library atomically, also with concurrent writers. A certificate for a profile does not replace that
+    /// of a whole run of the same library. Returns the file, or `None` for one that was not replaced.
     ///
     /// # Errors
     /// A folder that cannot be written.
@@ -234,12 +234,12 @@ impl Certificate {
         Ok(Some(path))
     }
 
-    /// What this machine recorded of a library.
+    /// The record of this machine for a library.
     fn recorded(sha256: &str, judged: &Judged) -> Option<Certificate> {
         serde_json::from_slice::<Certificate>(&judged.read(sha256)?).ok().filter(Certificate::adds_up)
     }
 
-    /// What it says of a library of this hash on this machine.
+    /// The standing of a library with this hash on this machine.
     pub fn standing(&self, sha256: &str) -> Standing {
         let (passed, judged, known) = (self.passed, self.judged, self.known);
         if !self.adds_up() {
@@ -259,7 +259,7 @@ impl Certificate {
     }
 }
 
-/// The device that a library was judged on, where its certificate counts and names one.
+/// The device that a library was tested on, if its certificate counts and names one.
 pub fn judged_on(library: &Path) -> Option<String> {
     Certificate::read(library, &TrustPolicy::of_process())?.ok()?.device
 }
@@ -269,7 +269,7 @@ pub fn standing(library: &Path, sha256: impl FnOnce() -> Option<String>) -> Stan
     standing_by(library, sha256, &TrustPolicy::of_process(), &Judged::of_user())
 }
 
-/// As [`standing`], under other rules of trust and with other records.
+/// Like [`standing`], with another trust policy and other records.
 fn standing_by(
     library: &Path,
     sha256: impl FnOnce() -> Option<String>,
@@ -323,7 +323,7 @@ mod tests {
         }
     }
 
-    /// A folder of this test's own, that nobody else may write.
+    /// A folder for this test, writable by this user alone.
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("keyway-certificate-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
@@ -386,7 +386,7 @@ mod tests {
         assert_eq!(certificate().standing(&"2".repeat(64)), Standing::Stale);
     }
 
-    /// As certificates were written before they named what their cases came from.
+    /// The format of certificates without a digest of the source of the cases.
     #[test]
     fn one_that_does_not_say_what_its_cases_came_from_is_stale() {
         let mut written = serde_json::to_value(certificate()).unwrap();
@@ -405,7 +405,7 @@ mod tests {
         };
         assert_eq!(standing_by(&library, hash, &trust), Standing::NeverRun);
         let file = certificate().store(&library).unwrap().expect("a file");
-        // Nothing says that it is of a run on this machine.
+        // Without a record of a run on this machine.
         assert_eq!(standing_by(&library, hash, &trust).to_string(), "claim: certified 1,200/1,200");
         let judged = Judged { folder: Some(folder.join("judged")), ..Judged::default() };
         let record = judged.record_path(&"0".repeat(64)).unwrap();

@@ -1,4 +1,4 @@
-//! Whether a result is what the oracle says, within the tolerance of its dtype.
+//! Comparison of results with those of the oracle, within the tolerance of the dtype.
 
 use crate::array::{Array, Number, round_to, unravelled, wrapped};
 use crate::encode;
@@ -28,7 +28,7 @@ impl Tolerance {
         Tolerance { rtol, atol }
     }
 
-    /// This many times as wide.
+    /// The tolerance multiplied by a factor.
     #[must_use]
     pub fn times(self, factor: f64) -> Tolerance {
         Tolerance { rtol: self.rtol * factor, atol: self.atol * factor }
@@ -67,7 +67,7 @@ fn agrees(expected: Number, got: Number, dtype: DType, tolerance: Tolerance) -> 
     }
 }
 
-/// How far off, for the choice of the worst element.
+/// Distance for the choice of the worst element.
 fn distance(expected: Number, got: Number) -> f64 {
     let far = (expected.float() - got.float()).abs() / expected.float().abs().max(1.0);
     if far.is_nan() { f64::INFINITY } else { far }
@@ -124,9 +124,9 @@ pub fn outputs(expected: &[Array], got: &[Tensor], factor: f64) -> Result<(), Fa
     within(expected, got, |dtype| Tolerance::of(dtype).times(factor))
 }
 
-/// As [`outputs`], `loose` times as wide, for results of many terms of which pieces may be wrong. The absolute tolerance is
-/// that of numbers which are as large as the results: the shares of a softmax of a thousand elements are all below that of
-/// numbers around 1, and none of them could be wrong.
+/// As [`outputs`], with `loose` times the tolerance, for results with many addends some of which may be wrong. The absolute
+/// tolerance is scaled to the size of the results: the elements of a softmax over a thousand values are all below the tolerance
+/// for values around 1, and no error in them could be detected.
 ///
 /// # Errors
 /// The first output that is wrong.
@@ -134,7 +134,7 @@ pub fn pieces(expected: &[Array], got: &[Tensor], factor: f64, loose: f64) -> Re
     each(expected, got, |array| of_terms(array, factor, loose))
 }
 
-/// As [`pieces`], of one output that was read already.
+/// As [`pieces`], for one output that was read already.
 ///
 /// # Errors
 /// The failure, with the worst element.
@@ -142,8 +142,8 @@ pub fn piece(nth: usize, expected: &Array, got: &Array, factor: f64, loose: f64)
     array(nth, expected, got, of_size(expected, Tolerance::of(expected.dtype).times(factor), loose))
 }
 
-/// As [`pieces`], of sums whose terms may have been rounded to the dtype before they were multiplied, as FlashAttention rounds
-/// weights: each result is off by as much as a large one is by its own rounding.
+/// As [`pieces`], for sums whose factors may have been rounded to the dtype before the product, as FlashAttention rounds weights:
+/// the error of each result is up to the rounding error of a large one.
 ///
 /// # Errors
 /// The first output that is wrong.
@@ -162,13 +162,13 @@ pub fn of_terms(expected: &Array, factor: f64, loose: f64) -> Tolerance {
     of_size(expected, Tolerance::of(expected.dtype).times(factor), loose)
 }
 
-/// The tolerance `loose` times as wide, the absolute one by the size of what is expected.
+/// The tolerance multiplied by `loose`, the absolute one scaled by the size of the expected values.
 fn of_size(expected: &Array, tolerance: Tolerance, loose: f64) -> Tolerance {
     let wide = if loose > 1.0 { (loose * size(expected).min(1.0)).max(LEAST) } else { loose };
     Tolerance { rtol: tolerance.rtol * loose, atol: tolerance.atol * wide }
 }
 
-/// The least part of the usual absolute tolerance that is left where results are small.
+/// Minimum fraction of the usual absolute tolerance for small results.
 const LEAST: f64 = 0.01;
 
 /// The root of the mean square of the finite elements.
@@ -257,10 +257,10 @@ mod tests {
         let equal = |value: f64| Array::from_fn(DType::F32, [8], |_| Number::Float(value));
         let allowed = |value| of_size(&equal(value), Tolerance::of(DType::F32), 100.0);
         let agrees = |expected, got| array(0, &equal(expected), &equal(got), allowed(expected)).is_ok();
-        // A share of a softmax of ten thousand elements, of which some have got lost.
+        // An element of a softmax over ten thousand values, some of which are lost.
         assert!(agrees(1e-4, 1e-4 + 1e-8) && !agrees(1e-4, 1.02e-4) && !agrees(1e-4, 0.0));
         assert!(agrees(5.0, 5.001) && !agrees(5.0, 5.01));
-        // Of zeros and of large numbers the absolute part is bounded.
+        // For zeros and large values the absolute tolerance is bounded.
         assert!(allowed(0.0).atol > 0.0 && allowed(0.0).atol < 1e-6);
         assert_eq!(allowed(f64::NAN).atol, allowed(0.0).atol);
         assert_eq!(allowed(1e9).atol, allowed(1.0).atol);

@@ -1,4 +1,4 @@
-//! Numbers as the bytes of a dtype, and back; native byte order, as tensors hold them.
+//! Conversion of numbers to and from the bytes of a dtype; native byte order, as in tensors.
 
 use crate::array::{Number, round_to, wrapped};
 use half::{bf16, f16};
@@ -50,7 +50,7 @@ pub fn number(bytes: &[u8], dtype: DType) -> Option<Number> {
     })
 }
 
-/// How an element is written in a report.
+/// Formats an element for a report.
 pub fn text(value: Number, dtype: DType) -> String {
     match value {
         Number::Float(v) if v.is_finite() && dtype != DType::F64 => format!("{:e}", round_to(v, dtype)),

@@ -1,4 +1,4 @@
-//! Writes samples and the oracle's results, so that outsiders can judge the oracle.
+//! Writes samples and the oracle's results, for independent checks of the oracle.
 
 use crate::array::{Array, Number};
 use crate::families::is_in;
@@ -15,7 +15,7 @@ fn number(value: Number) -> Json {
         Number::Float(v) if v.is_nan() => json!("nan"),
         Number::Float(v) if v.is_infinite() => json!(if v > 0.0 { "inf" } else { "-inf" }),
         Number::Float(v) => json!(v),
-        // As text: JSON's readers take numbers for f64.
+        // As text: JSON parsers read numbers as f64.
         Number::Int(v) => json!(v.to_string()),
         Number::Bool(v) => json!(v),
         Number::Any => json!("any"),
@@ -47,9 +47,9 @@ fn value(v: &Value) -> Json {
     }
 }
 
-/// Writes `OP.jsonl` into `folder` for each op that an oracle judges: one line for each sample and dtype, and
-/// for element-wise ops lines of extreme values, whose `sample` is `extremes`. A line has `op`, `sample`, `dtype`, `schema`, `args` and either `expected`, a list of arrays, or `unknown`, the reason.
-/// Only ops that are `wanted`. Gives the number of ops and of lines.
+/// Writes `OP.jsonl` into `folder` for each op that has an oracle: one line for each sample and dtype, and for element-wise ops
+/// lines of extreme values, whose `sample` is `extremes`. A line has `op`, `sample`, `dtype`, `schema`, `args` and either
+/// `expected`, a list of arrays, or `unknown`, the reason. Only ops that are `wanted`. Returns the number of ops and of lines.
 ///
 /// # Errors
 /// A file that cannot be written.

@@ -1,6 +1,6 @@
-//! Extreme values for element-wise ops: zeros of both signs, infinities, NaN, denormals, the ends of each
-//! dtype's range, arguments at which an exponential overflows. Every combination of them that the oracle has
-//! an answer to, up to a number.
+//! Extreme values for element-wise ops: zeros of both signs, infinities, NaN, denormals, the ends of each dtype's range,
+//! arguments at which an exponential overflows. All combinations for which the oracle has an expected value, up to a maximum
+//! number.
 
 use crate::array::{Array, Number};
 use crate::inputs;
@@ -64,8 +64,8 @@ pub fn sets(def: &OpDef) -> Vec<Sample> {
     (def.samples)().into_iter().filter(different).collect()
 }
 
-/// The call of an element-wise op on extreme values with set `nth` of its other arguments, the tensors under
-/// test of dtype `tested`. Combinations without an answer are left out; `None` if none has one.
+/// The call of an element-wise op on extreme values with set `nth` of its other arguments, the tensors under test of dtype
+/// `tested`. Combinations without an expected value are left out; `None` if none has one.
 pub fn of_set(def: &OpDef, oracle: Oracle, tested: DType, nth: usize) -> Option<Inputs> {
     let sample = sets(def).into_iter().nth(nth)?;
     let Inputs(args) = inputs::of_sample(&sample.args, tested, 0);

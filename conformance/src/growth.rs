@@ -1,13 +1,13 @@
-//! Samples with other sizes. Sizes that are equal in a sample are taken for the same thing, as the columns of one matrix
-//! and the rows of the next, and stay equal: so that most samples can be given any size without knowing their op.
+//! Samples with other sizes. Equal sizes in a sample are assumed to be the same dimension, as the columns of one matrix and the
+//! rows of the next, and remain equal: so most samples can be resized without knowledge of their op.
 
 use crate::families::tensors;
 use keyway::ops::sample::{Fill, Sample, SampleArg, TensorSample};
 
-/// Which numbers beside the tensors' sizes are sizes too, and change with them.
+/// The scalars besides the tensors' sizes that are sizes too, and are changed with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
-    /// Lists of numbers, as `normalized_shape`, and the limits of indices.
+    /// Lists of integers, as `normalized_shape`, and the limits of indices.
     Lists,
     /// The limits of indices.
     Limits,
@@ -50,13 +50,13 @@ pub fn resized(sample: &Sample, changes: &[(usize, usize)], named: Named) -> Sam
     sample
 }
 
-/// About how many steps a call on the sample takes: as many as there are combinations of places, each size as often as it is
-/// used in one tensor. So many has a product of matrices, a convolution, a broadcast sum.
+/// Estimated number of steps of a call on the sample: the product of all sizes, each counted as often as it occurs in one tensor.
+/// This is the cost of a matrix product, a convolution, a broadcast sum.
 pub fn steps(sample: &Sample) -> usize {
     steps_with(sample, |size| size)
 }
 
-/// The same with each size made another, which may be that of several.
+/// The same with each size replaced; several sizes may become equal.
 pub fn steps_with(sample: &Sample, length: impl Fn(usize) -> usize) -> usize {
     let mut all: Vec<(usize, usize)> = Vec::new();
     for t in tensors(sample) {
@@ -72,12 +72,11 @@ pub fn steps_with(sample: &Sample, length: impl Fn(usize) -> usize) -> usize {
         .fold(1, |steps, (size, count)| steps.saturating_mul(length(size).saturating_pow(count as u32)))
 }
 
-/// Sizes that a sample is given all at once, of which it takes as many as it has; then shorter ones, for samples whose calls
-/// would take too many steps.
+/// Sizes assigned to a sample at once, as many as it has; then smaller ones, for samples whose calls would take too many steps.
 const TOGETHER: [[usize; 4]; 6] =
     [[130, 67, 5, 3], [67, 21, 5, 3], [35, 13, 5, 3], [19, 7, 5, 3], [11, 7, 5, 3], [7, 5, 3, 3]];
 
-/// The sample with all sizes changed, to different ones that suit no vector; which of them is the longest depends on `turn`.
+/// The sample with all sizes replaced by different ones that are no multiple of a vector width; `turn` determines the largest.
 /// `None` if none is within `limit` steps.
 pub fn together(sample: &Sample, turn: usize, limit: usize) -> Option<Vec<(usize, usize)>> {
     let from = sizes(sample);
@@ -108,7 +107,7 @@ mod tests {
         assert_eq!(grown.args[2], SampleArg::Ints(vec![67, 0]));
         assert_eq!(resized(&linear, &[(3, 67)], Named::Limits).args[2], linear.args[2]);
         assert_eq!((steps(&linear), steps(&grown)), (24, 536));
-        // A size that becomes another's is not taken for it on the way.
+        // A size that becomes equal to another old size must not be replaced twice.
         assert_eq!(sizes_of(&resized(&linear, &[(2, 4), (4, 5)], Named::Lists)), [vec![4, 5, 3], vec![4, 3]]);
     }
 

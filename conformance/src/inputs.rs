@@ -1,4 +1,4 @@
-//! From a sample's description to the numbers that both the oracle and the backend are given.
+//! Conversion of a sample's description to the values for both the oracle and the backend.
 
 use crate::array::{Array, Number};
 use crate::oracle::{Inputs, Value};
@@ -6,8 +6,8 @@ use keyway::DType;
 use keyway::ops::build;
 use keyway::ops::sample::{Role, SampleArg, TensorSample};
 
-/// The numbers of a filling as elements of a dtype: a value that the dtype cannot hold is brought into its
-/// range, so that every dtype can be given every sample.
+/// The values of a filling as elements of a dtype: a value out of the dtype's range is mapped into it, so that every sample is
+/// valid for every dtype.
 fn element(value: f64, dtype: DType) -> Number {
     match dtype.integer_range() {
         Some(_) if dtype == DType::BOOL => Number::Bool(value as i64 != 0),

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub struct Known {
     /// The id of a case, or a pattern of ids. Every case that it matches must fail.
     pub case: String,
-    /// Why it fails, and what would change that.
+    /// The reason, and what would change it.
     pub reason: String,
 }
 
@@ -32,7 +32,7 @@ pub enum KnownError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
     /// It is no such list.
@@ -43,7 +43,7 @@ pub enum KnownError {
     Format {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
 }
@@ -65,7 +65,7 @@ impl KnownFailures {
         }
     }
 
-    /// Where the list of a library lies: beside it, `libx.so` with `libx.known-failures.toml`.
+    /// The path of the list of a library: `libx.so` with `libx.known-failures.toml`.
     pub fn beside(library: &Path) -> PathBuf {
         library.with_extension("known-failures.toml")
     }

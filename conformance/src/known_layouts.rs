@@ -1,9 +1,9 @@
-//! Composite layouts whose components the suite reads and makes itself, so that a layout's own conversions have no part in
-//! the judgement of its kernels. They are known by the names of their components:
+//! Composite layouts whose components the suite reads and creates itself, independently of the layout's own conversions. They are
+//! identified by the names of their components:
 //!
-//! - `crow_indices`, `col_indices`, `values`: compressed sparse rows. Row `i` has the entries `crow_indices[i]` up to
-//!   `crow_indices[i + 1]`, whose columns and values lie in the two other components;
-//! - `indices`, `values`: coordinates. Entry `n` lies at `indices[.., n]`; entries of one place are added up.
+//! - `crow_indices`, `col_indices`, `values`: CSR. Row `i` has the entries `crow_indices[i]` up to `crow_indices[i + 1]`, whose
+//!   columns and values are in the two other components;
+//! - `indices`, `values`: COO. Entry `n` has the coordinate `indices[.., n]`; duplicates are added up.
 
 use crate::array::{Array, Index, Indices, Number, flat};
 use crate::memory::{Arrangement, Placed, read_strided};
@@ -30,35 +30,35 @@ pub fn find(layout: Layout) -> Option<Known> {
     }
 }
 
-/// How entries are held.
+/// The order and form of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// In row-major order, each place once.
+    /// In row-major order, without duplicates.
     Coalesced,
-    /// Of coordinates: in another order, the values of most places in two parts.
+    /// COO in another order, the values of most coordinates split into two entries.
     Duplicates,
-    /// Of coordinates: the last dimension within each entry.
+    /// COO with the last dimension dense.
     Hybrid,
-    /// Both: blocks in another order, most of them in two parts.
+    /// COO with the last dimension dense, in another order, most blocks split into two entries.
     HybridDuplicates,
     /// Some zeros among them.
     StoredZeros,
-    /// In components whose elements do not follow each other in memory.
+    /// In components with gaps between their elements.
     Gaps,
 }
 
 impl Form {
-    /// Whether the last dimension lies within each entry.
+    /// Whether the last dimension is dense.
     fn is_hybrid(self) -> bool {
         matches!(self, Form::Hybrid | Form::HybridDuplicates)
     }
 
-    /// Whether entries come in row-major order, and each place once.
+    /// Whether entries are in row-major order without duplicates.
     fn is_in_order(self) -> bool {
         !matches!(self, Form::Duplicates | Form::HybridDuplicates)
     }
 
-    /// What a case says of it.
+    /// Its name in a case.
     pub fn name(self) -> &'static str {
         match self {
             Form::Coalesced => "coalesced",
@@ -87,7 +87,7 @@ fn halves(value: Number) -> [Number; 2] {
     }
 }
 
-/// Which elements are stored in this form, in row-major order.
+/// Mask of the elements that are stored in this form, in row-major order.
 pub fn stored(array: &Array, form: Form) -> Vec<bool> {
     let mut stored: Vec<bool> = array.values.iter().map(|value| value.truth()).collect();
     match form {
@@ -105,12 +105,12 @@ pub fn stored(array: &Array, form: Form) -> Vec<bool> {
     stored
 }
 
-/// Numbers as elements of indices.
+/// Integers as elements of indices.
 fn whole(sizes: Vec<usize>, values: Vec<usize>) -> Array {
     Array::new(DType::I64, sizes, values.into_iter().map(|v| Number::Int(v as i128)).collect())
 }
 
-/// As [`components`], the entries in this form.
+/// Like [`components`], with the entries in this form.
 pub fn components_in(known: Known, array: &Array, form: Form) -> Vec<Array> {
     let hybrid = form.is_hybrid() && known == Known::Coo && array.ndim() > 0;
     let sparse_dim = array.ndim() - usize::from(hybrid);
@@ -129,7 +129,7 @@ pub fn components_in(known: Known, array: &Array, form: Form) -> Vec<Array> {
                 .to_vec(),
         });
         entries = parted.collect();
-        // The last first, and the parts of one place apart from each other.
+        // In reverse order, with duplicates of one coordinate not adjacent.
         entries.reverse();
         let (even, odd): (Vec<_>, Vec<_>) =
             entries.into_iter().enumerate().partition(|(nth, _)| nth % 2 == 0);
@@ -157,15 +157,15 @@ pub fn components_in(known: Known, array: &Array, form: Form) -> Vec<Array> {
 
 /// Components that are no tensor of their layout.
 pub struct Invalid {
-    /// What is wrong with them.
+    /// The error in them.
     pub what: String,
     /// The components.
     pub parts: Vec<Array>,
-    /// Whether they are said to be in order.
+    /// Whether they are marked as sorted.
     pub in_order: bool,
 }
 
-/// Components that do not fit each other, made of values some of which differ from zero.
+/// Mismatched components, made from values some of which differ from zero.
 pub fn invalid(known: Known, array: &Array) -> Vec<Invalid> {
     let right = components(known, array);
     let (places, values) = (right.len() - 2, right.len() - 1);
@@ -187,7 +187,7 @@ pub fn invalid(known: Known, array: &Array) -> Vec<Invalid> {
         let count = sizes.iter().product();
         Array::new(right[part].dtype, sizes, right[part].values[..count].to_vec())
     };
-    // The indices of the last entry: before the first column, and behind the last.
+    // The indices of the last entry: before the first column, and after the last.
     let last = right[places].values.len().saturating_sub(1);
     add("components with an index of -1", places, with(places, last, -1));
     add("components with an index of 2^40", places, with(places, last, 1 << 40));
@@ -216,7 +216,7 @@ pub fn invalid(known: Known, array: &Array) -> Vec<Invalid> {
             let parts = components_in(known, array, Form::Duplicates);
             let what = "places that come twice, said to be coalesced".to_string();
             all.push(Invalid { what, parts, in_order: true });
-            // Each place once, the last first.
+            // Without duplicates, in reverse order.
             let mut parts = components(known, array);
             parts[values].values.reverse();
             parts[places].values.chunks_mut(nnz).for_each(<[Number]>::reverse);
@@ -227,7 +227,7 @@ pub fn invalid(known: Known, array: &Array) -> Vec<Invalid> {
     all
 }
 
-/// The values that components stand for; `None` for components that do not fit each other.
+/// The dense values of components; `None` for mismatched components.
 pub fn values(known: Known, sizes: &[usize], dtype: DType, parts: &[Array]) -> Option<Array> {
     let mut made = Array::from_fn(dtype, sizes, |_| Number::Int(0).cast(dtype));
     let place = |index: &[i128]| {
@@ -271,10 +271,10 @@ pub fn values(known: Known, sizes: &[usize], dtype: DType, parts: &[Array]) -> O
     Some(made)
 }
 
-/// A tensor of a known layout that holds these values.
+/// A tensor of a known layout with these values.
 ///
 /// # Errors
-/// What the device or the layout reports.
+/// Errors of the device or the layout.
 pub fn make(known: Known, array: &Array, layout: Layout, device: Device, form: Form) -> Result<Tensor> {
     let arrangement = if form == Form::Gaps { Arrangement::Stepped } else { Arrangement::Contiguous };
     let parts = components_in(known, array, form)
@@ -284,17 +284,17 @@ pub fn make(known: Known, array: &Array, layout: Layout, device: Device, form: F
     Tensor::from_components(layout, &array.sizes, array.dtype, &parts, &attrs(layout, form.is_in_order()))
 }
 
-/// The attributes of a tensor whose entries come in row-major order, each place once, or not.
+/// The attributes of a tensor whose entries are, or are not, in row-major order without duplicates.
 pub fn attrs(layout: Layout, in_order: bool) -> Vec<i64> {
     let names = table::current().layout(layout).map_or(&[][..], |entry| &entry.attrs);
     names.iter().map(|name| i64::from(in_order && name.contains("coalesced"))).collect()
 }
 
-/// What each entry of coordinates holds for each element of its block: the element's place in row-major order, and the
-/// number. `None` for components that are no such tensor.
+/// For each entry of a COO tensor and each element of its block, the row-major index of the element and the value. `None` for
+/// invalid components.
 ///
 /// # Errors
-/// What the device reports.
+/// Errors of the device.
 pub fn by_entry(tensor: &Tensor) -> Result<Option<Vec<(usize, Number)>>> {
     let parts = tensor.detach().components()?;
     let parts = parts.iter().map(read_strided).collect::<Result<Option<Vec<_>>>>()?;
@@ -309,10 +309,10 @@ pub fn by_entry(tensor: &Tensor) -> Result<Option<Vec<(usize, Number)>>> {
     Ok(entries.map(|(at, &value)| Some((place(&at)?, value))).collect())
 }
 
-/// The values of a tensor of a known layout; `None` for components that are no such tensor.
+/// The values of a tensor of a known layout; `None` for invalid components.
 ///
 /// # Errors
-/// What the device reports.
+/// Errors of the device.
 pub fn read(known: Known, tensor: &Tensor) -> Result<Option<Array>> {
     let parts = tensor.detach().components()?;
     let parts = parts.iter().map(read_strided).collect::<Result<Option<Vec<_>>>>()?;

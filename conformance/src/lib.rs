@@ -1,11 +1,9 @@
-//! Judges a backend, case by case, by an oracle that shares nothing with it.
+//! Tests a backend, case by case, against an independent oracle.
 //!
 //! Decisions:
-//! - cases come from the op definitions and nowhere else: a new op brings its samples, a new family (`families`)
-//!   applies to all ops;
-//! - the oracle (`oracle`) is plain code over `array::Array`; inputs are placed in memory and results read from
-//!   it by the suite itself (`memory`), so that nothing of the judged backend takes part in the judgement;
-//! - cases run in worker processes (`runner`): what kills one is a red row, not the end of the run.
+//! - cases are generated from the op definitions alone: a new op has its own samples, a new family (`families`) applies to all
+//!   ops; (`memory`), so that the tested backend has no part in its verdict;
+//! - cases run in worker processes (`runner`): a case that kills its process is a failed row, not the end of the run.
 #![forbid(unsafe_code)]
 
 mod arithmetic;

@@ -1,7 +1,7 @@
-//! Tensors placed in memory that the suite lays out and watches itself.
+//! Tensors in memory that the suite arranges and checks itself.
 //!
-//! Each lies in a storage of its own, between guard bands of a fixed pattern; gaps between its elements hold
-//! the pattern too. So a write outside the elements, or into an input, shows.
+//! Each has a storage of its own, between guard bands of a fixed pattern; gaps between its elements hold the pattern too. So a
+//! write outside the elements, or into an input, is detected.
 
 use crate::array::{Array, Number, Places};
 use crate::axis_order::Strides;
@@ -18,7 +18,7 @@ pub const GUARD: usize = 64;
 /// far from zero, so that reading it shows in a result; as a bool it is invalid.
 const PATTERN: u8 = 0xA5;
 
-/// How a tensor's elements lie.
+/// Arrangement of a tensor's elements in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrangement {
@@ -38,7 +38,7 @@ pub enum Arrangement {
     ChannelsSlice,
     /// Row-major, but the strides of dimensions of size 1 are odd numbers.
     OddUnits,
-    /// Row-major, from an address that is aligned for the element alone, as that of `x[1..]` is.
+    /// Row-major, from an address that is aligned for the element alone, as that of `x[1..]`.
     Shifted,
 }
 
@@ -74,7 +74,7 @@ impl Arrangement {
         [Arrangement::Contiguous].into_iter().chain(Arrangement::STRIDED).find(|a| a.name() == name)
     }
 
-    /// Whether it says something about a tensor of these sizes.
+    /// Whether it applies to a tensor of these sizes.
     pub fn suits(self, sizes: &[usize]) -> bool {
         let longer = sizes.iter().filter(|&&s| s > 1).count();
         match self {
@@ -89,7 +89,7 @@ impl Arrangement {
         }
     }
 
-    /// This one, or row-major where it says nothing about a tensor of these sizes.
+    /// This one, or row-major if it does not apply to a tensor of these sizes.
     pub fn where_it_suits(self, sizes: &[usize]) -> Arrangement {
         if self.suits(sizes) { self } else { Arrangement::Contiguous }
     }
@@ -133,7 +133,7 @@ impl Arrangement {
     }
 }
 
-/// The first slice along the first dimension, repeated: what an expanded tensor can hold.
+/// The first slice along the first dimension, repeated: the values of an expanded tensor.
 pub fn repeated(array: &Array) -> Array {
     let zeroed = |index: &[usize]| {
         let mut index = index.to_vec();
@@ -143,7 +143,7 @@ pub fn repeated(array: &Array) -> Array {
     Array::from_fn(array.dtype, array.sizes.clone(), |index| array.at(&zeroed(index)))
 }
 
-/// A tensor with its surroundings as they were when it was made.
+/// A tensor with the original contents of its storage.
 #[derive(Debug)]
 pub struct Placed {
     /// The tensor.
@@ -155,38 +155,38 @@ pub struct Placed {
     places: Vec<usize>,
 }
 
-/// What became of the memory around a tensor.
+/// Unexpected writes to the memory of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
     /// A guard band or a gap was written to, this many bytes away from the first element.
     Outside(isize),
-    /// An element changed: its place in row-major order.
+    /// An element changed: its row-major index.
     Element(usize),
 }
 
 impl Placed {
-    /// Places values between guard bands.
+    /// Writes values between guard bands.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn new(array: &Array, arrangement: Arrangement, device: Device) -> Result<Placed> {
         Placed::guarded(array, arrangement, device, GUARD)
     }
 
-    /// Places values between guard bands of `guard` elements.
+    /// Writes values between guard bands of `guard` elements.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn guarded(array: &Array, arrangement: Arrangement, device: Device, guard: usize) -> Result<Placed> {
         let offset = usize::from(arrangement == Arrangement::Shifted);
         let strides = Strides { strides: arrangement.strides(&array.sizes), offset };
         Placed::strided(array, &strides, device, guard)
     }
 
-    /// Places values at these strides between guard bands of `guard` elements.
+    /// Writes values with these strides between guard bands of `guard` elements.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn strided(array: &Array, strides: &Strides, device: Device, guard: usize) -> Result<Placed> {
         let (size, dtype) = (array.dtype.size(), array.dtype);
         let Strides { strides, offset } = strides;
@@ -207,10 +207,10 @@ impl Placed {
         Ok(Placed { tensor, storage, image, guard, places })
     }
 
-    /// A target for `out=`, its elements filled with the pattern's bytes: no valid result.
+    /// A target for `out=`, its elements filled with the pattern's bytes: not a valid result.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn garbage(
         sizes: &[usize],
         dtype: DType,
@@ -220,10 +220,10 @@ impl Placed {
         Placed::new(&Placed::filler(sizes, dtype), arrangement, device)
     }
 
-    /// As [`Placed::garbage`], with nothing around the elements.
+    /// As [`Placed::garbage`], without guard bands.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn garbage_bare(
         sizes: &[usize],
         dtype: DType,
@@ -233,10 +233,10 @@ impl Placed {
         Placed::guarded(&Placed::filler(sizes, dtype), arrangement, device, 0)
     }
 
-    /// As [`Placed::garbage`], at these strides.
+    /// As [`Placed::garbage`], with these strides.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn garbage_at(sizes: &[usize], dtype: DType, strides: &Strides, device: Device) -> Result<Placed> {
         Placed::strided(&Placed::filler(sizes, dtype), strides, device, GUARD)
     }
@@ -257,11 +257,10 @@ impl Placed {
         Ok(now)
     }
 
-    /// The first byte outside the elements that is not as it was; with `elements`, also the first element
-    /// that is not.
+    /// The first changed byte outside the elements; with `elements`, also the first changed element.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn damage(&self, elements: bool) -> Result<Option<Damage>> {
         let (now, size) = (self.now()?, self.tensor.dtype().size());
         if now == self.image {
@@ -279,11 +278,10 @@ impl Placed {
     }
 }
 
-/// The values of a tensor, read from its memory by the suite itself. `None` for bytes that are no element of
-/// the dtype.
+/// The values of a tensor, read from its memory by the suite itself. `None` for bytes that are not a valid element of the dtype.
 ///
 /// # Errors
-/// What the device reports; a layout that cannot become strided.
+/// Errors of the device; a layout that cannot be converted to strided.
 pub fn read(tensor: &Tensor) -> Result<Option<Array>> {
     match known_layouts::find(tensor.layout()).filter(|_| !tensor.as_ref().is_strided()) {
         Some(known) => known_layouts::read(known, tensor),
@@ -291,7 +289,7 @@ pub fn read(tensor: &Tensor) -> Result<Option<Array>> {
     }
 }
 
-/// As [`read`]; a layout that the suite does not know is converted by whoever brings it.
+/// As [`read`]; a layout that the suite does not know is converted by its backend.
 ///
 /// # Errors
 /// As [`read`].

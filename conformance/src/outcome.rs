@@ -1,17 +1,17 @@
-//! What came of a case.
+//! Outcomes of cases.
 
 use serde::{Deserialize, Serialize};
 
 /// The worst element of a result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mismatch {
-    /// Which output.
+    /// Index of the output.
     pub output: usize,
     /// The element's index.
     pub element: Vec<usize>,
-    /// How many elements are wrong.
+    /// Number of wrong elements.
     pub wrong: usize,
-    /// How many there are.
+    /// Number of elements.
     pub of: usize,
     /// Relative tolerance.
     pub rtol: f64,
@@ -22,11 +22,11 @@ pub struct Mismatch {
 /// Why a case failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What is wrong.
+    /// The error.
     pub what: String,
-    /// What was expected.
+    /// The expected value or behaviour.
     pub expected: String,
-    /// What came.
+    /// The actual value or behaviour.
     pub got: String,
     /// The worst element, where values are wrong.
     pub mismatch: Option<Mismatch>,
@@ -51,38 +51,38 @@ impl From<keyway::dispatcher::Error> for Failure {
     }
 }
 
-/// What came of a case.
+/// The outcome of a case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
     /// As expected.
     Passed,
-    /// As expected, but nothing of the judged library took part.
+    /// As expected, but the tested library ran no part of it.
     ByOthers {
-        /// Who did.
+        /// The plugins that ran it.
         by: String,
     },
     /// Not as expected.
     Failed(Failure),
-    /// The backend says that it does not support this, and it does not claim to.
+    /// The backend reports that it does not support this, and does not claim to.
     Unsupported {
-        /// In its own words.
+        /// The backend's reason.
         reason: String,
     },
-    /// It could not be judged.
+    /// There is no verdict.
     Skipped {
         /// Why.
         reason: String,
     },
     /// The worker process ended.
     Died {
-        /// By which signal or exit code, or that it ran out of time or memory.
+        /// Signal or exit code, or that it ran out of time or memory.
         how: String,
     },
 }
 
 impl Outcome {
-    /// Whether the backend did something wrong.
+    /// Whether the outcome is a fault of the backend.
     pub fn is_failure(&self) -> bool {
         matches!(self, Outcome::Failed(_) | Outcome::Died { .. })
     }
@@ -109,7 +109,7 @@ pub enum Stop {
     Failed(Failure),
     /// The backend does not support this, and does not claim to.
     Unsupported(String),
-    /// It cannot be judged.
+    /// There is no verdict.
     Skipped(String),
 }
 

@@ -1,9 +1,10 @@
-//! Calls on periodic tensors: the elements of a large tensor are those of a small one, repeated along some dimensions, and so
-//! are the elements of the result. The oracle computes one period, and every element of a large result is compared.
+//! Calls on periodic tensors: the elements of a large tensor are those of a small one, repeated along some dimensions, and so are
+//! the elements of the result. The oracle computes one period, and every element of a large result is compared.
 //!
-//! Which dimensions repeat is no knowledge of the ops: the oracle is asked on small sizes whether the result of a repeated
-//! tensor is the repeated result. So rows and columns of a product repeat and its terms do not, nor do the rows of an image
-//! that is convolved. Periods are odd primes, so that no block, vector or thread begins where a period does.
+//! The repeatable dimensions are found without knowledge of the ops: the oracle determines on small sizes whether the result of a
+//! repeated tensor is the repeated result. So rows and columns of a matrix product repeat and its reduction dimension does not,
+//! nor do the rows of a convolved image. Periods are odd primes, so that no block, vector or thread begins at the start of a
+//! period.
 
 use crate::array::{Array, Indices, Number, Places, flat};
 use crate::call::Prepared;
@@ -94,8 +95,8 @@ impl Periodic {
         growth::sizes(&self.sample).into_iter().filter(|size| !self.periods.contains(size)).collect()
     }
 
-    /// The same with one size that does not repeat made another, over its full length; `None` if the oracle would take more than
-    /// `most` steps, or has no answer.
+    /// The same with one non-repeating size replaced, over its full length; `None` if the oracle would take more than `most`
+    /// steps, or has no expected value.
     pub fn with_fixed(
         &self,
         [from, to]: [usize; 2],
@@ -112,7 +113,8 @@ impl Periodic {
         longer.verified(oracle, dtype, seed)
     }
 
-    /// About the most steps that a call with periods made these lengths takes, see [`growth::steps`], or elements that it makes.
+    /// Estimated steps of a call with periods of these lengths, see [`growth::steps`], or elements of its results, whichever is
+    /// larger.
     pub fn steps(&self, lengths: &[(usize, usize)]) -> usize {
         let length = |size: usize| lengths.iter().find(|(from, _)| *from == size).map_or(size, |(_, to)| *to);
         let product =
@@ -137,7 +139,7 @@ impl Periodic {
         growth::resized(&self.sample, lengths, self.named)
     }
 
-    /// Whether the oracle's results repeat where arguments do.
+    /// Whether the oracle's results repeat along with the arguments.
     fn repeats(&self, oracle: Oracle, dtype: DType, seed: u64) -> bool {
         let each = |grow: fn(usize) -> usize| -> Vec<(usize, usize)> {
             self.periods.iter().map(|&period| (period, grow(period))).collect()
@@ -160,7 +162,7 @@ impl Periodic {
         })
     }
 
-    /// The call with periods made these lengths; `None` if the oracle has no answer.
+    /// The call with periods extended to these lengths; `None` if the oracle has no expected value.
     pub fn large(
         &self,
         lengths: &[(usize, usize)],
@@ -186,15 +188,15 @@ impl Periodic {
 }
 
 impl Large {
-    /// The call, to be given its tensors.
+    /// The call, without its tensors.
     pub fn prepared(&self) -> Prepared {
         Prepared::unplaced(&self.inputs)
     }
 
-    /// The tensors, arranged as `arrange` says for their sizes.
+    /// The tensors, arranged as `arrange` returns for their sizes.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn tensors(&self, device: Device, arrange: impl Fn(&[usize]) -> Arrangement) -> Result<Vec<Tensor>> {
         let each = self.tensors.iter();
         each.map(|(period, sizes)| {
@@ -204,10 +206,10 @@ impl Large {
         .collect()
     }
 
-    /// Tensors for `out=` of the results' sizes, filled with one byte, no valid result.
+    /// Tensors for `out=` of the results' sizes, filled with one byte, not valid results.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn outs(&self, device: Device, arrange: impl Fn(&[usize]) -> Arrangement) -> Result<Vec<Tensor>> {
         let each = self.expected.iter();
         each.map(|(period, sizes)| {
@@ -307,7 +309,7 @@ fn repeated(period: &Array, sizes: &[usize]) -> Array {
     })
 }
 
-/// Whether an array is one of smaller sizes, repeated. Floats may be rounded otherwise: terms are not added up in one order.
+/// Whether an array is a smaller one, repeated. Floats may be rounded differently, as the order of addends varies.
 fn is_repeated(array: &Array, period: &Array) -> bool {
     let equal = |a: Number, b: Number| match (a, b) {
         (Number::Float(a), Number::Float(b)) => {

@@ -1,28 +1,28 @@
-//! What the system says of a process.
+//! Process statistics from the operating system.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Resident bytes of a process, in pages of 4 kB; 0 where the system does not say.
+/// Resident bytes of a process, in pages of 4 kB; 0 if the system does not report it.
 pub fn resident(process: u32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{process}/statm")).unwrap_or_default();
     text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).map_or(0, |pages| pages * 4096)
 }
 
-/// What a process has used and does.
+/// Resource usage and state of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// Processor time of all its threads.
     pub time: Duration,
-    /// Whether its main thread runs, or waits for a processor.
+    /// Whether its main thread is running or runnable.
     pub runs: bool,
 }
 
 /// Ticks of a second, as Linux counts them for programs on every architecture.
 const TICKS: u64 = 100;
 
-/// What a process has used and does; `None` where the system does not say.
+/// Resource usage and state of a process; `None` if the system does not report it.
 pub fn usage(process: u32) -> Option<Usage> {
     let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name of the program is in parentheses, and may have any characters.
@@ -33,34 +33,33 @@ pub fn usage(process: u32) -> Option<Usage> {
     Some(Usage { time: Duration::from_millis(used * 1000 / TICKS), runs })
 }
 
-/// The processor time of the calling thread; `None` where the system does not say.
+/// The CPU time of the calling thread; `None` if the system does not report it.
 pub fn thread_time() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
 }
 
-/// How many descriptors and threads this process has; 0 where the system does not say.
+/// Number of file descriptors and threads of this process; 0 if the system does not report it.
 pub fn held() -> [usize; 2] {
     ["fd", "task"].map(|what| std::fs::read_dir(format!("/proc/self/{what}")).map_or(0, Iterator::count))
 }
 
-/// Processes that the calling thread made and nobody waited for, as numbers between blanks; empty where the system does not say.
+/// Unreaped child processes of the calling thread, as numbers separated by blanks; empty if the system does not report them.
 pub fn children() -> String {
     std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default()
 }
 
-/// What is one for the whole process, so that a kernel must leave it as it found it.
+/// Process-wide settings that a kernel must leave unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     folder: Option<PathBuf>,
     environment: Vec<(OsString, OsString)>,
-    /// The lines of `/proc/self/status` that tell which signals are ignored and which are handled, and the mask of modes of
-    /// new files.
+    /// The lines of `/proc/self/status` with the ignored and handled signals, and the umask.
     signals: Vec<String>,
 }
 
 impl Settings {
-    /// As they are.
+    /// The current settings.
     pub fn now() -> Settings {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let told = |line: &&str| ["SigIgn:", "SigCgt:", "Umask:"].iter().any(|name| line.starts_with(name));
@@ -71,7 +70,7 @@ impl Settings {
         }
     }
 
-    /// What differs, in words.
+    /// Describes the first difference.
     pub fn changed(&self, now: &Settings) -> Option<&'static str> {
         if self.folder != now.folder {
             return Some("another working directory");

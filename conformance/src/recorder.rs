@@ -1,5 +1,5 @@
-//! Which kernels ran: a functionality key right above the backends, which a worker includes in its thread's keys. Where no
-//! thread does, no call is routed through it.
+//! Records the kernels that run: a dispatch key directly above the backends, which a worker includes in its thread's keys.
+//! Without such a thread, no call is routed through it.
 
 use keyway::dispatcher::call::redispatch;
 use keyway::dispatcher::key::{DispatchKey, KeyGuard, KeySet};
@@ -14,24 +14,24 @@ use std::collections::BTreeSet;
 /// Below autograd, so that a call which is recorded for a backward pass is seen, and above the choice of a backend.
 const KEY: u8 = 12;
 
-/// What ran since the last [`take`].
+/// Calls since the last [`take`].
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// The kernels, each with how many calls it served and how many it failed.
+    /// The kernels, each with its number of successful and failed calls.
     kernels: Vec<(&'static KernelEntry, u64, u64)>,
-    /// How else calls were served: by the host, by a decomposition.
+    /// Other ways in which calls were run: by the host, by a decomposition.
     otherwise: BTreeSet<&'static str>,
     /// Whether a kernel panicked.
     pub panicked: bool,
 }
 
 impl Seen {
-    /// Whether a kernel of this plugin served a call, or failed one.
+    /// Whether a kernel of this plugin ran or failed a call.
     pub fn has_kernel_of(&self, plugin: &str) -> bool {
         self.kernels.iter().any(|(kernel, ..)| kernel.plugin.name == plugin)
     }
 
-    /// The kernels that served a call.
+    /// The kernels that ran a call.
     pub fn served(&self) -> Vec<&'static KernelEntry> {
         self.kernels.iter().filter(|(_, served, _)| *served > 0).map(|(kernel, ..)| *kernel).collect()
     }
@@ -41,7 +41,7 @@ impl Seen {
         !self.kernels.is_empty()
     }
 
-    /// Who served the calls, in words.
+    /// The plugins that ran the calls, as text.
     pub fn by(&self) -> String {
         let mut names: BTreeSet<&str> = self.kernels.iter().map(|(kernel, ..)| kernel.plugin.name).collect();
         names.extend(&self.otherwise);
@@ -94,7 +94,7 @@ fn handle(call: &Call<'_>, below: KeySet) -> Result<Outputs> {
     SEEN.with_borrow_mut(|seen| {
         seen.panicked |= matches!(&result, Err(Error::Backend { status: status::PANICKED, .. }));
         match served {
-            // Who refuses has no part in what others then do; where nobody serves, the call fails.
+            // A kernel that refuses has no part in what other candidates do; without a candidate, the call fails.
             Served::Kernel(_) if refused => {}
             Served::Kernel(kernel) => {
                 let place = match seen.kernels.iter().position(|(k, ..)| std::ptr::eq(*k, kernel)) {
@@ -116,12 +116,12 @@ fn handle(call: &Call<'_>, below: KeySet) -> Result<Outputs> {
     result
 }
 
-/// What ran on this thread since the last call of this function.
+/// The calls of this thread since the last call of this function.
 pub fn take() -> Seen {
     SEEN.take()
 }
 
-/// How many calls of this thread a kernel has served since the last [`take`].
+/// Number of calls of this thread that a kernel has run since the last [`take`].
 pub fn served_by(kernel: &KernelEntry) -> u64 {
     SEEN.with_borrow(|seen| {
         seen.kernels.iter().find(|(k, ..)| std::ptr::eq(*k, kernel)).map_or(0, |(_, served, _)| *served)

@@ -1,11 +1,11 @@
-//! What cases come from, in one number: a certificate of another suite is stale.
+//! Hash of the source of the cases: a certificate of another suite is stale.
 
 use keyway::dispatcher::op::Rule;
 use keyway::ops::def::{Derivative, Facts, OpDef};
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
 
-/// The version of the suite, for people: it changes when cases or tolerances do. [`digest`] tells any two suites apart.
+/// The version of the suite, for people: it changes when cases or tolerances do. [`digest`] distinguishes any two suites.
 pub const SUITE_VERSION: &str = "7";
 
 /// All facts: the families read some of them.
@@ -24,8 +24,8 @@ const FACTS: &[Facts] = &[
     Facts::DERIVED_IN_F32,
 ];
 
-/// The SHA-256 of what cases are made of: the sources of this crate, and the definitions of the ops with their samples. No
-/// library is needed for it.
+/// The SHA-256 of the source of the cases: the sources of this crate, and the definitions of the ops with their samples. It needs
+/// no library.
 pub fn digest() -> &'static str {
     static DIGEST: LazyLock<String> = LazyLock::new(|| of(keyway::ops::all()));
     &DIGEST

@@ -1,4 +1,4 @@
-//! What is judged: one plugin, on one device.
+//! The target of a run: one plugin, on one device.
 
 use crate::families::interposers;
 use keyway::dispatcher::device;
@@ -10,7 +10,7 @@ use keyway::{DType, Device, Layout};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What is judged.
+/// The tested plugin and device.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// The plugin's name.
@@ -25,18 +25,18 @@ pub struct Target {
     pub kernels: Vec<&'static KernelEntry>,
 }
 
-/// Why there is nothing to judge.
+/// The reason why there is no target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// Nothing of that name.
+    /// There is no target of that name.
     #[error(
         "no installed backend is named `{name}` or serves a device of that name; there are: {there}; `keyway backend \
          paths` says where they are looked for"
     )]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The available targets.
         there: String,
     },
     /// A library that was not loaded.
@@ -52,10 +52,10 @@ pub enum TargetError {
     NoDevice {
         /// The device's name, without a number.
         device: &'static str,
-        /// Why there is none, in the backend's words.
+        /// The backend's reason.
         reason: String,
     },
-    /// It has kernels for the CPU, and nobody brings that device.
+    /// It has kernels for the CPU, and no plugin provides that device.
     #[error(
         "`{plugin}` serves a part of what `cpu` does, and no backend is there that serves the rest: name the folder of one, \
          such as keyway-cpu's, with `--backends DIR`. Nothing was judged"
@@ -76,21 +76,21 @@ pub enum TargetError {
     },
 }
 
-/// Who serves an op for a dtype, as far as the target is concerned.
+/// The candidate of an op for a dtype, relative to the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
     /// A kernel of the target.
     Kernel,
     /// Other ops, or the host, as for views.
     Decomposition,
-    /// A kernel of another plugin: not the target's to answer for.
+    /// A kernel of another plugin, which the target is not responsible for.
     Other,
-    /// Nobody.
+    /// No candidate.
     Missing,
 }
 
 impl Target {
-    /// The plugin of this name, or the one that serves most ops of the device of this name.
+    /// The plugin of this name, or the one with kernels for most ops of the device of this name.
     ///
     /// # Errors
     /// [`TargetError`].
@@ -152,8 +152,8 @@ impl Target {
         Ok(Target { plugin, version, library, device, kernels: own })
     }
 
-    /// Whether there is a device to judge the target on. Cases on the CPU need who brings that device: what a library does
-    /// not serve is then another's, rather than nobody's.
+    /// Whether there is a device to test the target on. Cases on the CPU need the plugin that provides that device: ops without a
+    /// kernel of the target then have other candidates.
     ///
     /// # Errors
     /// [`TargetError::NoDevice`], [`TargetError::Alone`].
@@ -168,7 +168,7 @@ impl Target {
         }
     }
 
-    /// The ops that the target brings.
+    /// The ops of the target's plugin.
     pub fn ops(&self) -> Vec<&'static OpEntry> {
         let all = keyway::dispatcher::table::current().ops();
         all.map(|rows| rows.op)
@@ -176,9 +176,9 @@ impl Target {
             .collect()
     }
 
-    /// What the target registers and no call reaches, a clause each, by what it names: an op, device, layout or dtype.
-    /// Kernels of ops that do not exist here, or have another signature, for what no plugin brings, and for a key that the
-    /// target has a kernel for already.
+    /// Registrations of the target that no call reaches, a clause each, by what they name: an op, device, layout or dtype. These
+    /// are kernels of ops that do not exist here, or have another signature, for a device, layout or dtype that no plugin
+    /// provides, and for a key that the target has a kernel for already.
     pub fn without_effect(&self) -> BTreeMap<String, Vec<String>> {
         let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut add = |subject: &str, clause: String| {
@@ -207,7 +207,7 @@ impl Target {
                         add(op, unreached.to_string());
                     }
                     Unreached::Place { name, .. } => add(name, unreached.to_string()),
-                    // No kernel, and nothing else that the suite judges.
+                    // Not a kernel, nor another part that the suite tests.
                     _ => {}
                 }
             }
@@ -215,7 +215,7 @@ impl Target {
         found
     }
 
-    /// Whether the target registers a kernel of this op, for whatever device, layout and dtype.
+    /// Whether the target registers a kernel of this op, for any device, layout and dtype.
     pub fn registers(&self, op: &str) -> bool {
         self.kernels.iter().any(|k| k.op == op)
     }
@@ -227,7 +227,7 @@ impl Target {
         self
     }
 
-    /// Who serves this op for this dtype on strided tensors.
+    /// The candidate of this op for this dtype on strided tensors.
     pub fn service(&self, op: &OpEntry, dtype: DType) -> Service {
         match serving::server(op, self.device, Layout::STRIDED, dtype) {
             Some(Candidate::Kernel(kernel)) if kernel.plugin.name == self.plugin => Service::Kernel,
@@ -237,7 +237,7 @@ impl Target {
         }
     }
 
-    /// Whether the target is what the device is: it brings it, or most of its kernels.
+    /// Whether the target is the device's main backend: it provides the device, or most of its kernels.
     pub fn carries_device(&self) -> bool {
         let kind = self.device.kind;
         if let Some(device) = registry::devices().into_iter().find(|d| d.kind == kind) {
@@ -250,7 +250,7 @@ impl Target {
     }
 
     /// The target on each further device: others of the kind that its first kernel is for, and those of other kinds that it
-    /// brings or has kernels for.
+    /// provides or has kernels for.
     pub fn further(&self) -> Vec<Target> {
         let brought = registry::devices().into_iter().filter(|entry| entry.plugin.name == self.plugin);
         let mut kinds: Vec<u16> = vec![self.device.kind];
@@ -271,12 +271,12 @@ impl Target {
         Target { device, ..self.clone() }
     }
 
-    /// Whether it has a kernel for devices of this one's kind.
+    /// Whether it has a kernel for devices of this kind.
     pub fn has_kernels_here(&self) -> bool {
         self.kernels.iter().any(|k| k.device == self.device.kind)
     }
 
-    /// Whether the target has a kernel of this op, or nobody has one and the target has to do with what it is made of.
+    /// Whether the target has a kernel of this op, or no plugin has one and the target has a kernel of one of its parts.
     pub fn answers_for(&self, def: &'static OpDef) -> bool {
         let Ok(entry) = def.entry() else { return false };
         let other = |d| matches!(self.service(entry, d), Service::Other);

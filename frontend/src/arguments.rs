@@ -1,4 +1,4 @@
-//! Calls whose tensors are exchanged on the way: what a handler of a functionality key does.
+//! Calls with exchanged tensors, for handlers of dispatch keys.
 
 use crate::Tensor;
 use crate::error::Result;
@@ -6,7 +6,7 @@ use keyway_dispatcher::op::{Arg, Args};
 use keyway_dispatcher::tensor::TensorRef;
 use smallvec::SmallVec;
 
-/// Gives `then` the arguments with each tensor replaced by what `replace` makes of it; `None` leaves one as it is.
+/// Calls `then` with the arguments in which each tensor is replaced by the result of `replace`; `None` leaves it unchanged.
 pub(crate) fn replacing<R>(
     args: &Args<'_>,
     mut replace: impl FnMut(&TensorRef) -> Result<Option<Tensor>>,

@@ -1,18 +1,17 @@
-//! Automatic mixed precision: a dispatch key above autograd that computes each op in the dtype that suits it.
+//! Automatic mixed precision: a dispatch key above autograd that selects the dtype in which each op computes.
 //!
 //! While a guard of [`autocast`] lives, on this thread and on every device:
-//! - products (`mm`, `linear`, `conv`, `scaled_dot_product_attention` and the like) take f32 arguments in the dtype that the guard
-//!   names;
-//! - functions that leave the range of f16, sums, norms, softmax and losses take f16 and bf16 arguments in f32;
-//! - all other ops work in the dtypes that come, promoted as always.
+//! - products (`mm`, `linear`, `conv`, `scaled_dot_product_attention` and similar ops) cast f32 arguments to the dtype of the
+//!   guard;
+//! - functions that leave the range of f16, sums, norms, softmax and losses cast f16 and bf16 arguments to f32;
+//! - all other ops compute in the dtypes of their arguments, promoted as always.
 //!
-//! The definition of an op has its kind ([`Facts`]); the rules are those of PyTorch's `autocast` on CUDA, on every
-//! device. Calls with f64 arguments, in-place and `out=` calls are left as they are. The casts are recorded by
-//! autograd, so parameters stay f32 and so do their gradients. A backward pass works in the dtypes of the forward one,
-//! wherever it is called.
+//! The definition of an op has its kind ([`Facts`]); the rules are those of PyTorch's `autocast` on CUDA, on every device. Calls
+//! with f64 arguments, in-place and `out=` calls are unchanged. The casts are recorded by autograd, so parameters and their
+//! gradients remain f32. A backward pass computes in the dtypes of the forward pass, wherever it is called.
 //!
-//! A parameter is cast once in the outermost guard's time, unless it is changed meanwhile; the cast is kept until that guard ends,
-//! and holds a handle of the parameter, so that `as_slice_mut` and `accessor_mut` refuse it meanwhile.
+//! The cast of a parameter is cached until the outermost guard ends, unless the parameter is changed meanwhile; the cache holds a
+//! handle of the parameter, so that `as_slice_mut` and `accessor_mut` refuse it meanwhile.
 //!
 //! ```
 //! # fn main() -> keyway::Result<()> {
@@ -31,7 +30,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! f16 needs a [`GradScaler`](crate::optim::GradScaler) beside it, since small gradients are 0 there; bf16 does not.
+//! f16 needs a [`GradScaler`](crate::optim::GradScaler) as well, since small gradients underflow to 0; bf16 does not.
 
 use crate::arguments::replacing;
 use crate::autograd::{is_grad_enabled, meta};
@@ -52,7 +51,7 @@ use std::cell::RefCell;
 
 const KEY: KeySet = KeySet::of(DispatchKey::AUTOCAST);
 
-/// Once a program asks for mixed precision.
+/// Set when a program first requests mixed precision.
 static KEY_REGISTERED: OnceCell<()> = OnceCell::new();
 
 thread_local! {
@@ -61,14 +60,14 @@ thread_local! {
     static KEPT: RefCell<FxHashMap<(usize, DType, bool), Kept>> = RefCell::new(FxHashMap::default());
 }
 
-/// A parameter and its cast. The parameter is held, so that its address is nobody else's.
+/// A parameter and its cached cast. The handle of the parameter prevents reuse of its address.
 struct Kept {
     of: TensorRef,
     version: u32,
     cast: Tensor,
 }
 
-/// Ends mixed precision when dropped; what counts is the guard made last of those that live.
+/// Ends mixed precision when dropped; the most recent live guard determines the dtype.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -117,7 +116,7 @@ fn enter(dtype: DType) -> AutocastGuard {
     AutocastGuard { number: CHOSEN.with(|all| all.push(dtype)), _key: key }
 }
 
-/// No mixed precision on this thread while the guard lives: for a part that needs f32 amid one that does not.
+/// Disables mixed precision on this thread while the guard lives: for a part that needs f32.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -154,7 +153,7 @@ pub fn autocast_dtype() -> Option<DType> {
     CHOSEN.try_with(Chosen::last).ok().flatten()
 }
 
-/// Mixed precision as it was where `dtype` was asked for, in its place now.
+/// Runs `run` with the mixed precision of an earlier time instead of the current one.
 pub(crate) fn restored<T>(dtype: Option<DType>, run: impl FnOnce() -> T) -> T {
     let _as_then = dtype.map(enter);
     let _off = dtype.is_none().then(autocast_off);
@@ -165,7 +164,7 @@ impl Drop for AutocastGuard {
     fn drop(&mut self) {
         // At the end of a thread its lists may be gone.
         if CHOSEN.try_with(|all| all.remove(self.number)) == Ok(true) {
-            // Dropped outside the borrow: what hangs on a tensor may be a program's own.
+            // Dropped outside the borrow: extension slots of a tensor may hold a program's own types.
             drop(KEPT.try_with(RefCell::take));
         }
     }
@@ -182,7 +181,7 @@ fn install() -> DispatchResult<()> {
     })
 }
 
-/// Which dtype an op's arguments go to.
+/// The dtype that an op's arguments are cast to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Target {
     Chosen,
@@ -211,7 +210,7 @@ fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
         _ => &[],
     });
     let left_alone = |t: &TensorRef| t.dtype().is_float() && t.dtype() != to && !wanted(t);
-    // The op's parts are those of a call in this dtype.
+    // The op's decomposition runs in this dtype.
     let _off = autocast_off();
     if tensors.clone().any(|t| left_alone(t)) || !tensors.any(|t| wanted(t)) {
         return keyway_dispatcher::call::redispatch(call, below);
@@ -223,7 +222,7 @@ fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
     )?
 }
 
-/// The tensor in another dtype; that of a parameter is kept.
+/// The tensor cast to another dtype; the cast of a parameter is cached.
 fn cast(tensor: &TensorRef, to: DType) -> Result<Tensor> {
     let of = Tensor::from_ref(tensor.clone());
     if !meta::is_collecting_leaf(tensor) || tensor.base().is_some() || is_captured(tensor.device()) {

@@ -1,12 +1,12 @@
-//! Which backend serves a call where several could, and what happens where none does.
+//! Choice of the backend for calls that several could run, and the fallback for calls that none can run.
 //!
 //! Decisions:
-//! - a choice for one thread is a dispatch key: while no thread chooses, calls cost nothing for it;
-//! - a call never moves to another device in silence: the default policy is `error`, and the profiler and [`fallbacks`]
-//!   show what moved;
-//! - an op that leaves its device leaves it whole: its tensors are moved there once and its results back once, and so it is
-//!   with the formula of its derivative. Composing the op of parts on its own device, each of which falls back by itself, is
-//!   left to what the other device does not serve.
+//! - a choice for one thread is a dispatch key: without such a choice, calls have no overhead;
+//! - a call never moves to another device silently: the default policy is `error`, and the profiler and [`fallbacks`] report
+//!   moved calls;
+//! - an op that falls back to another device does so as a whole: its tensors are moved there once and its results back once; the
+//!   same applies to the formula of its derivative. A decomposition on the op's own device, each part of which falls back by
+//!   itself, is used only if the other device cannot run the op.
 
 use crate::error::Result;
 /// ```
@@ -31,8 +31,7 @@ use keyway_dispatcher::registry::{self, FallbackPolicy};
 /// The environment variable with the policy of every device, in the form that [`set_fallback`] takes.
 pub const FALLBACK_VARIABLE: &str = "KEYWAY_FALLBACK";
 
-/// Runs `run`; the calls of this thread in it go to the kernels of the backend `name` where it has any that serve them,
-/// else to the usual candidates.
+/// Runs `run`; within it, calls of this thread prefer the kernels of the backend `name`, else the usual candidates.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -44,7 +43,7 @@ pub const FALLBACK_VARIABLE: &str = "KEYWAY_FALLBACK";
 /// ```
 ///
 /// # Errors
-/// A backend that is not loaded; the names of those that are stand in the message.
+/// A backend that is not loaded; the message lists the loaded ones.
 pub fn with_backend<R>(name: &str, run: impl FnOnce() -> R) -> Result<R> {
     let _guard = choose_backend(name)?;
     Ok(run())
@@ -69,8 +68,8 @@ pub fn choose_backend(name: &str) -> Result<BackendGuard> {
     Ok(keyway_dispatcher::call::choose_backend(name)?)
 }
 
-/// Puts these backends before all others for the whole program, the first of them first, whatever their priorities. Of a
-/// device that several serve, the preferred one takes the name: to be called before tensors are made there.
+/// Orders these backends before all others for the whole program, regardless of their priorities. If several backends provide a
+/// device, the preferred one provides it under its name: call this before tensors are created there.
 ///
 /// ```standalone_crate
 /// # fn main() -> keyway::Result<()> {
@@ -88,8 +87,8 @@ pub fn prefer_backends(names: &[&str]) -> Result<()> {
     Ok(registry::prefer(names)?)
 }
 
-/// Sets the fallback policy of devices, for calls that no backend serves there: `error`, or a device such as `cpu` that
-/// runs them, with a warning (`cpu`, `cpu:warn`) or without (`cpu:allow`). Tensors move there and back. A device that
+/// Sets the fallback policy of devices, for calls that no backend can run there: `error`, or a device such as `cpu` that runs
+/// them, with a warning (`cpu`, `cpu:warn`) or without (`cpu:allow`). Tensors move there and back. A device that
 /// [`set_device_fallback`] named keeps its own policy.
 ///
 /// ```
@@ -100,7 +99,7 @@ pub fn prefer_backends(names: &[&str]) -> Result<()> {
 /// ```
 ///
 /// # Errors
-/// A policy that cannot be read, or with which calls would go round in a circle.
+/// A policy that cannot be parsed, or that would be circular.
 pub fn set_fallback(policy: &str) -> Result<()> {
     let parsed = FallbackPolicy::parse(policy)?;
     registry::set_default_fallback(parsed)?;
@@ -127,7 +126,7 @@ pub fn set_device_fallback(device: &str, policy: &str) -> Result<()> {
     Ok(())
 }
 
-/// Warns of a policy that names a device which no loaded backend brings.
+/// Warns of a policy that names a device which no loaded backend provides.
 fn warn_of(policy: &str, parsed: FallbackPolicy) {
     if crate::runtime::backends().is_some()
         && let Some(trouble) = parsed.trouble()

@@ -54,7 +54,7 @@ setters! { crate::optim::AdamOptions, AdamOptions, "keyway::optim";
     eps: f64, "1e-6", "1e-6";
     /// With this weight decay.
     weight_decay: f64, "0.5", "0.5";
-    /// With steps of the rows that a sparse gradient has alone, or of all.
+    /// With steps of only the rows of a sparse gradient, or of all rows.
     lazy: bool, "true", "true";
 }
 setters! { crate::optim::AdamWOptions, AdamWOptions, "keyway::optim";
@@ -68,7 +68,7 @@ setters! { crate::optim::AdamWOptions, AdamWOptions, "keyway::optim";
     eps: f64, "1e-6", "1e-6";
     /// With this weight decay.
     weight_decay: f64, "0.5", "0.5";
-    /// With steps of the rows that a sparse gradient has alone, or of all.
+    /// With steps of only the rows of a sparse gradient, or of all rows.
     lazy: bool, "true", "true";
 }
 setters! { crate::optim::SparseAdamOptions, SparseAdamOptions, "keyway::optim";
@@ -88,7 +88,7 @@ setters! { crate::optim::AdagradOptions, AdagradOptions, "keyway::optim";
     lr_decay: f64, "0.5", "0.5";
     /// With this weight decay.
     weight_decay: f64, "0.5", "0.5";
-    /// With these sums of squares before the first step.
+    /// With this initial value of the sums of squares.
     initial_accumulator_value: f64, "0.5", "0.5";
     /// With this number added to the denominator.
     eps: f64, "1e-6", "1e-6";
@@ -104,11 +104,11 @@ setters! { crate::optim::RmsPropOptions, RmsPropOptions, "keyway::optim";
     weight_decay: f64, "0.5", "0.5";
     /// With this momentum.
     momentum: f64, "0.5", "0.5";
-    /// With gradients divided by their deviation, or by their size.
+    /// With gradients divided by their standard deviation, or by their root mean square.
     centered: bool, "true", "true";
 }
 setters! { crate::optim::GradScalerOptions, GradScalerOptions, "keyway::optim";
-    /// With this scale at first.
+    /// With this initial scale.
     init_scale: f64, "8.0", "8.0";
     /// With this factor by which the scale grows.
     growth_factor: f64, "4.0", "4.0";
@@ -118,9 +118,9 @@ setters! { crate::optim::GradScalerOptions, GradScalerOptions, "keyway::optim";
     growth_interval: u64, "8", "8";
 }
 setters! { crate::optim::lr_scheduler::OneCycleLrOptions, OneCycleLrOptions, "keyway::optim::lr_scheduler";
-    /// With this share of the steps in which the rate rises.
+    /// With this fraction of the steps in which the rate rises.
     pct_start: f64, "0.5", "0.5";
-    /// With this line between the ends of a phase.
+    /// With this interpolation within a phase.
     anneal: Anneal, "Anneal::Linear", "Anneal::Linear";
     /// With a first rate of `max_lr` divided by this.
     div_factor: f64, "4.0", "4.0";
@@ -134,19 +134,19 @@ setters! { crate::optim::lr_scheduler::ReduceLrOnPlateauOptions, ReduceLrOnPlate
     mode: PlateauMode, "PlateauMode::Max", "PlateauMode::Max";
     /// With this factor of the rates.
     factor: f64, "0.5", "0.5";
-    /// With this number of epochs that may pass without anything better.
+    /// With this number of tolerated epochs without improvement.
     patience: u64, "3", "3";
-    /// With this least change that counts.
+    /// With this minimum change that counts as an improvement.
     threshold: Threshold, "Threshold::Absolute(0.5)", "Threshold::Absolute(0.5)";
     /// With this number of epochs after a reduction that are not counted.
     cooldown: u64, "3", "3";
     /// With this lower bound of the rates.
     min_lr: f64, "0.5", "0.5";
-    /// With this least reduction that is made.
+    /// With this minimum reduction of a rate.
     eps: f64, "0.5", "0.5";
 }
 setters! { crate::autograd::BackwardOptions, BackwardOptions, "keyway::autograd";
-    /// With these gradients of the outputs to start from.
+    /// With these initial gradients of the outputs.
     gradients: Vec<Tensor> => Some;
     /// With saved tensors that are retained for another pass, or freed.
     retain_graph: bool, "true", "true";
@@ -154,7 +154,7 @@ setters! { crate::autograd::BackwardOptions, BackwardOptions, "keyway::autograd"
     create_graph: bool, "true", "true";
     /// With `None` for an input that the outputs do not depend on, or an error.
     allow_unused: bool, "true", "true";
-    /// With strided gradients also where they are sparse.
+    /// With strided gradients also for sparse tensors.
     strided_gradients: bool, "true", "true";
 }
 setters! { crate::nn::GridOptions, GridOptions, "keyway::nn";
@@ -174,45 +174,45 @@ setters! { crate::nn::L1Loss, L1Loss, "keyway::nn";
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 setters! { crate::nn::SmoothL1Loss, SmoothL1Loss, "keyway::nn";
-    /// With this end of the parabola.
+    /// With this threshold between the quadratic and the linear part.
     beta: f64, "0.5", "0.5";
     /// With this reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 setters! { crate::nn::HuberLoss, HuberLoss, "keyway::nn";
-    /// With this end of the parabola.
+    /// With this threshold between the quadratic and the linear part.
     delta: f64, "0.5", "0.5";
     /// With this reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 setters! { crate::nn::BceLoss, BceLoss, "keyway::nn";
-    /// With these factors of the elements.
+    /// With these weights of the elements.
     weight: Tensor => Some;
     /// With this reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 setters! { crate::nn::BceWithLogitsLoss, BceWithLogitsLoss, "keyway::nn";
-    /// With these factors of the elements.
+    /// With these weights of the elements.
     weight: Tensor => Some;
-    /// With these factors of the targets' part.
+    /// With these weights of positive targets.
     pos_weight: Tensor => Some;
     /// With this reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 setters! { crate::nn::NllLoss, NllLoss, "keyway::nn";
-    /// With these factors of the classes.
+    /// With these weights of the classes.
     weight: Tensor => Some;
-    /// With this class left out of the loss.
+    /// With this class ignored.
     ignore_index: i64, "3", "3";
     /// With this reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 setters! { crate::nn::CrossEntropyLoss, CrossEntropyLoss, "keyway::nn";
-    /// With these factors of the classes.
+    /// With these weights of the classes.
     weight: Tensor => Some;
-    /// With this class left out of the loss.
+    /// With this class ignored.
     ignore_index: i64, "3", "3";
-    /// With this share of the target spread evenly over all classes.
+    /// With this fraction of the target distributed evenly over all classes.
     label_smoothing: f64, "0.5", "0.5";
     /// With this reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
@@ -246,7 +246,7 @@ macro_rules! betas {
 betas! { AdamOptions AdamWOptions SparseAdamOptions }
 
 impl<'a> crate::nn::AttentionOptions<'a> {
-    /// With this mask: which keys a query sees, or what is added to its scores.
+    /// With this mask: the keys visible to a query (bool), or an addend of its scores.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -262,18 +262,18 @@ impl<'a> crate::nn::AttentionOptions<'a> {
 }
 
 setters! { crate::nn::AttentionOptions<'_>, AttentionOptions, "keyway::nn";
-    /// With this probability that a weight is left out.
+    /// With this probability of dropping a weight.
     dropout_p: f64, "0.5", "0.5";
-    /// With each query `i` limited to the keys `0..=i`, or not.
+    /// With causal masking, each query `i` limited to the keys `0..=i`, or without.
     is_causal: bool, "true", "true";
-    /// With this factor of the products.
+    /// With this factor of the scores.
     scale: f64 => Some, "0.5", "Some(0.5)";
-    /// With fewer heads of key and value than of the query, or as many.
+    /// With grouped-query attention, fewer heads of key and value than of the query, or without.
     enable_gqa: bool, "true", "true";
 }
 
 impl<'a> crate::nn::BagOptions<'a> {
-    /// With these offsets, at which the bags begin.
+    /// With these offsets of the first index of each bag.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -307,8 +307,8 @@ setters! { crate::nn::BagOptions<'_>, BagOptions, "keyway::nn";
     mode: crate::nn::BagMode, "BagMode::Sum", "BagMode::Sum";
     /// With the last offset at the end of the last bag, or not.
     include_last_offset: bool, "true", "true";
-    /// With this index left out.
+    /// With this index ignored.
     padding_idx: i64 => Some, "3", "Some(3)";
-    /// With a sparse gradient of the rows, or a strided one.
+    /// With a sparse gradient, or a strided one.
     sparse: bool, "true", "true";
 }

@@ -1,4 +1,4 @@
-//! Values that guards choose on a thread: that of the live guard made last counts, in whatever order guards are dropped.
+//! Thread-local values set by guards: the most recent live guard determines the value, in whatever order guards are dropped.
 
 use std::cell::{Cell, RefCell};
 
@@ -21,7 +21,7 @@ impl<T: Copy> Chosen<T> {
         number
     }
 
-    /// Removes the value of a guard; whether no guard is left.
+    /// Removes the value of a guard; returns whether no guard remains.
     pub(crate) fn remove(&self, number: u64) -> bool {
         let mut all = self.all.borrow_mut();
         all.retain(|(own, _)| *own != number);

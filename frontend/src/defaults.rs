@@ -19,7 +19,7 @@ const fn packed(device: Device) -> u32 {
     (device.kind as u32) << 16 | device.index as u32
 }
 
-/// The dtype of new tensors of floating-point numbers whose options name none; f32 unless [`set_default_dtype`] said otherwise.
+/// The default floating-point dtype of new tensors; f32 unless changed by [`set_default_dtype`].
 ///
 /// ```standalone_crate
 /// # fn main() -> keyway::Result<()> {
@@ -62,7 +62,7 @@ pub fn set_default_dtype(dtype: DType) -> Result<()> {
     Ok(())
 }
 
-/// The device of new tensors whose options name none; the CPU unless [`set_default_device`] said otherwise.
+/// The default device of new tensors; the CPU unless changed by [`set_default_device`].
 ///
 /// ```
 /// assert_eq!(keyway::default_device(), keyway::Device::CPU);
@@ -74,8 +74,8 @@ pub fn default_device() -> Device {
     Device { kind: (packed >> 16) as u16, index: packed as u16 }
 }
 
-/// Sets [`default_device`] for the whole process: `set_default_device("cuda:0")`. Memory of the program's own, as
-/// [`Tensor::from_vec`](crate::Tensor::from_vec) takes it, stays on the host.
+/// Sets [`default_device`] for the whole process: `set_default_device("cuda:0")`. Tensors over memory of the program, as of
+/// [`Tensor::from_vec`](crate::Tensor::from_vec), remain on the host.
 ///
 /// ```standalone_crate
 /// # fn main() -> keyway::Result<()> {
@@ -87,7 +87,7 @@ pub fn default_device() -> Device {
 /// ```
 ///
 /// # Errors
-/// A device that is not there, or text that names none.
+/// A device that does not exist, or text that is not a device.
 pub fn set_default_device(device: impl IntoOptions) -> Result<()> {
     let TensorOptions { device: Some(device), .. } = device.into_options()? else {
         return Err(Error::Value {
@@ -98,7 +98,7 @@ pub fn set_default_device(device: impl IntoOptions) -> Result<()> {
         }
         .into());
     };
-    // A tensor without elements says whether the device is there.
+    // An empty tensor checks that the device exists.
     crate::Tensor::uninit(0, device)?;
     DEVICE.store(packed(device), Ordering::Relaxed);
     Ok(())
@@ -142,8 +142,8 @@ impl Drop for MemoryFormatGuard {
     }
 }
 
-/// Sets [`default_memory_format`] of this thread while the guard lives. Tensors over memory of the program's own, as
-/// [`Tensor::from_vec`](crate::Tensor::from_vec) makes them, stay row-major.
+/// Sets [`default_memory_format`] of this thread while the guard lives. Tensors over memory of the program, as of
+/// [`Tensor::from_vec`](crate::Tensor::from_vec), remain row-major.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -158,7 +158,7 @@ impl Drop for MemoryFormatGuard {
 /// ```
 ///
 /// # Errors
-/// [`MemoryFormat::Preserve`], since there is nothing to preserve.
+/// [`MemoryFormat::Preserve`], as there is no input to preserve.
 pub fn memory_format_guard(format: MemoryFormat) -> Result<MemoryFormatGuard> {
     if format == MemoryFormat::Preserve {
         return Err(Error::Value {

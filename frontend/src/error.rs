@@ -18,12 +18,12 @@ use std::fmt;
 /// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, with what was expected, what came, and what to do next. A mistake in a call of
-/// a tensor function begins with that function's name, without the suffix of a form (`_`, `_with`, `_out`, `_keepdim`, `_all`);
-/// one elsewhere with the name of the type or function that found it.
+/// The error type: what was expected, what was passed, and what to do next. A mistake in a call of a tensor function begins with
+/// that function's name, without the suffix of a form (`_`, `_with`, `_out`, `_keepdim`, `_all`); another one with the name of
+/// the type or function that detected it.
 ///
-/// `{:?}` gives the message too, so that `fn main() -> keyway::Result<()>` and `unwrap` print what people can read; `{:#?}`
-/// gives the structure.
+/// `{:?}` prints the message too, so that `fn main() -> keyway::Result<()>` and `unwrap` are readable; `{:#?}` prints the
+/// structure.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -39,10 +39,10 @@ pub enum Error {
     /// A call could not be carried out: the caller's mistake, or the backend's trouble.
     #[error(transparent)]
     Dispatch(DispatchError),
-    /// Autograd cannot do what was asked.
+    /// An error of autograd.
     #[error(transparent)]
     Autograd(#[from] crate::autograd::AutogradError),
-    /// A layout that no backend here brings.
+    /// A layout that no loaded backend implements.
     #[error(
         "{op}: `{layout}` is served by `{served_by}`, which {}",
         absent(refused.as_deref())
@@ -52,19 +52,19 @@ pub enum Error {
         op: &'static str,
         /// The layout.
         layout: &'static str,
-        /// The backend of this project that brings it.
+        /// The backend of this project that implements it.
         served_by: &'static str,
-        /// Why its library was refused, if there is one.
+        /// The reason why its library was refused, if it was.
         refused: Option<String>,
     },
     /// Work that cannot be captured, see [`graph`](crate::graph).
     #[error("{op} cannot be captured: {reason}; {instead}")]
     Captured {
-        /// The op, or who else was asked.
+        /// The op, or other function.
         op: &'static str,
-        /// Why a replay would not be right.
+        /// The reason why a replay would be wrong.
         reason: &'static str,
-        /// What to do.
+        /// The alternative.
         instead: &'static str,
     },
     /// A vector whose length does not fit the shape.
@@ -76,10 +76,10 @@ pub enum Error {
         sizes: Vec<usize>,
         /// Elements of the shape.
         expected: usize,
-        /// Values that came.
+        /// Number of values passed.
         got: usize,
     },
-    /// A tensor of more or fewer elements than one, where its one element is wanted.
+    /// A tensor with more or fewer elements than one, where one is required.
     #[error(
         "{op}: expected a tensor of one element, got {got} of shape {sizes:?}; index one, or read all with `to_vec`"
     )]
@@ -88,7 +88,7 @@ pub enum Error {
         op: &'static str,
         /// The tensor's shape.
         sizes: Vec<usize>,
-        /// How many elements it has.
+        /// Number of elements.
         got: usize,
     },
     /// A host type that does not match the tensor's dtype.
@@ -129,19 +129,19 @@ pub enum Error {
     /// A data set that is damaged.
     #[error(transparent)]
     Data(#[from] crate::data::DataError),
-    /// A module or optimiser was given something that does not fit.
+    /// An invalid argument of a module or optimiser.
     #[error(transparent)]
     Module(#[from] crate::nn::ModuleError),
     /// A file that is read as a trace and is none, or a damaged one.
     #[error(transparent)]
     Trace(#[from] crate::profiler::TraceError),
-    /// What a function, hook or functionality of the program itself reports, see [`Error::other`].
+    /// An error of a function, hook or handler of the program, see [`Error::other`].
     #[error(transparent)]
     Other(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Error {
-    /// An error of the program's own, for functions, hooks and functionalities that it gives to this library.
+    /// Wraps an error of the program, for functions, hooks and handlers that it passes to this library.
     ///
     /// ```
     /// let error = keyway::Error::other("the table has no such column");
@@ -157,9 +157,9 @@ impl Error {
     }
 }
 
-/// Runs what the function `name` is composed of. An error in it is one of `name`: the caller knows the function that was called,
-/// not the ops that it is made of. Where the argument at fault is one of `params`, those of the function, it goes by that name;
-/// else what the part said is kept.
+/// Runs the parts of the composite function `name`. An error in them is reported as one of `name`: the caller knows that
+/// function, not its parts. If the argument at fault is one of `params`, the function's parameters, the error names it; else the
+/// part's name is retained.
 #[inline(always)]
 pub(crate) fn called<T>(name: &'static str, params: &[&str], run: impl FnOnce() -> Result<T>) -> Result<T> {
     let mut made = run();
@@ -169,7 +169,8 @@ pub(crate) fn called<T>(name: &'static str, params: &[&str], run: impl FnOnce() 
     made
 }
 
-/// As [`called`], of a function whose arguments have other names than those of its op: pairs of the op's name and the function's.
+/// Like [`called`], for a function whose arguments have other names than those of its op: pairs of the op's name and the
+/// function's.
 #[inline(always)]
 pub(crate) fn called_as<T>(
     name: &'static str,
@@ -200,12 +201,12 @@ fn rename(error: &mut Error, name: &'static str, params: &[&str]) {
                 *error = Error::Dispatch(inner.within(name, params));
             }
         }
-        // These name a file, a module or nobody.
+        // These name a file, a module or no function.
         _ => {}
     }
 }
 
-/// What stands of a backend that is wanted and was not loaded.
+/// Describes a required backend that was not loaded.
 fn absent(refused: Option<&str>) -> String {
     match refused {
         Some(why) => format!("was found and refused: {why}"),
@@ -273,7 +274,7 @@ impl fmt::Debug for Error {
     }
 }
 
-/// So that a program's own reading and writing goes by `?` beside calls of this library.
+/// Lets programs use `?` for their own I/O beside calls of this library.
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Error {
         Error::other(error)

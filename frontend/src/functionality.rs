@@ -1,9 +1,9 @@
-//! Functionalities of a program's own: dispatch keys above autograd, and tensors that carry something through ops and out of them.
+//! Handlers: dispatch keys of a program above autograd, and tensors with payloads that pass through ops.
 //!
-//! A functionality has a name and a handler, which sees every call that has a tensor of it among its arguments, before autograd and
-//! the backend do. [`Functionality::attach`] makes a tensor one of it, with a payload of any type: a unit, a name, a record of
-//! what it was computed from. What PyTorch's tensor subclasses with `__torch_dispatch__` do is done here without a new type of tensor.
-//! [`Functionality::enter`] switches the handler on for every call of a thread, as PyTorch's dispatch modes do.
+//! A functionality has a name and a handler, which receives every call with one of its tensors among the arguments, before
+//! autograd and the backend. [`Functionality::attach`] adds a payload of any type to a tensor: a unit, a name, a record of its
+//! origin. It does what PyTorch's tensor subclasses with `__torch_dispatch__` do, without a new type of tensor.
+//! [`Functionality::enter`] enables the handler for every call of a thread, as PyTorch's dispatch modes do.
 //!
 //! ```
 //! # fn main() -> keyway::Result<()> {
@@ -25,13 +25,13 @@
 //! ```
 //!
 //! Decisions:
-//! - the highest key acts first: the profiler, then these (the one registered last first), interposers of plugins, mixed precision,
-//!   layout fallback, autograd, the backend. [`Call::run`] goes on below;
-//! - a handler does not see its own calls, nor the parts of a composed op that [`Call::run`] goes on with; [`Call::run_parts`] sends
-//!   those to it. So a handler that knows few ops serves all that are composed of them;
-//! - a backward pass works on plain tensors: no handler acts in it, and gradients carry nothing. Only what a checkpoint computes
-//!   again there comes to the handlers, as it did at first;
-//! - payloads are not copied by what is no call of an op: `detach` and clones of the handle. A clone is the same tensor, so it has
+//! - the highest key acts first: the profiler, then these (the one registered last first), interposers of plugins, mixed
+//!   precision, layout fallback, autograd, the backend. [`Call::run`] redispatches below the handler;
+//! - a handler does not receive its own calls, nor the parts of a composite op that [`Call::run`] runs; [`Call::run_parts`]
+//!   passes those to it. So a handler for few ops covers all ops composed of them;
+//! - a backward pass works on plain tensors: no handler acts in it, and gradients have no payloads. Only the recomputation of a
+//!   checkpoint calls the handlers, as the first run did;
+//! - payloads are copied by calls of ops alone, not by `detach` and clones of the handle. A clone is the same tensor, so it has
 //!   the payload; a detached tensor is another one, and takes the payloads along.
 
 use crate::arguments::replacing;
@@ -48,7 +48,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether the program has any.
+/// Whether the program has registered any.
 static ANY: AtomicBool = AtomicBool::new(false);
 
 /// A functionality of the program's own; a copy is the same one.
@@ -78,9 +78,9 @@ pub struct Functionality {
 }
 
 impl Functionality {
-    /// Registers a functionality under a name, for as long as the program runs. The handler gives the results of a
-    /// call: nearly always those of [`Call::run`], or replacements. Of in-place and `out=` calls the results are the
-    /// tensors that were written to, whatever it gives.
+    /// Registers a functionality under a name, for the lifetime of the program. The handler returns the results of a call:
+    /// usually those of [`Call::run`], or replacements. The results of in-place and `out=` calls are the tensors that were
+    /// written to, regardless of the handler's.
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
@@ -102,7 +102,7 @@ impl Functionality {
         handler: impl Fn(&Call<'_>) -> Result<Vec<Tensor>> + Send + Sync + 'static,
     ) -> Result<Functionality> {
         crate::runtime::register_ops()?;
-        // The key is part of what the handler is given, and known only once it is registered.
+        // The key is passed to the handler, and known only after registration.
         let own = Arc::new(std::sync::OnceLock::new());
         let of_handler = own.clone();
         let key = register_program_functional(
@@ -134,8 +134,8 @@ impl Functionality {
         Some(Functionality { key })
     }
 
-    /// Makes a tensor one of this functionality, with this payload in the place of any it had: from now on the handler sees the
-    /// calls that it is an argument of. Views of the tensor come to the handler too, without a payload unless they get one.
+    /// Adds this payload to a tensor, replacing an earlier one: from now on the handler receives the calls with this tensor as an
+    /// argument. Views of the tensor also reach the handler, without a payload unless they get one.
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
@@ -219,7 +219,7 @@ impl Functionality {
     }
 }
 
-/// A call of an op that a handler is asked about.
+/// A call of an op, as passed to a handler.
 ///
 /// ```standalone_crate
 /// # fn main() -> keyway::Result<()> {
@@ -238,9 +238,9 @@ pub struct Call<'a> {
     call: &'a op::Call<'a>,
     below: KeySet,
     functionality: Functionality,
-    /// Whether it came by [`Functionality::enter`].
+    /// Whether it was enabled by [`Functionality::enter`].
     on_by_thread: bool,
-    /// What an in-place or `out=` call wrote to.
+    /// The tensors written by an in-place or `out=` call.
     written: RefCell<Option<Outputs>>,
 }
 
@@ -263,7 +263,7 @@ impl<'a> Call<'a> {
         self.call.args.op.name
     }
 
-    /// The functionality whose handler is asked.
+    /// The functionality of the handler.
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
@@ -283,7 +283,7 @@ impl<'a> Call<'a> {
         self.functionality
     }
 
-    /// All tensors among the arguments, those of lists one by one.
+    /// All tensors among the arguments, lists flattened.
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
@@ -361,7 +361,7 @@ impl<'a> Call<'a> {
         matches!(self.call.out, Out::InPlace)
     }
 
-    /// Whether the op is composed of others where no kernel serves it, see [`Call::run_parts`].
+    /// Whether the op has a decomposition for when no kernel exists, see [`Call::run_parts`].
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
@@ -380,7 +380,7 @@ impl<'a> Call<'a> {
         self.call.args.op.spec.decomposition.is_some()
     }
 
-    /// Goes on with the call as it is; its results.
+    /// Redispatches the call unchanged and returns its results.
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
@@ -393,12 +393,12 @@ impl<'a> Call<'a> {
     /// ```
     ///
     /// # Errors
-    /// Those of the call.
+    /// Errors of the call.
     pub fn run(&self) -> Result<Vec<Tensor>> {
         self.finish(self.call, redispatch(self.call, self.below)?)
     }
 
-    /// Continues with other tensors instead of [`Call::tensors`], in that order.
+    /// Redispatches the call with other tensors instead of [`Call::tensors`], in that order.
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
@@ -415,7 +415,7 @@ impl<'a> Call<'a> {
     /// ```
     ///
     /// # Errors
-    /// More or fewer tensors than there are; those of the call.
+    /// A number of tensors that differs from that of the call; errors of the call.
     pub fn run_with(&self, tensors: &[Tensor]) -> Result<Vec<Tensor>> {
         let count = self.refs().count();
         if tensors.len() != count {
@@ -445,7 +445,7 @@ impl<'a> Call<'a> {
         )?
     }
 
-    /// Goes on with the ops that this one is composed of, each of which comes to the handler.
+    /// Runs the decomposition of the op, with each part passed to the handler.
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
@@ -464,7 +464,7 @@ impl<'a> Call<'a> {
     /// ```
     ///
     /// # Errors
-    /// An op that is not composed of others; those of the parts.
+    /// An op without a decomposition; errors of the parts.
     pub fn run_parts(&self) -> Result<Vec<Tensor>> {
         if !self.has_parts() {
             let (expected, got) =
@@ -479,7 +479,7 @@ impl<'a> Call<'a> {
 
     fn finish(&self, call: &op::Call<'_>, mut made: Outputs) -> Result<Vec<Tensor>> {
         match call.out {
-            // An op may give an argument back, which is not the handler's to attach to.
+            // An op may return an argument, to which the handler must not attach.
             Out::New => unalias(&call.args, &mut made),
             _ => *self.written.borrow_mut() = Some(made.clone()),
         }
@@ -564,12 +564,12 @@ fn answer(
     })
 }
 
-/// The functionalities of the program, for a guard that takes them out of a backward pass; none where there are none.
+/// The keys of the program's handlers, for a guard that excludes them from a backward pass; empty if there are none.
 pub(crate) fn registered() -> KeySet {
     if ANY.load(Ordering::Relaxed) { KeySet::PROGRAM } else { KeySet::EMPTY }
 }
 
-/// Gives `to` the payloads of `from`.
+/// Copies the payloads of `from` to `to`.
 pub(crate) fn carry(from: &TensorRef, to: &TensorRef) {
     if from.keys().intersect(KeySet::PROGRAM) != KeySet::EMPTY {
         meta::payloads(from).into_iter().for_each(|(key, payload)| meta::set_payload(to, key, Some(payload)));

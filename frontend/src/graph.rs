@@ -1,26 +1,27 @@
-//! Work that is captured once and replayed many times, with one call of the host instead of one for each op.
+//! Graphs: work that is captured once and replayed many times, with one call of the host instead of one per op.
 //!
 //! [`capture()`] runs a function whose work on a device is captured instead of executed. Each [`Graph::replay`]
 //! executes it, on the same memory: copy new values into the inputs with `copy_`, replay, read the function's results.
-//! The graph keeps all memory that the work uses, at the same addresses; nothing else uses it meanwhile.
+//! The graph owns all memory that the work uses, at the same addresses, exclusively.
 //!
-//! Which devices capture work, their backends say; the CPU does not. The function runs once, so what it does on the host is not
-//! done again:
-//! - do the same work once or twice before the capture: kernels are loaded and optimisers make their state then, which a
-//!   replay would make anew;
-//! - what waits for the device is an error inside: `item`, `to_vec`, copies of host memory that is not pinned, results whose
-//!   sizes the device knows, such as that of `nonzero`. The capture ends, nothing of it was done, and the error is the function's;
-//! - indices and classes that are wrong are no error of the replay, which does not wait: nothing outside is read or written, and
-//!   the next wait for the device (`item`, `to_vec`, `synchronize`) or the next replay is the error, which names the op, the
-//!   argument and the number. The replay's results are of no use then. `keyway doctor` says how a backend is made to wait;
-//! - ops on another device, the CPU among them, and an `out=` there are errors: a replay would not do them again. A 0-d tensor on
-//!   the CPU counts as a number, and is recorded as it is;
-//! - random ops are errors: their offset in the random stream is host state, so each replay would draw the same;
-//! - numbers are recorded as they are. A learning rate that changes needs another capture; [`Adam`](crate::optim::Adam) counts
-//!   its steps on the device once [`capturable`](crate::optim::Adam::capturable) was called;
-//! - gradients are those tensors that the captured `backward` made, if `zero_grad` comes first in the function;
-//! - a replay is no op: it is not counted as a change of the tensors that it writes, so do not call `backward` of what was
-//!   computed from them before it;
+//! Backends report which devices support capture; the CPU does not. The function runs once, so its effects on the host are not
+//! repeated:
+//! - do the same work once or twice before the capture: kernels are loaded and optimisers create their state then, which a replay
+//!   would create again;
+//! - synchronisation inside is an error: `item`, `to_vec`, copies of host memory that is not pinned, results whose sizes depend
+//!   on data, such as that of `nonzero`. The capture ends, none of the work was done, and the error is the function's;
+//! - invalid indices and classes are not an error of the replay, which does not synchronise: nothing out of bounds is read or
+//!   written, and the next synchronisation with the device (`item`, `to_vec`, `synchronize`) or the next replay returns the
+//!   error, which names the op, the argument and the value. The replay's results are invalid then. `keyway doctor` reports how to
+//!   make a backend synchronise;
+//! - ops on another device, the CPU among them, and an `out=` there are errors: a replay would not repeat them. A 0-d tensor on
+//!   the CPU counts as a scalar, and its value is recorded;
+//! - random ops are errors: their offset in the random stream is host state, so each replay would return the same values;
+//! - scalars are recorded by value. A learning rate that changes needs another capture; [`Adam`](crate::optim::Adam) counts its
+//!   steps on the device once [`capturable`](crate::optim::Adam::capturable) was called;
+//! - gradients are the tensors that the captured `backward` created, if the function calls `zero_grad` first;
+//! - a replay is not an op: it does not increment the version of the tensors that it writes, so do not call `backward` of results
+//!   that were computed from them earlier;
 //! - while one thread captures, other threads' `capture` and `synchronize` of that device are errors.
 //!
 //! ```no_run
@@ -77,14 +78,16 @@ use once_cell::sync::OnceCell;
 pub struct Graph {
     recorded: capture::Graph,
     device: Device,
-    /// What the work was captured on: a stream of the graph's own.
+    /// The stream of the capture, owned by the graph.
     _stream: Stream,
 }
 
-/// Captures what `work` gives to a device on this thread, without doing it; what `work` returned, and the graph.
+/// Captures the work that `work` submits to a device on this thread, without executing it; returns the result of `work` and the
+/// graph.
 ///
 /// # Errors
-/// A device that does not capture work; another thread that captures on the device now; what `work` reports, and what the device says of the capture.
+/// A device that does not support capture; another thread that captures on the device now; errors of `work`, and of the device
+/// about the capture.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -101,7 +104,7 @@ pub fn capture<T>(device: Device, work: impl FnOnce() -> Result<T>) -> Result<(T
     }
     KEY_REGISTERED.get_or_try_init(install)?;
     let stream = Stream::new(device)?;
-    // Memory that was given back in the order of other streams is free now.
+    // Memory that other streams have released is free now.
     synchronize(device)?;
     let (made, recorded) = capture::Graph::capture(&stream, || {
         let _key = KeyGuard::include(KeySet::of(DispatchKey::CAPTURE));
@@ -124,7 +127,7 @@ fn install() -> DispatchResult<()> {
     })
 }
 
-/// Whether an op has work for a device: views have none, and what the host composes calls others.
+/// Whether an op submits work to a device: views have none, and host ops call others.
 fn computes(op: &OpEntry) -> bool {
     !matches!(op.spec.rule, Rule::Host(_) | Rule::View(_) | Rule::Views(_))
 }
@@ -152,8 +155,8 @@ fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
 }
 
 impl Graph {
-    /// Does the work once more on this thread's current stream of the device, after what was given to that stream before: on the
-    /// same memory, in the order in which it was captured. Returns when the work is given to the device, as an op does.
+    /// Submits the work once more to this thread's current stream of the device, after the stream's earlier work: on the same
+    /// memory, in the captured order. Returns when the work is submitted, as an op does.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -168,7 +171,7 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// What the device reports, also of the replay before.
+    /// Errors of the device, including those of the previous replay.
     pub fn replay(&self) -> Result<()> {
         Ok(self.recorded.launch(&Stream::current(self.device)?)?)
     }
@@ -189,7 +192,7 @@ impl Graph {
     }
 }
 
-/// Refuses what a replay would not do as a caller expects.
+/// Refuses an op that a replay would not repeat correctly.
 pub(crate) fn refuse(
     op: &'static str,
     device: Device,

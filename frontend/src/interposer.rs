@@ -13,7 +13,7 @@ use keyway_dispatcher::registry;
 /// ```
 pub use keyway_dispatcher::registry::InterposerInfo;
 
-/// An interposer that a plugin brought.
+/// An interposer of a plugin.
 ///
 /// ```no_run
 /// # fn main() -> keyway::Result<()> {
@@ -37,7 +37,7 @@ pub struct Interposer(InterposerInfo);
 /// ```
 ///
 /// # Errors
-/// A name that no plugin in use has brought.
+/// A name that no plugin in use has registered.
 pub fn interposer(name: &str) -> Result<Interposer> {
     let all = interposers()?;
     let names: Vec<String> = all.iter().map(|i| i.name.clone()).collect();
@@ -58,7 +58,7 @@ pub fn interposer(name: &str) -> Result<Interposer> {
     })?)
 }
 
-/// The interposers of all plugins in use, the one that acts first in front.
+/// The interposers of all plugins in use, in the order in which they act.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -102,7 +102,7 @@ impl Interposer {
         KeyGuard::exclude(KeySet::of(self.0.key))
     }
 
-    /// Whether it is on for this thread.
+    /// Whether it is enabled for this thread.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {

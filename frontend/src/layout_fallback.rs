@@ -1,14 +1,15 @@
-//! Fallback to strided: calls on composite tensors without a kernel for their layout run on strided copies, where the user says so.
+//! Fallback to strided: with the user's consent, calls on composite tensors without a kernel for their layout run on strided
+//! copies.
 //!
-//! The policy of a thread is that of the live [`LayoutFallbackGuard`] made last, else that of [`set_layout_fallback`], which is
-//! `error` until it is set:
-//! - `error`: the call fails and its error says what could be done;
+//! The policy of a thread is that of the most recent live [`LayoutFallbackGuard`], else that of [`set_layout_fallback`], which is
+//! `error` by default:
+//! - `error`: the call fails, and its error lists the options;
 //! - `warn`: composite arguments are converted with [`Tensor::to_strided`], and the log has a line the first time for each op and
 //!   layout;
 //! - `allow`: the same without the line; the conversions still appear in profiles, as calls of `to_layout`.
 //!
-//! Results are strided: convert them back with [`Tensor::to_layout`] where later ops are served in the layout. The conversions
-//! are recorded by autograd. An op is converted whole, not part by part. In-place and `out=` calls that write to a composite
+//! Results are strided: convert them back with [`Tensor::to_layout`] if later ops have kernels for the layout. The conversions
+//! are recorded by autograd. An op is converted as a whole, not part by part. In-place and `out=` calls that write to a composite
 //! tensor are not converted, since their target would have to be replaced; they fail as under `error`.
 //!
 //! ```
@@ -41,7 +42,7 @@ use std::sync::{Mutex, PoisonError};
 /// The environment variable that sets the policy of the program, as [`set_layout_fallback`] does.
 pub const LAYOUT_FALLBACK_VARIABLE: &str = "KEYWAY_LAYOUT_FALLBACK";
 
-/// What happens to a call on a composite tensor that has no kernel for its layout.
+/// The policy for a call on a composite tensor that has no kernel for its layout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LayoutFallback {
     /// It fails.
@@ -79,9 +80,9 @@ impl LayoutFallback {
 
 /// The policy of the program, as an index into [`LayoutFallback::ALL`].
 static PROGRAM: AtomicU8 = AtomicU8::new(0);
-/// Registers the dispatch key, once a policy other than `error` is asked for.
+/// Registers the dispatch key when a policy other than `error` is first requested.
 static REGISTERED: OnceCell<()> = OnceCell::new();
-/// The ops and layouts that the log has a line about.
+/// The ops and layouts that were logged.
 static WARNED: Mutex<Option<HashSet<(usize, Layout)>>> = Mutex::new(None);
 
 thread_local! {
@@ -145,7 +146,7 @@ impl Drop for LayoutFallbackGuard {
 /// ```
 ///
 /// # Errors
-/// Those of registering the dispatch key, which is done once.
+/// Errors of registering the dispatch key, which happens once.
 pub fn layout_fallback(policy: LayoutFallback) -> Result<LayoutFallbackGuard> {
     prepare(policy)?;
     Ok(LayoutFallbackGuard { number: CHOSEN.with(|all| all.push(policy)), _thread: PhantomData })

@@ -17,7 +17,7 @@
 //! [from candle](guide::from_candle).
 //!
 //! Decisions:
-//! - every call gives a `Result`: shapes and dtypes come from data, and bad data must not end a program;
+//! - every call returns a `Result`: shapes and dtypes come from data, and bad data must not end a program;
 //! - an op is one definition (`ops::def::OpDef`), from which the typed call, the table, the derivative and
 //!   the test cases derive;
 //! - a clone of a tensor is the same tensor; [`Tensor::copy`] copies the values.

@@ -1,10 +1,10 @@
-//! How exactly products and convolutions of f32 are computed.
+//! The precision of f32 matrix products and convolutions.
 
 use keyway_dispatcher::settings;
 pub use keyway_dispatcher::settings::MatmulPrecision;
 
-/// How exactly products and convolutions of f32 are computed; [`MatmulPrecision::Highest`] unless
-/// [`set_float32_matmul_precision`] said otherwise.
+/// The precision of f32 matrix products and convolutions; [`MatmulPrecision::Highest`] unless changed by
+/// [`set_float32_matmul_precision`].
 ///
 /// ```
 /// use keyway::MatmulPrecision;
@@ -15,17 +15,18 @@ pub fn float32_matmul_precision() -> MatmulPrecision {
     settings::float32_matmul_precision()
 }
 
-/// Sets [`float32_matmul_precision`] for the whole process, from the next call on; a backward pass works as is set when it runs.
+/// Sets [`float32_matmul_precision`] for the whole process, from the next call on; a backward pass uses the setting at its own
+/// time.
 ///
 /// With [`MatmulPrecision::High`] a backend may round the factors of products, convolutions and their gradients to TF32, which
-/// has the range of f32 and 10 bits behind the leading one; they are summed in f32. A result then differs from the exact one by
-/// up to about 1/1000 of the sum of the terms' absolute values. Backends that have nothing faster compute as before. Attention
-/// is not concerned, and other dtypes are not.
+/// has the range of f32 and 10 mantissa bits; they are accumulated in f32. A result then differs from the exact one by up to
+/// about 1/1000 of the sum of the addends' absolute values. Backends without a faster kernel are unaffected, as are attention and
+/// other dtypes.
 ///
-/// The CPU's backends round no factor. They compute convolutions by 3x3 kernels with stride 1, and their gradients, by
-/// Winograd's algorithm F(4x4, 3x3) in the place of F(2x2, 3x3) where it is faster, in about two thirds of the time. What a result
-/// differs by is then small beside the largest one near it, not beside itself: for numbers of either sign without order about
-/// 1.5e-6 of the largest result for 64 channels and 3e-6 for 256, three to five times as much as without the setting.
+/// The CPU backends round no factor. They compute 3x3 convolutions with stride 1, and their gradients, by Winograd F(4x4, 3x3)
+/// instead of F(2x2, 3x3) where it is faster, in about two thirds of the time. The error is then small relative to the largest
+/// result nearby, not to each result: for random values of either sign about 1.5e-6 of the largest result for 64 channels and
+/// 3e-6 for 256, three to five times the error without the setting.
 ///
 /// ```
 /// use keyway::MatmulPrecision;

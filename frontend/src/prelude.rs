@@ -1,4 +1,4 @@
-//! What most programs use: `use keyway::prelude::*;`.
+//! The items that most programs use: `use keyway::prelude::*;`.
 //!
 //! ```
 //! use keyway::prelude::*;

@@ -1,8 +1,8 @@
-//! The runtime: ops registered, autograd on, backends found. Started by the first call that needs it.
+//! The runtime: registers ops and autograd, and discovers backends. Started by the first call that needs it.
 //!
-//! A forked child may go on using tensors in host memory: it gets threads of its own when it needs them, and draws the
-//! random numbers that its parent would have drawn. What a device can do in a child is its plugin's matter; drivers of GPUs
-//! refuse. [`Error::Forked`](crate::Error::Forked) says that the parent was still loading.
+//! A forked child may continue to use tensors in host memory: it gets threads of its own when it needs them, and its random
+//! numbers continue the parent's stream. Devices in a child are up to their plugins; drivers of GPUs refuse.
+//! [`Error::Forked`](crate::Error::Forked) reports that the parent was still loading.
 
 use crate::error::Result;
 use keyway_dispatcher::call::convert::{Conversions, set_conversions};
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 
-/// What came of loading the backends.
+/// The result of loading the backends.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -28,7 +28,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 pub struct Backends {
     /// Libraries that cannot be used, with the reason.
     pub rejected: Vec<Rejected>,
-    /// Where it was looked, and what was found there.
+    /// The searched paths, and the libraries found there.
     pub discovery: Discovery,
 }
 
@@ -37,10 +37,10 @@ static AUTOGRAD: OnceCell<()> = OnceCell::new();
 static PROFILER: OnceCell<()> = OnceCell::new();
 static BACKENDS: OnceLock<Backends> = OnceLock::new();
 static LOADING: Mutex<()> = Mutex::new(());
-/// The process in which `LOADING` is held, by the forks that lie behind it and one; 0 if it is not held.
+/// The process that holds `LOADING`, as its number of forks plus one; 0 if it is not held.
 static HOLDER: AtomicU32 = AtomicU32::new(0);
 
-/// Starts the runtime with the backends of the usual places, if it is not started yet.
+/// Starts the runtime with the backends of the default search path, if it is not started yet.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -60,7 +60,7 @@ pub fn start() -> Result<()> {
     start_with(&[])
 }
 
-/// Starts the runtime, looking for backends in `paths` (folders or libraries) before the usual places.
+/// Starts the runtime, searching `paths` (folders or libraries) for backends before the default search path.
 ///
 /// ```standalone_crate
 /// # fn main() -> keyway::Result<()> {
@@ -105,7 +105,7 @@ impl Loading {
         let lock = match LOADING.try_lock() {
             Ok(lock) => lock,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // The thread that holds it is none of this process.
+            // The thread that holds it is not of this process.
             Err(TryLockError::WouldBlock) if ![0, own].contains(&HOLDER.load(Ordering::Relaxed)) => {
                 return Err(crate::Error::Forked);
             }
@@ -122,7 +122,7 @@ impl Drop for Loading {
     }
 }
 
-/// What the user has said for every run: the preferred backends, and the fallbacks of the environment.
+/// Applies the user's settings for every run: preferred backends, and fallbacks from the environment.
 fn apply_policies(preferred: &[String]) {
     let loaded = registry::plugins();
     let names: Vec<&str> =
@@ -186,7 +186,7 @@ fn load(loader: &Loader) -> Backends {
     Backends { rejected: loaded.rejected, discovery: loaded.discovery }
 }
 
-/// Says which kernels of plugins that have just come serve nothing, because their ops are others here.
+/// Warns of kernels of new plugins that are unused, because the signatures of their ops differ here.
 fn warn_of_left_out(before: &[&'static PluginEntry]) {
     let mut by_plugin: Vec<(&'static str, Vec<String>)> = Vec::new();
     for left in registry::left_out() {
@@ -211,7 +211,7 @@ fn warn_of_left_out(before: &[&'static PluginEntry]) {
     }
 }
 
-/// Says what of plugins that have just come no call reaches, now that those are loaded which could bring what is missing.
+/// Warns of unreachable parts of new plugins, now that all plugins are loaded that might provide the missing parts.
 fn warn_of_unreached(before: &[&'static PluginEntry]) {
     for (plugin, found) in registry::unreached(|new| !before.iter().any(|p| std::ptr::eq(*p, new))) {
         let clauses: Vec<String> = found.iter().map(ToString::to_string).collect();
@@ -219,7 +219,7 @@ fn warn_of_unreached(before: &[&'static PluginEntry]) {
     }
 }
 
-/// What came of loading the backends of the usual places; `None` before the runtime is started.
+/// The result of loading the backends of the default search path; `None` before the runtime is started.
 ///
 /// ```standalone_crate
 /// # fn main() -> keyway::Result<()> {
@@ -233,7 +233,7 @@ pub fn backends() -> Option<&'static Backends> {
     BACKENDS.get()
 }
 
-/// Registers the ops and autograd; needs no backend. What failed is tried again by the next call.
+/// Registers the ops and autograd; needs no backend. A failed registration is repeated by the next call.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

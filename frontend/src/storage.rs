@@ -4,23 +4,22 @@
 //! Foreign memory becomes a tensor as a [`Blob`], which carries its deleter. [`HostAllocator`] lets a program allocate
 //! the host memory of tensors itself.
 //!
-//! What may be done with the elements by hand:
+//! Access to the elements by hand:
 //!
 //! | call | needs | gives |
 //! |---|---|---|
 //! | [`Tensor::accessor`](crate::Tensor::accessor) | a shared tensor | copies of elements |
-//! | [`Tensor::accessor_ref`](crate::Tensor::accessor_ref), [`as_slice`](crate::Tensor::as_slice) | a tensor that nobody else holds, or read-only memory | references, slices |
-//! | [`Tensor::accessor_mut`](crate::Tensor::accessor_mut), [`as_slice_mut`](crate::Tensor::as_slice_mut) | a tensor that nobody else holds | references to write by |
+//! | [`Tensor::accessor_ref`](crate::Tensor::accessor_ref), [`as_slice`](crate::Tensor::as_slice) | a uniquely owned tensor, or read-only memory | references, slices |
+//! | [`Tensor::accessor_mut`](crate::Tensor::accessor_mut), [`as_slice_mut`](crate::Tensor::as_slice_mut) | a uniquely owned tensor | references to write by |
 //! | [`Accessor::assume_unwritten`], [`Storage::as_bytes`] | `unsafe`: the program keeps writers away | references, bytes |
 //!
 //! Decisions:
 //! - ops write in place through shared handles, so a safe reference to elements needs the only handle, as
 //!   `Arc::get_mut` does. A flag checked by every in-place op was rejected: two atomic read-modify-writes a call, for a
 //!   rare use;
-//! - memory that others read (`Arc<[T]>`, `Bytes`, a mapped file) is read-only for ops too;
-//! - a deleter belongs to the blob from the beginning, so it runs once, also where no tensor comes of it;
-//! - a tensor whose strides show an element twice may be made over foreign memory, as `expand` makes it; to write to it is the
-//!   error, as everywhere.
+//! - memory that may be shared outside (`Arc<[T]>`, `Bytes`, a mapped file) is read-only for ops too;
+//! - a blob owns its deleter from the beginning, so it runs once, also if no tensor is created;
+//! - overlapping strides, as of `expand`, are allowed over foreign memory; writing to such a tensor is an error, as everywhere.
 
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -75,9 +74,9 @@ pub use keyway_dispatcher::memory::{
 };
 use std::sync::Arc;
 
-/// Runs `run`; the host memory of tensors that this thread makes in it comes from `allocator`, and goes back there when they
-/// are dropped, also later and on other threads. Of a call's temporary memory that only its kernel sees, nothing comes from
-/// there. [`set_host_allocator`] is for the whole program.
+/// Runs `run`; the host memory of tensors that this thread creates in it comes from `allocator`, and is freed there when they are
+/// dropped, also later and on other threads. Temporary memory of kernels does not come from it. [`set_host_allocator`] applies to
+/// the whole program.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -109,8 +108,7 @@ use std::sync::Arc;
 /// # Ok(()) }
 /// ```
 ///
-/// Where the allocator has no more, the call that wanted memory fails with `OutOfMemory`, which names the allocator and the
-/// bytes.
+/// If the allocator fails, the call that requested memory fails with `OutOfMemory`, which names the allocator and the bytes.
 #[doc(alias = "SetAllocator")]
 #[doc(alias = "use_mem_pool")]
 pub fn with_host_allocator<R>(allocator: Arc<dyn HostAllocator>, run: impl FnOnce() -> R) -> R {

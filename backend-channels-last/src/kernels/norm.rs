@@ -1,5 +1,4 @@
-//! `channel_norm`, `batch_norm` and `frozen_norm` by given statistics, and `group_norm`; [`gradients`] has what their gradients
-//! are made of.
+//! `channel_norm`, `batch_norm` and `frozen_norm` with given statistics, and `group_norm`; their gradients are in [`gradients`].
 
 mod gradients;
 mod pixels;
@@ -22,8 +21,8 @@ struct Moments {
 impl Moments {
     const NONE: Moments = Moments { mean: 0.0, variance: 0.0 };
 
-    /// These of some elements and those of others together, whose share of all is given (Chan, Golub and LeVeque, "Algorithms for
-    /// Computing the Sample Variance", 1983).
+    /// Combines the moments of two sets of elements; `share` is the fraction of the second (Chan, Golub and LeVeque, "Algorithms
+    /// for Computing the Sample Variance", 1983).
     #[inline(always)]
     fn with(self, other: Moments, share: f64) -> Moments {
         if share == 1.0 {
@@ -69,7 +68,7 @@ unsafe fn moments<T: Pixel>(x: &Pixels<'_, T>) -> Result<Vec<Moments>, Error> {
             }
             let distance = sum * each;
             let variance = squares * each - distance * distance;
-            // Of equal elements nothing is left but rounding; a NaN stays one.
+            // Rounding may make the variance of equal elements negative; NaN propagates.
             let variance = if variance < 0.0 { 0.0 } else { variance };
             *moments = moments.with(Moments { mean: first + distance, variance }, share);
         }
@@ -112,7 +111,7 @@ fn write_numbers<T: Pixel>(call: &Call, i: usize, numbers: &[f64]) -> Result<(),
 /// Writes `(x - mean) / sqrt(variance + eps) * weight + bias`.
 ///
 /// # Safety
-/// The images must hold the elements that they name, and nobody else may use those of `out`.
+/// The images must contain their elements, and the elements of `out` must be uniquely owned.
 unsafe fn normalise<T: Pixel>(
     x: &Pixels<'_, T>,
     out: &Pixels<'_, T>,
@@ -124,7 +123,7 @@ unsafe fn normalise<T: Pixel>(
         moments.iter().map(|m| Number::<T>::from_f64(f(m))).collect()
     };
     let mean = each(&|m| m.mean);
-    // Of an infinite mean nothing is left that could be taken away, too.
+    // An infinite mean has no rounding error to subtract.
     let rest = each(&|m| match m.mean.is_finite() {
         true => m.mean - Number::<T>::from_f64(m.mean).to_f64(),
         false => 0.0,
@@ -145,8 +144,8 @@ fn channel_norm<T: Pixel>(call: &Call) -> Result<(), Error> {
     let out = x.like(Volume::output(call, 0)?)?;
     let (weight, bias) = (channels::<T>(call, 1, x.channels, 1.0)?, channels::<T>(call, 2, x.channels, 0.0)?);
     let (mut mean, mut var) = (call.contiguous_out::<Number<T>>(1)?, call.contiguous_out::<Number<T>>(2)?);
-    // SAFETY: sizes and strides are those of the call's tensors, whose elements the host guarantees and which the op's rule
-    // has matched; the output is this call's alone.
+    // SAFETY: sizes and strides are those of the call's tensors, whose elements the host guarantees and which the op's rule has
+    // matched; the output is uniquely owned by this call.
     unsafe {
         let moments = moments(&x)?;
         for ((mean, var), moments) in mean.iter_mut().zip(var.iter_mut()).zip(&moments) {
@@ -191,10 +190,10 @@ fn group_norm<T: Pixel>(call: &Call) -> Result<(), Error> {
     }
 }
 
-/// For each channel of each unit, the moments of the `each` channels of its group.
+/// The moments of each channel of each unit: those of the `each` channels of its group.
 ///
 /// # Safety
-/// The image must hold the elements that it names.
+/// The image must contain its elements.
 unsafe fn of_groups<T: Pixel>(x: &Pixels<'_, T>, each: usize) -> Result<Vec<Moments>, Error> {
     // SAFETY: as the caller guarantees.
     let mut moments = unsafe { moments(x)? };

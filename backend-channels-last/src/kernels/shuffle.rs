@@ -1,4 +1,4 @@
-//! `channel_shuffle`, `pixel_shuffle` and `pixel_unshuffle`: each pixel's channels are a small matrix, which is turned.
+//! `channel_shuffle`, `pixel_shuffle` and `pixel_unshuffle`: the channels of each pixel are a small matrix, which is transposed.
 
 use keyway_cpu_conv::image::{dense, unsupported};
 use keyway_cpu_loops::images::Volume;
@@ -9,7 +9,7 @@ use keyway_sdk::half::{bf16, f16};
 /// Elements that are worth handing to a thread.
 const WORK: usize = 1 << 15;
 
-/// Turns a matrix of `G` dense rows, of which each has `n` elements.
+/// Transposes a matrix of `G` dense rows of `n` elements each.
 #[inline(never)]
 fn weave<W: Copy, const G: usize>(to: &mut [W], from: &[W], n: usize) {
     assert!(to.len() == G * n && from.len() == G * n);
@@ -21,7 +21,7 @@ fn weave<W: Copy, const G: usize>(to: &mut [W], from: &[W], n: usize) {
     }
 }
 
-/// Turns a matrix of `n` dense rows, of which each has `G` elements.
+/// Transposes a matrix of `n` dense rows of `G` elements each.
 #[inline(never)]
 fn part<W: Copy, const G: usize>(to: &mut [W], from: &[W], n: usize) {
     assert!(to.len() == G * n && from.len() == G * n);
@@ -36,11 +36,11 @@ fn part<W: Copy, const G: usize>(to: &mut [W], from: &[W], n: usize) {
 /// Writes the transpose of a matrix of dense rows.
 ///
 /// # Safety
-/// There must be `rows * columns` elements and places apart from them, which nobody else may use.
+/// There must be `rows * columns` elements in disjoint source and destination, which must be uniquely owned.
 unsafe fn turn<W: Copy>(to: *mut W, from: *const W, rows: usize, columns: usize) {
     macro_rules! few {
         ($($count:literal)*) => {{
-            // SAFETY: the caller guarantees elements and places.
+            // SAFETY: the caller guarantees both slices.
             let (places, elements) = unsafe {
                 let n = rows * columns;
                 (std::slice::from_raw_parts_mut(to, n), std::slice::from_raw_parts(from, n))
@@ -58,7 +58,7 @@ unsafe fn turn<W: Copy>(to: *mut W, from: *const W, rows: usize, columns: usize)
     unsafe { transpose(to, rows, from, columns, rows, columns) };
 }
 
-/// How the pixels of an op lie.
+/// Sizes of a shuffle.
 #[derive(Clone, Copy)]
 struct Shuffle {
     /// Rows of pixels of the smaller image, over all samples, and pixels of a row.
@@ -70,7 +70,7 @@ struct Shuffle {
 }
 
 impl Shuffle {
-    /// Gives `body` each row's number, and room for the channels of a pixel.
+    /// Calls `body` with the index of each row, and a buffer for the channels of a pixel.
     fn each<W: Plain>(&self, body: impl Fn(usize, &mut [W]) + Sync) -> Result<(), Error> {
         parallel_try(self.rows, WORK / (self.width * self.channels).max(1), |rows| {
             // SAFETY: the matrix of a pixel is written before it is read.
@@ -81,7 +81,7 @@ impl Shuffle {
     }
 
     /// # Safety
-    /// Both images must be dense and have the elements of these sizes, and nobody else may use those of `to`.
+    /// Both images must be dense and have the elements of these sizes, and those of `to` must be uniquely owned.
     unsafe fn channels<W: Plain + Copy>(&self, to: Lanes<'_, W>, from: Lanes<'_, W>) -> Result<(), Error> {
         let line = self.width * self.channels;
         self.each::<W>(|row, _| {
@@ -112,7 +112,7 @@ impl Shuffle {
             for x in 0..self.width {
                 let small = small.as_ptr().wrapping_add((row * self.width + x) * self.channels);
                 let large = |a: usize| large.as_ptr().wrapping_add((row * factor + a) * line + x * some);
-                // SAFETY: as the caller guarantees; there is room for the channels of a pixel.
+                // SAFETY: as the caller guarantees; the buffer has room for the channels of a pixel.
                 unsafe {
                     if to_large {
                         turn(pixel.as_mut_ptr(), small, each, square);
@@ -131,7 +131,7 @@ impl Shuffle {
     }
 }
 
-/// An integer of an element's size stands for it: its bits alone are copied.
+/// An integer of the element's size replaces it: its bits alone are copied.
 fn bits<'a, W, T>(of: &Volume<'a, T>) -> Lanes<'a, W> {
     // SAFETY: the same elements, which exist for the lifetime.
     unsafe { Lanes::new(of.data.as_ptr().cast()) }

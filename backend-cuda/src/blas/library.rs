@@ -10,10 +10,10 @@ use cudarc::driver::sys::CUstream;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::path::{Path, PathBuf};
 
-/// The oldest version that serves, as `cublasLtGetVersion` counts.
+/// The oldest supported version, as `cublasLtGetVersion` counts.
 const OLDEST: usize = 120_000;
 
-/// What a heuristic finds: `cublasLtMatmulHeuristicResult_t`, with the state as a number.
+/// A result of the heuristic: `cublasLtMatmulHeuristicResult_t`, with the state as a number.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Found {
@@ -66,7 +66,7 @@ impl Table for Library {
         name: "cuBLASLt",
         variable: "KEYWAY_CUDA_BLAS",
         versions: &[("libcublasLt.so.13", 13000), ("libcublasLt.so.12", 12000)],
-        // Those of CUDA 13 lie in a folder together, those of 12 in one each.
+        // The packages of CUDA 13 share a folder, those of 12 have one each.
         packages: &["cu13", "cublas"],
     };
     const MAKES: &'static str = "products of matrices";
@@ -92,9 +92,9 @@ impl Library {
     #[cold]
     fn failure(&self, call: &'static str, code: u32) -> Failure {
         let text = |describe: unsafe extern "C" fn(c_uint) -> *const c_char| {
-            // SAFETY: any number may be asked for.
+            // SAFETY: every code is valid here.
             let text = unsafe { describe(code) };
-            // SAFETY: what the library gives is a string that lives as long as it does.
+            // SAFETY: the library returns a string with its own lifetime.
             (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
         };
         Failure {

@@ -1,12 +1,11 @@
-//! Products by NVIDIA's cuBLASLt, where it is installed: the only place that calls it.
+//! Matrix products by NVIDIA's cuBLASLt, if it is installed: the only module that calls it.
 //!
-//! What it cannot take, and everything where it is not there, is left to the kernels of `product.cu`.
+//! Products that it does not support, and all products without it, run on the kernels of `product.cu`.
 //!
-//! A product of one kind (dtype, sizes, strides, alignment) always has the same algorithm, whose parts of a sum are added up
-//! in a step of their own, from a workspace. By NVIDIA's documentation its bits are then the same on every run with the same
-//! library on the same kind of GPU. The workspace is of the call's stream, by the device's
-//! memory, and of at most [`WORKSPACE`] bytes; where there is none, that is out of memory, and no other algorithm is taken
-//! instead.
+//! A product of one kind (dtype, sizes, strides, alignment) always has the same algorithm, with split-k reductions in a separate
+//! step, from a workspace. By NVIDIA's documentation its results are then bitwise identical on every run with the same library on
+//! the same kind of GPU. The workspace is allocated on the call's stream from the device's memory, at most [`WORKSPACE`] bytes;
+//! if that fails, the error is out of memory, and no other algorithm is used instead.
 
 mod library;
 mod plan;
@@ -25,10 +24,10 @@ use problem::{Addend, Key, Problem};
 use std::ptr::null_mut;
 use std::sync::{Mutex, PoisonError};
 
-/// The most bytes of workspace, from compute capability 9.0 on and below: what NVIDIA recommends.
+/// Maximum bytes of workspace, from compute capability 9.0 on and below: NVIDIA's recommendation.
 const WORKSPACE: [usize; 2] = [32 << 20, 4 << 20];
 
-/// What a device keeps of cuBLASLt.
+/// The state of cuBLASLt on a device.
 pub struct Blas {
     workspace: usize,
     state: Mutex<State>,
@@ -37,7 +36,7 @@ pub struct Blas {
 struct State {
     /// Made with the first product, and never destroyed: the driver may be gone before this library is.
     handle: cublasLtHandle_t,
-    /// None where cuBLASLt has no algorithm.
+    /// `None` if cuBLASLt has no algorithm.
     kept: Kept<Key, Option<Plan>>,
 }
 
@@ -45,7 +44,7 @@ struct State {
 unsafe impl Send for State {}
 
 impl Blas {
-    /// Of a device of this compute capability's major number.
+    /// The state for a device of this compute capability's major number.
     pub fn new(major: u32) -> Blas {
         let state = State { handle: null_mut(), kept: Kept::default() };
         Blas { workspace: WORKSPACE[usize::from(major < 9)], state: Mutex::new(state) }
@@ -54,18 +53,18 @@ impl Blas {
 
 static FOUND: Search<Library> = Search::new();
 
-/// Whether products may be given to it.
+/// Whether it can be used for products.
 pub fn is_there() -> Result<bool, Error> {
     Ok(FOUND.library()?.is_some())
 }
 
-/// What there is to say of it.
+/// Describes its status.
 pub fn fact() -> String {
     FOUND.fact()
 }
 
-/// Gives a product to a stream, or leaves it: then nothing was done that counts. `fill` copies the product's input to where
-/// the result will be, on the same stream.
+/// Submits a product to a stream, or declines it without any effect. `fill` copies the product's input to the result, on the same
+/// stream.
 pub fn multiply(
     on: On,
     product: &Product<'_>,
@@ -108,7 +107,7 @@ impl State {
     ) -> Result<Option<(cublasLtHandle_t, &Plan)>, Failure> {
         if self.handle.is_null() {
             let mut handle = null_mut();
-            // SAFETY: the place is valid, and the device's context is current.
+            // SAFETY: the out-pointer is valid, and the device's context is current.
             unsafe { library.cublasLtCreate(&mut handle)? };
             self.handle = handle;
         }

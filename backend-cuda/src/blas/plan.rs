@@ -1,4 +1,4 @@
-//! What cuBLASLt needs for products of one kind: descriptors and the algorithm that its heuristic gives.
+//! Descriptors of cuBLASLt for products of one kind, and the algorithm of its heuristic.
 
 use super::library::{Found, Library};
 use super::problem::{Addend, Element, Form, Key, Problem};
@@ -13,7 +13,7 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr::{from_ref, null_mut, with_exposed_provenance, with_exposed_provenance_mut};
 
-/// `cublasOperation_t`: as it lies, and transposed.
+/// `cublasOperation_t`: not transposed, and transposed.
 const OPERATIONS: [i32; 2] = [0, 1];
 /// `CUBLAS_STATUS_NOT_SUPPORTED`
 const NOT_SUPPORTED: u32 = 15;
@@ -36,16 +36,16 @@ fn types(element: Element, rounds: bool) -> (cudaDataType_t, cublasComputeType_t
 struct Descriptors {
     library: &'static Library,
     product: cublasLtMatmulDesc_t,
-    /// Of A, B, C and D.
+    /// Layouts of A, B, C and D.
     layouts: [cublasLtMatrixLayout_t; 4],
     preference: cublasLtMatmulPreference_t,
 }
 
 impl Drop for Descriptors {
     fn drop(&mut self) {
-        // What cannot be destroyed has nobody to tell: it is a few hundred bytes of host memory.
-        // SAFETY: each was made by its function, and nothing refers to it after this: a product that was given to a stream
-        // took what it needs of them.
+        // A failed destruction has no caller to report to: it leaks a few hundred bytes of host memory.
+        // SAFETY: each was created by its function, and nothing refers to it after this: a submitted product has copied what it
+        // needs of them.
         unsafe {
             if !self.product.is_null() {
                 let _ = self.library.cublasLtMatmulDescDestroy(self.product);
@@ -65,7 +65,7 @@ impl Descriptors {
         let mut made =
             Descriptors { library, product: null_mut(), layouts: [null_mut(); 4], preference: null_mut() };
         let (_, compute, scale) = types(key.element, key.rounds);
-        // SAFETY: the place is valid, and the numbers are the interface's.
+        // SAFETY: the out-pointer is valid, and the numbers are the interface's.
         unsafe { library.cublasLtMatmulDescCreate(&mut made.product, compute as u32, scale as u32)? };
         use cublasLtMatmulDescAttributes_t as Attribute;
         made.describe(Attribute::CUBLASLT_MATMUL_DESC_TRANSA, &OPERATIONS[usize::from(key.a.transposed)])?;
@@ -85,7 +85,7 @@ impl Descriptors {
 
     /// Sets an attribute whose type is the value's.
     fn describe<T>(&self, which: cublasLtMatmulDescAttributes_t, value: &T) -> Result<(), Failure> {
-        // SAFETY: the descriptor lives, and the value is as long as is said; the library compares that with what it wants.
+        // SAFETY: the descriptor lives, and the size is that of the value; the library compares it with the attribute's.
         unsafe {
             let value = from_ref(value).cast();
             self.library.cublasLtMatmulDescSetAttribute(self.product, which as u32, value, size_of::<T>())
@@ -101,7 +101,7 @@ impl Descriptors {
         let (rows, columns) = if form.transposed { (columns, rows) } else { (rows, columns) };
         let mut made = null_mut();
         let dtype = types(element, false).0 as u32;
-        // SAFETY: the place is valid.
+        // SAFETY: the out-pointer is valid.
         unsafe {
             let (rows, columns) = (rows as u64, columns as u64);
             self.library.cublasLtMatrixLayoutCreate(&mut made, dtype, rows, columns, form.leading)?;
@@ -135,11 +135,11 @@ impl Descriptors {
         workspace: usize,
     ) -> Result<Option<Found>, Failure> {
         let library = self.library;
-        // SAFETY: the place is valid.
+        // SAFETY: the out-pointer is valid.
         unsafe { library.cublasLtMatmulPreferenceCreate(&mut self.preference)? };
         use cublasLtMatmulPreferenceAttributes_t as Attribute;
         self.prefer(Attribute::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace)?;
-        // Parts of a sum lie in the workspace in the type of sums, and are added up in a step of their own.
+        // Split-k partial sums are stored in the workspace in the compute type, and reduced in a separate step.
         let reductions = cublasLtReductionScheme_t::CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE as u32;
         self.prefer(Attribute::CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions)?;
         self.prefer(Attribute::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &key.a.alignment)?;
@@ -149,7 +149,7 @@ impl Descriptors {
         let [a, b, c, d] = self.layouts;
         let mut found = MaybeUninit::<Found>::zeroed();
         let mut count = 0;
-        // SAFETY: the handle and the descriptors live, and there is room for the one algorithm that is asked for.
+        // SAFETY: the handle and the descriptors live, and the output has room for the one requested algorithm.
         let asked = unsafe {
             let (to, of) = (found.as_mut_ptr(), self.product);
             library.cublasLtMatmulAlgoGetHeuristic(handle, of, a, b, c, d, self.preference, 1, to, &mut count)
@@ -177,7 +177,7 @@ impl Descriptors {
     }
 }
 
-/// How products of one kind are made.
+/// The plan of products of one kind.
 pub struct Plan {
     descriptors: Descriptors,
     algorithm: cublasLtMatmulAlgo_t,
@@ -185,11 +185,11 @@ pub struct Plan {
     pub workspace: usize,
 }
 
-// SAFETY: descriptors may be used from any thread, by one at a time: a plan lies behind its device's lock.
+// SAFETY: descriptors may be used from any thread, by one at a time: a plan is protected by its device's lock.
 unsafe impl Send for Plan {}
 
 impl Plan {
-    /// With at most so many bytes of workspace; none where the library has no algorithm for products of this kind.
+    /// A plan with at most this many bytes of workspace; `None` if the library has no algorithm for products of this kind.
     pub fn new(
         library: &'static Library,
         handle: cublasLtHandle_t,
@@ -201,7 +201,7 @@ impl Plan {
         Ok(found.map(|found| Plan { descriptors, algorithm: found.algorithm, workspace: found.workspace }))
     }
 
-    /// Gives a product of this kind to a stream, with its workspace.
+    /// Submits a product of this kind to a stream, with its workspace.
     pub fn launch(
         &self,
         handle: cublasLtHandle_t,
@@ -224,9 +224,9 @@ impl Plan {
         let read = |i: usize| with_exposed_provenance::<c_void>(problem.at[i] as usize);
         let out = with_exposed_provenance_mut(problem.at[3] as usize);
         let scratch = with_exposed_provenance_mut(workspace as usize);
-        // SAFETY: handle, descriptors and algorithm are of one library and this kind of product; the factors are of the type
-        // that sums have; the operands' memory is that of the call's tensors, which lives until the stream is done, and so is
-        // the workspace, as the caller and the host uphold.
+        // SAFETY: handle, descriptors and algorithm are of one library and this kind of product; the factors have the compute
+        // type; the operands' memory is that of the call's tensors, which lives until the stream is done, and so does the
+        // workspace, as the caller and the host uphold.
         unsafe {
             own.library.cublasLtMatmul(
                 handle,

@@ -1,8 +1,8 @@
-//! Products as cuBLASLt takes them: of column-major matrices, whose columns lie a leading dimension apart.
+//! Products in cuBLASLt's form: of column-major matrices with leading dimensions.
 //!
 //! Refused, and left to the backend's own kernels: integers, an empty reduction dimension, a single result, operands with two
-//! non-unit strides, and a factor of 0, which cuBLASLt takes for "not read" where 0 times infinity is NaN. An input that is
-//! broadcast is the bias of the epilogue where it is one, and is copied to the result otherwise.
+//! non-unit strides, and a factor of 0, which cuBLASLt takes for "not read" although 0 times infinity is NaN. A broadcast input
+//! is the bias of the epilogue if possible, and is copied to the result otherwise.
 
 /// Element types that cuBLASLt multiplies here.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -14,7 +14,7 @@ pub enum Element {
 }
 
 impl Element {
-    /// By the dtype's name; none of other dtypes.
+    /// The type of a dtype's name; `None` for other dtypes.
     pub fn named(dtype: &str) -> Option<Element> {
         match dtype {
             "f16" => Some(Element::F16),
@@ -48,7 +48,7 @@ impl Element {
 pub struct Matrices {
     /// The address.
     pub at: u64,
-    /// By batch, row and column.
+    /// For batch, row and column.
     pub strides: [i64; 3],
 }
 
@@ -64,45 +64,45 @@ impl Matrices {
 pub struct Product<'a> {
     /// The dtype's name.
     pub dtype: &'a str,
-    /// Whether factors of f32 may be rounded to TF32.
+    /// Whether f32 factors may be rounded to TF32.
     pub rounds: bool,
-    /// Batches, rows, columns, and terms of each sum.
+    /// Batches, m, n and k.
     pub sizes: [usize; 4],
-    /// What is written.
+    /// The result.
     pub out: Matrices,
-    /// The left side.
+    /// The left operand.
     pub left: Matrices,
     /// The right side.
     pub right: Matrices,
-    /// What is added, if anything is.
+    /// The addend, if any.
     pub input: Option<Matrices>,
-    /// The factors' bits, in the type that is computed in.
+    /// The bits of alpha, in the compute type.
     pub alpha: u64,
-    /// That of the input.
+    /// The bits of beta.
     pub beta: u64,
 }
 
-/// A column-major operand, as it lies or transposed.
+/// A column-major operand, transposed or not.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Form {
     /// Elements from one column to the next.
     pub leading: i64,
     /// Elements from one matrix to the next.
     pub batch: i64,
-    /// Whether what lies there is the transposed operand.
+    /// Whether the stored matrix is the transposed operand.
     pub transposed: bool,
-    /// What every matrix's address is a multiple of, up to [`ALIGNED`].
+    /// Alignment of every matrix's address, up to [`ALIGNED`].
     pub alignment: u32,
 }
 
-/// A higher alignment than this is not asked for: it is what the library takes for granted where nothing is said.
+/// Maximum requested alignment: the library's default assumption.
 const ALIGNED: u64 = 256;
-/// What the address of a vector that is added by the epilogue is a multiple of.
+/// Alignment of the address of a bias vector of the epilogue.
 const BIAS_ALIGNED: u64 = 16;
 /// Sizes are below this.
 const MOST: usize = i32::MAX as usize;
 
-/// Where the input of a product is taken from.
+/// The source of a product's input.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Addend {
     /// Nothing is added.
@@ -115,12 +115,12 @@ pub enum Addend {
     Copied,
 }
 
-/// What an algorithm and its descriptors depend on.
+/// The properties that determine an algorithm and its descriptors.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Key {
     /// The operands' element type.
     pub element: Element,
-    /// Whether factors of f32 may be rounded to TF32.
+    /// Whether f32 factors may be rounded to TF32.
     pub rounds: bool,
     /// Batches, and the sizes of the column-major result and of the sums.
     pub sizes: [usize; 4],
@@ -128,32 +128,32 @@ pub struct Key {
     pub a: Form,
     /// The second operand.
     pub b: Form,
-    /// What is added: the result's where nothing else is.
+    /// The addend: the result's form if there is no other.
     pub c: Form,
     /// The result.
     pub d: Form,
-    /// Where the input is taken from.
+    /// The source of the input.
     pub addend: Addend,
 }
 
 /// A product that cuBLASLt takes: `D = alpha * op(A) @ op(B) + beta * C`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Problem {
-    /// What does not change from call to call of a kind.
+    /// The properties that are constant for a kind.
     pub key: Key,
     /// Addresses of A, B, C and D.
     pub at: [u64; 4],
-    /// That of the vector that is added.
+    /// Address of the bias vector.
     pub bias: u64,
     /// The factors' bits.
     pub alpha: u64,
-    /// That of C.
+    /// The bits of beta.
     pub beta: u64,
 }
 
 impl Problem {
-    /// None where the product does not fit: another dtype, no terms, one result alone, strides that no leading dimension
-    /// says, or a factor of 0, which cuBLASLt takes for "not read", where infinity times 0 is no number.
+    /// `None` if the product is not supported: another dtype, an empty reduction dimension, a single result, strides that no
+    /// leading dimension describes, or a factor of 0, which cuBLASLt takes for "not read", although infinity times 0 is NaN.
     pub fn new(product: &Product<'_>) -> Option<Problem> {
         let element = Element::named(product.dtype)?;
         let [batches, rows, columns, inner] = product.sizes;
@@ -179,7 +179,7 @@ impl Problem {
                 (addend, input, c)
             }
         };
-        // The result's own memory is read in place, and so lies as the result does.
+        // The result's own memory is read in place, and so has the result's strides.
         let in_place = addend != Addend::None && input.at == out.at;
         if in_place && (addend, c) != (Addend::Matrix, d) {
             return None;
@@ -195,7 +195,7 @@ impl Problem {
         })
     }
 
-    /// The same without an epilogue: the input, times this factor, is copied first. None where there is no epilogue.
+    /// The same without an epilogue: the input, times this factor, is copied first. `None` without an epilogue.
     pub fn copied(self, beta: u64) -> Option<Problem> {
         let key = Key { addend: Addend::Copied, ..self.key };
         (self.key.addend == Addend::Bias).then_some(Problem { key, bias: 0, beta, ..self })
@@ -213,8 +213,8 @@ struct Stored {
 }
 
 impl Stored {
-    /// As it lies where that is column-major, or transposed. Of one row alone the second is tried first, so that its elements
-    /// are the ones that lie side by side.
+    /// The matrix if it is column-major, or transposed. For a single row the latter is preferred, so that its elements are
+    /// contiguous.
     fn form(self) -> Option<Form> {
         let turned = || {
             let own = Stored { of: self.of.transposed(), rows: self.columns, columns: self.rows, ..self };
@@ -227,7 +227,7 @@ impl Stored {
         }
     }
 
-    /// As it lies: the elements of a column are neighbours, and columns do not overlap.
+    /// Not transposed: the elements of a column are contiguous, and columns do not overlap.
     fn as_it_lies(self) -> Option<Form> {
         let [batch, row, column] = self.of.strides;
         let leading = if self.columns == 1 { self.rows as i64 } else { column };
@@ -239,14 +239,14 @@ impl Stored {
         Some(Form { leading, batch, transposed: false, alignment: 1 << every.trailing_zeros() })
     }
 
-    /// How this is added to a result that lies as `d`.
+    /// The way to add this to a result of form `d`.
     fn addend(self, d: Form, factor: f64) -> (Addend, Form) {
         if let Some(own) = self.as_it_lies() {
             return (Addend::Matrix, own);
         }
         let [batch, row, column] = self.of.strides;
         let is_vector = (row == 1 || self.rows == 1) && column == 0 && (batch == 0 || self.batches == 1);
-        // In f64 the epilogue is not sure to be there.
+        // The epilogue is not available for certain in f64.
         let by_epilogue = self.element != Element::F64 && factor == 1.0;
         let is_aligned = self.of.at.is_multiple_of(BIAS_ALIGNED);
         (if is_vector && by_epilogue && is_aligned { Addend::Bias } else { Addend::Copied }, d)
@@ -260,7 +260,7 @@ mod tests {
 
     const ONE: u64 = 1f32.to_bits() as u64;
 
-    /// Where an operand's elements are, by cuBLASLt's rules.
+    /// The address of an operand's element, by cuBLASLt's rules.
     fn element_at(form: Form, at: u64, bytes: u64, [batch, row, column]: [usize; 3]) -> u64 {
         let (row, column) = if form.transposed { (column, row) } else { (row, column) };
         at + (batch as i64 * form.batch + row as i64 + column as i64 * form.leading) as u64 * bytes
@@ -405,7 +405,7 @@ mod tests {
         none(Product { left: with([0, 10, 2]), ..small() });
         none(Product { left: with([0, 1, 1]), ..small() });
         none(Product { left: with([0, 0, 1]), ..small() });
-        // Read in place in another order than it is written in.
+        // Read in place with other strides than the result's.
         none(Product { input: Some(Matrices { at: small().out.at, strides: [0, 7, 1] }), ..small() });
     }
 

@@ -7,7 +7,7 @@ use cudarc::driver::sys::CUstream;
 use std::ffi::{CStr, c_char, c_uint, c_void};
 use std::path::{Path, PathBuf};
 
-/// The oldest version that serves, as `cudnnGetVersion` counts.
+/// The oldest supported version, as `cudnnGetVersion` counts.
 const OLDEST: usize = 90_000;
 
 table! {
@@ -74,15 +74,15 @@ impl Table for Library {
 impl Library {
     #[cold]
     fn failure(&self, call: &'static str, code: u32) -> Failure {
-        // SAFETY: any number may be asked for.
+        // SAFETY: every code is valid here.
         let name = unsafe { (self.cudnnGetErrorString)(code) };
         let name = match name.is_null() {
             true => "an error without a name".into(),
-            // SAFETY: what the library gives is a string that lives as long as it does.
+            // SAFETY: the library returns a string with its own lifetime.
             false => unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned(),
         };
         let mut text = [0u8; 512];
-        // SAFETY: there is room for so many bytes, of which the last one stays 0.
+        // SAFETY: the buffer has this size, and its last byte remains 0.
         unsafe { (self.cudnnGetLastErrorString)(text.as_mut_ptr().cast(), text.len() - 1) };
         let text = CStr::from_bytes_until_nul(&text).map(|text| text.to_string_lossy().trim().to_string());
         let text = text.ok().filter(|text| !text.is_empty());

@@ -1,11 +1,11 @@
-//! Convolutions by NVIDIA's cuDNN, where it is installed: the only place that calls it.
+//! Convolutions by NVIDIA's cuDNN, if it is installed: the only module that calls it.
 //!
-//! What it cannot take, and everything where it is not there, is left to the kernels of `conv.cu`, which cuBLASLt multiplies for
-//! where that is there. f16 and bf16 are summed in f32; f32 is multiplied in f32, or in TF32 where the program lets it be.
+//! Convolutions that it does not support, and all without it, run on the kernels of `conv.cu`, with products by cuBLASLt if
+//! available. f16 and bf16 are accumulated in f32; f32 is multiplied in f32, or in TF32 if the program allows it.
 //!
-//! A convolution of one kind (dtype, sizes, order of memory, alignment) always has the same plan: the first that cuDNN's heuristic
-//! gives and whose engine, by its own notes, keeps the digits and has the same bits on every run. The workspace is of the call's
-//! stream, by the device's memory, and of at most [`WORKSPACE`] bytes; where there is none, that is out of memory.
+//! A convolution of one kind (dtype, sizes, memory order, alignment) always has the same plan: the first of cuDNN's heuristic
+//! whose engine, by its own notes, is accurate and deterministic. The workspace is allocated on the call's stream from the
+//! device's memory, at most [`WORKSPACE`] bytes; if that fails, the error is out of memory.
 
 mod library;
 mod plan;
@@ -27,7 +27,7 @@ use std::sync::{Mutex, PoisonError};
 /// The most bytes of workspace.
 const WORKSPACE: usize = 256 << 20;
 
-/// What a device keeps of cuDNN.
+/// The state of cuDNN on a device.
 pub struct Dnn {
     state: Mutex<State>,
 }
@@ -35,7 +35,7 @@ pub struct Dnn {
 struct State {
     /// Made with the first convolution, and never destroyed: the driver may be gone before this library is.
     handle: cudnnHandle_t,
-    /// None where cuDNN has no plan that keeps the digits.
+    /// `None` if cuDNN has no accurate plan.
     kept: Kept<Key, Option<Plan>>,
 }
 
@@ -43,7 +43,7 @@ struct State {
 unsafe impl Send for State {}
 
 impl Dnn {
-    /// Of a device that made no convolution yet.
+    /// The state of a device before its first convolution.
     pub fn new() -> Dnn {
         Dnn { state: Mutex::new(State { handle: null_mut(), kept: Kept::default() }) }
     }
@@ -51,18 +51,18 @@ impl Dnn {
 
 static FOUND: Search<Library> = Search::new();
 
-/// Whether convolutions may be given to it.
+/// Whether it can be used for convolutions.
 pub fn is_there() -> Result<bool, Error> {
     Ok(FOUND.library()?.is_some())
 }
 
-/// What there is to say of it.
+/// Describes its status.
 pub fn fact() -> String {
     FOUND.fact()
 }
 
-/// Gives a convolution to a stream, or leaves it: then nothing was done that counts. `ready` brings its operands to where the key
-/// has them, on the same stream, and says where input, kernel and result are.
+/// Submits a convolution to a stream, or declines it without any effect. `ready` copies its operands to the layout of the key, on
+/// the same stream, and returns the addresses of input, kernel and result.
 pub fn convolve(on: On, key: &Key, ready: impl FnOnce() -> Result<[u64; 3], Error>) -> Result<bool, Error> {
     let Some(library) = FOUND.library()? else { return Ok(false) };
     let (gpu, stream) = on;
@@ -87,7 +87,7 @@ impl State {
     ) -> Result<Option<(cudnnHandle_t, &Plan)>, Failure> {
         if self.handle.is_null() {
             let mut handle = null_mut();
-            // SAFETY: the place is valid, and the device's context is current.
+            // SAFETY: the out-pointer is valid, and the device's context is current.
             unsafe { library.cudnnCreate(&mut handle)? };
             self.handle = handle;
         }

@@ -1,4 +1,4 @@
-//! What cuDNN needs for convolutions of one kind: descriptors, and the plan that its heuristic gives.
+//! Descriptors of cuDNN for convolutions of one kind, and the plan of its heuristic.
 
 use super::library::Library;
 use super::problem::{Element, Form, Key, Kind};
@@ -16,7 +16,7 @@ use std::ptr::{null_mut, with_exposed_provenance_mut};
 const LOOKED_AT: usize = 64;
 /// Notes of an engine that are looked at.
 const NOTES: usize = 32;
-/// What input, kernel and result are called in a plan.
+/// Identifiers of input, kernel and result in a plan.
 const NAMES: [i64; 3] = [1, 2, 3];
 
 /// A descriptor, destroyed with this value.
@@ -27,9 +27,9 @@ struct Descriptor {
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        // What cannot be destroyed has nobody to tell: it is a few hundred bytes of host memory.
-        // SAFETY: it was made by its function, and nothing refers to it after this: what was made of it and is still used
-        // is dropped before it.
+        // A failed destruction has no caller to report to: it leaks a few hundred bytes of host memory.
+        // SAFETY: it was created by its function, and nothing refers to it after this: descriptors made from it that are still
+        // used are dropped before it.
         let _ = unsafe { self.library.cudnnBackendDestroyDescriptor(self.at) };
     }
 }
@@ -37,14 +37,15 @@ impl Drop for Descriptor {
 impl Descriptor {
     fn new(library: &'static Library, kind: DescriptorType) -> Result<Descriptor, Failure> {
         let mut at = null_mut();
-        // SAFETY: the place is valid.
+        // SAFETY: the out-pointer is valid.
         unsafe { library.cudnnBackendCreateDescriptor(kind as u32, &mut at)? };
         Ok(Descriptor { library, at })
     }
 
     /// Sets an attribute to values whose type is the one that is named.
     fn set<T>(&self, which: Name, kind: Type, values: &[T]) -> Result<(), Failure> {
-        // SAFETY: the descriptor lives, and there are so many values; the library compares type and number with what it wants.
+        // SAFETY: the descriptor lives, and the count is that of the values; the library compares type and count with the
+        // attribute's.
         unsafe {
             let count = values.len() as i64;
             self.library.cudnnBackendSetAttribute(
@@ -63,10 +64,10 @@ impl Descriptor {
         self.set(which, Type::CUDNN_TYPE_BACKEND_DESCRIPTOR, &to)
     }
 
-    /// Writes an attribute's values over some, and says how many there are.
+    /// Writes an attribute's values to `values`, and returns their number.
     fn get<T>(&self, which: Name, kind: Type, values: &mut [T]) -> Result<usize, Failure> {
         let mut count = 0;
-        // SAFETY: the descriptor lives, and there is room for so many values.
+        // SAFETY: the descriptor lives, and `values` has room for the requested count.
         unsafe {
             let (wanted, to) = (values.len() as i64, values.as_mut_ptr().cast::<c_void>());
             self.library.cudnnBackendGetAttribute(
@@ -113,7 +114,7 @@ fn tensor(library: &'static Library, key: &Key, i: usize) -> Result<Descriptor, 
     made.finalize()
 }
 
-/// How the kernel moves. Sums are in f32.
+/// The convolution descriptor. Sums are accumulated in f32.
 fn moves(library: &'static Library, key: &Key) -> Result<Descriptor, Failure> {
     let made = Descriptor::new(library, DescriptorType::CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR)?;
     let sums = [cudnnDataType_t::CUDNN_DATA_FLOAT];
@@ -172,38 +173,38 @@ fn operation(kind: Kind) -> (DescriptorType, [Name; 2], [Name; 3], Name) {
     }
 }
 
-/// Whether an engine gives the digits, and the same bits each time: its notes say what it does to them.
+/// Whether an engine is accurate and deterministic, by its notes.
 fn is_exact(notes: &[u32], key: &Key) -> bool {
     let rounds = key.element == Element::F32 && key.rounds;
     notes.iter().all(|&note| match note {
         _ if note == Note::CUDNN_NUMERICAL_NOTE_TENSOR_CORE as u32 => key.element != Element::F32 || rounds,
         _ if note == Note::CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS as u32 => rounds,
-        // `CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP`. The others are sums in a narrower type, FFT and Winograd's transforms, which
-        // lose digits, and other bits at each run; of notes that come later nothing is known.
+        // `CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP`. The others are sums in a narrower type, FFT and Winograd transforms, which lose
+        // digits, and non-determinism; later notes are unknown.
         _ => note == 9,
     })
 }
 
-/// How convolutions of one kind are made.
+/// The plan of convolutions of one kind.
 pub struct Plan {
     plan: Descriptor,
     /// Bytes of workspace that each needs.
     pub workspace: usize,
-    /// What the plan was made of, the operation first; dropped after it.
+    /// The descriptors that the plan refers to, the operation first; dropped after it.
     _made_of: Vec<Descriptor>,
 }
 
-// SAFETY: descriptors may be used from any thread, by one at a time: a plan lies behind its device's lock.
+// SAFETY: descriptors may be used from any thread, by one at a time: a plan is protected by its device's lock.
 unsafe impl Send for Plan {}
 
-/// Whether a library says that it does not take this: its codes for what is not supported, and for parameters that it refuses.
+/// Whether a library reports that it does not support this: its codes for unsupported problems and refused parameters.
 fn is_refusal(failure: &Failure) -> bool {
     matches!(failure.code, 2000..=3999)
 }
 
 impl Plan {
-    /// With at most so many bytes of workspace; none where the library has no engine for convolutions of this kind that gives
-    /// their digits.
+    /// A plan with at most this many bytes of workspace; `None` if the library has no accurate engine for convolutions of this
+    /// kind.
     pub fn new(
         library: &'static Library,
         handle: cudnnHandle_t,
@@ -257,7 +258,7 @@ impl Plan {
         Ok(None)
     }
 
-    /// Gives a convolution of this kind to the handle's stream: addresses of input, kernel, result, and of the workspace.
+    /// Submits a convolution of this kind to the handle's stream: addresses of input, kernel, result, and of the workspace.
     pub fn launch(&self, handle: cudnnHandle_t, at: [u64; 3], workspace: u64) -> Result<(), Failure> {
         let library = self.plan.library;
         let pointer = |at: u64| with_exposed_provenance_mut::<c_void>(at as usize);
@@ -267,13 +268,13 @@ impl Plan {
         pack.set(Name::CUDNN_ATTR_VARIANT_PACK_WORKSPACE, Type::CUDNN_TYPE_VOID_PTR, &[pointer(workspace)])?;
         let pack = pack.finalize()?;
         // SAFETY: handle, plan and pack are of one library and this kind of convolution; the operands' memory is that of the
-        // call's tensors, which lives until the stream is done, and so is the workspace, as the caller and the host uphold.
+        // call's tensors, which lives until the stream is done, and so does the workspace, as the caller and the host uphold.
         unsafe { library.cudnnBackendExecute(handle, self.plan.at, pack.at) }
     }
 }
 
-/// The first of a heuristic's configurations, which come best first, that gives the digits and makes a plan: that, the bytes of
-/// its workspace, and the configuration.
+/// The first of a heuristic's configurations, best first, that is accurate and has a plan: the plan, the bytes of its workspace,
+/// and the configuration.
 fn first(
     library: &'static Library,
     handle: cudnnHandle_t,
@@ -298,7 +299,7 @@ fn first(
         let numbers = engine.get(which, kind, &mut of_numbers)?;
         let (which, kind) = (Name::CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, Type::CUDNN_TYPE_BEHAVIOR_NOTE);
         let behavior = engine.get(which, kind, &mut of_behavior)?;
-        // What is compiled at run time takes a few hundred milliseconds, and a compiler that may not be there.
+        // Run-time compilation takes a few hundred milliseconds, and needs a compiler that may be missing.
         let compiles = Behavior::CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION as u32;
         if !is_exact(&of_numbers[..numbers], key) || of_behavior[..behavior].contains(&compiles) {
             continue;

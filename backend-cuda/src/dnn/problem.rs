@@ -1,8 +1,8 @@
-//! Convolutions as cuDNN takes them: dense images of two or three spatial dimensions, all in one of two orders of memory.
+//! Convolutions in cuDNN's form: dense images of two or three spatial dimensions, all row-major or all channels_last.
 
 use crate::kernels::Image;
 
-/// Which of a convolution's tensors is made of the other two.
+/// The tensor of a convolution that is computed from the other two.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
     /// The result.
@@ -13,7 +13,7 @@ pub enum Kind {
     Filter,
 }
 
-/// Element types that cuDNN is given here.
+/// Element types passed to cuDNN.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Element {
     F16,
@@ -22,7 +22,7 @@ pub enum Element {
 }
 
 impl Element {
-    /// By the dtype's name; none of other dtypes.
+    /// The type of a dtype's name; `None` for other dtypes.
     fn named(dtype: &str) -> Option<Element> {
         match dtype {
             "f16" => Some(Element::F16),
@@ -33,27 +33,27 @@ impl Element {
     }
 }
 
-/// How a kernel moves over an input, for each spatial dimension.
+/// Stride, padding and dilation, for each spatial dimension.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Moves {
-    /// From a place of the result to the next.
+    /// Distance of adjacent output positions in the input.
     pub stride: [i64; 3],
     /// Zeros around the input.
     pub padding: [i64; 3],
-    /// From an element of the kernel to the next.
+    /// Distance of adjacent kernel taps in the input.
     pub dilation: [i64; 3],
 }
 
 /// A convolution, or a gradient of one.
 #[derive(Clone, Copy, Debug)]
 pub struct Convolution<'a> {
-    /// What is made.
+    /// The computed tensor.
     pub kind: Kind,
     /// The dtype's name.
     pub dtype: &'a str,
-    /// Whether factors of f32 may be rounded to TF32.
+    /// Whether f32 factors may be rounded to TF32.
     pub rounds: bool,
-    /// Whether what is made is added to what lies there.
+    /// Whether the result is added to the target.
     pub adds: bool,
     /// The input, or its gradient.
     pub input: Image,
@@ -61,7 +61,7 @@ pub struct Convolution<'a> {
     pub weight: Image,
     /// The result, or its gradient.
     pub result: Image,
-    /// How the kernel moves.
+    /// Stride, padding and dilation.
     pub moves: Moves,
 }
 
@@ -72,7 +72,7 @@ pub struct Form {
     pub sizes: [i64; 5],
     /// Elements from one index to the next, for each dimension.
     pub strides: [i64; 5],
-    /// What its address is a multiple of, up to [`ALIGNED`].
+    /// Alignment of its address, up to [`ALIGNED`].
     pub alignment: i64,
 }
 
@@ -81,34 +81,33 @@ const ALIGNED: u64 = 16;
 /// Tensors have fewer elements than this: cuDNN counts most of them in 32 bits.
 const MOST: i64 = i32::MAX as i64;
 
-/// What a plan depends on.
+/// The properties that determine a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Key {
-    /// What is made.
+    /// The computed tensor.
     pub kind: Kind,
     /// The element type.
     pub element: Element,
-    /// Whether factors of f32 may be rounded to TF32.
+    /// Whether f32 factors may be rounded to TF32.
     pub rounds: bool,
-    /// Whether what is made is added to what lies there.
+    /// Whether the result is added to the target.
     pub adds: bool,
     /// Input, kernel and result.
     pub forms: [Form; 3],
-    /// How the kernel moves.
+    /// Stride, padding and dilation.
     pub moves: Moves,
     /// Spatial dimensions, the last of three.
     pub spatial: usize,
 }
 
 impl Key {
-    /// None where the convolution does not fit: another dtype, too many elements, or a gradient that cuDNN makes with too few
-    /// digits. A tensor may lie elsewhere than its form says:
-    /// then it is copied to where the form has it, or back.
+    /// `None` if the convolution is not supported: another dtype, too many elements, or a gradient that cuDNN computes
+    /// inaccurately. A tensor may have other strides than its form: then it is copied to that form, or back.
     pub fn new(of: &Convolution<'_>) -> Option<Key> {
         let element = Element::named(of.dtype)?;
         let images = of.images();
-        // Of one channel a group cuDNN 9.14 sums the gradient of a kernel of f16 and bf16 with an error of three units in the last
-        // place (on an H200), and no note of its engine says so.
+        // With one channel per group cuDNN 9.14 accumulates the kernel gradient of f16 and bf16 with an error of three ULP (on an
+        // H200), which no note of its engine reports.
         let by_channel = of.weight.sizes[1] == 1 && of.input.sizes[1] > 1;
         if of.kind == Kind::Filter && by_channel && element != Element::F32 {
             return None;
@@ -121,7 +120,7 @@ impl Key {
                 .try_fold(1i64, |all, size| all.checked_mul(size?))
                 .filter(|count| (1..MOST).contains(count))?;
         }
-        // The order in which the most elements lie already. Of one channel, or one place, images lie in both.
+        // The memory order that most elements have already. Images of one channel, or one pixel, have both.
         let in_order = |channels_last: bool| -> i64 {
             let lie = (0..3).filter(|&i| lies(&images[i], &strides(images[i].sizes, channels_last)));
             lie.map(|i| counts[i]).sum()
@@ -153,7 +152,7 @@ impl Key {
 }
 
 impl Form {
-    /// Whether an image lies so.
+    /// Whether an image has these strides.
     pub fn is_of(&self, image: &Image) -> bool {
         lies(image, &self.strides)
     }
@@ -167,7 +166,7 @@ impl Convolution<'_> {
 }
 
 impl Kind {
-    /// Which of input, kernel and result is made.
+    /// Index of the computed tensor among input, kernel and result.
     pub fn made(self) -> usize {
         match self {
             Kind::Data => 0,
@@ -177,12 +176,12 @@ impl Kind {
     }
 }
 
-/// Whether an image has these strides where it has more than one index.
+/// Whether an image has these strides in dimensions of more than one index.
 fn lies(image: &Image, strides: &[i64; 5]) -> bool {
     (0..5).all(|d| image.sizes[d] == 1 || image.strides[d] == strides[d])
 }
 
-/// The strides of a dense image, whose channels come last in memory or in their place.
+/// The strides of a dense image in channels_last or row-major order.
 fn strides(sizes: [usize; 5], channels_last: bool) -> [i64; 5] {
     let order = if channels_last { [1, 4, 3, 2, 0] } else { [4, 3, 2, 1, 0] };
     let (mut strides, mut next) = ([0; 5], 1i64);
@@ -241,7 +240,7 @@ mod tests {
             let turned = Key::new(&other).unwrap();
             assert_eq!((turned, lying(&turned, &other)), (key, [true, true, false]));
         }
-        // As many of either order.
+        // The same number in either order.
         let sizes = [[2, 8, 1, 6, 5], [8, 8, 1, 1, 1], [2, 8, 1, 6, 5]];
         let of = convolution([image(sizes[0], false), image(sizes[1], true), image(sizes[2], true)]);
         assert_eq!(orders(&Key::new(&of).unwrap()), sizes.map(|sizes| strides(sizes, true)));

@@ -22,11 +22,11 @@ unsafe impl Send for Entry {}
 // SAFETY: as for Send.
 unsafe impl Sync for Entry {}
 
-/// What a kernel takes: one structure, as `KERNEL` in kernels/keyway.cuh declares it.
+/// The parameter of a kernel: one structure, as declared by `KERNEL` in kernels/keyway.cuh.
 ///
 /// # Safety
 /// The type is `repr(C)`, without padding that matters, and has the fields of the C++ structure; its author upholds this,
-/// and the stand-in compares the sizes.
+/// and the emulator compares the sizes.
 pub unsafe trait Argument: Copy {}
 
 /// A device with its primary context, which other libraries of the process share.
@@ -50,7 +50,7 @@ unsafe impl Send for Primary {}
 // SAFETY: as for Send.
 unsafe impl Sync for Primary {}
 
-/// How many launches are remembered.
+/// Number of recorded launches.
 const RECENT: usize = 12;
 
 #[derive(Default)]
@@ -75,7 +75,7 @@ impl Context {
         let library = &driver.library;
         let mut device = 0;
         let number = c_int::try_from(index).unwrap_or(c_int::MAX);
-        // SAFETY: the place is valid, and the driver was started.
+        // SAFETY: the out-pointer is valid, and the driver was started.
         unsafe { library.cuDeviceGet(&mut device, number) }.map_err(Failure::plain)?;
         let (context, lost) = (OnceLock::new(), OnceLock::new());
         let (recent, capturing) = (Mutex::default(), Capturing::default());
@@ -90,7 +90,7 @@ impl Context {
     /// The device's name.
     pub fn name(&self) -> Result<String, Error> {
         let mut name = [0 as c_char; 256];
-        // SAFETY: the buffer is as long as is said.
+        // SAFETY: the size is that of the buffer.
         unsafe { self.library.cuDeviceGetName(name.as_mut_ptr(), 256, self.device) }
             .map_err(|f| self.error(f))?;
         name[255] = 0;
@@ -101,7 +101,7 @@ impl Context {
     /// Bytes of memory in all.
     pub fn total_memory(&self) -> Result<u64, Error> {
         let mut bytes = 0;
-        // SAFETY: the place is valid.
+        // SAFETY: the out-pointer is valid.
         unsafe { self.library.cuDeviceTotalMem_v2(&mut bytes, self.device) }.map_err(|f| self.error(f))?;
         Ok(bytes as u64)
     }
@@ -109,7 +109,7 @@ impl Context {
     /// A number that the device has.
     pub fn attribute(&self, which: Attribute) -> Result<u32, Error> {
         let mut value = 0;
-        // SAFETY: the place is valid, and the number is one of the interface's.
+        // SAFETY: the out-pointer is valid, and the number is one of the interface's.
         unsafe { self.library.cuDeviceGetAttribute(&mut value, which as u32, self.device) }
             .map_err(|f| self.error(f))?;
         Ok(u32::try_from(value).unwrap_or(0))
@@ -121,7 +121,7 @@ impl Context {
             return Ok(primary.0);
         }
         let mut context = std::ptr::null_mut();
-        // SAFETY: the place is valid. Two threads may both retain it, which counts; it is never released.
+        // SAFETY: the out-pointer is valid. Two threads may both retain it, which counts; it is never released.
         unsafe { self.library.cuDevicePrimaryCtxRetain(&mut context, self.device) }
             .map_err(|f| self.error(f))?;
         Ok(self.context.get_or_init(|| Primary(context)).0)
@@ -173,10 +173,10 @@ impl Context {
         self.call(|l| unsafe { l.cuCtxSynchronize() })
     }
 
-    /// Bytes that the driver can still give.
+    /// Bytes that the driver can still allocate.
     pub fn free_memory(&self) -> Result<u64, Error> {
         let (mut free, mut total) = (0, 0);
-        // SAFETY: both places are valid.
+        // SAFETY: both out-pointers are valid.
         self.call(|l| unsafe { l.cuMemGetInfo_v2(&mut free, &mut total) })?;
         Ok(free as u64)
     }
@@ -184,27 +184,27 @@ impl Context {
     /// Memory that any stream may use at once.
     pub fn allocate(&self, bytes: u64) -> Result<u64, Error> {
         let mut at = 0;
-        // SAFETY: the place is valid.
+        // SAFETY: the out-pointer is valid.
         self.call(|l| unsafe { l.cuMemAlloc_v2(&mut at, bytes as usize) })?;
         Ok(at)
     }
 
-    /// Frees what [`Context::allocate`] gave, after all work of the device.
+    /// Frees memory of [`Context::allocate`], after all work of the device.
     pub fn free(&self, at: u64) -> Result<(), Error> {
         self.capturing.refuse_all("memory that goes back to the driver")?;
-        // SAFETY: an address that was not given is an error of the driver's.
+        // SAFETY: an unknown address is an error of the driver's.
         self.call(|l| unsafe { l.cuMemFree_v2(at) })
     }
 
     /// Memory of the driver's own pool, in the order of a stream.
     pub fn allocate_on(&self, bytes: u64, stream: Queue) -> Result<u64, Error> {
         let mut at = 0;
-        // SAFETY: the place is valid, and the stream lives, as the host upholds.
+        // SAFETY: the out-pointer is valid, and the stream lives, as the host upholds.
         self.call(|l| unsafe { l.cuMemAllocAsync(&mut at, bytes as usize, stream.cast()) })?;
         Ok(at)
     }
 
-    /// Frees what [`Context::allocate_on`] gave.
+    /// Frees memory of [`Context::allocate_on`].
     pub fn free_on(&self, at: u64, stream: Queue) -> Result<(), Error> {
         // SAFETY: as for `free`; the stream lives.
         self.call(|l| unsafe { l.cuMemFreeAsync(at, stream.cast()) })
@@ -214,13 +214,13 @@ impl Context {
     pub fn allocate_pinned(&self, bytes: u64) -> Result<*mut c_void, Error> {
         const PORTABLE: u32 = 1;
         let mut at = std::ptr::null_mut();
-        // SAFETY: the place is valid.
+        // SAFETY: the out-pointer is valid.
         self.call(|l| unsafe { l.cuMemHostAlloc(&mut at, bytes as usize, PORTABLE) })?;
         Ok(at)
     }
 
     /// # Safety
-    /// `at` came from [`Context::allocate_pinned`], and nobody uses it any more.
+    /// `at` came from [`Context::allocate_pinned`], and is no longer used.
     pub unsafe fn free_pinned(&self, at: *mut c_void) -> Result<(), Error> {
         // SAFETY: the caller's.
         self.call(|l| unsafe { l.cuMemFreeHost(at) })
@@ -237,16 +237,16 @@ impl Context {
         bytes: u64,
         stream: Queue,
     ) -> Result<(), Error> {
-        // Recorded, the copy would read memory that is somebody else's by then.
+        // A recorded copy would read memory that has another owner by then.
         self.capturing.refuse(stream, "a copy from memory of the host that is not pinned")?;
         // SAFETY: the caller's.
         unsafe { self.copy_in_pinned(to, from, bytes, stream) }
     }
 
-    /// As [`Context::copy_in`], of page-locked memory that recorded work may read as well.
+    /// As [`Context::copy_in`], from page-locked memory, also for recorded work.
     ///
     /// # Safety
-    /// `from` is valid for `bytes` bytes until the stream is waited for, and as long as a graph that this is recorded in.
+    /// `from` is valid for `bytes` bytes until the stream is waited for, and for the lifetime of a graph that records this.
     pub unsafe fn copy_in_pinned(
         &self,
         to: u64,
@@ -261,7 +261,7 @@ impl Context {
     /// Queues a copy to the host.
     ///
     /// # Safety
-    /// `to` is valid for `bytes` bytes, and nobody else uses it, until the stream is waited for.
+    /// `to` is valid for `bytes` bytes, and exclusively owned, until the stream is waited for.
     pub unsafe fn copy_out(
         &self,
         to: *mut c_void,
@@ -274,10 +274,10 @@ impl Context {
         unsafe { self.copy_out_pinned(to, from, bytes, stream) }
     }
 
-    /// As [`Context::copy_out`], to page-locked memory that recorded work may write as well.
+    /// As [`Context::copy_out`], to page-locked memory, also for recorded work.
     ///
     /// # Safety
-    /// As for [`Context::copy_out`], and `to` is valid as long as a graph that this is recorded in.
+    /// As for [`Context::copy_out`], and `to` is valid for the lifetime of a graph that records this.
     pub unsafe fn copy_out_pinned(
         &self,
         to: *mut c_void,
@@ -304,7 +304,7 @@ impl Context {
         stream: Queue,
     ) -> Result<(), Error> {
         let (own, others) = (self.primary()?, other.primary()?);
-        // SAFETY: as for `copy_within`; both contexts are kept for ever.
+        // SAFETY: as for `copy_within`; both contexts are retained for ever.
         self.call(|l| unsafe { l.cuMemcpyPeerAsync(to, own, from, others, bytes as usize, stream.cast()) })
     }
 
@@ -312,14 +312,14 @@ impl Context {
     pub fn new_stream(&self) -> Result<Queue, Error> {
         const NON_BLOCKING: u32 = 1;
         let mut stream = std::ptr::null_mut();
-        // SAFETY: the place is valid.
+        // SAFETY: the out-pointer is valid.
         self.call(|l| unsafe { l.cuStreamCreate(&mut stream, NON_BLOCKING) })?;
         Ok(stream.cast())
     }
 
-    /// Destroys a stream; what is queued on it is done.
+    /// Destroys a stream; its queued work is still done.
     pub fn destroy_stream(&self, stream: Queue) -> Result<(), Error> {
-        // SAFETY: the host gives back a stream of `new_stream`, once.
+        // SAFETY: the host passes a stream of `new_stream`, once.
         self.call(|l| unsafe { l.cuStreamDestroy_v2(stream.cast()) })
     }
 
@@ -338,14 +338,14 @@ impl Context {
     /// An event.
     pub fn new_event(&self) -> Result<Queue, Error> {
         let mut event = std::ptr::null_mut();
-        // SAFETY: the place is valid; with time, since the host asks for it.
+        // SAFETY: the out-pointer is valid; with time, since the host asks for it.
         self.call(|l| unsafe { l.cuEventCreate(&mut event, 0) })?;
         Ok(event.cast())
     }
 
     /// Destroys an event; a stream that waits for it still does.
     pub fn destroy_event(&self, event: Queue) -> Result<(), Error> {
-        // SAFETY: the host gives back an event of `new_event`, once.
+        // SAFETY: the host passes an event of `new_event`, once.
         self.call(|l| unsafe { l.cuEventDestroy_v2(event.cast()) })
     }
 
@@ -381,24 +381,24 @@ impl Context {
     /// Milliseconds between two events.
     pub fn elapsed(&self, from: Queue, to: Queue) -> Result<f32, Error> {
         let mut milliseconds = 0.0;
-        // SAFETY: the place is valid, and both events live.
+        // SAFETY: the out-pointer is valid, and both events live.
         self.call(|l| unsafe { l.cuEventElapsedTime(&mut milliseconds, from.cast(), to.cast()) })?;
         Ok(milliseconds)
     }
 
-    /// Whether this device can reach another one's memory.
+    /// Whether this device can access another one's memory.
     pub fn can_access(&self, peer: &Context) -> Result<bool, Error> {
         let mut can = 0;
-        // SAFETY: the place is valid.
+        // SAFETY: the out-pointer is valid.
         self.call(|l| unsafe { l.cuDeviceCanAccessPeer(&mut can, self.device, peer.device) })?;
         Ok(can != 0)
     }
 
-    /// Lets this device reach another one's memory, or takes that back; does nothing where it is so already.
+    /// Enables or disables access of this device to another one's memory; does nothing if that is its state already.
     pub fn set_access(&self, peer: &Context, enabled: bool) -> Result<(), Error> {
         let other = peer.primary()?;
         self.call(|l| {
-            // SAFETY: both contexts are kept for ever.
+            // SAFETY: both contexts are retained for ever.
             match unsafe {
                 if enabled { l.cuCtxEnablePeerAccess(other, 0) } else { l.cuCtxDisablePeerAccess(other) }
             } {
@@ -417,7 +417,7 @@ impl Context {
         let mut values = [log.as_mut_ptr().cast::<c_void>(), std::ptr::without_provenance_mut(LOG - 1)];
         let mut module: CUmodule = std::ptr::null_mut();
         let loaded = self.call(|l| {
-            // SAFETY: the image ends with a 0; the options and values are two each, and the log is as long as is said.
+            // SAFETY: the image is NUL-terminated; the options and values are two each, and the log has the given size.
             unsafe {
                 l.cuModuleLoadDataEx(
                     &mut module,
@@ -437,16 +437,16 @@ impl Context {
             other => other,
         })?;
         let mut function = std::ptr::null_mut();
-        // SAFETY: the place is valid, the module was just loaded, and the name ends with a 0.
+        // SAFETY: the out-pointer is valid, the module was just loaded, and the name is NUL-terminated.
         self.call(|l| unsafe { l.cuModuleGetFunction(&mut function, module, name.as_ptr()) })?;
         Ok(Entry(function))
     }
 
-    /// Lets launches of an entry give each block so much memory to share, beside what the kernel has of its own.
+    /// Lets launches of an entry use this many bytes of dynamic shared memory per block.
     pub fn allow_shared(&self, entry: Entry, bytes: u32) -> Result<(), Error> {
         let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
         let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as u32;
-        // SAFETY: the entry was loaded into this context and is never unloaded; the driver refuses more than there is.
+        // SAFETY: the entry was loaded into this context and is never unloaded; the driver refuses more than the maximum.
         self.call(|l| unsafe { l.cuFuncSetAttribute(entry.0, attribute, bytes) })
     }
 
@@ -455,7 +455,7 @@ impl Context {
         self.call(|_| Ok(()))
     }
 
-    /// Remembers what is launched, for the error of a lost device.
+    /// Records a launch, for the error of a lost device.
     pub fn remember(&self, name: &str) {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let at = recent.launches % RECENT;
@@ -464,8 +464,8 @@ impl Context {
         recent.launches += 1;
     }
 
-    /// Launches a kernel of so many blocks, threads of each, and bytes that each is given to share: more than 48 KiB only after
-    /// [`Context::allow_shared`].
+    /// Launches a kernel with a number of blocks, threads per block, and bytes of dynamic shared memory: more than 48 KiB only
+    /// after [`Context::allow_shared`].
     pub fn launch<A: Argument>(
         &self,
         (entry, name): (Entry, &str),

@@ -15,7 +15,7 @@ pub const PEER_ALREADY: u32 = 704;
 /// `CUDA_ERROR_PEER_ACCESS_NOT_ENABLED`
 pub const PEER_NOT: u32 = 705;
 
-/// Which function failed, and how.
+/// The function that failed, and its error code.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
     /// The driver's function.
@@ -24,12 +24,12 @@ pub struct Failure {
     pub code: u32,
     /// The code's name.
     pub name: String,
-    /// What the driver says of it.
+    /// The driver's description.
     pub text: String,
 }
 
 impl Failure {
-    /// Whether the device's context is of no use from now on.
+    /// Whether the device's context is unusable from now on.
     pub fn is_lost(&self) -> bool {
         // ECC and link errors; then those of kernels: addresses, time limits, assertions, instructions, the stack.
         matches!(self.code, 214 | 220 | 226 | 700 | 702 | 709 | 710 | 714..=719)

@@ -1,16 +1,16 @@
-//! Where the driver is looked for, and which files are trusted as NVIDIA's libraries.
+//! Search for the driver, and trust in files as NVIDIA's libraries.
 
 use super::failed;
 use keyway_sdk::Error;
 use std::ffi::{OsString, c_void};
 use std::path::{Path, PathBuf};
 
-/// Names another file as the driver, by absolute path: for tests, and for drivers in unusual places.
+/// Names another file as the driver, by absolute path: for tests, and for drivers in unusual folders.
 const VARIABLE: &str = "KEYWAY_CUDA_DRIVER";
-/// What the system's loader knows the driver by. Not `libcuda.so`, which in a toolkit is a stub for linking.
+/// The driver's name for the system's loader. Not `libcuda.so`, which in a toolkit is a stub for linking.
 const NAME: &str = "libcuda.so.1";
 
-/// What an environment variable says, if it says anything and this process may listen to it.
+/// The value of an environment variable, unless it is empty or this process is privileged.
 pub fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty() && !is_privileged())
 }
@@ -34,7 +34,7 @@ pub fn path() -> Result<PathBuf, Error> {
     }
 }
 
-/// Where the driver is looked for.
+/// The path or name of the driver.
 pub fn place() -> String {
     match variable(VARIABLE) {
         Some(value) => format!("named by {VARIABLE}: {}", Path::new(&value).display()),
@@ -51,7 +51,7 @@ pub fn place() -> String {
 pub fn file_of(address: *const c_void) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStrExt;
     let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: any address may be asked for, and the place is valid for what is written.
+    // SAFETY: any address is valid here, and the out-pointer is valid.
     if unsafe { libc::dladdr(address, info.as_mut_ptr()) } == 0 {
         return None;
     }
@@ -65,13 +65,13 @@ pub fn file_of(address: *const c_void) -> Option<PathBuf> {
     Path::new(std::ffi::OsStr::from_bytes(name.to_bytes())).canonicalize().ok()
 }
 
-/// None: the loader of this system is not asked.
+/// `None`: not supported on this system.
 #[cfg(not(unix))]
 pub fn file_of(_address: *const c_void) -> Option<PathBuf> {
     None
 }
 
-/// What is said where the system knows no driver, or the named file is none.
+/// The error if the system has no driver, or the named file does not exist.
 pub fn absent(path: &Path, reason: &str) -> Error {
     if path.is_absolute() {
         let path = path.display();
@@ -87,7 +87,7 @@ pub fn absent(path: &Path, reason: &str) -> Error {
 
 #[cfg(target_os = "linux")]
 fn is_privileged() -> bool {
-    // SAFETY: the call takes a number and gives one.
+    // SAFETY: the call has integer arguments and results only.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
@@ -96,7 +96,7 @@ fn is_privileged() -> bool {
     true
 }
 
-/// Fails, with the reason, unless nobody but its owner, who is this user or root, may change the file or its folder.
+/// Fails, with the reason, unless only its owner, who is this user or root, may change the file or its folder.
 #[cfg(unix)]
 pub fn trust(path: &Path) -> Result<(), String> {
     use std::os::unix::fs::MetadataExt;

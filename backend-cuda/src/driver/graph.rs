@@ -1,4 +1,4 @@
-//! The capture of a stream's work, and what came of it.
+//! The capture of a stream's work as a graph.
 
 use super::context::Context;
 use super::failed;
@@ -43,12 +43,12 @@ impl Capturing {
         self.count.load(Ordering::Acquire) > 0
     }
 
-    /// Refuses what cannot be done while a stream's work is captured.
+    /// Refuses an operation that is impossible while a stream's work is captured.
     pub(super) fn refuse(&self, stream: Queue, what: &str) -> Result<(), Error> {
         if self.has(stream) { Err(refusal(what)) } else { Ok(()) }
     }
 
-    /// Refuses what cannot be done while any stream's work is captured.
+    /// Refuses an operation that is impossible while any stream's work is captured.
     pub(super) fn refuse_all(&self, what: &str) -> Result<(), Error> {
         if self.any() { Err(refusal(what)) } else { Ok(()) }
     }
@@ -88,16 +88,16 @@ impl Context {
         let mut graph: CUgraph = std::ptr::null_mut();
         let mut executable: CUgraphExec = std::ptr::null_mut();
         let raw: CUstream = stream.cast();
-        // SAFETY: the place is valid, and the stream lives.
+        // SAFETY: the out-pointer is valid, and the stream lives.
         let ended = self.call(|l| unsafe { l.cuStreamEndCapture(raw, &mut graph) });
         if ended.is_err() && graph.is_null() {
             return Err(ended.err().unwrap_or_else(|| failed("the capture gave no graph".into())));
         }
         let made = ended.and_then(|()| {
-            // SAFETY: the place is valid, and the graph was just made.
+            // SAFETY: the out-pointer is valid, and the graph was just made.
             self.call(|l| unsafe { l.cuGraphInstantiateWithFlags(&mut executable, graph, 0) })
         });
-        // SAFETY: the graph was just made, and what is launched is a copy of it.
+        // SAFETY: the graph was just created, and launches use a copy of it.
         let destroyed = self.call(|l| unsafe { l.cuGraphDestroy(graph) });
         made?;
         let executable = Executable(executable);
@@ -107,7 +107,7 @@ impl Context {
         }
     }
 
-    /// Gives recorded work to a stream.
+    /// Submits recorded work to a stream.
     pub fn launch_graph(&self, executable: &Executable, stream: Queue) -> Result<(), Error> {
         // SAFETY: the graph lives, and so does the stream.
         self.call(|l| unsafe { l.cuGraphLaunch(executable.0, stream.cast()) })
@@ -115,7 +115,7 @@ impl Context {
 
     /// Destroys a graph; launches under way are still done.
     pub fn destroy_graph(&self, executable: Executable) -> Result<(), Error> {
-        // SAFETY: the graph is given up here.
+        // SAFETY: ownership of the graph is passed here.
         self.call(|l| unsafe { l.cuGraphExecDestroy(executable.0) })
     }
 }

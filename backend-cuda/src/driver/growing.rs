@@ -12,7 +12,7 @@ use keyway_sdk::Error;
 const MINIMUM: u32 = 0;
 
 impl Context {
-    /// Memory of this device, as the driver's functions want it said.
+    /// Properties of memory of this device, for the driver's functions.
     fn own_memory(&self) -> CUmemAllocationProp {
         CUmemAllocationProp {
             type_: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -32,14 +32,14 @@ impl Context {
         CUmemLocation { type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: self.device() }
     }
 
-    /// Reserves addresses for at least so many bytes, to which memory is mapped in multiples of `step`; gives the first, and
-    /// how many they are.
+    /// Reserves addresses for at least `bytes` bytes, to which memory is mapped in multiples of `step`; returns the first, and
+    /// their number.
     pub fn reserve(&self, bytes: u64, step: u64) -> Result<(u64, u64), Error> {
         if self.attribute(Attribute::MapsMemory)? == 0 {
             return Err(failed("this device maps no memory to reserved addresses".into()));
         }
         let (own, mut grain, mut at) = (self.own_memory(), 0, 0);
-        // SAFETY: both places are valid, and the structure is the driver's.
+        // SAFETY: both out-pointers are valid, and the structure is the driver's.
         self.call(|l| unsafe { l.cuMemGetAllocationGranularity(&mut grain, &own, MINIMUM) })?;
         if grain == 0 || !step.is_multiple_of(grain as u64) {
             return Err(failed(format!(
@@ -47,12 +47,12 @@ impl Context {
             )));
         }
         let bytes = bytes.next_multiple_of(step);
-        // SAFETY: the place is valid.
+        // SAFETY: the out-pointer is valid.
         self.call(|l| unsafe { l.cuMemAddressReserve(&mut at, bytes as usize, 0, 0, 0) })?;
         Ok((at, bytes))
     }
 
-    /// Gives reserved addresses back, to which nothing is mapped.
+    /// Releases reserved addresses without mapped memory.
     pub fn unreserve(&self, at: u64, bytes: u64) -> Result<(), Error> {
         // SAFETY: addresses that were not reserved are an error of the driver's.
         self.call(|l| unsafe { l.cuMemAddressFree(at, bytes as usize) })
@@ -66,28 +66,28 @@ impl Context {
             flags: CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
         };
         let mut memory = 0;
-        // SAFETY: the place is valid, and the structure is the driver's.
+        // SAFETY: the out-pointer is valid, and the structure is the driver's.
         self.call(|l| unsafe { l.cuMemCreate(&mut memory, size, &own, 0) })?;
         // SAFETY: the memory was made above; addresses that were not reserved are an error of the driver's.
         let mapped = self.call(|l| unsafe { l.cuMemMap(at, size, 0, memory, 0) });
-        // What is mapped is kept by that, and what is not is freed.
-        // SAFETY: it was made above, and is released once.
+        // Mapped memory remains allocated after its release, and other memory is freed.
+        // SAFETY: it was created above, and is released once.
         let released = self.call(|l| unsafe { l.cuMemRelease(memory) });
         mapped?;
         // SAFETY: the memory was mapped above, and the structure is the driver's.
         let open = released.and_then(|()| self.call(|l| unsafe { l.cuMemSetAccess(at, size, &access, 1) }));
         open.inspect_err(|_| {
-            // The first failure is told.
-            // SAFETY: the memory was mapped above, and nobody knows of it.
+            // The first failure is returned.
+            // SAFETY: the memory was mapped above, and has no other user.
             let _ = self.call(|l| unsafe { l.cuMemUnmap(at, size) });
         })
     }
 
-    /// Takes mapped memory away, after all work of the device.
+    /// Unmaps memory, after all work of the device.
     pub fn unmap(&self, at: u64, bytes: u64) -> Result<(), Error> {
         // Unlike memory that is freed, the driver does not wait here.
         self.synchronize()?;
-        // SAFETY: what is not mapped is an error of the driver's.
+        // SAFETY: unmapped memory is an error of the driver's.
         self.call(|l| unsafe { l.cuMemUnmap(at, bytes as usize) })
     }
 }

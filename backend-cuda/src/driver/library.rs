@@ -1,4 +1,4 @@
-//! The driver's functions, resolved once, with their names kept for errors.
+//! The driver's functions, resolved once, with their names for errors.
 
 use super::failure::Failure;
 use super::{failed, find};
@@ -10,7 +10,7 @@ use keyway_sdk::Error;
 use std::ffi::{CStr, c_char, c_float, c_int, c_uint, c_void};
 use std::path::{Path, PathBuf};
 
-/// A table of functions. Codes are taken as numbers: a newer driver knows more of them than the type does.
+/// A table of functions. Codes are numbers: a newer driver has more of them than the type.
 macro_rules! functions {
     ($($name:ident($($argument:ident: $type:ty),*);)+) => {
         #[allow(non_snake_case)]
@@ -24,7 +24,7 @@ macro_rules! functions {
         impl Library {
             /// Opens the driver and finds every function.
             pub fn open(path: &Path) -> Result<Library, Error> {
-                // SAFETY: the driver is the system's, or a file that nobody else may write; its initialisers are its own.
+                // SAFETY: the driver is the system's, or a file that only its owner may write; its initialisers are its own.
                 let file = unsafe { libloading::Library::new(path) }.map_err(|error| find::absent(path, &reason(&error)))?;
                 macro_rules! find {
                     ($symbol:expr) => {
@@ -45,7 +45,7 @@ macro_rules! functions {
 
             $(
                 /// # Safety
-                /// As the driver's documentation says of the function of this name; the caller upholds it.
+                /// As documented by the driver for the function of this name; the caller upholds it.
                 #[allow(non_snake_case, clippy::too_many_arguments, reason = "the driver's functions as they are")]
                 pub unsafe fn $name(&self, $($argument: $type),*) -> Result<(), Failure> {
                     // SAFETY: the caller's.
@@ -119,21 +119,21 @@ functions! {
     );
 }
 
-/// What the loader says: its message stands in the source of the error.
+/// The loader's error: its message is the source of the error.
 pub fn reason(error: &libloading::Error) -> String {
     let inner = std::error::Error::source(error).map(ToString::to_string);
     inner.unwrap_or_else(|| error.to_string())
 }
 
 impl Library {
-    /// The file that the loader took.
+    /// The file that the loader opened.
     pub fn file(&self) -> Option<PathBuf> {
         find::file_of(self.cuInit as *const c_void)
     }
 
     /// The version of CUDA that the driver is for.
     pub fn version(&self, version: &mut c_int) -> Result<(), Failure> {
-        // SAFETY: the place is valid; this function may be called before `cuInit`.
+        // SAFETY: the out-pointer is valid; this function may be called before `cuInit`.
         unsafe { self.cuDriverGetVersion(version) }
     }
 
@@ -145,7 +145,7 @@ impl Library {
 
     /// The number of devices.
     pub fn device_count(&self, count: &mut c_int) -> Result<(), Failure> {
-        // SAFETY: the place is valid, and the driver was started.
+        // SAFETY: the out-pointer is valid, and the driver was started.
         unsafe { self.cuDeviceGetCount(count) }
     }
 
@@ -153,7 +153,7 @@ impl Library {
     fn failure(&self, call: &'static str, code: u32) -> Failure {
         let text = |describe: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint| {
             let mut text = std::ptr::null();
-            // SAFETY: the place is valid; what the driver gives is a string that lives as long as it does.
+            // SAFETY: the out-pointer is valid; the driver returns a string with its own lifetime.
             match unsafe { describe(code, &mut text) } {
                 // SAFETY: as above.
                 0 if !text.is_null() => Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()),

@@ -1,4 +1,4 @@
-//! The driver: the only place that calls it.
+//! The CUDA driver: the only module that calls it.
 
 mod context;
 mod failure;
@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
 
-/// The oldest driver that serves, as `cuDriverGetVersion` counts: images in PTX of NVRTC 12.9 are read from 12.9 on.
+/// The oldest supported driver, as `cuDriverGetVersion` counts: PTX images of NVRTC 12.9 need 12.9.
 const OLDEST: i32 = 12090;
 
 /// The driver, ready.
@@ -38,7 +38,7 @@ pub struct Driver {
 static DRIVER: OnceLock<Driver> = OnceLock::new();
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// The driver; the first call that finds one starts it. A failure is not kept: the next call looks again.
+/// The driver; the first call that finds one starts it. A failure is not cached: the next call searches again.
 pub fn driver() -> Result<&'static Driver, Error> {
     if FORKED.load(Ordering::Relaxed) {
         return Err(failed(
@@ -96,7 +96,7 @@ pub fn shown(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-/// The driver's threads are not there in a forked child, where its functions would wait for ever.
+/// The driver's threads do not exist in a forked child, where its functions would wait for ever.
 fn watch_forks() {
     static WATCHED: Once = Once::new();
     extern "C" fn in_child() {

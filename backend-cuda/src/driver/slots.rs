@@ -8,17 +8,17 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 /// `Report` in elementwise.cuh.
 #[repr(C)]
 struct Slot {
-    /// Not 0 once something was found.
+    /// Not 0 after a failed check.
     wrong: AtomicU64,
-    /// One of the values that are wrong.
+    /// One of the wrong values.
     value: AtomicI64,
 }
 
-/// How many slots a device has: one for each kind of check.
+/// Number of slots of a device: one for each kind of check.
 pub const SLOTS: usize = 1024;
 
-/// Slots in page-locked memory, which kernels of every stream reach at the host's own address. It is taken at the first use
-/// and never given back, since graphs may write to it as long as they live.
+/// Slots in page-locked memory, which kernels of every stream access at the host's own address. It is allocated at the first use
+/// and never freed, since graphs may write to it as long as they live.
 #[derive(Default)]
 pub struct Slots(OnceLock<&'static [Slot]>);
 
@@ -30,10 +30,10 @@ impl Slots {
             None => {
                 let at = context.allocate_pinned((SLOTS * size_of::<Slot>()) as u64)?.cast::<Slot>();
                 for n in 0..SLOTS {
-                    // SAFETY: the memory is as long as SLOTS slots, and nobody else knows it yet.
+                    // SAFETY: the memory has room for SLOTS slots, and is not shared yet.
                     unsafe { at.add(n).write(Slot { wrong: AtomicU64::new(0), value: AtomicI64::new(0) }) };
                 }
-                // SAFETY: as above, and it is never freed. Two threads may both take memory; one is kept.
+                // SAFETY: as above, and it is never freed. Two threads may both allocate memory; one allocation is used.
                 self.0.get_or_init(|| unsafe { std::slice::from_raw_parts(at, SLOTS) })
             }
         };
@@ -41,7 +41,7 @@ impl Slots {
         Ok(std::ptr::from_ref(slot).expose_provenance() as u64)
     }
 
-    /// What was found in a slot since it was asked for last.
+    /// The finding in a slot since the last call.
     pub fn take(&self, number: usize) -> Option<i64> {
         let slot = self.0.get()?.get(number)?;
         if slot.wrong.load(Ordering::Acquire) == 0 {

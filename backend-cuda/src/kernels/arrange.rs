@@ -1,4 +1,4 @@
-//! Elements moved by where they stand: `cat`, `constant_pad`, `flip`, `roll`, `repeat` and `one_hot`.
+//! Ops that move elements by position: `cat`, `constant_pad`, `flip`, `roll`, `repeat` and `one_hot`.
 
 use super::elements::{Bits, Taken, typed};
 use super::indices::checked;
@@ -48,7 +48,7 @@ fn cat(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     Ok(())
 }
 
-/// Fills the result, then copies the part of the source that lies in it; a negative width cuts off.
+/// Fills the result, then copies the part of the source inside it; a negative width crops.
 fn constant_pad(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let value = typed!(kernel.dtype, T => Ok(call.scalar::<T>(2)?.raw()))?;
     let (on, widths) = (on(call)?, call.ints(1)?);
@@ -83,7 +83,7 @@ fn flip(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     strided(on, COPY, name, &in_order(&out.sizes, [&out.strides, &strides]), sides, [0; 3])
 }
 
-/// Each rolled dimension falls into two parts that change places; every combination of parts is a block.
+/// Each rolled dimension is split into two parts that are exchanged; every combination of parts is a block.
 fn roll(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     let (on, from, out) = (on(call)?, Laid::argument(call, 0, Taken::Raw)?, Laid::output(call, 0)?);
     let ndim = out.sizes.len();

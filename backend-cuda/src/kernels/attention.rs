@@ -1,4 +1,4 @@
-//! Attention that keeps no scores, and its gradients.
+//! Attention without stored scores, and its gradients.
 
 use super::launch::{DIMS, Dims, launch, launch_sharing};
 use super::nets::{Array, counted, unsupported};
@@ -11,7 +11,7 @@ use keyway_sdk::author::{Call, Error, dtype_name};
 
 family!("attention");
 
-/// Operands of a call, as attention.cuh numbers them.
+/// Operands of a call, with the indices of attention.cuh.
 const OPERANDS: usize = 10;
 const QUERY: usize = 0;
 const KEY: usize = 1;
@@ -26,8 +26,8 @@ const OF_VALUE: usize = 9;
 
 /// Threads of a block.
 const THREADS: usize = 128;
-/// How long the rows of a head may be, for each of the kernels, with rows of a block: of the forward pass and of gradients, computed in
-/// f32 and in f64, as `Forward` and `Backward` in attention.cu. The first is not for f16 and bf16.
+/// Maximum head dimension of each of the kernels, with rows of a block: of the forward pass and of gradients, computed in f32 and
+/// in f64, as `Forward` and `Backward` in attention.cu. The first is not for f16 and bf16.
 const WIDTHS: [(usize, [[usize; 2]; 2]); 3] =
     [(64, [[64, 32], [32, 32]]), (128, [[64, 32], [32, 16]]), (256, [[32, 16], [16, 4]])];
 /// The same by tensor cores, rows of a block, and its threads: of the forward pass and of gradients.
@@ -40,8 +40,8 @@ const PLAIN_WIDTHS: [(usize, usize); 2] = [(64, 128), (128, 64)];
 const PLAIN_CHIP: u32 = 80;
 const PLAIN_THREADS: usize = 128;
 const PLAIN_GRADIENT_ROWS: usize = 64;
-/// The forward pass of the same by products of warpgroups, and the one chip that has them: a width of heads, warpgroups of 64 rows in
-/// a block, keys at once, and tiles that are kept, as `GroupsShape` in attention_groups.cuh.
+/// The forward pass by warpgroup products, for the one chip that has them: the head dimension, warpgroups of 64 rows in a block,
+/// keys per tile, and pipeline stages, as `GroupsShape` in attention_groups.cuh.
 const GROUPS: [Groups; 2] = [
     Groups { width: 64, groups: 2, keys: 128, stages: 3 },
     Groups { width: 128, groups: 2, keys: 64, stages: 2 },
@@ -51,9 +51,9 @@ const GROUPS_CHIP: u32 = 90;
 const PIECES: [usize; 5] = [QUERY, KEY, VALUE, GRAD, OUT];
 const FORWARD_PIECES: u32 = 0b0111;
 const BACKWARD_PIECES: u32 = 0b1111;
-/// Numbers of a `QueryStatistics` in attention.cuh.
+/// Scalars of a `QueryStatistics` in attention.cuh.
 const STATISTICS: usize = 3;
-/// Heads that one launch serves.
+/// Maximum number of heads of one launch.
 const HEADS: usize = 65535;
 
 /// `GroupsShape` in attention_groups.cuh.
@@ -112,7 +112,7 @@ struct AttentionArgument {
 // SAFETY: `Attention` has these fields.
 unsafe impl Argument for AttentionArgument {}
 
-/// What the kernels work on.
+/// The parameters of the kernels.
 struct Problem {
     argument: AttentionArgument,
     /// Heads of the key, over all outer dimensions.
@@ -121,17 +121,17 @@ struct Problem {
     wide: usize,
     /// The kernels' width.
     most: usize,
-    /// Whether tensor cores multiply.
+    /// Whether tensor cores are used.
     by_cores: bool,
-    /// Whether the kernels for what has no mask serve.
+    /// Whether the kernels without a mask are used.
     is_plain: bool,
-    /// The forward kernel by warpgroups, where that serves too.
+    /// The forward kernel by warpgroups, if that is available too.
     groups: Option<Groups>,
     /// Rows of a block of the forward pass and of gradients.
     rows: [usize; 2],
 }
 
-/// What a call gives.
+/// The arguments of a call.
 struct Given<'a> {
     operands: [Option<Array<'a>>; OPERANDS],
     mask_kind: u32,
@@ -139,12 +139,12 @@ struct Given<'a> {
     scale: Option<f64>,
     /// Whether the key may have fewer heads than the query.
     grouped: bool,
-    /// Whether the logarithms of sums are of the operands' dtype.
+    /// Whether logsumexp has the operands' dtype.
     narrow_sums: bool,
 }
 
 impl<'a> Given<'a> {
-    /// Query, key and value, the first of which is argument `first`, and a mask behind them.
+    /// Query, key and value, the first of which is argument `first`, followed by a mask.
     fn of(call: &Call<'a>, first: usize) -> Result<Given<'a>, Error> {
         let mut operands = [None; OPERANDS];
         for (at, operand) in operands[QUERY..=VALUE].iter_mut().enumerate() {
@@ -175,9 +175,9 @@ fn matrix<'a>(of: &Array<'a>) -> Result<(&'a [i64], [usize; 2]), Error> {
     }
 }
 
-/// The matrix of operand `at`, and its strides along the outer dimensions, the last of which counts heads of the key.
+/// The matrix of operand `at`, and its strides along the outer dimensions, the last of which is that of the key's heads.
 fn placed(at: usize, of: &Array<'_>, outer: usize, shared: i64) -> (Matrix, Vec<i64>) {
-    // What has a number for each query is a matrix of one column. A mask may have fewer dimensions.
+    // A value per query is a matrix of one column. A mask may have fewer dimensions.
     let inner = if at == LOGSUMEXP { 1 } else { 2 };
     let step = |back: usize| match of.sizes.len().checked_sub(back) {
         Some(d) if of.sizes[d] != 1 => of.strides[d],
@@ -193,7 +193,7 @@ fn placed(at: usize, of: &Array<'_>, outer: usize, shared: i64) -> (Matrix, Vec<
     (matrix, strides)
 }
 
-/// How many heads of the query share one of the key: 1 where all have as many.
+/// The number of query heads per key head: 1 if both have the same number.
 fn repeats(lead: &[i64], [key, value]: [&[i64]; 2], grouped: bool) -> Result<usize, Error> {
     let (Some(&heads), true) = (lead.last(), grouped) else { return Ok(1) };
     let [of_key, of_value] = [key, value].map(|lead| lead.last().copied().unwrap_or(1).max(1));
@@ -204,7 +204,7 @@ fn repeats(lead: &[i64], [key, value]: [&[i64]; 2], grouped: bool) -> Result<usi
 }
 
 impl Problem {
-    /// None where there are no results to make.
+    /// `None` if there are no results.
     fn new(
         (call, kernel): (&Call<'_>, Kernel),
         given: &Given<'_>,
@@ -242,7 +242,7 @@ impl Problem {
         if shared > HEADS {
             return Err(unsupported("a key that so many heads share"));
         }
-        // Scores of no numbers are 0 whatever they are multiplied by, and the usual scale of none is infinite.
+        // Scores of empty heads are 0 for any scale, and their default scale is infinite.
         let scale = if width == 0 { 1.0 } else { given.scale.unwrap_or(1.0 / (width as f64).sqrt()) };
         let is_double = kernel.dtype == "f64";
         let argument = AttentionArgument {
@@ -357,17 +357,17 @@ impl Problem {
     }
 }
 
-/// What is computed by a launch.
+/// The pass that a launch computes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
     Forward,
-    /// What gradients need of each query.
+    /// The statistics of each query for the gradients.
     Statistics,
     OfQuery,
     OfKey,
 }
 
-/// Whether rows of 8 elements are pieces of memory aligned to 16 bytes.
+/// Whether rows of 8 elements are aligned to 16 bytes and contiguous.
 fn in_pieces(of: &Matrix, lead: &[i64]) -> bool {
     of.column == 1
         && super::nets::in_pieces(of.data, 2, &[of.row, of.step])

@@ -9,12 +9,12 @@ use keyway_sdk::author::{Call, Error};
 
 family!("binary");
 
-/// Of elements as they are: a number among the tensors is rounded to their dtype.
+/// Computed in the elements' dtype: a scalar among the tensors is rounded to it.
 pub fn binary(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     map(call, kernel, [0, 1], Taken::Rounded, [0; 3])
 }
 
-/// A number among the tensors is taken as it was given.
+/// A scalar among the tensors is not rounded.
 fn exact(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     map(call, kernel, [0, 1], Taken::Exact, [0; 3])
 }
@@ -65,12 +65,12 @@ fn quotient(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     exact(call, rounding(call, kernel)?)
 }
 
-/// Whether a kernel is of integers.
+/// Whether a kernel is for integers.
 fn is_whole(kernel: Kernel) -> bool {
     !matches!(kernel.dtype, "f16" | "bf16" | "f32" | "f64")
 }
 
-/// The divisors are looked at first: a kernel has no error to answer with.
+/// The divisors are checked first: a kernel cannot return an error.
 fn refuse_zeros(call: &Call<'_>) -> Result<(), Error> {
     match has_zero(call, 1)? {
         false => Ok(()),

@@ -1,4 +1,4 @@
-//! Copies, casts, and values that come of no element.
+//! Copies, casts, and factories.
 
 use super::elements::{Bits, Taken, typed};
 use super::launch::{DIMS, Dims, Operand, POSITIONS, launch, pieces};
@@ -64,16 +64,16 @@ struct Turn {
 // SAFETY: `Turn` has these fields.
 unsafe impl Argument for Turn {}
 
-/// Rows and columns that a block takes, and its threads, as in cast.cu; below so many of either a block has too little to do.
+/// Rows and columns of a tile, and threads of a block, as in cast.cu; below these sizes a block has too little work.
 const SQUARE: usize = 64;
 const TURN_THREADS: u32 = 256;
 const TURN_LEAST: usize = 16;
 
 impl Turn {
-    /// Of a copy whose sides have neighbours in different dimensions, and its blocks; none where it is another, or too large for
-    /// one launch.
+    /// The parameters of a transposing copy, whose sides are contiguous in different dimensions, and its blocks; `None` for
+    /// another copy, or one too large for one launch.
     fn of(sizes: &[i64], [out, input]: [Side<'_>; 2]) -> Result<Option<(Turn, usize)>, Error> {
-        // Most copies keep the order.
+        // Most copies preserve the order.
         if out.operand.data == 0 || input.operand.data == 0 || out.strides == input.strides {
             return Ok(None);
         }
@@ -147,7 +147,7 @@ fn arange(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     }
 }
 
-/// For integers the ends are rounded towards zero first, then each number.
+/// For integers both ends are rounded towards zero first, then each value.
 fn linspace(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (mut start, mut end): (f64, f64) = (call.scalar(1)?, call.scalar(2)?);
     if !is_real(kernel) {

@@ -105,7 +105,7 @@ fn address(tensor: &OwnedTensor) -> u64 {
     tensor.tensor().data_ptr().addr() as u64
 }
 
-/// The numbers of the chosen, in their order, and how many there are.
+/// The indices of the selected elements, in order, and their number.
 fn chosen(on: On, mut argument: ChooseArgument, which: &str) -> Result<(Scratch, usize), Error> {
     let parts = (argument.count as usize).div_ceil(PART);
     if parts == 0 {
@@ -124,7 +124,7 @@ fn chosen(on: On, mut argument: ChooseArgument, which: &str) -> Result<(Scratch,
     Ok((numbers, total))
 }
 
-/// Those of some elements that have a bit of a mask.
+/// The indices of elements selected by a bit of a mask.
 fn marked(
     on: On,
     elements: &Elements,
@@ -145,7 +145,7 @@ fn marked(
     chosen(on, argument, &format!("b{}", bytes * 8))
 }
 
-/// As [`marked`], of elements that follow each other.
+/// Like [`marked`], for contiguous elements.
 pub fn marked_flat(
     on: On,
     input: Operand,
@@ -156,7 +156,7 @@ pub fn marked_flat(
     marked(on, &Elements::flat(input, count), count, bytes, mask)
 }
 
-/// Where runs of equal words begin among sorted ones, and how many runs there are; a word of `nan` is a run of its own.
+/// The beginnings of runs of equal words in sorted ones, and the number of runs; a word of `nan` is a run of its own.
 pub fn fresh(on: On, keys: Operand, count: usize, nan: Option<u64>) -> Result<(Scratch, usize), Error> {
     let argument = ChooseArgument {
         input: keys,
@@ -171,7 +171,7 @@ pub fn fresh(on: On, keys: Operand, count: usize, nan: Option<u64>) -> Result<(S
     chosen(on, argument, "fresh")
 }
 
-/// The `count` words of `all` whose numbers are given.
+/// Gathers `count` words of `all` by index.
 pub fn words_at(on: On, (input, all): (Operand, usize), chosen: u64, count: usize) -> Result<Scratch, Error> {
     let made = Scratch::new(on, count, 8)?;
     let dims = Dims::new(&Elements::flat(input, all).dims);
@@ -180,13 +180,13 @@ pub fn words_at(on: On, (input, all): (Operand, usize), chosen: u64, count: usiz
     Ok(made)
 }
 
-/// Whether a dtype of this name has a sign of zero, and NaN.
+/// Whether a dtype of this name has signed zeros and NaN.
 pub fn is_real(dtype: &str) -> bool {
     matches!(dtype, "f16" | "bf16" | "f32" | "f64")
 }
 
-/// Writes one coordinate of each of some chosen elements, every `step`th word from `out` on: of `size`, of which each is `inner`
-/// elements.
+/// Writes one coordinate of each of some selected elements, every `step`th word from `out` on: for a dimension of `size`, each
+/// index of which spans `inner` elements.
 pub fn coordinate(
     on: On,
     (chosen, count): (&Scratch, usize),
@@ -274,7 +274,7 @@ fn masked_scatter(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     go(on, format_args!("count_b8"), parts, &argument)?;
     add_up(on, counts.at(), parts)?;
     let room = countable(source.numel(), "elements")?;
-    // Of a source that may be too short the host waits for the answer. The op's own parts have the error.
+    // For a source that may be too short the host synchronises. The op's decomposition has the error.
     if room < count && words(on, counts.operand().shifted(parts, 8).data, 1)?[0] > room as u64 {
         return Err(unsupported("a source of fewer elements than the mask has true ones"));
     }

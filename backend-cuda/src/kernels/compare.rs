@@ -12,7 +12,7 @@ fn binary(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     map(call, kernel, [0, 1], Taken::Rounded, [0; 3])
 }
 
-/// A number beside f16 or bf16 has more digits than they, which count here, and is left to the decomposition.
+/// A scalar with f16 or bf16 has higher precision, which matters here, and is left to the decomposition.
 fn isclose(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let has_number = call.tensor(0)?.is_host_scalar() || call.tensor(1)?.is_host_scalar();
     if has_number && kernel.dtype.ends_with("16") {

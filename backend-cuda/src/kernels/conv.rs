@@ -48,7 +48,7 @@ pub(super) struct ConvArgument {
 // SAFETY: `Convolution` has these fields.
 unsafe impl Argument for ConvArgument {}
 
-/// How a kernel moves over an input, and its groups: arguments 3 to 6.
+/// Stride, padding and dilation, and groups: arguments 3 to 6.
 fn moves_of(call: &Call<'_>) -> Result<(Moves, usize), Error> {
     let groups = usize::try_from(call.int(6)?).unwrap_or(0).max(1);
     if groups > BATCHES {
@@ -61,7 +61,7 @@ fn moves_of(call: &Call<'_>) -> Result<(Moves, usize), Error> {
 
 /// A product with an image that is gathered.
 pub(super) struct Gathered {
-    /// Output, left operand, image and bias: address, stride of a group, and stride of a row but for the image.
+    /// Output, left operand, image and bias: address, group stride, and row stride except for the image.
     pub(super) out: (u64, i64, i64),
     pub(super) left: (u64, i64, i64),
     image: (u64, i64),
@@ -71,7 +71,7 @@ pub(super) struct Gathered {
     /// Outermost first.
     pub(super) columns: [Dim<5>; 4],
     pub(super) terms: [Dim<5>; 4],
-    /// Whether the first of the terms, and not of the columns, is the sample.
+    /// Whether the sample is the first of the reduction dimensions, not of the columns.
     pub(super) sums_samples: bool,
 }
 
@@ -129,7 +129,7 @@ impl Gathered {
 }
 
 impl Gathered {
-    /// The first axis along which there is more than one place, which is the first then too. Places are counted in 32 bits.
+    /// The first axis with more than one position, which becomes the first. Positions are 32-bit integers.
     fn first_axis(&self) -> Result<u32, Error> {
         let along = |d: usize| {
             self.columns.iter().chain(&self.terms).map(move |dim| (dim.size, dim.strides[2 + d] as i64))
@@ -149,8 +149,8 @@ impl Gathered {
         Ok((0..3).take_while(is_one).count() as u32)
     }
 
-    /// Whether tensor cores may take pieces of 16 bytes of each operand, whose elements have so many. Of the left one along the terms or the rows, of the
-    /// image along the terms, where these are channels that lie side by side.
+    /// Whether tensor cores may load 16-byte pieces of each operand, whose elements have `bytes` bytes: of the left one along the
+    /// reduction dimension or the rows, of the image along the reduction dimension, if this is that of contiguous channels.
     fn pieces(&self, bytes: usize, [left_by_term, right_by_term]: [bool; 2]) -> [bool; 2] {
         let strides = |dims: &[Dim<5>], k: usize| {
             dims.iter().filter(|dim| dim.size > 1).map(move |dim| dim.strides[k] as i64).collect::<Vec<i64>>()
@@ -173,14 +173,14 @@ impl Gathered {
     }
 }
 
-/// One spatial dimension among three, with the strides of two operands, and how far a step moves the place.
+/// One spatial dimension among three, with the strides of two operands, and the shift of the position by a step.
 fn spatial(d: usize, size: usize, first: i64, moves: i64) -> Dim<5> {
     let mut strides = [first, 0, 0, 0, 0];
     strides[2 + d] = moves;
     dim(size, strides)
 }
 
-/// Channels and the elements of a kernel: channels innermost where they are so in the kernel, as they are in the image then.
+/// Channels and kernel taps: channels innermost if they are so in the kernel, as they are in the image then.
 fn in_order_of(step: i64, channels: Dim<5>, [first, second, third]: [Dim<5>; 3]) -> [Dim<5>; 4] {
     match step {
         1 => [first, second, third, channels],
@@ -188,7 +188,7 @@ fn in_order_of(step: i64, channels: Dim<5>, [first, second, third]: [Dim<5>; 3])
     }
 }
 
-/// The axes of an image whose places are divided by `steps`.
+/// The axes of an image whose positions are divided by `steps`.
 fn axes(image: &Image, shift: [i64; 3], steps: [i64; 3]) -> Result<[Axis; 3], Error> {
     let mut made = [Axis { shift: 0, step: Divisor::default(), size: 0, stride: 0 }; 3];
     for (d, axis) in made.iter_mut().enumerate() {
@@ -213,7 +213,8 @@ fn whole(
     Convolution { kind, dtype: kernel.dtype, rounds: false, adds: false, input, weight, result, moves }
 }
 
-/// The result's channels by the places of the kernel: terms are the channels of the group and the kernel's elements.
+/// Implicit GEMM: rows are the result's channels, columns the output positions, the reduction dimension the channels of the group
+/// and the kernel taps.
 fn conv(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (input, weight, out) =
         (Image::argument(call, 0)?, Image::argument(call, 1)?, Image::output(call, 0)?);
@@ -251,8 +252,8 @@ fn conv(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     .run(call, kernel, groups)
 }
 
-/// The input's channels by its places: terms are the result's channels of the group and the kernel's elements, and the
-/// gradient has an element for a term only where the stride divides the distance.
+/// Implicit GEMM: rows are the input's channels, columns its positions, the reduction dimension the result's channels of the
+/// group and the kernel taps; the gradient has an element for a tap only if the stride divides the distance.
 fn conv_input_grad(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (grad, weight, out) = (Image::argument(call, 0)?, Image::argument(call, 1)?, Image::output(call, 0)?);
     if out.is_empty() {
@@ -281,7 +282,8 @@ fn conv_input_grad(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     .run(call, kernel, groups)
 }
 
-/// The result's channels by the channels of the group and the kernel's elements: terms are the places of all samples.
+/// Implicit GEMM: rows are the result's channels, columns the channels of the group and the kernel taps, the reduction dimension
+/// the positions of all samples.
 fn conv_weight_grad(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (grad, input, out) = (Image::argument(call, 0)?, Image::argument(call, 1)?, Image::output(call, 0)?);
     if out.is_empty() {

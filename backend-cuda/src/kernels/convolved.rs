@@ -1,4 +1,4 @@
-//! Convolutions and their gradients by cuDNN: what is brought to where it takes it.
+//! Convolutions and their gradients by cuDNN, and the copies of operands to its layout.
 
 use super::device_of;
 use super::launch::Operand;
@@ -10,8 +10,8 @@ use keyway_sdk::author::{Call, Error};
 /// Multiplications below which a kernel of this library is as fast, and no plan is worth making.
 const LEAST: usize = 1 << 19;
 
-/// Has cuDNN make it, if it is there and takes this; else nothing was done that counts. The bias has an element for each channel
-/// of the result.
+/// Computes a convolution with cuDNN, if it is installed and supports it; else without any effect. The bias has an element for
+/// each channel of the result.
 pub(super) fn convolve(call: &Call<'_>, of: Convolution<'_>, bias: Option<Array<'_>>) -> Result<bool, Error> {
     let outputs: usize = of.result.sizes.iter().product();
     let terms: usize = of.weight.sizes[1..].iter().product();
@@ -22,7 +22,7 @@ pub(super) fn convolve(call: &Call<'_>, of: Convolution<'_>, bias: Option<Array<
     let of = Convolution { rounds: on.0.rounds(of.dtype), adds: bias.is_some(), ..of };
     let Some(key) = Key::new(&of) else { return Ok(false) };
     let (images, bytes, made) = (of.images(), Array::output(call, 0)?.bytes, of.kind.made());
-    // A tensor that lies otherwise than the key says has a copy that lies so.
+    // A tensor with other strides than the key's is copied to those.
     let (mut copies, mut own) = ([const { None }; 3], images);
     for (i, image) in images.iter().enumerate().filter(|(i, image)| !key.forms[*i].is_of(image)) {
         let copy = Scratch::new(on, image.sizes.iter().product(), bytes)?;

@@ -47,11 +47,11 @@ fn l1(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
 fn smooth(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (corner, most) =
         (call.scalar::<f64>(2)?, if kernel.dtype == "f64" { f64::MAX } else { f32::MAX.into() });
-    // Where the factor would be infinite, squares are 0.
+    // If the factor would be infinite, squares are 0.
     loss(call, kernel, 3, [corner, (0.5 / corner).min(most), 0.5 * corner])
 }
 
-/// With the corner, and what a mean divides each gradient by, as a factor.
+/// With the threshold, and the divisor of the mean, as a factor.
 fn smooth_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let count = call.tensor(1)?.numel();
     let share = if call.str(4)? == "mean" { 1.0 / count as f64 } else { 1.0 };
@@ -59,7 +59,7 @@ fn smooth_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     map(call, kernel, [0, 1, 2], Taken::Rounded, scalar)
 }
 
-/// Reduced as text argument `how` says.
+/// Reduced as text argument `how` specifies.
 fn loss(call: &Call<'_>, kernel: Kernel, how: usize, scalar: [f64; 3]) -> Result<(), Error> {
     let (kernel, how) = (kernel.variant("distance"), call.str(how)?);
     let scalar = scalar.map(|number| wide_float(number, kernel.dtype));

@@ -1,13 +1,13 @@
-//! Numbers of the host's as kernels take them: by their bits, in the type that is computed in or in that of the elements.
+//! Host scalars as kernel parameters: their bits, in the compute type or in that of the elements.
 
 use keyway_sdk::author::{Call, Element, Error, Tensor, dtype_name};
 use keyway_sdk::half::{bf16, f16};
 
-/// An element type as kernels take single numbers of it.
+/// An element type of scalar kernel parameters.
 pub trait Bits: Element {
-    /// In the type that is computed in: f32 for f16 and bf16, else the element's own.
+    /// In the compute type: f32 for f16 and bf16, else the element's own.
     fn wide(self) -> u64;
-    /// As it lies in memory.
+    /// The bits as stored.
     fn raw(self) -> u64;
 }
 
@@ -73,14 +73,14 @@ pub fn wide_float(number: f64, dtype: &str) -> u64 {
     if dtype == "f64" { number.wide() } else { (number as f32).wide() }
 }
 
-/// How a number in the place of a tensor is taken.
+/// Conversion of a scalar passed for a tensor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Taken {
-    /// As an element, in the type that is computed in.
+    /// Rounded to the element type, in the compute type.
     Rounded,
-    /// As it was given, in the type that is computed in.
+    /// Unrounded, in the compute type.
     Exact,
-    /// As an element lies in memory.
+    /// The stored bits of an element.
     Raw,
 }
 

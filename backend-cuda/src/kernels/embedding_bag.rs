@@ -1,4 +1,4 @@
-//! `embedding_bag`: rows of a matrix put together as they are read.
+//! `embedding_bag`: rows of a matrix reduced as they are read.
 
 use super::elements::Taken;
 use super::indices::{checked_until, report, waits};
@@ -51,16 +51,16 @@ struct OffsetsArgument {
 // SAFETY: `Offsets` has these fields.
 unsafe impl Argument for OffsetsArgument {}
 
-/// Where bags begin among the indices.
+/// Offsets of bags among the indices.
 struct Begins {
-    /// Side by side on the device, each of them at most the number of indices.
+    /// Contiguous on the device, each at most the number of indices.
     at: Scratch,
     count: usize,
-    /// The end of the last bag, where the host knows it.
+    /// The end of the last bag, if the host knows it.
     end: Option<usize>,
 }
 
-/// Of argument 2; none where all bags are of one length.
+/// From argument 2; `None` if all bags have one length.
 fn begins(on: On, call: &Call<'_>, kernel: Kernel, n: usize) -> Result<Option<Begins>, Error> {
     if call.is_none(2)? {
         return Ok(None);
@@ -103,7 +103,7 @@ fn embedding_bag(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (weight, indices) = (Laid::argument(call, 0, Taken::Rounded)?, Laid::argument(call, 1, Taken::Raw)?);
     let (out, n) = (Laid::output(call, 0)?, countable(indices.numel(), "indices")?);
     let bags = begins(on, call, kernel, n)?;
-    // Behind the last bag nothing is read.
+    // Nothing is read after the last bag.
     let (mut read, mut end) = (indices, 0);
     match &bags {
         Some(Begins { end: Some(end), .. }) => read.sizes[0] = *end as i64,

@@ -1,4 +1,4 @@
-//! Images sampled at the places of a grid, and the gradients of that.
+//! Images sampled at the coordinates of a grid, and its gradients.
 
 use super::launch::{Dims, Divisor, launch};
 use super::nets::{Array, Image, ROW_THREADS, Sharing, counted, dim, three, unsupported};
@@ -46,7 +46,7 @@ fn number(call: &Call<'_>, i: usize, argument: &'static str, names: [&str; 3]) -
     Ok(at as u32)
 }
 
-/// How images are read, as the kernels number it.
+/// Interpolation and padding, with the kernels' numbers.
 #[derive(Clone, Copy)]
 struct Reading {
     mode: u32,
@@ -203,14 +203,14 @@ unsafe impl Argument for SlopesArgument {}
 const CHANNELS: usize = 4;
 const MOST_BLOCKS: usize = 65535;
 
-/// What the pixels of a grid read: lists in device memory.
+/// The pixels that each element of a grid reads: lists in device memory.
 struct Lists {
     argument: ListsArgument,
     _memory: [Scratch; 3],
 }
 
 impl Lists {
-    /// Of places in images, with slopes if they are wanted.
+    /// The lists of coordinates in images, with slopes if requested.
     fn new(
         on: On,
         kernel: Kernel,
@@ -277,7 +277,7 @@ impl Lists {
     }
 }
 
-/// Of lists for five dimensions the part of the last `rank`, which comes first.
+/// The part of the last `rank` of lists for five dimensions, which comes first.
 fn inner<T: Copy>(of: [T; 5], rank: usize) -> [T; 3] {
     [0, 1, 2].map(|d: usize| of[(5 - rank + d).min(4)])
 }
@@ -344,7 +344,7 @@ fn grid_sample_grid_grad(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let on = (device_of(call)?, call.stream());
     let mut lists = Lists::new(on, kernel, &grid, &image, (reading, true))?;
     if reading.mode == NEAREST {
-        // No slope, so that nothing is added up.
+        // No slope, so that nothing is added.
         lists.argument.all = 0;
     }
     let (of_sample, places, coordinate) = strides_of(&out)?;

@@ -62,8 +62,8 @@ pub fn take(
     Ok(())
 }
 
-/// Makes elements of the innermost dimension that share an index one larger element, where all lie so; gives the number of
-/// those, and the stride in larger elements.
+/// Merges elements of the innermost dimension that share an index into one larger element, if all are contiguous; returns the
+/// number of those, and the stride in larger elements.
 fn widened(dims: &mut [Dim<3>], (out, source): (u64, u64), bytes: usize, stride: usize) -> (usize, usize) {
     let Some((inner, outer)) = dims.split_last_mut() else { return (1, stride) };
     let fits = |factor: usize| {
@@ -160,7 +160,7 @@ mod tests {
         let mut dims = rows(24, 1);
         assert_eq!(widened(&mut dims, (16, 32), 2, 24), (8, 3));
         assert_eq!(dims, [dim(5, [3, 1, 0]), dim(3, [1, 0, 1])]);
-        // Rows of an odd length, an odd address, columns apart, an index for each element.
+        // Rows of an odd length, an odd address, non-unit column stride, an index for each element.
         for (mut dims, at, stride) in [
             (rows(5, 1), (16, 32), 5),
             (rows(6, 1), (16, 34), 6),

@@ -62,19 +62,19 @@ struct ClampArgument {
 // SAFETY: `Clamp` has these fields.
 unsafe impl Argument for ClampArgument {}
 
-/// Indices that are all right, for kernels to read: those that were given, or a copy.
+/// Valid indices for kernels: the given ones, or a copy.
 pub struct Checked {
-    /// Where they are.
+    /// Their operand.
     pub laid: Laid,
     _copy: Option<Scratch>,
 }
 
-/// Whether the call waits for the look at its indices, so that what is wrong is its own error.
+/// Whether the call synchronises with the check of its indices, so that the error is its own.
 pub fn waits(on: On) -> bool {
     when() != When::Later && !on.0.context.captures(on.1)
 }
 
-/// Where a check that is not waited for writes what it finds.
+/// The address to which an asynchronous check writes its finding.
 pub fn report(on: On, bounds: Bounds) -> Result<u64, Error> {
     let place = on.0.checks.place(&on.0.context, bounds)?;
     place.ok_or_else(|| Error::Unsupported {
@@ -87,7 +87,7 @@ pub fn checked(on: On, index: Laid, bounds: Bounds) -> Result<Checked, Error> {
     checked_until(on, index, bounds, 0)
 }
 
-/// As [`checked`]; of indices in one dimension, only those before the number at the address `end`, where it is not 0.
+/// Like [`checked`]; for 1-d indices, only those before the position stored at the address `end`, if that is not 0.
 pub fn checked_until(on: On, index: Laid, bounds: Bounds, end: u64) -> Result<Checked, Error> {
     let given = |laid| Checked { laid, _copy: None };
     if index.numel() == 0 {
@@ -101,7 +101,7 @@ pub fn checked_until(on: On, index: Laid, bounds: Bounds, end: u64) -> Result<Ch
         look(on, &index, bounds)?;
         return Ok(given(index));
     }
-    // There is no index that could stand in place of a wrong one.
+    // There is no valid index to replace a wrong one.
     if bounds.size <= bounds.low && bounds.none().is_none() {
         return Err(bounds.impossible(index.numel()));
     }
@@ -129,7 +129,7 @@ pub fn checked_until(on: On, index: Laid, bounds: Bounds, end: u64) -> Result<Ch
     Ok(Checked { laid: Laid { operand: copy.operand(), strides: own, ..index }, _copy: Some(copy) })
 }
 
-/// Refuses indices that are not within bounds: waits for the answer, since a kernel has no error to answer with.
+/// Refuses indices out of bounds: synchronises, since a kernel cannot return an error.
 fn look(on: On, index: &Laid, bounds: Bounds) -> Result<(), Error> {
     let found = Scratch::filled(on, 1, u64::MAX)?;
     let mut first = 0;
@@ -169,8 +169,8 @@ pub struct Offsets {
 }
 
 impl Offsets {
-    /// Of the tensors of argument `list` of an op, one for each of `dims`, by `strides`, after a look at them. Negative
-    /// indices count from the end.
+    /// The tensors of argument `list` of an op, one for each of `dims`, by `strides`, after a check. Negative indices count from
+    /// the end.
     pub fn new(
         on: On,
         (op, call, list): (&'static str, &Call<'_>, usize),
@@ -215,8 +215,8 @@ impl Offsets {
     }
 }
 
-/// The dimensions of the result of indexing: those of the indices (true) and of the tensor (false), with their place among
-/// their own. Those of the indices stand in place of the indexed dimensions where these are neighbours, else in front.
+/// The dimensions of the result of indexing: those of the indices (true) and of the tensor (false), with their position among
+/// their own. Those of the indices replace the indexed dimensions if these are adjacent, else they are leading.
 pub fn layout(ndim: usize, dims: &[i64], index_ndim: usize) -> Vec<(bool, usize)> {
     let mut layout: Vec<(bool, usize)> =
         (0..ndim).filter(|&d| !dims.contains(&(d as i64))).map(|d| (false, d)).collect();

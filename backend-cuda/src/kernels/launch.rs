@@ -21,7 +21,7 @@ pub struct Operand {
     pub data: u64,
     /// The bits of the only element.
     pub value: u64,
-    /// 1 where the element at the address stands for all.
+    /// 1 if the element at the address is broadcast.
     pub once: u64,
 }
 
@@ -43,7 +43,7 @@ pub struct Divisor {
 }
 
 impl Divisor {
-    /// Of 1 to 2^31: `(n * magic / 2^32 + n) >> shift` is the quotient of any `n` below 2^31.
+    /// For values from 1 to 2^31: `(n * magic / 2^32 + n) >> shift` is the quotient of any `n` below 2^31.
     pub fn new(value: u32) -> Divisor {
         let shift = value.next_power_of_two().trailing_zeros();
         let magic = ((1u64 << 32) * ((1u64 << shift) - u64::from(value))) / u64::from(value) + 1;
@@ -81,7 +81,7 @@ impl<const N: usize> Dims<N> {
         })
     }
 
-    /// Of at most [`DIMS`] dimensions, outermost first, of fewer than [`POSITIONS`] positions.
+    /// At most [`DIMS`] dimensions, outermost first, with fewer than [`POSITIONS`] positions.
     pub fn new(dims: &[Dim<N>]) -> Dims<N> {
         let mut made = Dims { ndim: dims.len() as u32, size: Default::default(), stride: [[0; N]; DIMS] };
         for (d, dim) in dims.iter().rev().take(DIMS).enumerate() {
@@ -92,10 +92,10 @@ impl<const N: usize> Dims<N> {
     }
 }
 
-/// A part of a space that one launch serves.
+/// A part of a space for one launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece<const N: usize> {
-    /// Where each operand begins.
+    /// Offset of each operand.
     pub offsets: [usize; N],
     /// Its dimensions, outermost first.
     pub dims: Vec<Dim<N>>,
@@ -115,7 +115,7 @@ pub fn pieces<const N: usize>(dims: &[Dim<N>], limit: usize) -> Vec<Piece<N>> {
     }
     let (outer, inner) = (dims[0], &dims[1..]);
     let each = inner.iter().map(|dim| dim.size).product::<usize>();
-    // As many of the outermost indices at once as fit.
+    // As many of the outermost indices as fit.
     let at_once = if dims.len() > DIMS { 1 } else { ((limit - 1) / each).max(1) };
     let mut all = Vec::new();
     for begin in (0..outer.size).step_by(at_once) {
@@ -149,7 +149,7 @@ impl Write for Name {
     }
 }
 
-/// Launches an entry of a kernel's file: `entry` is its name, as `format_args!` gives it.
+/// Launches an entry of a kernel's file by name, as from `format_args!`.
 pub fn launch<A: Argument>(
     gpu: &Gpu,
     kernel: Kernel,
@@ -161,7 +161,7 @@ pub fn launch<A: Argument>(
     launch_sharing(gpu, kernel, entry, (blocks, threads, 0), argument, stream)
 }
 
-/// The same of a kernel whose blocks are given so many bytes to share, always as many.
+/// The same for a kernel whose blocks use a constant number of bytes of dynamic shared memory.
 pub fn launch_sharing<A: Argument>(
     gpu: &Gpu,
     kernel: Kernel,
@@ -203,7 +203,7 @@ mod tests {
                 prop_assert!(piece.dims.len() <= DIMS && piece.count < limit);
                 let made = Dims::new(&piece.dims);
                 for at in 0..piece.count as u32 {
-                    // As the kernel does it.
+                    // The same computation as in the kernel.
                     let (mut rest, mut offset) = (at, piece.offsets[0] as i64);
                     for d in 0..made.ndim as usize {
                         let next = made.size[d].quotient(rest);

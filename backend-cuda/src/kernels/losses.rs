@@ -40,9 +40,9 @@ fn class_dim(ndim: usize) -> usize {
     usize::from(ndim > 1)
 }
 
-/// The targets of a call, argument 1: classes, or what is ignored.
+/// The targets of a call, argument 1: classes, or the ignored value.
 fn targets(call: &Call<'_>, kernel: Kernel, classes: i64, ignored: i64) -> Result<Checked, Error> {
-    // Not a number of the host's.
+    // Not a host scalar.
     Array::argument(call, 1)?;
     let given = Laid::argument(call, 1, Taken::Raw)?;
     let bounds = Bounds {
@@ -55,8 +55,8 @@ fn targets(call: &Call<'_>, kernel: Kernel, classes: i64, ignored: i64) -> Resul
     checked((device_of(call)?, call.stream()), given, bounds)
 }
 
-/// The losses of a call, of which each one goes to `out` and `weights`, or all to `out`; and the targets, which are kept
-/// until they are read.
+/// The losses of a call, each written to `out` and `weights`, or all to `out`; and the targets, which are retained until they are
+/// read.
 fn losses(
     call: &Call<'_>,
     kernel: Kernel,

@@ -1,7 +1,7 @@
-//! Convolutions as products of matrices by cuBLASLt: the gathered operand is written to memory first, some samples at a time.
+//! Convolutions as matrix products by cuBLASLt (im2col): the gathered operand is written to memory first, some samples at a time.
 //!
-//! The matrix has each element of an image once for each element of a kernel that meets it, so it is made in parts that a chip's
-//! cache holds, where that does not cost digits: sums over samples are not cut in two in f16 and bf16.
+//! The matrix has each element of an image once for each kernel tap that reads it, so it is built in parts that fit the chip's
+//! cache, unless that loses digits: sums over samples are not split in f16 and bf16.
 
 use super::Kernel;
 use super::conv::{ConvArgument, Gathered};
@@ -14,9 +14,9 @@ use crate::driver::Argument;
 use keyway_sdk::author::Error;
 use keyway_sdk::author::strided::Dim;
 
-/// Multiplications below which the kernels that gather as they multiply are as fast.
+/// Number of multiplications below which implicit GEMM kernels are as fast.
 const LEAST: usize = 1 << 19;
-/// Bytes of a part of the matrix that caches hold, and the most of what cannot be cut.
+/// Bytes of a part of the matrix that fits the caches, and the maximum of one that cannot be split.
 const PART: usize = 32 << 20;
 const MOST: usize = 256 << 20;
 /// Columns of a block and terms of a step of it, as in conv.cu, the steps that are worth a block, its threads, and blocks that
@@ -41,7 +41,7 @@ struct LoweringArgument {
 // SAFETY: `Lowering` has these fields.
 unsafe impl Argument for LoweringArgument {}
 
-/// The step from one index to the next over all of the dimensions, if there is one; `k` is the operand.
+/// The stride from one index to the next over all of the dimensions, if it is constant; `k` is the operand.
 fn merged(dims: &[Dim<5>], k: usize) -> Option<i64> {
     let mut own = dims.iter().rev().filter(|dim| dim.size > 1);
     let Some(last) = own.next() else { return Some(1) };
@@ -60,7 +60,7 @@ fn count(dims: &[Dim<5>]) -> usize {
     dims.iter().fold(1, |n: usize, dim| n.saturating_mul(dim.size))
 }
 
-/// A left operand: its address, and steps from a row and a term to the next; what holds it, if it is a copy.
+/// A left operand: its address, and strides of rows and of the reduction dimension; its memory, if it is a copy.
 struct Left {
     at: u64,
     row: i64,
@@ -80,7 +80,7 @@ struct Lowered<'a> {
 }
 
 impl Gathered {
-    /// Multiplies by cuBLASLt, if it is there and this is a product for it; else nothing was done that counts.
+    /// Multiplies by cuBLASLt, if it is installed and supports this product; else without any effect.
     pub(super) fn lowered(
         &self,
         on: On,
@@ -166,7 +166,7 @@ impl Lowered<'_> {
         Ok(true)
     }
 
-    /// The left operand as a matrix, copied if its terms are no even steps apart.
+    /// The left operand as a matrix, copied if its reduction dimension has no constant stride.
     fn left(&self) -> Result<Option<Left>, Error> {
         let (at, _, row) = self.of.left;
         let terms = &self.of.terms;

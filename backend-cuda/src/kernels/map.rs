@@ -68,7 +68,7 @@ pub fn argument<'a>(call: &Call<'a>, index: usize, taken: Taken) -> Result<Side<
     Side::new(&call.tensor(index)?, taken)
 }
 
-/// The output as the kernel `NAME_DTYPE` makes it of the arguments with these numbers.
+/// Computes the output with the kernel `NAME_DTYPE` from the arguments with these indices.
 pub fn map<const N: usize>(
     call: &Call<'_>,
     kernel: Kernel,
@@ -110,7 +110,7 @@ pub fn write<const N: usize>(
     sides: [Side<'_>; N],
     scalar: [u64; 3],
 ) -> Result<(), Error> {
-    // What is one element has no strides of its own.
+    // A single element has no strides of its own.
     let zeros = vec![0; sizes.len()];
     let strides = sides.map(|side| if side.operand.data == 0 { zeros.as_slice() } else { side.strides });
     let space = Strided::<N>::new(sizes, strides)?;
@@ -140,7 +140,7 @@ pub fn write<const N: usize>(
     strided((gpu, stream), kernel, name, space.dims(), sides, scalar)
 }
 
-/// Writes the first of the sides, whose strides are those of the dimensions; a stride below 0 is its two's complement.
+/// Writes the first of the sides, whose strides are those of the dimensions; a negative stride is its two's complement.
 pub fn strided<const N: usize>(
     (gpu, stream): (&Gpu, Queue),
     kernel: Kernel,
@@ -172,7 +172,7 @@ pub fn strided<const N: usize>(
     Ok(())
 }
 
-/// Whether the strided entries of a kernel take packs, as its file has it.
+/// Whether the strided entries of a kernel process packs, as declared in its file.
 fn takes_packs(kernel: Kernel) -> bool {
     match (kernel.family, kernel.name) {
         ("cast", name) => name == COPY.name,
@@ -182,8 +182,8 @@ fn takes_packs(kernel: Kernel) -> bool {
     }
 }
 
-/// The elements of a pack where a piece goes by packs, else 0: along the innermost dimension each operand has whole packs of
-/// neighbours, at whole packs from its beginning, or one element, and is then marked so.
+/// The elements of a pack if a piece is processed by packs, else 0: along the innermost dimension each operand has whole,
+/// contiguous, aligned packs, or one element, and is then marked as broadcast.
 fn packs<const N: usize>(piece: &Piece<N>, operand: &mut [Operand; N], bytes: [usize; N]) -> usize {
     let Some((inner, outer)) = piece.dims.split_last() else { return 0 };
     let in_memory = |k: usize| operand[k].data != 0;
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(of(&[dim(7, [8, 8, 1]), dim(8, [1, 1, 0])], [16, 32, 4], [4; 3]), (4, [0, 0, 1]));
         assert_eq!(of(&row, [16, 32, 4], [4, 4, 1]), (4, [0; 3]));
         assert_eq!(of(&[dim(7, [8, 8usize.wrapping_neg(), 0]), row[1]], [16, 32, 48], [4; 3]), (4, [0; 3]));
-        // Lines of an odd length, at an odd distance, at an odd address, of elements apart, of an output that has one.
+        // Lines of an odd length, at an odd distance, at an odd address, of a non-unit stride, of an output with one element.
         for (dims, data) in [
             ([dim(7, [8, 8, 0]), dim(6, [1, 1, 1])], [16, 32, 48]),
             ([dim(7, [8, 9, 0]), row[1]], [16, 32, 48]),

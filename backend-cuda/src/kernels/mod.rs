@@ -1,7 +1,7 @@
-//! The host's side of the kernels, one file for each family: `NAME.rs` beside `kernels/NAME.cu`.
+//! Host code of the kernels, one file for each family: `NAME.rs` for `kernels/NAME.cu`.
 //!
-//! A host function is `fn(&Call, Kernel) -> Result<(), Error>`. It reads the call, fills in the structure that the kernel
-//! takes, and launches.
+//! A host function is `fn(&Call, Kernel) -> Result<(), Error>`. It reads the call, fills in the kernel's parameter structure, and
+//! launches.
 
 use crate::gpu::{Gpu, gpu};
 use keyway_sdk::author::{Call, Error};

@@ -29,8 +29,8 @@ struct MomentsArgument {
 // SAFETY: `Moments` has these fields.
 unsafe impl Argument for MomentsArgument {}
 
-/// The argument of a call that reduces over the dimensions in argument `at`, kept or not by argument `kept`; nothing
-/// where there are no results.
+/// The argument of a call that reduces over the dimensions in argument `at`, with keepdim in argument `kept`; `None` without
+/// results.
 fn reduced(call: &Call<'_>, at: usize, kept: usize, number: f64) -> Result<Option<MomentsArgument>, Error> {
     let (input, out) = (Array::argument(call, 0)?, Array::output(call, 0)?);
     let dims = if call.is_none(at)? { &[] } else { call.ints(at)? };
@@ -55,7 +55,7 @@ fn reduced(call: &Call<'_>, at: usize, kept: usize, number: f64) -> Result<Optio
 /// Bytes of the largest part of a row.
 const PART: usize = 24;
 
-/// Runs the kernel `name`; where blocks share rows, its parts are put together by a second launch of so many blocks.
+/// Runs the kernel `name`; if blocks share rows, its parts are combined by a second launch.
 fn run(
     call: &Call<'_>,
     (kernel, name): (Kernel, &str),
@@ -77,7 +77,7 @@ fn run(
     })
 }
 
-/// As [`run`], whose parts have a block for each row.
+/// Like [`run`], with parts that have a block for each row.
 fn run_by_rows(call: &Call<'_>, kernel: (Kernel, &str), mut argument: MomentsArgument) -> Result<(), Error> {
     argument.splits = argument.sharing.splits(1) as u32;
     run(call, kernel, argument, argument.sharing.rows as usize)
@@ -102,7 +102,7 @@ fn variance(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
 fn norm(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let p = call.scalar::<f64>(1)?;
     let Some(mut argument) = reduced(call, 2, 3, p)? else { return Ok(()) };
-    // As in moments.cu.
+    // The kinds of moments.cu.
     argument.kind = match p {
         0.0 => 0,
         1.0 => 1,

@@ -1,5 +1,5 @@
-//! What the families of nets share on the host's side: operands in device memory, images of up to three dimensions, and
-//! how threads share rows.
+//! Host code shared by the families of neural network kernels: operands in device memory, images of up to three dimensions, and
+//! distribution of rows to threads.
 
 use super::launch::POSITIONS;
 use crate::driver::Argument;
@@ -22,7 +22,7 @@ pub struct Array<'a> {
 }
 
 impl<'a> Array<'a> {
-    /// Of a call.
+    /// The operand of a tensor of a call.
     pub fn new(tensor: &Tensor<'a>) -> Result<Array<'a>, Error> {
         if tensor.is_host_scalar() {
             return Err(unsupported("a number in host memory in this place"));
@@ -39,7 +39,7 @@ impl<'a> Array<'a> {
         Array::new(&call.tensor(index)?)
     }
 
-    /// Argument `index`, which may be left out.
+    /// Argument `index`, which is optional.
     pub fn optional(call: &Call<'a>, index: usize) -> Result<Option<Array<'a>>, Error> {
         if call.is_none(index)? { Ok(None) } else { Array::argument(call, index).map(Some) }
     }
@@ -55,7 +55,7 @@ impl<'a> Array<'a> {
     }
 }
 
-/// What a kernel does not serve.
+/// The error of an unsupported call.
 #[cold]
 pub fn unsupported(what: &str) -> Error {
     Error::Unsupported { what: format!("{what}, on this device") }
@@ -66,7 +66,7 @@ pub fn counted(n: usize) -> Result<u32, Error> {
     if n < POSITIONS { Ok(n as u32) } else { Err(unsupported(&format!("{n} positions, 2^31 or more"))) }
 }
 
-/// `[batch, channels, ..]` with three spatial dimensions, of which those that it lacks come first and have size 1.
+/// `[batch, channels, ..]` with three spatial dimensions, the missing ones of which come first with size 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Image {
     /// Its address.
@@ -78,7 +78,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Of 3 to 5 dimensions.
+    /// From 3 to 5 dimensions.
     pub fn new(of: &Array<'_>) -> Result<Image, Error> {
         let lacking = 5usize.checked_sub(of.sizes.len()).filter(|lacking| *lacking <= 2);
         let lacking = lacking.ok_or_else(|| unsupported("an image of other than 3 to 5 dimensions"))?;
@@ -170,7 +170,7 @@ pub fn dim<const N: usize>(size: usize, strides: [i64; N]) -> Dim<N> {
 /// Threads of a block that goes through rows, unless one row has more, as in nets.cuh.
 pub const ROW_THREADS: usize = 128;
 const MOST_ROW_THREADS: usize = 512;
-/// Rows of a block that lie side by side.
+/// Adjacent rows of a block.
 const ROWS_BESIDE: usize = 32;
 /// Blocks that leave parts of a chip without work, and the terms of a thread from which on a row is worth more of them.
 const FEW_BLOCKS: usize = 128;
@@ -181,12 +181,12 @@ const BLOCKS: usize = 1024;
 const SPLIT_TERMS: usize = 16;
 const MOST_SPLITS: usize = 256;
 
-/// Bytes of a row that a thread keeps, as in nets.cuh.
+/// Bytes of a row cached by a thread, as in nets.cuh.
 const KEPT_BYTES: usize = 128;
-/// Pieces of a row for each thread of a warp that has it, at least.
+/// Minimum number of pieces of a row for each thread of its warp.
 const KEPT_PIECES: usize = 4;
 
-/// Bytes of the type that a dtype of so many is computed in.
+/// Bytes of the compute type of a dtype of `bytes` bytes.
 pub fn wide_bytes(bytes: usize) -> usize {
     bytes.max(4)
 }
@@ -204,7 +204,7 @@ pub struct Sharing {
 }
 
 impl Sharing {
-    /// Of rows and terms in these dimensions, by the strides of operand `k`, which is read.
+    /// For rows and reductions in these dimensions, by the strides of operand `k`, which is read.
     pub fn new<const N: usize, const M: usize>(
         (rows, k): (&Strided<N>, usize),
         (terms, l): (&Strided<M>, usize),
@@ -215,7 +215,8 @@ impl Sharing {
         counted(each)?;
         let beside = step(rows.dims().last().map(|dim| dim.strides[k]).filter(|_| count > 1))
             < step(terms.dims().last().map(|dim| dim.strides[l]).filter(|_| each > 1));
-        // A warp's rows lie side by side; else as many threads as there are terms. More for each where there are few rows.
+        // A warp has adjacent rows; else as many threads as there are elements to reduce. More work for each if there are few
+        // rows.
         let (few, most) = if beside {
             (count <= FEW_BLOCKS * ROWS_BESIDE * 8, ROW_THREADS / ROWS_BESIDE)
         } else {
@@ -227,12 +228,12 @@ impl Sharing {
         Ok(Sharing { rows: count as u64, terms: each as u64, lanes: lanes as u32, beside: u32::from(beside) })
     }
 
-    /// For rows that are kept, as `Kept` in nets.cuh: of elements of so many bytes, computed in `wide` bytes, that all operands
-    /// have [in pieces](in_pieces). None of longer rows, or where the pieces are not whole.
+    /// For cached rows, as `Kept` in nets.cuh: of elements of `bytes` bytes, computed in `wide` bytes, that are [in
+    /// pieces](in_pieces) in all operands. `None` for longer rows, or if the pieces are not whole.
     pub fn kept(self, bytes: usize, wide: usize) -> Option<Sharing> {
         let pieces = self.terms as usize / piece(bytes);
         let is_whole = self.terms as usize == pieces * piece(bytes);
-        // Threads with much of a row are better than blocks of many threads, but for a warp's.
+        // Threads with much of a row are faster than blocks of many threads, except within a warp.
         let of_a_warp = pieces.div_ceil(KEPT_PIECES).max(1).next_power_of_two().min(32);
         let least = (self.terms as usize).div_ceil(KEPT_BYTES / wide).max(1).next_power_of_two();
         let lanes = of_a_warp.max(least).min(MOST_ROW_THREADS);
@@ -240,24 +241,24 @@ impl Sharing {
         (is_whole && pieces > 0 && fits).then_some(Sharing { lanes: lanes as u32, beside: 0, ..self })
     }
 
-    /// For terms that a thread takes `at_once`: from here on `terms` counts these.
+    /// For threads that process `at_once` elements: from here on `terms` counts such groups.
     pub fn taken(self, at_once: usize) -> Sharing {
         let terms = self.terms / at_once as u64;
         let lanes = self.lanes.min(terms.next_power_of_two().try_into().unwrap_or(u32::MAX));
         Sharing { terms, lanes, ..self }
     }
 
-    /// Blocks that share a row where there are few rows of many terms, [taken](Self::taken) so many at once; 1 where there are
+    /// Number of blocks that share a row if there are few long rows, [taken](Self::taken) in groups of `at_once`; 1 if there are
     /// enough rows.
     pub fn splits(&self, at_once: usize) -> usize {
         let free = (BLOCKS / self.blocks().max(1)).clamp(1, MOST_SPLITS);
         let terms = (self.terms as usize).max(1);
         let wanted = terms.div_ceil(self.lanes as usize * SPLIT_TERMS.div_ceil(at_once)).clamp(1, free);
-        // None is without terms.
+        // Each has elements.
         terms.div_ceil(terms.div_ceil(wanted))
     }
 
-    /// Threads of a block: a warp of rows that lie side by side, where there are several threads for each.
+    /// Threads of a block: a warp of adjacent rows, if there are several threads for each.
     pub fn threads(&self) -> u32 {
         let rows = if self.beside == 1 { ROWS_BESIDE as u32 } else { 1 };
         (self.lanes * rows).max(ROW_THREADS as u32)
@@ -269,19 +270,19 @@ impl Sharing {
     }
 }
 
-/// Elements of 16 bytes of memory, of so many bytes each.
+/// Number of elements in 16 bytes of memory, of `bytes` bytes each.
 pub fn piece(bytes: usize) -> usize {
     16 / bytes.clamp(1, 16)
 }
 
-/// Whether neighbouring elements of so many bytes are always [pieces](piece) of memory, aligned to 16 bytes: `steps` are all
-/// strides but that along them.
+/// Whether adjacent elements of `bytes` bytes are always aligned [pieces](piece) of 16 bytes: `steps` are all other strides.
 pub fn in_pieces(data: u64, bytes: usize, steps: &[i64]) -> bool {
     data.is_multiple_of(16) && steps.iter().all(|step| step % piece(bytes) as i64 == 0)
 }
 
-/// Terms of rows, the innermost of them as pieces of memory, if they lie so in all of these operands - each an address, and the
-/// places of its strides among those of rows and of terms - and the strides in `same` are 0 along a piece.
+/// The reduction dimensions of rows, the innermost in pieces of memory, if all of these operands - each an address, and the
+/// indices of its strides among those of rows and of reductions - have that alignment, and the strides in `same` are 0 along a
+/// piece.
 pub fn by_pieces<const N: usize, const M: usize>(
     (rows, terms): (&Strided<N>, &Strided<M>),
     operands: &[(u64, usize, usize)],
@@ -303,7 +304,7 @@ pub fn by_pieces<const N: usize, const M: usize>(
     Some(outer.iter().copied().chain([last]).collect())
 }
 
-/// Device memory that is freed after what `work` launches; 0 bytes are none.
+/// Device memory that is freed after the launches of `work`; none for 0 bytes.
 pub fn with_scratch(
     on: (&Gpu, Queue),
     bytes: u64,
@@ -341,11 +342,11 @@ const CORES_LEAST: u32 = 8;
 /// Blocks that are worth having of products, and the least terms of each.
 const TILE_BLOCKS: usize = 256;
 const TERMS: usize = 256;
-/// Batches that one launch serves.
+/// Maximum number of batches of one launch.
 pub const BATCHES: usize = 65535;
 
 impl Shape {
-    /// Of products of these rows, columns and terms; whether neighbouring threads read neighbouring terms of each side.
+    /// The shape of products with these m, n and k; and whether adjacent threads read along the reduction dimension of each side.
     pub fn new(
         batches: usize,
         [rows, columns, inner]: [usize; 3],
@@ -376,8 +377,8 @@ impl Shape {
         })
     }
 
-    /// By tensor cores, if the chip has them for this dtype as the program wants it, and there is work for them; `pieces` says of each side whether it
-    /// [lies in pieces](in_pieces).
+    /// On tensor cores, if the chip has them for this dtype as the program allows, and there is enough work; `pieces` states for
+    /// each side whether it is [in pieces](in_pieces).
     #[must_use]
     pub fn on_cores(self, gpu: &Gpu, kernel: super::Kernel, pieces: [bool; 2]) -> Shape {
         let has = gpu.multiplies(kernel.dtype) || gpu.rounds(kernel.dtype);
@@ -447,7 +448,7 @@ mod tests {
         assert_eq!(along([100, 7], [7, 1]), (0, 8, 7));
         assert_eq!(along([100, 1], [7, 100]), (1, 4, 4));
         assert_eq!(along([3, 1000], [1000, 1]), (0, 128, 3));
-        // A few channels of many pixels: each of 16 warps has one term of 32 of them.
+        // A few channels of many pixels: each of 16 warps has one element of 32 of them.
         assert_eq!(along([64, 1], [50_176, 64]), (1, 16, 2));
     }
 

@@ -10,10 +10,10 @@ use keyway_sdk::author::{Call, Error, dtype_name};
 
 family!("norms");
 
-/// Bytes of a number at most, and of what is kept of a row: three of them.
+/// Maximum bytes of a scalar, and of the partial result of a row: three of them.
 const NUMBER: usize = 8;
 const PART: usize = 3 * NUMBER;
-/// The same of what blocks that share a row add up for its gradient: a `GradientSums`.
+/// The same for the partial gradient sums of blocks that share a row: a `GradientSums`.
 const SUMS: usize = 5 * NUMBER;
 
 /// `Normalise` in norms.cu.
@@ -94,9 +94,9 @@ struct Axis {
     weight: i64,
     bias: i64,
     statistics: i64,
-    /// From a row to the next along this dimension.
+    /// Stride between rows along this dimension.
     number: i64,
-    /// Of the gradients of weight and bias.
+    /// Strides of the gradients of weight and bias.
     of_weight: [i64; 2],
     is_row: bool,
     is_affine: bool,
@@ -112,7 +112,7 @@ struct Operands<'a> {
     axes: Vec<Axis>,
 }
 
-/// Mean and variance that are given, or wanted; whether rows are centred.
+/// Mean and variance, given or requested; and whether rows are centred.
 #[derive(Clone, Copy)]
 struct Statistics {
     mean: u64,
@@ -122,9 +122,9 @@ struct Statistics {
     centred: bool,
 }
 
-/// Those of each row, which nobody wants.
+/// The statistics of each row, not requested as outputs.
 const OWN: Statistics = Statistics { mean: 0, var: 0, given: false, narrow: false, centred: true };
-/// The same of rows that are divided by the root of their mean square.
+/// The same for rows that are divided by their root mean square.
 const ROOT: Statistics = Statistics { centred: false, ..OWN };
 
 /// A space over some of the axes.
@@ -155,7 +155,7 @@ fn data(array: Option<&Array<'_>>) -> u64 {
 }
 
 impl<'a> Operands<'a> {
-    /// With the input and, for a gradient, that one, and weight and bias, in these arguments.
+    /// With the input and, for a gradient, the incoming one, and weight and bias, in these arguments.
     fn of(call: &Call<'a>, [input, weight, bias]: [Option<usize>; 3], grad: bool) -> Result<Self, Error> {
         let optional = |at: Option<usize>| at.map_or(Ok(None), |at| Array::optional(call, at));
         let (input, out) = (Array::argument(call, input.unwrap_or(0))?, Array::output(call, 0)?);
@@ -172,7 +172,7 @@ impl<'a> Operands<'a> {
         Ok(Operands { input, out, grad, weight: optional(weight)?, bias: optional(bias)?, axes })
     }
 
-    /// Makes rows of the dimensions before the last `normalized`, which are those of weight and bias.
+    /// Rows span the dimensions before the last `normalized`, which are those of weight and bias.
     fn by_sample(&mut self, normalized: usize) -> Result<(), Error> {
         let lead = self.axes.len().saturating_sub(normalized);
         let step = |of: Option<&Array<'_>>, d: usize| of.and_then(|of| of.strides.get(d)).map_or(0, |s| *s);
@@ -218,7 +218,7 @@ impl<'a> Operands<'a> {
         self.count_rows()
     }
 
-    /// Numbers the rows.
+    /// Assigns indices to the rows.
     fn count_rows(&mut self) -> Result<(), Error> {
         let sizes: Vec<i64> = self.axes.iter().filter(|axis| axis.is_row).map(|axis| axis.size).collect();
         let rows = self.axes.iter_mut().filter(|axis| axis.is_row);
@@ -307,7 +307,7 @@ impl<'a> Operands<'a> {
         let grad = data(self.grad.as_ref());
         let (gpu, stream, bytes) = (device_of(call)?, call.stream(), self.input.bytes);
         let on = (gpu, stream);
-        // What the rows' launches add up is all that channels' gradients need.
+        // The partial sums of the rows' launches suffice for the channels' gradients.
         let by_rows = !narrow && self.axes.iter().all(|axis| axis.is_row == axis.is_affine);
         let parts = Scratch::new(on, if by_rows { 0 } else { rows.numel() }, PART)?;
         if rows.numel() > 0 && terms.numel() > 0 {
@@ -478,7 +478,7 @@ fn instance_norm(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     running(call, kernel, true)
 }
 
-/// As `batch_norm` with given statistics, of its own arguments.
+/// Like `batch_norm` with given statistics, with its own arguments.
 fn frozen_norm(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let mut operands = Operands::of(call, [Some(0), Some(3), Some(4)], false)?;
     if operands.input.numel() == 0 {

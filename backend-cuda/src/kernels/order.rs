@@ -14,15 +14,15 @@ family!("order");
 
 /// Elements of a line that are ranked by a look at all others; longer lines are sorted by their digits.
 const SHORT: usize = 1024;
-/// As in order.cu: threads of a block, elements of a tile, and bits of a digit.
+/// Threads of a block, elements of a tile, and bits of a digit, as in order.cu.
 const THREADS: u32 = 256;
 const TILE: usize = 2048;
 const DIGIT: u32 = 8;
-/// As in order.cu: elements that are selected at most.
+/// Maximum number of selected elements, as in order.cu.
 const SELECTED: usize = 512;
-/// The shortest line of which elements are selected.
+/// Minimum length of a line for selection.
 const SELECT: usize = 128;
-/// Elements of a part of a line that a block selects from, at least, and blocks that keep a device busy.
+/// Minimum elements of a part of a line that a block selects from, and blocks that saturate a device.
 const SELECT_PART: usize = 8192;
 const SELECT_BLOCKS: usize = 256;
 
@@ -57,7 +57,7 @@ struct PassArgument {
     tiles: u32,
     _padding: u32,
 }
-// SAFETY: `Pass` has these fields, and ends with as many bytes that nobody reads.
+// SAFETY: `Pass` has these fields, and ends with the same number of unread bytes.
 unsafe impl Argument for PassArgument {}
 
 /// `Select` in order.cu.
@@ -120,19 +120,19 @@ struct SearchArgument {
 // SAFETY: `Search` has these fields.
 unsafe impl Argument for SearchArgument {}
 
-/// Each of `count` words becomes the sum of those before it; behind them stands the sum of all.
+/// An exclusive prefix sum over `count` words, in place, followed by the total.
 pub fn add_up(on: On, counts: u64, count: usize) -> Result<(), Error> {
     add_up_rows(on, counts, 1, count)
 }
 
-/// As [`add_up`], of each of some rows.
+/// Like [`add_up`], for each of some rows.
 fn add_up_rows(on: On, counts: u64, rows: usize, count: usize) -> Result<(), Error> {
     let argument = CountsArgument { counts, count: count as u64 };
     launch(on.0, ORDER, format_args!("add_up_u64"), ([rows, 1], THREADS), &argument, on.1)
 }
 
-/// Keys and numbers of `count` elements, which stand line by line, each line of `length` in a stable order by the lowest
-/// `bits` of the keys, which have no others.
+/// Keys and indices of `count` elements, line by line, each line of `length` sorted stably by the lowest `bits` bits of the keys,
+/// which have no others.
 pub fn sorted(
     on: On,
     (mut keys, mut order): (Scratch, Scratch),
@@ -185,8 +185,8 @@ pub fn sorted(
     Ok((keys, order))
 }
 
-/// The numbers of the first `k` of each line in a stable order, at most [`SELECTED`]: few and long lines in parts first. Keys,
-/// numbers and bits are as in [`sorted`].
+/// The indices of the first `k` of each line in a stable order, at most [`SELECTED`]: few long lines are processed in parts
+/// first. Keys, indices and bits are as in [`sorted`].
 fn selected(
     on: On,
     (keys, order): (Scratch, Scratch),
@@ -232,8 +232,8 @@ pub fn key_bits(dtype: &str) -> u32 {
     }
 }
 
-/// A tensor's elements in row-major order, with their dimensions: a copy where these are more than kernels walk. Numbers
-/// among the arguments are given as `Rounded`, for keys.
+/// A tensor's elements in row-major order, with their dimensions: a copy if these are more than kernels iterate over. Scalars
+/// among the arguments are `Rounded`, for keys.
 pub struct Elements {
     /// Address or element.
     pub input: Operand,
@@ -243,12 +243,12 @@ pub struct Elements {
 }
 
 impl Elements {
-    /// Those that follow each other in device memory.
+    /// Elements contiguous in device memory.
     pub fn flat(input: Operand, count: usize) -> Elements {
         Elements { input, dims: vec![Dim { size: count, strides: [1] }], _copy: None }
     }
 
-    /// Of these sizes and strides.
+    /// Elements with these sizes and strides.
     pub fn new(on: On, tensor: &Laid, sizes: &[i64], strides: &[i64]) -> Result<Elements, Error> {
         let dims = in_order(sizes, [strides]);
         if dims.len() <= DIMS || tensor.operand.data == 0 {
@@ -262,7 +262,7 @@ impl Elements {
         Ok(Elements { input: scratch.operand(), dims: in_order(sizes, [&own]), _copy: Some(scratch) })
     }
 
-    /// Their keys and numbers, in the order of their numbers.
+    /// Their keys and indices, in the order of the indices.
     pub fn keys(&self, on: On, dtype: &str, count: usize, flip: u64) -> Result<(Scratch, Scratch), Error> {
         let (keys, order) = (Scratch::new(on, count, 8)?, Scratch::new(on, count, 4)?);
         if count > 0 {
@@ -280,13 +280,13 @@ impl Elements {
     }
 }
 
-/// `strides`, or sizes, with dimension `dim` behind the others.
+/// `strides`, or sizes, with dimension `dim` moved to the end.
 fn behind(strides: &[i64], dim: usize) -> Vec<i64> {
     let others = strides.iter().enumerate().filter(|(d, _)| *d != dim).map(|(_, s)| *s);
     others.chain(strides.get(dim).copied()).collect()
 }
 
-/// Writes the first `k` of each line along `dim`, with their places.
+/// Writes the first `k` of each line along `dim`, with their indices.
 fn ranked(
     call: &Call<'_>,
     kernel: Kernel,
@@ -334,7 +334,7 @@ fn ranked(
     Ok(())
 }
 
-/// An operand for kernels that move elements: a number as it lies in memory.
+/// An operand for kernels that move elements: a scalar by its stored bits.
 pub fn raw(call: &Call<'_>, input: Operand) -> Result<Operand, Error> {
     if input.data != 0 {
         return Ok(input);
@@ -356,7 +356,7 @@ fn searchsorted(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (line, values) = (Laid::argument(call, 0, Taken::Rounded)?, Laid::argument(call, 1, Taken::Rounded)?);
     let mut out = Laid::output(call, 0)?;
     let count = out.numel();
-    // An output that was given may lie in any way.
+    // A given output may have any strides.
     let own = dense(&out.sizes);
     let straight = in_order(&out.sizes, [&own]) == in_order(&out.sizes, [&out.strides]);
     let made = Scratch::new(on, if straight { 0 } else { count }, 8)?;
@@ -364,7 +364,7 @@ fn searchsorted(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     if !straight {
         out.operand = made.operand();
     }
-    // One sequence serves all values, or each line of values has its own.
+    // One sequence for all values, or one for each line of values.
     let one = line.sizes.len() <= 1;
     let width = if one { u64::MAX } else { values.sizes.last().map_or(1, |n| (*n).max(1) as u64) };
     for first in (0..count).step_by(POSITIONS) {

@@ -38,7 +38,7 @@ struct ProductArgument {
 // SAFETY: `Product` has these fields.
 unsafe impl Argument for ProductArgument {}
 
-/// A side as a batch of matrices: of one dimension less there is one matrix. A vector is a column, or a row on the left.
+/// A side as a batch of matrices: with one dimension less there is one matrix. A vector is a column, or a row on the left.
 fn matrix(of: &Array<'_>, is_row: bool) -> (Side, [usize; 3]) {
     let size = |d: usize| of.sizes[d].max(0) as usize;
     let side = |batch, row, column| Side { data: of.data, batch, row, column };
@@ -86,7 +86,8 @@ fn broadcast(call: &Call<'_>) -> Result<Side, Error> {
     Ok(matrix(&Array { sizes, strides: &strides, ..input }, false).0)
 }
 
-/// Whether tensor cores may take pieces of an operand, whose strides are those of its rows or columns and of its terms.
+/// Whether tensor cores may load pieces of an operand, whose strides are those of its rows or columns and of the reduction
+/// dimension.
 fn by_pieces(side: Side, bytes: usize, [outer, term]: [i64; 2], by_term: bool) -> bool {
     let (along, other) = if by_term { (term, outer) } else { (outer, term) };
     along == 1 && in_pieces(side.data, bytes, &[other, side.batch])
@@ -102,7 +103,7 @@ fn multiply(
     let (out, left, right) =
         (Array::output(call, 0)?, Array::argument(call, left)?, Array::argument(call, right)?);
     let (bytes, are_vectors) = (out.bytes, left.sizes.len() == 1);
-    // What a matrix and a vector make is a column.
+    // The product of a matrix and a vector is a column.
     let (out, _) = matrix(&out, false);
     let (left, [batches, rows, inner]) = matrix(&left, are_vectors);
     let (right, [_, _, columns]) = matrix(&right, false);

@@ -26,7 +26,7 @@ struct DrawArgument {
 // SAFETY: `Draw` has these fields.
 unsafe impl Argument for DrawArgument {}
 
-/// The output by a kernel that takes `words` words for an element and two numbers; the seed is argument `seed`.
+/// Computes the output with a kernel that consumes `words` words per element and has two scalars; the seed is argument `seed`.
 fn draw(
     call: &Call<'_>,
     kernel: Kernel,
@@ -58,7 +58,7 @@ fn draw(
     Ok(())
 }
 
-/// Two numbers in the type that is drawn in, and the words of an element.
+/// Two scalars in the compute type, and the number of words per element.
 fn numbers(kernel: Kernel, a: f64, b: f64) -> ((u64, u64), usize) {
     match kernel.dtype {
         "f64" => ((a.wide(), b.wide()), 2),

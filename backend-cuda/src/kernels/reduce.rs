@@ -15,7 +15,7 @@ family!("reduce");
 
 /// Threads of a block, as in reduce.cu.
 const THREADS: usize = 256;
-/// Outputs that a block serves side by side, where these lie side by side in the input.
+/// Adjacent outputs of a block, if they are contiguous in the input.
 const ACROSS: usize = 32;
 /// Terms that one thread adds up before the work of a block is split further: more would lose digits.
 const TERMS: usize = 64;
@@ -54,7 +54,7 @@ struct Input<'a> {
     bytes: usize,
 }
 
-/// An output: its address, or 0 where it is not wanted, bytes of an element, and strides.
+/// An output: its address, or 0 if not requested, bytes of an element, and strides.
 #[derive(Clone, Copy)]
 struct Output<'a> {
     data: u64,
@@ -75,12 +75,12 @@ fn over_dims(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     reduce(call, kernel, kernel.name, dims, false)
 }
 
-/// `nansum` of what has no NaN.
+/// `nansum` of integers.
 fn sum_of_wholes(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     over_dims(call, kernel.variant("sum"))
 }
 
-/// The place of the extreme along one dimension or over all elements, with the extreme or alone.
+/// The index of the extreme along one dimension or over all elements, with the extreme or alone.
 fn place(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let dim = if call.is_none(1)? { None } else { Some([call.int(1)?]) };
     let name = if kernel.name.ends_with("max") { "amax" } else { "amin" };
@@ -110,7 +110,7 @@ fn reduce(
     run(on, kernel.variant(name), from, (&reduced, kept, numbered), outputs)
 }
 
-/// Which dimensions are reduced; all if there is no list or an empty one.
+/// The mask of reduced dimensions; all if there is no list or an empty one.
 fn reduced(ndim: usize, dims: Option<&[i64]>) -> Result<Vec<bool>, Error> {
     let mut reduced = vec![dims.is_none_or(<[i64]>::is_empty); ndim];
     for &dim in dims.unwrap_or_default() {
@@ -131,8 +131,8 @@ fn reduced(ndim: usize, dims: Option<&[i64]>) -> Result<Vec<bool>, Error> {
     Ok(reduced)
 }
 
-/// The outputs' space, over output, second output and input, and the terms' over the input. Terms whose numbers count are
-/// in row-major order.
+/// The space of outputs, over output, second output and input, and that of the reduction, over the input. If indices matter, the
+/// reduction is in row-major order.
 fn spaces(
     from: Input<'_>,
     (reduced, kept, numbered): (&[bool], bool, bool),
@@ -195,7 +195,7 @@ fn run(
     let beside = outer.dims().last().map_or(usize::MAX, |dim| dim.strides[2]);
     let along = inner.last().map_or(0, |dim| dim.strides[0]);
     for piece in pieces(outer.dims(), POSITIONS) {
-        // Threads without a term of their own serve further outputs.
+        // Threads without an element of their own compute further outputs.
         let wide = THREADS / power_of_two(terms.max(1), THREADS);
         let across = if beside < along { power_of_two(piece.count, ACROSS) } else { 1 }.max(wide);
         let splits = terms.div_ceil(THREADS / across * TERMS).clamp(1, SPLITS);
@@ -227,7 +227,7 @@ fn run(
                 launch(gpu, kernel, entry, (blocks, THREADS as u32), &argument, stream)
             };
             go((kernel, "reduce"), [count.div_ceil(across), splits])?;
-            // Parts without NaN are those of a sum.
+            // Parts without NaN are combined like those of a sum.
             let last = if kernel.name == "nansum" { kernel.variant("sum") } else { kernel };
             if splits > 1 { go((last, "finish"), [count.div_ceil(across_parts), 1]) } else { Ok(()) }
         })?;
@@ -235,7 +235,7 @@ fn run(
     Ok(())
 }
 
-/// Calls `work` with device memory that is freed after what it launches; 0 bytes are none.
+/// Calls `work` with device memory that is freed after its launches; none for 0 bytes.
 pub fn with_scratch(
     (gpu, stream): (&Gpu, Queue),
     bytes: u64,
@@ -304,7 +304,7 @@ fn whole(call: &Call<'_>, index: usize, name: &'static str) -> Result<[u8; 8], E
     Ok(result)
 }
 
-/// Whether any element of an argument, of integers, is 0.
+/// Whether an integer argument has a zero.
 pub fn has_zero(call: &Call<'_>, index: usize) -> Result<bool, Error> {
     let tensor = call.tensor(index)?;
     match tensor.is_host_scalar() {
@@ -315,7 +315,7 @@ pub fn has_zero(call: &Call<'_>, index: usize) -> Result<bool, Error> {
     }
 }
 
-/// Whether any element of an argument, of integers, is less than 0.
+/// Whether an integer argument has a negative element.
 pub fn has_negative(call: &Call<'_>, index: usize) -> Result<bool, Error> {
     let tensor = call.tensor(index)?;
     let dtype = dtype_name(tensor.dtype());
@@ -325,7 +325,7 @@ pub fn has_negative(call: &Call<'_>, index: usize) -> Result<bool, Error> {
     if tensor.is_host_scalar() {
         return Ok((of_host(&tensor, Taken::Rounded)? as i64) < 0);
     }
-    // Its highest bit is that of its last byte.
+    // The sign bit is in the last byte.
     let last = dtype_size(tensor.dtype()).unwrap_or(8) - 1;
     Ok(whole(call, index, "amin")?[last] & 0x80 != 0)
 }
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn terms_whose_numbers_count_are_in_row_major_order() {
-        // A transposed matrix: element (row, column) lies at row + 2 column.
+        // A transposed matrix: element (row, column) has the offset row + 2 column.
         let from = input(&[2, 3], &[1, 2]);
         let all = [true, true];
         let inner = |numbered| {

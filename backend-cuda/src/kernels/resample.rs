@@ -1,5 +1,5 @@
-//! Pooling, interpolation, and the gradients of those that are sums: what each place of a result is made of stands in
-//! tables, which are made here.
+//! Pooling, interpolation, and the gradients of those that are sums: the elements of each output position are listed in tables,
+//! which are built here.
 
 use super::launch::{Dims, Divisor, launch};
 use super::nets::{Image, ROW_THREADS, counted, dim, three, unsupported, with_scratch};
@@ -95,7 +95,7 @@ fn run(
     })
 }
 
-/// Appends the lists of a table as the kernel reads them, and says where each begins.
+/// Appends the lists of a table in the kernel's format, and returns their offsets.
 fn append(bytes: &mut Vec<u8>, table: &Table, is_f64: bool) -> Result<Lists, Error> {
     let numbers = |bytes: &mut Vec<u8>, list: &[usize]| -> Result<u64, Error> {
         let begin = bytes.len() as u64;
@@ -144,7 +144,7 @@ impl Window {
         Ok(Window { kernel, stride, padding: three(call.ints(at + 2)?, 0) })
     }
 
-    /// The elements of an image with a border under the window at a place; the border's come first.
+    /// The elements of a padded image under the window at an output position; the padding comes first.
     fn elements(&self, d: usize, (size, border): (usize, i64), place: usize) -> Range<usize> {
         let first = (place as i64).saturating_mul(self.stride[d]).saturating_add(border - self.padding[d]);
         let all = size as i64 + 2 * border;
@@ -175,7 +175,7 @@ struct PoolArgument {
 // SAFETY: `Pool` has these fields.
 unsafe impl Argument for PoolArgument {}
 
-/// `max_pool` and, where there is one output, `max_pool_values`.
+/// `max_pool` and, with one output, `max_pool_values`.
 fn max_pool(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (input, out) = (Image::argument(call, 0)?, Image::output(call, 0)?);
     let places = match call.n_outputs() {
@@ -219,7 +219,7 @@ fn max_pool(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     launch(device_of(call)?, kernel, entry, grid, &argument, call.stream())
 }
 
-/// What the sum at each place is divided by: in the last dimensions as counted, or one number for all.
+/// The divisor of the sum at each output position: per position in the last dimensions, or one for all.
 fn divisors(
     call: &Call<'_>,
     at: usize,
@@ -308,7 +308,7 @@ fn adaptive_avg_pool_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Err
     run(call, kernel, "weighted", &grad, &tables, true)
 }
 
-/// The tables of `interpolate` from these sizes to those; the mode and what follows it are arguments 2 to 4.
+/// The tables of `interpolate` from these sizes to those; the mode and its options are arguments 2 to 4.
 fn interpolation(call: &Call<'_>, from: &Image, to: &Image) -> Result<[Table; 3], Error> {
     let (name, align_corners, scales) = (call.str(2)?, call.bool(3)?, call.floats(4)?);
     let mode = match name {

@@ -15,18 +15,18 @@ family!("scan");
 const PART: usize = 128;
 /// Parts of a line, at most: each thread puts those before its own together.
 const PARTS: usize = 512;
-/// As in scan.cu: threads of a block that goes through lines of neighbours, and those of a line at least.
+/// As in scan.cu: threads of a block that scans contiguous lines, and minimum threads of a line.
 const LINE_THREADS: usize = 256;
 const LINE_LANES: usize = 4;
 /// The shortest line that several threads have together.
 const LINE: usize = 32;
-/// Elements of a part of such a line, at least, and blocks that are as many as a device has room for, or more.
+/// Minimum elements of a part of such a line, and a number of blocks that fills a device.
 const LINE_PART: usize = 4096;
 const BLOCKS: usize = 1024;
 /// Bytes of the largest accumulator.
 const ACCUMULATOR: usize = 16;
 
-/// What extremes are those of, in `Scan` in scan.cu.
+/// The parameters of extremes, as in `Scan` in scan.cu.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Extremes {
@@ -38,7 +38,7 @@ struct Extremes {
 }
 
 impl Extremes {
-    /// Of the least or largest of elements of this dtype, of so many bytes.
+    /// The minimum or maximum of elements of this dtype, of `bytes` bytes.
     fn new(dtype: &str, bytes: usize, least: bool) -> Extremes {
         let infinite = match dtype {
             "f16" => 0x7c00,
@@ -47,7 +47,7 @@ impl Extremes {
             "f64" => f64::INFINITY.to_bits(),
             _ => 0,
         };
-        // As the kernel numbers them.
+        // The kinds of the kernel.
         let kind = match dtype.starts_with('u') {
             true => 0,
             false if infinite == 0 => 1,
@@ -80,7 +80,7 @@ struct ScanArgument {
 // SAFETY: `Scan` has these fields.
 unsafe impl Argument for ScanArgument {}
 
-/// Elements of a part of a line, and how many parts there are: by the line's length alone.
+/// Elements of a part of a line, and number of parts: by the line's length alone.
 fn split(length: usize) -> (usize, usize) {
     if length < 2 * PART {
         return (length, 1);
@@ -89,8 +89,8 @@ fn split(length: usize) -> (usize, usize) {
     (part, length.div_ceil(part))
 }
 
-/// The same of one of `count` lines whose elements are neighbours, and how many threads have a part together, each `step`
-/// elements at once: by sizes alone.
+/// The same for one of `count` contiguous lines, and the number of threads that share a part, with `step` elements each at once:
+/// by sizes alone.
 fn split_among(count: usize, length: usize, step: usize) -> (usize, usize, usize) {
     let lanes = length.div_ceil(step).next_power_of_two().clamp(LINE_LANES, LINE_THREADS);
     let parts = (BLOCKS / count).min(length / LINE_PART).min(PARTS);

@@ -52,27 +52,27 @@ struct PutArgument {
 // SAFETY: `Put` has these fields.
 unsafe impl Argument for PutArgument {}
 
-/// What is written where. A place is an element of the output, or a slice of it.
+/// Writes and their targets. A target is an element of the output, or a slice of it.
 struct Writes {
     out: Laid,
     target: Laid,
-    /// The indices, and how many places one reaches.
+    /// The indices, and the number of targets of one index.
     index: Operand,
     _checked: Option<Checked>,
     stride: i64,
-    /// The indices' dimensions in row-major order, with the strides of index and place.
+    /// The indices' dimensions in row-major order, with the strides of index and target.
     space: Vec<Dim<2>>,
     /// The source, and its dimensions along the indices.
     source: Operand,
     sources: Vec<Dim<1>>,
-    /// Along the output's dimensions: the strides of the place, and of the source in a slice.
+    /// Along the output's dimensions: the strides of the target, and of the source in a slice.
     place: Vec<i64>,
     across: Vec<i64>,
-    /// How many places there are.
+    /// Number of targets.
     places: usize,
 }
 
-/// How sources are joined to what is there: as many times as `alpha` says, or by a reduction as scatter.cu numbers them.
+/// The combination of sources and old values: scaled by `alpha`, or by a reduction with the numbers of scatter.cu.
 #[derive(Clone, Copy, Default)]
 struct How {
     alpha: u64,
@@ -81,7 +81,7 @@ struct How {
 }
 
 impl How {
-    /// A reduction and whether it includes what is there, in arguments 4 and 5.
+    /// A reduction and `include_self`, in arguments 4 and 5.
     fn of(call: &Call<'_>) -> Result<How, Error> {
         let name = call.str(4)?;
         let at = ["sum", "prod", "mean", "amax", "amin"].iter().position(|each| *each == name);
@@ -91,8 +91,8 @@ impl How {
     }
 }
 
-/// The source in a shape that it broadcasts to, as its address and strides: a copy where it lies where the output does, or in
-/// more dimensions than kernels walk.
+/// The source in a shape that it broadcasts to, as its address and strides: a copy if it overlaps the output, or has more
+/// dimensions than kernels iterate over.
 fn source_in(
     on: On,
     source: &Laid,
@@ -176,7 +176,7 @@ impl Writes {
         self.space.iter().map(|dim| dim.size).product()
     }
 
-    /// Numbers the sources at their places.
+    /// Writes the target index of each source.
     fn number(&self, on: On, entry: &str, places: u64, order: u64) -> Result<(), Error> {
         let mut first = 0;
         for piece in pieces(&self.space, POSITIONS) {
@@ -229,7 +229,7 @@ impl Writes {
         Ok(())
     }
 
-    /// The last source of each place overwrites.
+    /// The last source of each target overwrites it.
     fn write(&self, on: On) -> Result<(), Error> {
         if self.out.numel() == 0 {
             return Ok(());
@@ -241,12 +241,12 @@ impl Writes {
         self.put(on, &format!("put_b{bits}"), (last.at(), 0, 0), How::default())
     }
 
-    /// `alpha` times the sources of each place are added to it, one after the other.
+    /// `alpha` times the sources of each target are added to it, in order.
     fn add(&self, on: On, dtype: &str, alpha: u64) -> Result<(), Error> {
         self.join(on, &format!("put_sum_{dtype}"), How { alpha, ..How::default() })
     }
 
-    /// The sources of each place are joined to it by the kernel of a name, one after the other.
+    /// The sources of each target are combined with it by the named kernel, in order.
     fn join(&self, on: On, entry: &str, how: How) -> Result<(), Error> {
         if self.out.numel() == 0 {
             return Ok(());
@@ -314,7 +314,7 @@ fn index_put(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let taken = if accumulate { Taken::Rounded } else { Taken::Raw };
     let (out, target) = (Laid::output(call, 0)?, Laid::argument(call, 0, taken)?);
     let values = Laid::argument(call, 3, taken)?;
-    // Places are numbered in row-major order over the indexed dimensions.
+    // Targets have row-major indices over the indexed dimensions.
     let indexed: Vec<i64> = dims.iter().map(|&d| target.sizes[d as usize]).collect();
     let mut place = vec![0; target.sizes.len()];
     dims.iter().zip(dense(&indexed)).for_each(|(&d, stride)| place[d as usize] = stride);

@@ -1,4 +1,4 @@
-//! Device memory for the time of a call, and what kernels leave in it for the host.
+//! Device memory for the duration of a call, and results that kernels write to it for the host.
 
 use super::Kernel;
 use super::launch::Operand;
@@ -10,7 +10,7 @@ use keyway_sdk::author::Error;
 /// A device and the stream that a call's work goes to.
 pub type On = (&'static Gpu, Queue);
 
-/// Memory that is freed with this value, after what was launched until then.
+/// Memory that is freed with this value, after the work launched until then.
 pub struct Scratch {
     on: On,
     at: u64,
@@ -18,14 +18,14 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Of `count` elements of `bytes` each, of which nothing is known; none has no address.
+    /// Uninitialised memory of `count` elements of `bytes` each; without elements there is no address.
     pub fn new(on: On, count: usize, bytes: usize) -> Result<Scratch, Error> {
         let bytes = count.saturating_mul(bytes) as u64;
         let at = if bytes == 0 { 0 } else { on.0.memory.allocate(&on.0.context, bytes, on.1)? };
         Ok(Scratch { on, at, bytes })
     }
 
-    /// Of `count` words that are all `value`.
+    /// Memory of `count` words with the value `value`.
     pub fn filled(on: On, count: usize, value: u64) -> Result<Scratch, Error> {
         let words = Scratch::new(on, count, 8)?;
         let side = |operand, strides| Side { operand, bytes: 8, strides };
@@ -58,7 +58,7 @@ impl Drop for Scratch {
 /// The copies of `cast.cu`.
 pub const COPY: Kernel = Kernel { family: "cast", name: "copy", dtype: "" };
 
-/// Copies elements of `bytes` each, of these sizes; the operands' strides are those of target and source, not below 0.
+/// Copies elements of `bytes` each, with these sizes; the operands' strides are those of target and source, not negative.
 pub fn copy(
     on: On,
     bytes: usize,

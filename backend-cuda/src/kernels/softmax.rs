@@ -38,13 +38,13 @@ struct GradientArgument {
 // SAFETY: `SoftmaxGradient` has these fields.
 unsafe impl Argument for GradientArgument {}
 
-/// Operands of one shape, the last of which is read most, as rows along a dimension.
+/// Operands of one shape, the last of which is read most often, as rows along a dimension.
 struct Rows<const N: usize> {
     sharing: Sharing,
     rows: Dims<N>,
     /// The steps along a row.
     step: [i64; N],
-    /// What the name of the kernel ends with.
+    /// Suffix of the kernel's name.
     end: &'static str,
 }
 

@@ -8,20 +8,20 @@ use keyway_sdk::author::{Call, Error, Tensor};
 
 /// Threads of a block of the kernels that have one thread for each position.
 const THREADS: usize = 128;
-/// So many positions keep a device busy with two for each thread.
+/// Number of positions that saturates a device with two per thread.
 const MANY: usize = 1 << 20;
 
-/// The blocks and threads for so many positions.
+/// The blocks and threads for `count` positions.
 pub fn each(count: usize) -> ([usize; 2], u32) {
     ([count.div_ceil(THREADS), 1], THREADS as u32)
 }
 
-/// As [`each`], of kernels whose threads have a second position, a grid further on, if there is one.
+/// As [`each`], for kernels whose threads have a second position, offset by the grid, if there is one.
 pub fn up_to_two(count: usize) -> ([usize; 2], u32) {
     each(if count < MANY { count } else { count.div_ceil(2) })
 }
 
-/// A tensor with sizes and strides of its own, which may be changed.
+/// A tensor with independent sizes and strides, which may be changed.
 #[derive(Clone, Debug)]
 pub struct Laid {
     /// Address or element.
@@ -84,8 +84,8 @@ pub fn dense(sizes: &[i64]) -> Vec<i64> {
     row_major(sizes).unwrap_or_else(|_| vec![0; sizes.len()])
 }
 
-/// The dimensions in their order, outermost first: those of size 1 dropped, and neighbours merged where every operand allows
-/// it. A stride below 0 is its two's complement.
+/// The dimensions in their order, outermost first: those of size 1 are dropped, and adjacent ones merged if every operand allows
+/// it. A negative stride is its two's complement.
 pub fn in_order<const N: usize>(sizes: &[i64], strides: [&[i64]; N]) -> Vec<Dim<N>> {
     let mut made: Vec<Dim<N>> = Vec::with_capacity(sizes.len());
     for (d, &size) in sizes.iter().enumerate().filter(|(_, size)| **size != 1) {
@@ -126,7 +126,7 @@ mod tests {
             let dims = in_order(&sizes, [&numbers, &strides]);
             let mut number = 0;
             for piece in pieces(&dims, limit) {
-                // What a kernel is given: offsets are added modulo 2^64.
+                // The kernel's arithmetic: offsets are added modulo 2^64.
                 let _ = Dims::new(&piece.dims);
                 let mut at: Vec<usize> = vec![0; piece.dims.len()];
                 for _ in 0..piece.count {

@@ -8,7 +8,7 @@ use keyway_sdk::author::{Call, Error};
 
 family!("special");
 
-/// By order: those that are functions of their own.
+/// The orders that are functions of their own.
 fn polygamma(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     match call.int(1)? {
         0 => unary(call, kernel.variant("digamma")),

@@ -1,4 +1,4 @@
-//! `adam_step` and `sgd_step`: steps of optimisers, one launch for as many tensors as an argument has places for.
+//! `adam_step` and `sgd_step`: optimiser steps, one launch for as many tensors as fit the kernel's parameter.
 
 use super::elements::Taken;
 use super::launch::launch;
@@ -69,7 +69,7 @@ struct Part<const W: usize> {
     blocks: usize,
 }
 
-/// The tensors with elements, as many to a part as a launch takes.
+/// The non-empty tensors, split into parts of one launch.
 fn parts<const W: usize>(groups: &[Group<W>]) -> Result<Vec<Part<W>>, Error> {
     let full: Vec<&Group<W>> = groups.iter().filter(|group| group.count > 0).collect();
     let part = |groups: &[&Group<W>]| {
@@ -92,7 +92,7 @@ fn parts<const W: usize>(groups: &[Group<W>]) -> Result<Vec<Part<W>>, Error> {
     full.chunks(MOST).map(part).collect()
 }
 
-/// Goes through the lists of a call: copies what is not changed in place, then launches with each part.
+/// Processes the lists of a call: copies those that are not changed in place, then launches each part.
 fn step<const W: usize, A: Argument>(
     call: &Call<'_>,
     kernel: Kernel,
@@ -116,7 +116,7 @@ fn step<const W: usize, A: Argument>(
     Ok(())
 }
 
-/// A number as it was given, or where it lies.
+/// A scalar by value, or by address.
 fn number(call: &Call<'_>, index: usize) -> Result<Number, Error> {
     let tensor = call.tensor(index)?;
     if let Some(value) = tensor.number() {

@@ -1,4 +1,4 @@
-//! What each place of a dimension is made of.
+//! The input elements of each output position of a dimension.
 
 use super::nets::unsupported;
 use keyway_sdk::author::Error;
@@ -6,21 +6,21 @@ use keyway_sdk::author::Error;
 /// Entries of a table, at most.
 const MOST: usize = 1 << 26;
 
-/// For each place of a dimension the elements that it is made of, their weights, and what the sum is divided by.
+/// For each output position of a dimension the input elements, their weights, and the divisor of the sum.
 #[derive(Debug, Default, PartialEq)]
 pub struct Table {
-    /// Where the elements of each place begin, and the end of the last one's.
+    /// The offsets of the elements of each output position, and the end of the last one's.
     pub ends: Vec<usize>,
-    /// The elements of all places.
+    /// The elements of all output positions.
     pub elements: Vec<usize>,
     /// Their weights.
     pub weights: Vec<f64>,
-    /// What each place is divided by.
+    /// The divisor of each output position.
     pub divisors: Vec<f64>,
 }
 
 impl Table {
-    /// Of `count` places: `of` gives the elements and weights of one, and the divisor.
+    /// A table of `count` positions: `of` returns the elements and weights of one, and the divisor.
     pub fn new(count: usize, of: impl Fn(usize) -> (Vec<(usize, f64)>, f64)) -> Result<Table, Error> {
         let mut table = Table { ends: vec![0], ..Table::default() };
         for place in 0..count {
@@ -36,7 +36,7 @@ impl Table {
         Ok(table)
     }
 
-    /// For each of `count` elements the places that it goes to, which divide nothing: the table as the gradient reads it.
+    /// For each of `count` elements the output positions that it contributes to, without divisors: the table for the gradient.
     pub fn transposed(&self, count: usize) -> Table {
         let mut taps = vec![Vec::new(); count];
         for place in 0..self.ends.len() - 1 {
@@ -54,12 +54,12 @@ impl Table {
     }
 }
 
-/// Between which elements values are taken, and how.
+/// The interpolation mode.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Mode {
-    /// The element whose interval holds a place's begin.
+    /// The element whose interval contains the beginning of a position.
     Nearest,
-    /// The one that holds its centre.
+    /// The one that contains its centre.
     NearestExact,
     /// The two around it.
     Linear,
@@ -67,31 +67,31 @@ pub enum Mode {
     Cubic,
 }
 
-/// How `count` places lie over `size` elements.
+/// The spacing of `count` output positions over `size` elements.
 #[derive(Clone, Copy)]
 pub struct Spacing {
     /// Elements.
     pub size: usize,
-    /// Places.
+    /// Number of output positions.
     pub count: usize,
-    /// Whether the first and the last places are the first and the last elements.
+    /// Whether the first and the last positions are the first and the last elements.
     pub align_corners: bool,
-    /// Places for each element, where that is not the quotient of both.
+    /// Output positions per element, if not the quotient of both.
     pub scale: Option<f64>,
 }
 
 impl Spacing {
-    /// The element whose interval holds `numerator / 2` places.
+    /// The element whose interval contains `numerator / 2` positions.
     fn nearest(&self, numerator: usize) -> usize {
         let at = match self.scale {
             Some(scale) => (numerator as f64 / 2.0 / scale) as usize,
-            // In whole numbers: a quotient that is rounded may fall below the integer that it is.
+            // In integers: a rounded quotient may be below the exact integer.
             None => (numerator as u128 * self.size as u128 / (2 * self.count as u128)) as usize,
         };
         at.min(self.size - 1)
     }
 
-    /// Where a place lies, in elements, counted from the centre of the first.
+    /// The coordinate of an output position, in elements, from the centre of the first.
     fn position(&self, place: usize) -> f64 {
         if self.align_corners {
             let steps = (self.count - 1).max(1);
@@ -104,7 +104,7 @@ impl Spacing {
         }
     }
 
-    /// What each place is made of.
+    /// The elements of each output position.
     pub fn table(&self, mode: Mode) -> Result<Table, Error> {
         let last = self.size.saturating_sub(1);
         Table::new(self.count, |place| {
@@ -130,7 +130,7 @@ impl Spacing {
     }
 }
 
-/// The weights of the four elements around a place that lies so far behind the second (R. Keys, "Cubic convolution
+/// The weights of the four elements around a coordinate at distance `t` after the second (R. Keys, "Cubic convolution
 /// interpolation", 1981, with a = -0.75).
 fn cubic(t: f64) -> [f64; 4] {
     const A: f64 = -0.75;

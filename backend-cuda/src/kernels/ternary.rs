@@ -9,7 +9,7 @@ use keyway_sdk::author::{Call, Error};
 
 family!("ternary");
 
-/// A number among the tensors is taken as it was given.
+/// A scalar among the tensors is not rounded.
 fn ternary(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     map(call, kernel, [0, 1, 2], Taken::Exact, [0; 3])
 }

@@ -12,7 +12,7 @@ pub fn unary(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     map(call, kernel, [0], Taken::Rounded, [0; 3])
 }
 
-/// With one or two numbers after the tensor.
+/// With one or two scalars after the tensor.
 pub fn scaled(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let mut scalars = [0; 3];
     for (index, scalar) in (1..call.n_args()).zip(&mut scalars) {
@@ -21,13 +21,13 @@ pub fn scaled(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     map(call, kernel, [0], Taken::Rounded, scalars)
 }
 
-/// By name: exactly, or by the tangent.
+/// By name: exact, or with the tanh approximation.
 fn gelu(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let kernel = if call.str(1)? == "tanh" { kernel.variant("gelu_tanh") } else { kernel };
     map(call, kernel, [0], Taken::Rounded, [0; 3])
 }
 
-/// What stands for NaN and the infinities is rounded to the dtype; if it is not given, 0 and the dtype's largest numbers.
+/// The replacements of NaN and the infinities are rounded to the dtype; defaults are 0 and the dtype's largest values.
 fn nan_to_num(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let most = match kernel.dtype {
         "f16" => f16::MAX.to_f64(),
@@ -42,12 +42,12 @@ fn nan_to_num(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     map(call, kernel, [0], Taken::Rounded, [instead(1, 0.0)?, instead(2, most)?, instead(3, -most)?])
 }
 
-/// Of truth values.
+/// For bool.
 fn flipped(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     map(call, kernel.variant("flip_bool"), [0], Taken::Rounded, [0; 3])
 }
 
-/// A bound that was not given is the end of the dtype's range, and so is one of an integer type that lies beyond it.
+/// A missing bound is the end of the dtype's range, and so is one beyond the range of an integer type.
 fn clamp(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let bound = |index: usize, low: bool| -> Result<u64, Error> {
         let none = call.is_none(index)?;

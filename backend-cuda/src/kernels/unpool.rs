@@ -1,4 +1,4 @@
-//! Elements that go to places which a tensor names.
+//! Scatter of elements to positions given by a tensor.
 
 use super::elements::Taken;
 use super::indices::checked;
@@ -12,13 +12,13 @@ use keyway_sdk::author::{Call, Error};
 
 family!("unpool");
 
-/// Channels that a block has, threads for each, and places that it makes of each; threads of a channel in the first launch. As in
+/// Channels of a block, threads for each, and positions that it computes of each; threads of a channel in the first launch. As in
 /// unpool.cu.
 const CHANNELS: usize = 32;
 const LANES: usize = 8;
 const PLACES: usize = 128;
 const READERS: usize = 4;
-/// Elements of a group at most, and bytes of what is kept of one for some channels.
+/// Maximum group size, and bytes cached per channel block.
 const GROUP: usize = 64;
 const RANGE: usize = 16;
 /// Blocks along the second dimension of a launch.
@@ -47,7 +47,7 @@ struct UnpoolArgument {
 // SAFETY: `Unpool` has these fields.
 unsafe impl Argument for UnpoolArgument {}
 
-/// `max_pool_backward`, which adds up what goes to one place, and `max_unpool`, where the last element stays.
+/// `max_pool_backward`, which adds up the elements of one position, and `max_unpool`, where the last element remains.
 fn unpool(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (input, places, out) =
         (Image::argument(call, 0)?, Image::argument(call, 1)?, Image::output(call, 0)?);
@@ -55,7 +55,7 @@ fn unpool(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
         return Ok(());
     }
     let count = out.plane();
-    // The kernel leaves out what is no place, so that it can read what was given.
+    // The kernel skips invalid positions, so that it can read the original indices.
     let bounds =
         Bounds { op: kernel.name, argument: "indices", low: 0, size: count as i64, what: What::Places };
     let given = Laid::argument(call, 1, Taken::Raw)?;

@@ -1,9 +1,9 @@
-//! Where NVIDIA's libraries beside the driver are looked for.
+//! Search for NVIDIA's libraries other than the driver.
 //!
 //! In order: the file that a [variable](Wanted::variable) names, and nothing else then; the system's loader; a toolkit's folders;
-//! the folders of PyPI's packages, in the Python environment that is active and in the one that this library lies in. Files that
-//! are found here, and not by the system's loader, go by the rules that a named driver goes by. A process that runs with another
-//! user's rights takes no word of its environment.
+//! the folders of PyPI's packages, in the active Python environment and in the one that contains this library. Files found here,
+//! not by the system's loader, must satisfy the rules for a named driver. A process with another user's privileges ignores its
+//! environment.
 
 use crate::driver::{file_of, is_named, trust, variable};
 use std::ffi::{OsStr, OsString};
@@ -11,23 +11,23 @@ use std::path::{Path, PathBuf};
 
 /// A library that may be there.
 pub struct Wanted {
-    /// What a person calls it.
+    /// Its name in messages.
     pub name: &'static str,
-    /// The environment variable that names another file of it, by absolute path, or is `off` where none is wanted.
+    /// The environment variable that names another file, by absolute path, or is `off` to disable it.
     pub variable: &'static str,
-    /// The versions that serve, newest first: the file's name, and the oldest driver, as `cuDriverGetVersion` counts.
+    /// The supported versions, newest first: the file's name, and the oldest driver, as `cuDriverGetVersion` counts.
     pub versions: &'static [(&'static str, i32)],
     /// Its folders below `nvidia` among PyPI's packages.
     pub packages: &'static [&'static str],
 }
 
-/// The value of a variable that asks for no library.
+/// The value of a variable that disables the library.
 const OFF: &str = "off";
 
-/// What is to be tried.
+/// The candidates to load.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Choice {
-    /// Nothing: that was asked for.
+    /// None, on request.
     Off,
     /// Nothing, for this reason.
     None(String),
@@ -37,13 +37,13 @@ pub enum Choice {
     Search(Vec<&'static str>, Vec<PathBuf>),
 }
 
-/// What is to be tried with a driver of this version.
+/// The candidates for a driver of this version.
 pub fn choose(wanted: &Wanted, version: i32) -> Choice {
     let own = own_path();
     chosen(wanted, version, is_named(), own.as_deref(), &variable)
 }
 
-/// The same, with what this process has given.
+/// The same, with the environment of this process.
 fn chosen(
     wanted: &Wanted,
     version: i32,
@@ -69,7 +69,7 @@ fn chosen(
     Choice::Search(names, folders(wanted, own, variable))
 }
 
-/// Where it is looked for, whatever the driver.
+/// The search path, for any driver.
 pub fn places(wanted: &Wanted) -> String {
     if variable(wanted.variable).is_some() {
         return format!("{} says which", wanted.variable);
@@ -81,7 +81,7 @@ pub fn places(wanted: &Wanted) -> String {
     format!("as {names}, by the system's loader and then in {}", folders.join(", "))
 }
 
-/// The folders of toolkits and of PyPI's packages. Those that are not there are left out where they are looked into.
+/// The folders of toolkits and of PyPI's packages. Missing ones are skipped by the search.
 fn folders(wanted: &Wanted, own: Option<&Path>, variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let named = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let toolkits = [named("CUDA_HOME"), named("CUDA_PATH")].into_iter().flatten();
@@ -121,10 +121,10 @@ fn site_packages(lib: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What [`open`] opened, or why nothing: `None` where that was asked for.
+/// The result of [`open`], or the reason for none: `None` if disabled on request.
 pub type Opened<T> = Result<T, Option<String>>;
 
-/// Opens the first that is there and works. `load` opens a path or a name.
+/// Opens the first that exists and works. `load` opens a path or a name.
 pub fn open<T>(wanted: &Wanted, choice: &Choice, load: impl Fn(&Path) -> Result<T, String>) -> Opened<T> {
     let (names, folders) = match choice {
         Choice::Off => return Err(None),

@@ -1,10 +1,10 @@
-//! What is kept for calls of one kind, up to a number of kinds.
+//! An LRU cache for calls of one kind.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
 
-/// The kinds that are kept for a device.
+/// Maximum number of kinds cached per device.
 const MOST: usize = 256;
 
 /// A value for each kind of call that was met lately.
@@ -21,7 +21,7 @@ impl<K, V> Default for Kept<K, V> {
 }
 
 impl<K: Copy + Eq + Hash, V> Kept<K, V> {
-    /// The value of a kind, made if it is not there; that of the kind whose last call is longest ago makes room.
+    /// The value of a kind, created if missing; the least recently used kind is evicted.
     pub fn get<E>(&mut self, key: &K, make: impl FnOnce() -> Result<V, E>) -> Result<&V, E> {
         self.uses += 1;
         if self.values.len() >= MOST && !self.values.contains_key(key) {

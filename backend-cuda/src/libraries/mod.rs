@@ -1,7 +1,7 @@
-//! NVIDIA's libraries that serve where they are installed: how one is found, opened and spoken of.
+//! NVIDIA's optional libraries: search, loading, and status.
 //!
-//! Each is looked for once, when a call could first use it (`find.rs` says where), and the log says what came of it. Functions are
-//! resolved here, like the driver's: `cudarc` gives the types.
+//! Each is searched for once, when a call could first use it (`find.rs` has the search path), and the log reports the result.
+//! Functions are resolved here, like the driver's: `cudarc` provides the types.
 
 mod find;
 mod kept;
@@ -21,21 +21,21 @@ use std::sync::{Once, OnceLock};
 
 /// A library's functions, as [`table!`](table) makes them.
 pub trait Table: Sized + 'static {
-    /// What is looked for.
+    /// The library to search for.
     const WANTED: Wanted;
-    /// What is made with it, in the plural: `products of matrices`.
+    /// Its purpose, in the plural: `products of matrices`.
     const MAKES: &'static str;
-    /// Who has it.
+    /// The packages that contain it.
     const HAVE: &'static str;
 
-    /// Opens a library by its path, or by a name that the system's loader knows, and finds every function. `driver` is the
-    /// driver's version, as it counts.
+    /// Opens a library by its path, or by a name of the system's loader, and resolves every function. `driver` is the driver's
+    /// version, as it counts.
     fn open(path: &Path, driver: i32) -> Result<Self, String>;
 
     /// Its version as people write it.
     fn version(&self) -> String;
 
-    /// The file that the loader took.
+    /// The file that the loader opened.
     fn file(&self) -> Option<PathBuf>;
 }
 
@@ -58,7 +58,7 @@ impl<L: Table> Search<L> {
         Ok(self.found.get_or_init(open))
     }
 
-    /// The library, if it is there; the log says once what was found.
+    /// The library, if it is installed; the result of the search is logged once.
     pub fn library(&'static self) -> Result<Option<&'static L>, Error> {
         let found = self.made()?;
         let (name, makes) = (L::WANTED.name, L::MAKES);
@@ -76,7 +76,7 @@ impl<L: Table> Search<L> {
         Ok(found.as_ref().ok())
     }
 
-    /// What there is to say of it: what was found, or why nothing, what is done without it, and where it is looked for.
+    /// Describes its status: the library, or the reason why there is none, the replacement, and the search path.
     pub fn fact(&'static self) -> String {
         let makes = L::MAKES;
         let without = format!("{makes} are made without it, right but slower");
@@ -89,7 +89,7 @@ impl<L: Table> Search<L> {
     }
 }
 
-/// How to have one.
+/// How to install one.
 fn advice<L: Table>() -> String {
     let (have, variable) = (L::HAVE, L::WANTED.variable);
     format!("{have}; {variable} names another file by its absolute path, or is `off` where none is wanted")
@@ -111,7 +111,7 @@ pub fn shown(version: usize) -> String {
 /// The error of a call of a library that failed.
 #[cold]
 pub fn error<L: Table>(gpu: &Gpu, failure: Failure) -> Error {
-    // What an earlier kernel broke is the driver's to tell.
+    // A failure of an earlier kernel is the driver's to report.
     match gpu.context.free_memory() {
         Err(lost @ Error::DeviceLost { .. }) => lost,
         _ => Error::Failed {

@@ -1,8 +1,8 @@
-//! A library's functions, resolved once, with their names kept for errors.
+//! A library's functions, resolved once, with their names for errors.
 
-/// Makes `Library`: a table of functions. Those of `answers` give a status, which is 0 where all is well, and are called with the
-/// arguments that stand there; codes and attributes are taken as numbers, since a newer library knows more of them than the types
-/// do. Those of `raw` are fields. `Library::failure(&self, call, code)` is the module's own.
+/// Defines `Library`: a table of functions. Those of `answers` return a status, 0 for success, and are called with the listed
+/// arguments; codes and attributes are numbers, since a newer library has more of them than the types. Those of `raw` are fields.
+/// `Library::failure(&self, call, code)` is defined by the module.
 macro_rules! table {
     (
         version: $version:ident;
@@ -18,13 +18,13 @@ macro_rules! table {
         }
 
         impl Library {
-            /// Opens a library by its path, or by a name that the system's loader knows, and finds every function; its version
-            /// must be one that `serves`, or the reason why not.
+            /// Opens a library by its path, or by a name of the system's loader, and resolves every function; `serves` checks its
+            /// version, or returns the reason against it.
             fn resolve(
                 path: &std::path::Path,
                 serves: impl Fn(usize) -> Result<(), String>,
             ) -> Result<Library, String> {
-                // SAFETY: the library is one that the system's loader finds, or a file that nobody else may write; its
+                // SAFETY: the library is one that the system's loader finds, or a file that only its owner may write; its
                 // initialisers are its own.
                 let file = unsafe { libloading::Library::new(path) }
                     .map_err(|error| format!("cannot be loaded ({})", crate::driver::reason(&error)))?;
@@ -48,7 +48,7 @@ macro_rules! table {
 
             $(
                 /// # Safety
-                /// As the library's documentation says of the function of this name; the caller upholds it.
+                /// As documented by the library for the function of this name; the caller upholds it.
                 #[allow(non_snake_case, clippy::too_many_arguments, reason = "the library's functions as they are")]
                 pub unsafe fn $name(&self, $($argument: $type),*) -> Result<(), $crate::driver::Failure> {
                     // SAFETY: the caller's.

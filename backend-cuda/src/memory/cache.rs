@@ -1,34 +1,34 @@
-//! A cache of device memory: segments from the driver, cut into blocks, each block for one stream.
+//! A caching allocator of device memory: segments from the driver, split into blocks, each block for one stream.
 //!
-//! A block that is freed may serve its stream at once: the stream's work is in order. Another stream never gets it while
-//! it is cached; where memory runs out, whole segments go back to the driver, which waits for the device. Blocks of a stream or
-//! a pool that has ended, whose work is done, serve whoever asks next.
+//! A freed block may be reused on its stream at once: the stream's work is in order. Another stream never gets it while it is
+//! cached; when memory runs out, whole segments are freed to the driver, which waits for the device. Blocks of a stream or a pool
+//! that has ended, whose work is done, are available to all.
 
 use super::ranges::Range;
 use keyway_sdk::Error;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where segments come from.
+/// The source of segments.
 pub trait Source {
-    /// Takes bytes from the driver.
+    /// Allocates bytes from the driver.
     fn take(&self, bytes: u64) -> Result<u64, Error>;
-    /// Gives a segment back, after all work of the device.
+    /// Frees a segment, after all work of the device.
     fn give(&self, at: u64) -> Result<(), Error>;
-    /// Whether segments can be given back now.
+    /// Whether segments can be freed now.
     fn may_give(&self) -> bool {
         true
     }
-    /// Whether memory grows in place, by the functions below, and is not taken by segments.
+    /// Whether memory grows in place, by the functions below, and is not allocated by segments.
     fn grows(&self) -> bool {
         false
     }
-    /// Addresses for all the memory that there is: the first, and how many bytes.
+    /// Reserves addresses for all the memory of the device: the first, and the number of bytes.
     fn reserve(&self) -> Result<(u64, u64), Error>;
-    /// Gives them back.
+    /// Releases them.
     fn unreserve(&self, at: u64, bytes: u64) -> Result<(), Error>;
     /// Memory at reserved addresses.
     fn map(&self, at: u64, bytes: u64) -> Result<(), Error>;
-    /// Takes it away, after all work of the device.
+    /// Unmaps it, after all work of the device.
     fn unmap(&self, at: u64, bytes: u64) -> Result<(), Error>;
 }
 
@@ -39,22 +39,22 @@ const SMALL: u64 = 1 << 20;
 pub(super) const SMALL_SEGMENT: u64 = 2 << 20;
 /// Larger blocks come from segments of at least this size, which are multiples of [`STEP`]...
 pub(super) const LARGE_SEGMENT: u64 = 20 << 20;
-/// ... or, from this size of block on, of their own.
+/// ... or, from this block size on, are a segment of their own.
 const ALONE: u64 = 10 << 20;
 pub(super) const STEP: u64 = 2 << 20;
 
-/// Nobody, as whom a block serves: work with it is done. No stream has this address.
+/// The owner of blocks without one: work with them is done. No stream has this address.
 pub(super) const NOBODY: usize = usize::MAX - 1;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
     pub(super) bytes: u64,
-    /// Of these, what was asked for.
+    /// The requested bytes of these.
     pub(super) asked: u64,
-    /// Whom it serves: a stream by its address, which is even, or a pool by its number, which is odd, or [`NOBODY`].
+    /// The owner: a stream by its address, which is even, or a pool by its number, which is odd, or [`NOBODY`].
     pub(super) stream: usize,
     pub(super) free: bool,
-    /// Where its segment begins.
+    /// Address of its segment.
     pub(super) segment: u64,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Segment {
 pub struct Cache {
     pub(super) segments: BTreeMap<u64, Segment>,
     pub(super) blocks: BTreeMap<u64, Block>,
-    /// Those of the segments that grow.
+    /// The growing segments.
     pub(super) ranges: BTreeMap<u64, Range>,
     /// The free blocks: stream, whether small, bytes, address.
     free: BTreeSet<(usize, bool, u64, u64)>,
@@ -82,7 +82,7 @@ fn round(bytes: u64, to: u64) -> Option<u64> {
 }
 
 impl Cache {
-    /// Bytes taken from the driver.
+    /// Bytes allocated from the driver.
     pub fn held(&self) -> u64 {
         self.held
     }
@@ -111,7 +111,7 @@ impl Cache {
         } else {
             round(size, STEP).ok_or_else(|| none.clone())?
         };
-        // Of what is cached for other streams, nothing can be used before the device was waited for.
+        // Blocks cached for other streams cannot be used before the device was waited for.
         let taken = match source.take(wanted) {
             Err(Error::OutOfMemory { .. }) => {
                 if source.may_give() {
@@ -147,7 +147,7 @@ impl Cache {
         }
     }
 
-    /// Makes the free block of nobody's at the end of a segment a user's.
+    /// Assigns the unowned free block at the end of a segment to a user.
     pub(super) fn take_over_last(&mut self, segment: u64, user: usize) {
         let end = segment + self.segments.get(&segment).map_or(0, |segment| segment.bytes);
         let last = self.blocks.range(segment..end).next_back().map(|(at, block)| (*at, *block));
@@ -157,7 +157,7 @@ impl Cache {
         }
     }
 
-    /// The smallest free block that fits, cut to size: of the stream's own, else of nobody's.
+    /// The smallest free block that fits, split to size: of the stream's own, else an unowned one.
     fn cached(&mut self, (size, asked): (u64, u64), small: bool, stream: usize) -> Option<u64> {
         let least = |of: usize| {
             self.free.range((of, small, size, 0)..=(of, small, u64::MAX, u64::MAX)).next().copied()
@@ -181,7 +181,7 @@ impl Cache {
         Some(at)
     }
 
-    /// Takes a block back.
+    /// Returns a block to the cache.
     pub fn free(&mut self, at: u64) -> Result<(), Error> {
         match self.blocks.get_mut(&at) {
             Some(block) if !block.free => (block.free, block.asked) = (true, 0),
@@ -219,7 +219,7 @@ impl Cache {
         self.free.insert((own.stream, small, bytes, begin));
     }
 
-    /// Gives segments without a block in use back to the driver.
+    /// Frees segments without a block in use to the driver.
     pub fn empty(&mut self, source: &impl Source) -> Result<(), Error> {
         // Those of a pool, whose number is odd, are used by each launch of its graph.
         let is_used = |block: &&Block| !block.free || block.stream % 2 == 1;
@@ -237,13 +237,13 @@ impl Cache {
         self.shrink(source)
     }
 
-    /// Makes the blocks of a pool that are in use those of a stream.
+    /// Assigns the blocks in use of a pool to a stream.
     pub fn leave(&mut self, pool: usize, stream: usize) {
         let used = self.blocks.values_mut().filter(|block| block.stream == pool && !block.free);
         used.for_each(|block| block.stream = stream);
     }
 
-    /// Makes the free blocks of a stream or a pool that has ended, and whose work is done, nobody's.
+    /// Makes the free blocks of a stream or a pool that has ended unowned; its work is done.
     pub fn retire(&mut self, stream: usize) {
         let own: Vec<(usize, bool, u64, u64)> =
             self.free.range((stream, false, 0, 0)..=(stream, true, u64::MAX, u64::MAX)).copied().collect();
@@ -266,7 +266,7 @@ pub(super) mod tests {
     use proptest::prelude::*;
     use std::cell::RefCell;
 
-    /// Memory at made up addresses, of which so many bytes can be had, as segments or at addresses that are reserved.
+    /// Memory at fictional addresses with a limited size, as segments or at reserved addresses.
     #[derive(Default)]
     pub struct Limited {
         all: u64,
@@ -281,7 +281,7 @@ pub(super) mod tests {
             Limited { all: left, left: left.into(), ..Limited::default() }
         }
 
-        /// Whether memory is had at addresses that are reserved.
+        /// Whether memory is allocated at reserved addresses.
         pub fn growing(self, grows: bool) -> Self {
             Limited { grows, ..self }
         }
@@ -373,7 +373,7 @@ pub(super) mod tests {
         assert_eq!(cache.allocate(&source, 1000, pool).unwrap(), (scratch, true));
         cache.free(scratch).unwrap();
         cache.leave(pool, stream);
-        // What was in use comes back to the stream, the rest to nobody.
+        // Blocks in use belong to the stream again, the others to no one.
         cache.free(kept).unwrap();
         assert_eq!(cache.allocate(&source, 1000, stream).unwrap(), (kept, true));
         cache.free(kept).unwrap();
@@ -419,7 +419,7 @@ pub(super) mod tests {
         // A segment of the usual size does not fit, one of the block's size does.
         let source = Limited::new(6 << 20);
         assert!(Cache::default().allocate(&source, 5 << 20, 0).is_ok());
-        // Nor one of a step, but what is asked for.
+        // Nor one of a step, but the requested bytes.
         let source = Limited::new(1_000_000);
         let mut cache = Cache::default();
         let (at, _) = cache.allocate(&source, 32768, 0).unwrap();

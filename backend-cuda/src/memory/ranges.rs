@@ -1,10 +1,9 @@
-//! Memory that grows in place: a range of addresses for each stream and size class, reserved for all that a device has, to
-//! which memory is mapped from its beginning on, piece by piece. So blocks that are a little larger each time need no segment
-//! of their own each time.
+//! Memory that grows in place: a range of addresses for each stream and size class, reserved for all memory of a device, to which
+//! memory is mapped from its beginning on, piece by piece. So slightly larger blocks each time need no new segment each time.
 //!
-//! Memory is released at the end of a range alone: what is free in the middle stays mapped and serves its stream. A range belongs
-//! to a stream and a size class, as the blocks of a segment do, and passes to the next stream when that one ends. The driver does
-//! not wait when memory is unmapped, so the device is waited for first.
+//! Memory is released at the end of a range alone: free blocks in the middle remain mapped and available to their stream. A range
+//! belongs to a stream and a size class, as the blocks of a segment do, and passes to the next stream when that one ends. The
+//! driver does not wait when memory is unmapped, so the device is waited for first.
 
 use super::cache::{Cache, LARGE_SEGMENT, NOBODY, SMALL_SEGMENT, STEP, Segment, Source};
 use keyway_sdk::Error;
@@ -12,11 +11,11 @@ use keyway_sdk::Error;
 /// A segment that grows at its end.
 #[derive(Debug)]
 pub struct Range {
-    /// Whose it is, as of a block. It alone grows it.
+    /// The owner, as of a block. It alone grows the range.
     user: usize,
     /// Bytes of addresses.
     reserved: u64,
-    /// The bytes of what was mapped, in order.
+    /// The bytes of the mapped pieces, in order.
     pieces: Vec<u64>,
 }
 
@@ -62,7 +61,7 @@ impl Cache {
             if free.is_some_and(|(_, block)| block.bytes >= size) {
                 return Ok(());
             }
-            // What cannot fit is refused before any of it is taken.
+            // A request that does not fit is refused before any memory is allocated.
             let (last, left) = (free.map_or(0, |(_, block)| block.bytes), range.reserved - segment.bytes);
             if size - last > left || piece > left {
                 return Err(Error::OutOfMemory { requested: size, available: left });
@@ -75,7 +74,7 @@ impl Cache {
         }
     }
 
-    /// Where a user's range begins: its own, else one that nobody has any more, else a new one.
+    /// The beginning of a user's range: its own, else an unowned one, else a new one.
     fn range_of(&mut self, source: &impl Source, small: bool, user: usize) -> Result<u64, Error> {
         let segments = &self.segments;
         let of = |wanted: usize| {
@@ -100,7 +99,7 @@ impl Cache {
         Ok(at)
     }
 
-    /// Gives back what is free at the ends of all ranges, and ranges that are empty then.
+    /// Frees memory at the ends of all ranges, and ranges that are empty then.
     pub(super) fn shrink(&mut self, source: &impl Source) -> Result<(), Error> {
         let all: Vec<u64> = self.ranges.keys().copied().collect();
         for at in all {
@@ -113,7 +112,7 @@ impl Cache {
                 };
                 let end = at + segment.bytes;
                 let last = self.blocks.range(at..end).next_back().map(|(begin, block)| (*begin, *block));
-                // What a pool has is used by each launch of its graph.
+                // Memory of a pool is used by each launch of its graph.
                 let Some((begin, block)) =
                     last.filter(|(_, block)| block.free && block.stream % 2 == 0 && block.bytes >= piece)
                 else {
@@ -170,17 +169,17 @@ mod tests {
         let (other, hit) = cache.allocate(&source, 30 << 20, 4).unwrap();
         assert!(!hit && other != first);
         assert_eq!((cache.ranges.len(), cache.held()), (2, 80 << 20));
-        // Memory runs out: what is free at the ends of ranges goes back, and the first one's range with it.
+        // Memory runs out: free memory at the ends of ranges is released, and the first one's range with it.
         let (large, _) = cache.allocate(&source, 45 << 20, 4).unwrap();
         assert_eq!((large, cache.ranges.len(), cache.held()), (other + (30 << 20), 1, 80 << 20));
         cache.free(large).unwrap();
         cache.free(other).unwrap();
         cache.retire(4);
-        // A stream that comes later goes on in the range of the one that has ended, also beyond what was free there.
+        // A later stream continues in the range of the ended one, also beyond its free part.
         let (again, hit) = cache.allocate(&source, 90 << 20, 6).unwrap();
         assert!(!hit);
         assert_eq!((again, cache.held(), cache.ranges.len()), (other, 100 << 20, 1));
-        // Less than a usual piece is left.
+        // Less than a usual piece remains.
         let (rest, _) = cache.allocate(&source, 9 << 20, 8).unwrap();
         assert_eq!(cache.held(), 110 << 20);
         assert!(matches!(cache.allocate(&source, 9 << 20, 8), Err(Error::OutOfMemory { .. })));

@@ -1,4 +1,4 @@
-//! What the cached memory is cut into, as JSON of the contract's form.
+//! The segments and blocks of the cached memory, as JSON of the contract's form.
 
 use super::cache::{Cache, NOBODY};
 use std::fmt::Write;
@@ -64,7 +64,7 @@ fn class(small: bool) -> &'static str {
     if small { "small" } else { "large" }
 }
 
-/// Whom a block serves.
+/// The owner of a block.
 fn owner(user: usize) -> String {
     match user {
         0 => "default stream".to_string(),

@@ -1,6 +1,6 @@
-//! `add` and `sub`: two sparse tensors give a sparse one, coalesced, with the places of both; a sparse and a strided one a
-//! strided one. Scratch: that of coalescing what is not, and then that of [`merge`](super::merge) or, where an entry is more
-//! than one number, 16 bytes for each entry of both; for a strided one 8 bytes for each entry.
+//! `add` and `sub`: the sum of two sparse tensors is sparse, coalesced, with the union of both patterns; that of a sparse and a
+//! strided one is strided. Scratch: that of coalescing if needed, and then that of [`merge`](super::merge) or, if an entry has
+//! more than one value, 16 bytes for each entry of both; for a strided one 8 bytes for each entry.
 
 use super::merge::merged as merged_in_order;
 use crate::coalesce::{by_flag, coalesced};
@@ -108,7 +108,7 @@ fn sum_of(call: &Call<'_>, left: Tensor<'_>, right: Tensor<'_>, minus: bool) -> 
     }
 }
 
-/// The entries of both, coalesced. Of one pattern, the same one: also one with places that come more than once.
+/// The entries of both, coalesced. With the same pattern, that pattern: also one with duplicates.
 fn both<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
     let (left, right) = alike(left, right)?;
     if left.nnz == right.nnz
@@ -129,17 +129,16 @@ fn both<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
     merged(&left, &right)
 }
 
-/// In the place of an entry that a tensor lacks.
+/// Marks an entry that a tensor lacks.
 const NONE: u32 = u32::MAX;
 
-/// Two coalesced tensors as one: a pass over the keys of both, which says for each place of the result which entry of either
-/// is there.
+/// Merges two coalesced tensors: a pass over the keys of both finds for each coordinate of the result the entry of either.
 fn merged(left: &Coo<'_>, right: &Coo<'_>) -> Result<Coo<'static>, Error> {
     let (a, b) = (left.keys()?, right.keys()?);
     let mut pairs = Scratch::<u64>::zeroed(left.nnz + right.nnz)?;
     let (mut i, mut j, mut nnz) = (0, 0, 0);
     let pair = |of_left: u32, of_right: u32| u64::from(of_left) << u32::BITS | u64::from(of_right);
-    // Which comes first nobody can guess, so it is no branch.
+    // The order is unpredictable, so it is no branch.
     while i < a.len() && j < b.len() {
         let (of_left, of_right) = (a[i] <= b[j], b[j] <= a[i]);
         pairs[nnz] = pair(if of_left { i as u32 } else { NONE }, if of_right { j as u32 } else { NONE });

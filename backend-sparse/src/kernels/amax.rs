@@ -1,5 +1,4 @@
-//! `amax` and `amin`: what is not stored counts as 0. Scratch: that of coalescing, and one element for each place of the
-//! result.
+//! `amax` and `amin`: unstored elements count as 0. Scratch: that of coalescing, and one element for each position of the result.
 
 use super::sum::{Reduced, of_values, reduced_dims, reduced_sizes};
 use crate::coalesce::{coalesced, first_indices, groups};
@@ -25,7 +24,7 @@ fn of_call(call: &Call<'_>, largest: bool) -> Result<(), Error> {
 /// The largest or smallest elements of a coalesced tensor over the dimensions of the mask.
 ///
 /// # Errors
-/// Components that do not fit; what the host reports.
+/// Mismatched components; errors of the host.
 pub fn extreme<'a>(mut coo: Coo<'a>, mask: &[bool], keep: bool, largest: bool) -> Result<Reduced<'a>, Error> {
     let op = if largest { "amax" } else { "amin" };
     let sizes = reduced_sizes(&coo.sizes, mask, keep);
@@ -102,7 +101,7 @@ fn over_sparse<'a, T: Number>(
     if !keep {
         return Ok(Reduced::Sparse(small));
     }
-    // The dimensions of size 1 come back where they were: rows of zeros, which keep the order.
+    // Reinserts the dimensions of size 1: rows of zeros, which preserve the order.
     let mut rows = Vec::new();
     {
         let index = small.index()?;

@@ -1,7 +1,7 @@
-//! Sparse by dense, row by row: the sums of a panel of columns stay in registers, once for the even and once for the odd
-//! entries of a row, while one line of the panel is read for each entry. Where there are entries enough, the columns of a panel
-//! are first copied side by side, so that all lines of it lie in the cache that is next to the core. Scratch: one panel, and of
-//! rows that were dealt out for each piece under way 8 bytes and a value for each entry of the longest.
+//! Sparse by dense, row by row: the accumulators of a panel of columns stay in registers, once for the even and once for the odd
+//! entries of a row, while one line of the panel is read for each entry. With enough entries, the columns of a panel are first
+//! packed contiguously, so that its lines stay in L1. Scratch: one panel, and for dealt-out rows 8 bytes and a value for each
+//! entry of the longest row per active piece.
 
 use super::product::{Room, Rows};
 use crate::coo::wrong;
@@ -9,9 +9,9 @@ use crate::number::{CHAIN, Number};
 use keyway_sdk::author::{Error, Scratch, parallel_chunks_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes of a line of a panel: two cache lines, of which as many sums as the registers hold are kept.
+/// Bytes of a line of a panel: two cache lines, the accumulators of which fit the registers.
 const LINE: usize = 128;
-/// About so many products for one piece of work.
+/// Approximate number of products of one piece of work.
 const WORK: usize = 1 << 15;
 
 /// A product under way: a stack of `rows_per` rows by a stack of matrices of `m` columns.
@@ -20,9 +20,9 @@ struct Job<'a, T: Number> {
     rows_per: usize,
     b: &'a [T],
     m: usize,
-    /// Whether a column lies outside the matrix.
+    /// Whether a column is out of range.
     outside: AtomicBool,
-    /// Whether there was no memory for the entries of a row.
+    /// Whether memory was insufficient for the entries of a row.
     short: AtomicBool,
 }
 
@@ -87,7 +87,8 @@ impl<T: Number> Job<'_, T> {
         }
     }
 
-    /// The `width` columns of the result from `first` on, by a panel of `W` columns; what is behind its last does not count.
+    /// Computes the `width` columns of the result from `first` on with a panel of `W` columns; columns beyond `width` are
+    /// ignored.
     fn panel<const W: usize>(
         &self,
         panel: &mut [T::Acc],
@@ -107,7 +108,7 @@ impl<T: Number> Job<'_, T> {
         self.rows(out, first, width, |k| lines.get(k), |wide| wide)
     }
 
-    /// The `width` columns of the result from `first` on, `line` giving what an entry's column is multiplied by.
+    /// Computes the `width` columns of the result from `first` on; `line` returns the factor of an entry's column.
     fn rows<'b, V: Copy + 'b, const W: usize>(
         &self,
         out: &mut [T],
@@ -149,7 +150,7 @@ fn sums<'b, T: Number, V: Copy + 'b, const W: usize>(
     Some(block_sums(columns, values, line, widen)?.map(T::narrow))
 }
 
-/// As [`sums`], of more than [`CHAIN`] entries.
+/// As [`sums`], for more than [`CHAIN`] entries.
 #[cold]
 #[inline(never)]
 fn long_sums<'b, T: Number, V: Copy + 'b, const W: usize>(
@@ -166,7 +167,7 @@ fn long_sums<'b, T: Number, V: Copy + 'b, const W: usize>(
     Some(totals.map(T::rounded))
 }
 
-/// The sums over some entries, those of even and of odd ones apart; `None` for a column without a line.
+/// The sums over some entries, even and odd ones separately; `None` for a column without a line.
 #[inline(always)]
 fn block_sums<'b, T: Number, V: Copy + 'b, const W: usize>(
     columns: &[i64],

@@ -1,7 +1,7 @@
-//! Sparse by sparse: one row of the result at a time, a number for each column that the second has. How many entries each row
-//! has is found first, so that what the second pass computes is written to its place. Scratch: 8 bytes for each row of the first
-//! matrix, 4 for each entry of the second and, where it is much wider than that, 8 more; for each piece of work that is under
-//! way a number and 5 bytes for each column, at most for each entry of the second, and 8 more where a row has more than [`CHAIN`]
+//! Sparse by sparse (Gustavson): one row of the result at a time, with an accumulator for each column that the second has. A
+//! first pass counts the entries of each row, so that the second pass writes its results in place. Scratch: 8 bytes for each row
+//! of the first matrix, 4 for each entry of the second and, if it is much wider than that, 8 more; for each active piece of work
+//! an accumulator and 5 bytes for each column, at most for each entry of the second, and 8 more if a row has more than [`CHAIN`]
 //! entries.
 
 use super::product::{Rows, are_too_many};
@@ -11,17 +11,17 @@ use keyway_sdk::author::{Error, Scratch, new_host_tensor, parallel_for};
 use std::ops::Range;
 use std::sync::Mutex;
 
-/// Bits of a word that says which columns there are.
+/// Bits of a word of the column mask.
 const WORD: usize = u64::BITS as usize;
 /// Rows of a piece of work.
 const ROWS: usize = 64;
-/// Pieces in a row for one thread, which makes the numbers of the columns once for them.
+/// Consecutive pieces of one thread, which allocates the accumulators once for them.
 const GRAIN: usize = 8;
 
-/// The product of two sparse matrices, of these sizes and this dtype. What cancels is stored.
+/// The product of two sparse matrices, with these sizes and this dtype. Sums that cancel are stored.
 ///
 /// # Errors
-/// Memory that does not suffice; more columns than 2^32.
+/// Insufficient memory; more columns than 2^32.
 pub fn sparse_by_sparse<T: Number>(
     a: &Rows<'_, T>,
     b: &Rows<'_, T>,
@@ -29,7 +29,7 @@ pub fn sparse_by_sparse<T: Number>(
     dtype: u16,
 ) -> Result<Coo<'static>, Error> {
     let columns = Columns::of(b.given().0, b.width)?;
-    // Which entries of the second each entry of a row meets.
+    // The entries of the second matrix that match each entry of a row.
     let met = |row: usize| {
         a.row(row)
             .filter_map(|(k, factor)| Some((b.range(b.find(k)?), factor)))
@@ -99,13 +99,13 @@ struct Piece<'a, T> {
     values: &'a mut [T],
 }
 
-/// The columns of a matrix that sums are kept for.
+/// The columns of a matrix that have accumulators.
 struct Columns {
-    /// Those that there are, where these are far fewer than all: others are not counted.
+    /// The non-empty columns, if these are far fewer than all: others have no accumulator.
     known: Option<Vec<i64>>,
-    /// That of each entry, as it is counted.
+    /// The accumulator index of each entry.
     numbers: Vec<u32>,
-    /// How many are counted.
+    /// Number of accumulators.
     width: usize,
 }
 
@@ -142,7 +142,7 @@ impl Columns {
     }
 }
 
-/// Calls `body` with the number of each part, the part, and what `make` gives for several parts in turn.
+/// Calls `body` with the index of each part, the part, and a value of `make` that is reused for several parts.
 fn each_part<P: Send, S>(
     parts: Vec<P>,
     make: impl Fn() -> Result<S, Error> + Sync,
@@ -161,7 +161,7 @@ fn each_part<P: Send, S>(
     short.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).map_or(Ok(()), Err)
 }
 
-/// How many columns there are in any of some rows. `has` is a bit for each column, none of them set before and after.
+/// Number of columns in the union of some rows. `has` is a mask of columns, all clear before and after.
 fn count_of<'a>(rows: impl Iterator<Item = &'a [u32]> + Clone, has: &mut [u64]) -> u64 {
     let (mut count, mut products) = (0, 0);
     for row in rows.clone() {
@@ -180,8 +180,8 @@ fn count_of<'a>(rows: impl Iterator<Item = &'a [u32]> + Clone, has: &mut [u64]) 
     count
 }
 
-/// The sums of one row of a product, a number for each column, and a bit for each that has one. Numbers of columns without
-/// one are such that adding to them changes nothing.
+/// The accumulators of one row of a product, one per column, and a mask of the columns present. Accumulators of absent columns
+/// hold the neutral element.
 struct Sums<T: Number> {
     sums: Vec<T::Acc>,
     /// The sums of the blocks of rows that were added up before, where there are more than [`CHAIN`] rows.
@@ -189,7 +189,7 @@ struct Sums<T: Number> {
     has: Vec<u64>,
     /// The words of `has` with bits, where they are listed.
     words: Vec<usize>,
-    /// The columns with a sum; behind them is room for two.
+    /// The columns with a sum, with room for two more.
     found: Vec<u32>,
 }
 
@@ -207,12 +207,12 @@ impl<T: Number> Sums<T> {
         Ok(Sums { sums, totals, has, words: Vec::new(), found })
     }
 
-    /// What changes no total.
+    /// The neutral element of totals.
     fn no_total() -> T::Total {
         T::total_kept(T::NO_TOTAL, false)
     }
 
-    /// Adds up some rows, each times a factor, and finds the columns that one of them has, in their order; how many.
+    /// Adds up some rows, each times a factor, and finds the columns present, in order; returns their number.
     fn row<const LISTED: bool>(
         &mut self,
         rows: &[(Range<usize>, T::Acc)],
@@ -251,7 +251,7 @@ impl<T: Number> Sums<T> {
         at
     }
 
-    /// Gives the sums of the columns that were found, so many, and forgets them.
+    /// Writes the sums of the `found` columns, and clears them.
     fn take(&mut self, found: usize, columns: &Columns, to: &mut [i64], values: &mut [T]) {
         let found = &self.found[..found];
         match &columns.known {
@@ -275,7 +275,7 @@ impl<T: Number> Sums<T> {
 fn found_in(word: usize, bits: &mut u64, found: &mut [u32], at: usize) -> usize {
     let (mut bits, first) = (std::mem::take(bits), (word * WORD) as u32);
     let end = at + bits.count_ones() as usize;
-    // How many bits a word has nobody can guess: two are taken without a look, which is mostly enough.
+    // The number of set bits of a word is unpredictable: two are read without a branch, which usually suffices.
     let mut next = at;
     for place in &mut found[at..at + 2] {
         *place = first.wrapping_add(bits.trailing_zeros());
@@ -294,7 +294,7 @@ fn found_in(word: usize, bits: &mut u64, found: &mut [u32], at: usize) -> usize 
 mod tests {
     use super::*;
 
-    /// Column and bits of the sum, as given.
+    /// Column and bits of the sum, as written.
     fn row<const LISTED: bool>(
         sums: &mut Sums<f32>,
         rows: &[(Range<usize>, f32)],
@@ -338,7 +338,7 @@ mod tests {
             let mut has = columns.bits().unwrap();
             assert_eq!(count_of(counted, &mut has), wanted.len() as u64);
             assert!(has.iter().all(|&bits| bits == 0));
-            // The same sums each time, so that what one row leaves behind is seen in the next.
+            // The same sums each time, so that leftovers of one row are detected in the next.
             assert_eq!(row::<true>(&mut listed, &rows, &columns, &values), wanted);
             assert_eq!(row::<false>(&mut looked, &rows, &columns, &values), wanted);
         }

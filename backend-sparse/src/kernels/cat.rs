@@ -1,13 +1,13 @@
-//! `cat`: entries behind each other. Scratch: the indices of all.
+//! `cat`: concatenates entries. Scratch: the indices of all.
 
 use crate::coalesce::coalesced;
 use crate::coo::{Coo, Part, dim_of, index_tensor, is_sparse, one, wrong};
 use keyway_sdk::author::{Arg, Call, Error, Scratch};
 
-/// The entries of all, one behind the other, of which no order is known.
+/// The concatenated entries of all, in no known order.
 ///
 /// # Errors
-/// What the host reports; components that do not fit.
+/// Errors of the host; mismatched components.
 pub fn joined<'a>(all: &[Coo<'a>]) -> Result<Coo<'a>, Error> {
     let first = all.first().ok_or_else(|| wrong("tensors", "at least one tensor", "none"))?;
     let parts: Vec<Vec<i64>> = vec![vec![0; first.sparse_dim]; all.len()];
@@ -72,7 +72,7 @@ fn cat(call: &Call<'_>) -> Result<(), Error> {
         if dim < sparse_dim {
             shift[dim] = before;
         } else {
-            // Each block with zeros before and behind it: the blocks of one place are added up.
+            // Each block padded with zeros before and after: the blocks of duplicates are added up.
             let behind = made.len() - 1 - dim;
             let mut pad = vec![0i64; 2 * behind];
             pad.extend([before, total - before - coo.sizes[dim]]);
@@ -82,7 +82,7 @@ fn cat(call: &Call<'_>) -> Result<(), Error> {
         before += coo.sizes[dim];
         shifts.push(shift);
     }
-    // Joined along the first dimension, entries that are in order stay so.
+    // Concatenation along the first dimension preserves the order of entries.
     let mut joined = with_shifts(&all, &shifts, made)?;
     if dim == 0 && sparse_dim > 0 && in_order {
         joined.coalesced = true;

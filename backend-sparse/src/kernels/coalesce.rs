@@ -1,5 +1,5 @@
-//! `coalesce` and `to_sparse`. Scratch: see [`crate::coalesce`]; `to_sparse` keeps 8 bytes for each entry and 8 for each of
-//! its indices.
+//! `coalesce` and `to_sparse`. Scratch: see [`crate::coalesce`]; `to_sparse` uses 8 bytes for each entry and 8 for each of its
+//! indices.
 
 use crate::coalesce::coalesced;
 use crate::coo::{Coo, is_coo, unsupported, wrong};

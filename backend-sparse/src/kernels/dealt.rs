@@ -1,21 +1,21 @@
-//! Entries in any order as rows, for products, which add up whatever is in a row: entries are counted by row and then dealt
-//! out, those of one row in their order, so that it makes no difference how many pieces deal. Places that come more than once
-//! stay apart. Scratch: 8 bytes for each entry and 12 for each row; in larger matrices up to half a byte more for each entry.
+//! Distribution of unsorted entries to rows, for products, which add up everything in a row: a histogram of entries by row, then
+//! a stable scatter, so that the result does not depend on the number of pieces. Duplicates remain separate. Scratch: 8 bytes for
+//! each entry and 12 for each row; in larger matrices up to half a byte more for each entry.
 
 use crate::coo::wrong;
 use keyway_sdk::author::{Error, Scratch, parallel_chunks_mut};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Times as many entries as rows are worth counts of their own.
+/// Minimum ratio of entries to rows for a histogram per piece.
 const WORTH: usize = 8;
-/// Pieces of work at most.
+/// Maximum number of pieces of work.
 const PIECES: usize = 16;
-/// So many entries ahead of its turn the line that an entry goes to is asked for.
+/// Prefetch distance, in entries, of the line that an entry is written to.
 const AHEAD: usize = 32;
 
 /// Entries by row.
 pub struct Dealt {
-    /// Where the entries of each row begin, and the end.
+    /// Offsets of the entries of each row, and the end.
     pub begins: Scratch<i64>,
     /// Column and 32 bits of each entry's own below it.
     pub records: Scratch<u64>,
@@ -43,7 +43,7 @@ pub fn dealt(
     let pieces = (nnz / (WORTH * rows)).clamp(1, PIECES);
     let range = |piece: usize| piece * nnz / pieces..(piece + 1) * nnz / pieces;
     let any_outside = AtomicBool::new(false);
-    // How many entries of each row a piece has, then where it puts the next one.
+    // The number of entries of each row in a piece, then the position of its next one.
     let mut places = Scratch::<u32>::zeroed(pieces * rows)?;
     parallel_chunks_mut(&mut places, rows, |piece, counts| {
         for &row in &to[range(piece)] {
@@ -62,8 +62,8 @@ pub fn dealt(
         }
     }
     begins[rows] = i64::from(at);
-    // SAFETY: `deal` below gives each place from 0 to the count of entries to one entry, and if any is outside the matrix
-    // nothing is read.
+    // SAFETY: `deal` below assigns each index from 0 to the number of entries to one entry, and if any is out of range nothing is
+    // read.
     let mut records = unsafe { Scratch::<u64>::unwritten(nnz) }?;
     let shared = shared(&mut records);
     parallel_chunks_mut(&mut places, rows, |piece, places| {
@@ -89,15 +89,15 @@ pub fn dealt(
     Ok(Some(Dealt { begins, records }))
 }
 
-/// Numbers that several threads write, as much as they like.
+/// A slice that several threads write.
 fn shared(numbers: &mut Scratch<u64>) -> &[AtomicU64] {
     let numbers: *mut [u64] = &mut numbers[..];
-    // SAFETY: an `AtomicU64` has the size of a `u64`, scratch memory is aligned to 64 bytes, and the exclusive borrow that the
-    // result holds on keeps everybody else away.
+    // SAFETY: an `AtomicU64` has the size of a `u64`, scratch memory is aligned to 64 bytes, and the result holds the exclusive
+    // borrow, which excludes all other accesses.
     unsafe { &*(numbers as *const [AtomicU64]) }
 }
 
-/// Asks for the memory at an address, which is wanted soon, and which the processor cannot guess.
+/// Prefetches an address that the hardware prefetcher cannot predict.
 #[inline(always)]
 pub fn ask_for<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]

@@ -1,5 +1,5 @@
-//! `embedding_sparse`: the rows by `embedding`, of whoever serves it. A kernel of this library, so that where its gradient
-//! could not be held the forward pass says so. Scratch: that of `embedding`.
+//! `embedding_sparse`: the rows by `embedding`, with any kernel. It is a kernel of this library, so that the forward pass fails
+//! if its gradient could not be stored. Scratch: that of `embedding`.
 
 use crate::coo::one;
 use keyway_sdk::author::{Arg, Call, Error};

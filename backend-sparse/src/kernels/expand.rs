@@ -33,7 +33,7 @@ fn expand(call: &Call<'_>) -> Result<(), Error> {
         let expected = format!("sparse dimensions of at most {} places", i64::MAX);
         return Err(wrong("size", expected, format!("{:?}", &sizes[..sparse_dim])));
     }
-    // How often each entry comes along each sparse dimension.
+    // Number of repetitions of each entry along each sparse dimension.
     let times = |dim: usize| match dim.checked_sub(lead) {
         Some(own) if coo.sizes[own] == sizes[dim] => 1,
         _ => sizes[dim],

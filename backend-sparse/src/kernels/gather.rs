@@ -11,7 +11,7 @@ pub struct Reads<T> {
     last: Option<u64>,
 }
 
-// SAFETY: the type reads memory that nobody writes while the view that it was made of is there, from any thread.
+// SAFETY: the type reads memory that is not written while its view exists, from any thread.
 unsafe impl<T: Sync> Sync for Reads<T> {}
 
 impl<T: Number> Reads<T> {

@@ -1,5 +1,5 @@
-//! `index_select`. Scratch: 12 bytes for each index, 4 for each size of the dimension where that is not much larger than the
-//! entries and indices are many, 8 for each entry of the result and of its indices.
+//! `index_select`. Scratch: 12 bytes for each index, 4 for each size of the dimension unless that is much larger than the numbers
+//! of entries and indices, 8 for each entry of the result and of its indices.
 
 use super::select::{first_of, values_of};
 use crate::coalesce::coalesced;
@@ -7,18 +7,18 @@ use crate::coo::{Coo, Part, dim_of, index_tensor, more_room, one, room, wrong};
 use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Arg, Call, Error, Scratch};
 
-/// The places of each index in a list.
+/// The positions of each index in a list.
 struct Places {
-    /// The places, in the order of their indices.
+    /// The positions, sorted by their indices.
     places: Scratch<u32>,
     begins: Begins,
 }
 
-/// Where the places of an index begin.
+/// The offset of the positions of an index.
 enum Begins {
     /// For each index of the dimension, and the end.
     Counted(Scratch<u32>),
-    /// The indices of the list in order, where the dimension has many more.
+    /// The sorted indices of the list, if the dimension is much larger.
     Sorted(Scratch<i64>),
 }
 
@@ -32,7 +32,7 @@ impl Places {
             sorted.iter_mut().zip(places.iter()).for_each(|(out, &place)| *out = wanted[place as usize]);
             return Ok(Places { places, begins: Begins::Sorted(sorted) });
         }
-        // A counting sort, from the last to the first: what begins as the end of each index's places ends as their begin.
+        // A counting sort, from the last to the first: the end of each index's positions is decremented to their beginning.
         let mut begins = Scratch::<u32>::zeroed(size + 1)?;
         wanted.iter().for_each(|&at| begins[at as usize] += 1);
         (1..begins.len()).for_each(|at| begins[at] += begins[at - 1]);
@@ -72,7 +72,7 @@ fn index_select(call: &Call<'_>) -> Result<(), Error> {
         return Err(wrong("index", format!("indices in 0..{had}"), outside.to_string()));
     }
     let (mut entries, mut made) = (Vec::new(), Vec::new());
-    // Rows of a coalesced tensor lie together, and come in the order in which they are wanted.
+    // Rows of a coalesced tensor are contiguous, and gathered in the requested order.
     let by_row = coo.coalesced && dim == 0;
     if by_row {
         let index = coo.index()?;
@@ -109,7 +109,7 @@ fn index_select(call: &Call<'_>) -> Result<(), Error> {
     let values = Part::Made(values_of(&coo, &entries)?);
     let indices = Part::Made(index_tensor(sparse_dim, nnz, &indices)?);
     let picked = Coo { sizes, sparse_dim, nnz, coalesced: by_row, indices, values };
-    // Each place comes once where it did before: the order alone is to be found again.
+    // There are no duplicates if there were none before: only the order must be restored.
     let picked = if coo.coalesced && !by_row { coalesced(picked)? } else { picked };
     picked.give(call)
 }

@@ -1,4 +1,4 @@
-//! `clone` and `to_dtype`. Scratch: none but the result, and for a cast that rounds that of coalescing.
+//! `clone` and `to_dtype`. Scratch: none except the result, and for a cast that rounds that of coalescing.
 
 use crate::coalesce::coalesced;
 use crate::coo::{Coo, Part, one};
@@ -6,7 +6,7 @@ use crate::csr::{Csr, is_csr, map_values};
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::author::{Arg, Call, Error};
 
-/// Memory of its own for each component.
+/// Copies each component to memory of its own.
 fn copied(call: &Call<'_>) -> Result<(), Error> {
     let copy = |part: &Part<'_>| one("clone", &[part.arg(), Arg::Str("contiguous")]).map(Part::Made);
     if is_csr(&call.tensor(0)?) {
@@ -19,7 +19,7 @@ fn copied(call: &Call<'_>) -> Result<(), Error> {
     Coo { indices, values, ..coo }.give(call)
 }
 
-/// A cast rounds each place's sum; one to wider floats rounds nothing.
+/// A cast rounds the sum of duplicates; one to wider floats is exact.
 fn to_dtype(call: &Call<'_>) -> Result<(), Error> {
     let to = call.dtype(1)?;
     if map_values(call, 0, |values| one("to_dtype", &[values, Arg::Dtype(to)]))? {

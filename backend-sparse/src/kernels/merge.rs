@@ -1,6 +1,6 @@
-//! Two tensors of coordinates in order as one, where an entry is one number. Both are cut at the same places, and the parts
-//! merged apart, each into memory for as many entries as it may have; then the parts are put together. Scratch: 8 bytes and
-//! a value for each entry of both, and once more for each entry of a part that is under way.
+//! Merges two sorted COO tensors whose entries have one value each. Both are split at the same keys, and the parts merged
+//! independently, each into memory for its maximum number of entries; then the parts are concatenated. Scratch: 8 bytes and a
+//! value for each entry of both, and once more for each entry of an active part.
 
 use crate::coo::{Coo, PIECE, Part, cut_rows, new_tensor};
 use crate::number::Number;
@@ -10,15 +10,15 @@ use keyway_sdk::author::{Error, Scratch, new_host_tensor, parallel_for};
 use std::ops::{Deref, Range};
 use std::sync::Mutex;
 
-/// A part of both tensors, and what it gives.
+/// A part of both tensors, and its result.
 struct Piece<'a, T> {
-    /// Where it begins and ends in either.
+    /// Its range in either.
     range: [Range<usize>; 2],
     keys: &'a mut [u64],
     values: &'a mut [T],
-    /// Where in these the entries are that it gives.
+    /// The ranges of its results in these.
     made: [Range<usize>; 2],
-    /// Whether all is in order and within the sizes.
+    /// Whether everything is sorted and in range.
     sound: bool,
 }
 
@@ -29,11 +29,11 @@ struct Entries<T> {
     values: Vec<T>,
 }
 
-/// The entries of both, each place once. Nothing where an entry is more than one number, places need more bits than a
-/// number has, or either is not in order or not within its sizes.
+/// The entries of both, without duplicates. `None` if an entry has more than one value, keys need more than 64 bits, or either is
+/// not sorted or out of range.
 ///
 /// # Errors
-/// Memory that does not suffice.
+/// Insufficient memory.
 pub fn merged<T: Number>(a: &Coo<'_>, b: &Coo<'_>) -> Result<Option<Coo<'static>>, Error> {
     let greatest: Vec<u64> = a.sparse_sizes().iter().map(|&size| (size - 1).max(0) as u64).collect();
     let Some(fields) = Fields::of(&greatest).filter(|_| a.width() == 1) else { return Ok(None) };
@@ -79,7 +79,7 @@ pub fn merged<T: Number>(a: &Coo<'_>, b: &Coo<'_>) -> Result<Option<Coo<'static>
     joined(a, &fields, &pieces).map(Some)
 }
 
-/// The ranges of either, of so many entries, that are merged with each other.
+/// The pairs of ranges, of these numbers of entries, that are merged with each other.
 fn cut(fields: &Fields, indices: [&[i64]; 2], nnz: [usize; 2]) -> Vec<[Range<usize>; 2]> {
     let count = (nnz[0] + nnz[1]).div_ceil(2 * PIECE);
     let mut begin = [0; 2];
@@ -99,7 +99,7 @@ fn cut(fields: &Fields, indices: [&[i64]; 2], nnz: [usize; 2]) -> Vec<[Range<usi
     (1..=count).map(piece).collect()
 }
 
-/// The first of `count` numbers for which this is not so, of which the earlier ones are.
+/// The first of `count` indices for which the predicate is false; it is true for all before it.
 fn partition_point(count: usize, before: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, count);
     while low < high {
@@ -143,7 +143,7 @@ impl<T: Number> Piece<'_, T> {
     }
 }
 
-/// Entries in two ranges that are left to be merged, and where the next one goes.
+/// The remaining entries of two ranges, and the position of the next result.
 struct Merge {
     a: Range<usize>,
     b: Range<usize>,
@@ -156,7 +156,7 @@ impl Merge {
         self.a.start < self.a.end && self.b.start < self.b.end
     }
 
-    /// Writes the next key, with the sum of its values. Which range it is from nobody can guess, so it is no branch.
+    /// Writes the next key, with the sum of its values. Its source is unpredictable, so it is no branch.
     #[inline(always)]
     fn step<T: Number>(&mut self, from: &Entries<T>, keys: &mut [u64], values: &mut [T]) {
         let (a, b) = (self.a.start, self.b.start);
@@ -168,7 +168,7 @@ impl Merge {
         (self.a.start, self.b.start, self.at) = (a + usize::from(of_a), b + usize::from(of_b), self.at + 1);
     }
 
-    /// Writes what is left.
+    /// Writes the remaining entries.
     #[inline(never)]
     fn finish<T: Number>(mut self, from: &Entries<T>, keys: &mut [u64], values: &mut [T]) -> usize {
         while self.has_both() {
@@ -184,8 +184,8 @@ impl Merge {
     }
 }
 
-/// Writes what is in either range of each, each key once with the sum of its values; says where these are. Each step waits for
-/// the one before it, so two merges take turns.
+/// Merges two pairs of ranges, each key once with the sum of its values; returns the ranges of the results. Each step depends on
+/// the previous one, so two merges are interleaved.
 fn merge<T: Number>(
     from: &Entries<T>,
     [mut first, mut second]: [Merge; 2],
@@ -263,7 +263,7 @@ mod tests {
         }
     }
 
-    /// What both give, by pieces as [`merged`] does; nothing where they are not in order.
+    /// The sum of both, by pieces as in [`merged`]; `None` if they are not sorted.
     fn by_pieces(index: [&[i64]; 2], sizes: &[i64]) -> Option<Vec<(u64, i64)>> {
         let greatest: Vec<u64> = sizes.iter().map(|&size| size as u64 - 1).collect();
         let fields = Fields::of(&greatest).unwrap();

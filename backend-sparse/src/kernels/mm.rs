@@ -1,11 +1,10 @@
-//! `mm`, `mv`, `addmm` and `bmm`. With a strided matrix on either side the result is strided; of two sparse ones it is
-//! sparse. A sparse matrix beside a strided one is taken as its entries come, also several of one place, unless a number of the
-//! result is not finite; otherwise what is not coalesced is coalesced first. Scratch: 8 bytes for each row, but of two sparse
-//! matrices at most some bytes for each entry however many rows they have; the strided operand where it does not lie row by row,
-//! and a panel of it; that of [`dealt`](super::dealt), of [`scattered`](super::scattered) or of
-//! [`by_sparse`](super::by_sparse), and that of coalescing; 16 bytes for
-//! each entry of two sparse stacks, 24 for each of their product, and 24 and the value for each number of a stack with dense
-//! dimensions.
+//! `mm`, `mv`, `addmm` and `bmm`. With a strided matrix on either side the result is strided; that of two sparse ones is sparse.
+//! A sparse matrix with a strided one is used in the order of its entries, including duplicates, unless an element of the result
+//! is not finite; otherwise it is coalesced first if needed. Scratch: 8 bytes for each row, but for two sparse matrices at most
+//! some bytes for each entry however many rows they have; the strided operand if it is not row-major, and a panel of it; that of
+//! [`dealt`](super::dealt), of [`scattered`](super::scattered) or of [`by_sparse`](super::by_sparse), and that of coalescing; 16
+//! bytes for each entry of two sparse stacks, 24 for each of their product, and 24 and the value for each element of a stack with
+//! dense dimensions.
 
 use super::by_dense::sparse_by_dense;
 use super::by_sparse::sparse_by_sparse;
@@ -56,7 +55,7 @@ fn multiply(call: &Call<'_>, left: Tensor<'_>, right: Tensor<'_>) -> Result<Owne
 /// Fewer rows than these are gone through one by one.
 const ROWS: i64 = 4;
 
-/// A matrix of coordinates that are not coalesced by a strided operand. Nothing of others, and where [`by_entry`] gives none.
+/// A COO matrix that is not coalesced by a strided operand. `None` for others, and if [`by_entry`] returns `None`.
 fn any_order(left: Tensor<'_>, right: Tensor<'_>) -> Result<Option<OwnedTensor>, Error> {
     if is_csr(&left) || left.ndim() != 2 {
         return Ok(None);
@@ -68,8 +67,8 @@ fn any_order(left: Tensor<'_>, right: Tensor<'_>) -> Result<Option<OwnedTensor>,
     by_sum!(coo.dtype(), by_entry(&coo, false, right))
 }
 
-/// A strided matrix of some rows by a sparse one, with rows and columns of all three exchanged. Where the columns of the strided
-/// one lie side by side, as where a gradient is computed, so do those of the result. Nothing of others.
+/// A strided matrix of some rows by a sparse one, computed as the transposed product. If the columns of the strided one are
+/// contiguous, as for a gradient, so are those of the result. `None` for others.
 fn turned(left: Tensor<'_>, right: Tensor<'_>) -> Result<Option<OwnedTensor>, Error> {
     if left.ndim() != 2 || right.ndim() != 2 || left.sizes()[0] < ROWS {
         return Ok(None);
@@ -95,12 +94,11 @@ fn turned(left: Tensor<'_>, right: Tensor<'_>) -> Result<Option<OwnedTensor>, Er
     }
 }
 
-/// A sparse matrix, or where `turned` is set that with rows and columns exchanged, by a strided one, entry by entry: a product is
-/// linear, so that entries of one place may be added up behind it as well as before. Not so where one of them or what they are
-/// multiplied by is infinite, or a sum is: nothing is given if a number of the result is not finite and places may come more than
-/// once, nor of more than 2^32 entries.
+/// A sparse matrix, transposed with `turned`, by a strided one, entry by entry: a product is linear, so duplicates may be added
+/// after it as well as before, unless one of them, a factor or a sum is infinite. `None` if an element of the result is not
+/// finite and there may be duplicates, or for more than 2^32 entries.
 fn by_entry<T: Number>(coo: &Coo<'_>, turned: bool, lines: Tensor<'_>) -> Result<Option<OwnedTensor>, Error> {
-    // Of narrow types the loops of the one way have to be enough.
+    // For narrow types only the loops of one orientation are compiled.
     let in_order = (!turned || size_of::<T>() >= 4) && coo.unchecked_index()?[..coo.nnz].is_sorted();
     let rows = if in_order { Some(Rows::<T>::of_unchecked(coo)?) } else { Rows::dealt(coo, turned)? };
     let Some(rows) = rows else { return Ok(None) };
@@ -115,14 +113,14 @@ fn by_entry<T: Number>(coo: &Coo<'_>, turned: bool, lines: Tensor<'_>) -> Result
             true => scattered(&rows, &strided, columns, out),
             false => sparse_by_dense(&rows, usize::MAX, &strided, columns, out),
         };
-        // Which index it is says more.
+        // The error of the index check is more specific.
         multiplied.or_else(|error| coo.index().and(Err(error)))?;
         are_all_finite = coo.coalesced || are_finite(out)?;
     }
     Ok(are_all_finite.then_some(made))
 }
 
-/// Whether no number is infinite or none at all.
+/// Whether all elements are finite.
 fn are_finite<T: Number>(numbers: &mut [T]) -> Result<bool, Error> {
     let all = AtomicBool::new(true);
     parallel_chunks_mut(numbers, PIECE, |_, numbers| {
@@ -144,7 +142,7 @@ impl<'a> Operand<'a> {
     fn read(tensor: Tensor<'a>) -> Result<Self, Error> {
         match is_csr(&tensor) {
             true => Csr::read(tensor).map(Operand::Csr),
-            // By number, so that what is not stored stays out of sums.
+            // By element, so that unstored ones are left out of sums.
             false => by_flag(Coo::read(tensor)?)?.by_number().map(Operand::Coo),
         }
     }
@@ -193,8 +191,8 @@ fn both<T: Number>(a: &Operand<'_>, b: &Operand<'_>) -> Result<Coo<'static>, Err
     sparse_by_sparse(&a.stored_rows::<T>()?, &b.stored_rows::<T>()?, sizes, a.dtype())
 }
 
-/// The products of two stacks of coalesced matrices: that of all rows of the one and all rows of the other, where a row of
-/// one matrix has columns of its own.
+/// The products of two stacks of coalesced matrices: computed as one product of all rows of the one and all rows of the other,
+/// with disjoint columns for each matrix.
 fn stacks(a: Coo<'_>, b: Coo<'_>) -> Result<Coo<'static>, Error> {
     let (&[count, n, k], &[_, _, m]) = (&a.sizes[..], &b.sizes[..]) else {
         return Err(unsupported("a product of two sparse tensors that are no stacks of matrices"));
@@ -215,7 +213,7 @@ fn stacks(a: Coo<'_>, b: Coo<'_>) -> Result<Coo<'static>, Error> {
     Ok(Coo { sizes: vec![count, n, m], sparse_dim: 3, indices, ..made })
 }
 
-/// A stack of matrices as one: the rows and columns of each matrix begin this far behind those of the one before.
+/// A stack of matrices as one matrix: the rows and columns of each are offset by these amounts from those of the previous one.
 fn as_rows<'a>(coo: Coo<'a>, rows_apart: i64, columns_apart: i64, sizes: [i64; 2]) -> Result<Coo<'a>, Error> {
     if coo.sparse_dim != 3 {
         return Err(unsupported("a product of two sparse tensors with dense dimensions"));
@@ -244,7 +242,7 @@ fn from_left<T: Number>(a: &Operand<'_>, right: Tensor<'_>) -> Result<OwnedTenso
         let rows_per = outer.last().copied().unwrap_or(1) as usize;
         let made = sparse_by_dense(&rows, rows_per, &b, columns.unwrap_or(1) as usize, out);
         made.or_else(|error| match a {
-            // Which index it is says more.
+            // The error of the index check is more specific.
             Operand::Coo(coo) => coo.index().and(Err(error)),
             Operand::Csr(_) => Err(error),
         })?;
@@ -294,7 +292,7 @@ fn strided_of(sparse: Tensor<'_>) -> Result<OwnedTensor, Error> {
     by_size!(coo.dtype(), strided(&coo))
 }
 
-/// Refuses a sum that `add` would refuse once the product is made: what a nested call does not serve is a failure of this one.
+/// Refuses a sum that `add` would refuse after the product: an unsupported nested call would be a failure of this one.
 fn is_sum_served(own: &Tensor<'_>, left: &Tensor<'_>, right: &Tensor<'_>) -> Result<(), Error> {
     let product = [left.sizes().first(), right.sizes().last()].map(|size| size.copied().unwrap_or(0));
     let sparse_product = is_sparse(left) && is_sparse(right);

@@ -17,7 +17,7 @@ macro_rules! register {
     };
 }
 
-/// Registers one function for an op on coordinates, or on tensors of another layout, of every dtype that has numbers.
+/// Registers one function for an op on COO, or on tensors of another layout, for every numeric dtype.
 macro_rules! kernel {
     ($op:literal, $signature:literal, $run:expr) => {
         kernel!($op, $signature, "sparse_coo", $run);
@@ -33,7 +33,7 @@ macro_rules! kernel {
     };
 }
 
-/// Registers one function for an op on coordinates and on compressed rows: an op that takes matrices.
+/// Registers one function for an op on COO and on CSR: an op on matrices.
 macro_rules! kernels {
     ($op:literal, $signature:literal, $run:expr) => {
         kernel!($op, $signature, "sparse_coo", $run);

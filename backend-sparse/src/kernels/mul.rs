@@ -1,5 +1,5 @@
-//! `mul` and `div`. A sparse tensor times a number or a strided tensor keeps its entries; two sparse ones give the places
-//! that both store. Scratch: 8 bytes for each entry, and that of coalescing for two sparse tensors.
+//! `mul` and `div`. A sparse tensor times a scalar or a strided tensor preserves the pattern; that of two sparse ones has the
+//! intersection of both patterns. Scratch: 8 bytes for each entry, and that of coalescing for two sparse tensors.
 
 use crate::coalesce::coalesced;
 use crate::coo::{Coo, is_sparse, one, unsupported};
@@ -29,7 +29,7 @@ fn div(call: &Call<'_>) -> Result<(), Error> {
     if call.is_none(2)? {
         return by_strided(call, left, right, "div", false);
     }
-    // Rounded, so that each place's sum must be known.
+    // A rounding op, which needs the sum of duplicates.
     let coo = coalesced(Coo::read(left)?)?;
     let mode = call.str(2)?;
     let values = if right.numel() == 1 && right.ndim() <= coo.sizes.len() {
@@ -40,10 +40,10 @@ fn div(call: &Call<'_>) -> Result<(), Error> {
     coo.with_values(values).give_like(call, left)
 }
 
-/// The number that a strided tensor of one element stands for.
+/// The value of a strided one-element tensor as a scalar.
 ///
 /// # Errors
-/// A dtype that is no number.
+/// A dtype that is not numeric.
 pub fn scalar(tensor: &Tensor<'_>) -> Result<Arg<'static>, Error> {
     fn of<T: Element>(tensor: &Tensor<'_>) -> Result<Arg<'static>, Error> {
         number::<T>(tensor)
@@ -56,7 +56,7 @@ fn summed_if_narrow(coo: Coo<'_>) -> Result<Coo<'_>, Error> {
     if matches!(coo.dtype(), dtype::F16 | dtype::BF16) { coalesced(coo) } else { Ok(coo) }
 }
 
-/// The values with the strided tensor's elements at their places; `swapped` if that one comes first.
+/// The values combined with the strided tensor's elements at their coordinates; `swapped` if that one comes first.
 fn by_strided(
     call: &Call<'_>,
     sparse: Tensor<'_>,
@@ -90,17 +90,17 @@ fn by_strided(
     coo.with_values(values).give_like(call, sparse)
 }
 
-/// The products at the places that both store.
+/// The products at the coordinates that both store.
 fn both<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
     let (left, right) = common(left, right)?;
     let values = one("mul", &[left.values.arg(), right.values.arg()])?;
     Ok(left.with_values(values))
 }
 
-/// Both tensors at the places that both store.
+/// Both tensors restricted to the coordinates that both store.
 ///
 /// # Errors
-/// Other sizes; components that do not fit.
+/// Other sizes; mismatched components.
 pub fn common<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<(Coo<'a>, Coo<'a>), Error> {
     if left.sizes != right.sizes {
         return Err(unsupported(format!(

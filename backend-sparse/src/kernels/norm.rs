@@ -1,4 +1,4 @@
-//! `norm`: what is not stored counts as 0. Scratch: a copy of the values, and that of coalescing.
+//! `norm`: unstored elements count as 0. Scratch: a copy of the values, and that of coalescing.
 
 use super::amax::extreme;
 use super::sum::{Reduced, as_dtype, finished, of_values, reduced_dims, reduced_sizes, sums};
@@ -47,7 +47,7 @@ fn of<'a>(coo: Coo<'a>, p: f64, mask: &[bool], keep: bool) -> Result<Reduced<'a>
         return Err(unsupported(format!("a norm of {p} over places of which some are not stored")));
     }
     if all {
-        // What is not stored adds nothing.
+        // Unstored elements add nothing.
         let over: Vec<i64> = std::iter::once(0).chain(over).collect();
         let made = one("norm", &[coo.values.arg(), Arg::Float(p), Arg::Ints(&over), Arg::Bool(false)])?;
         let sizes = reduced_sizes(&coo.sizes, mask, keep);

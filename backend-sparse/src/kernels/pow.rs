@@ -1,4 +1,4 @@
-//! `pow` with a number above 0, which keeps 0. Scratch: that of coalescing.
+//! `pow` with a positive scalar, which preserves 0. Scratch: that of coalescing.
 
 use super::mul::scalar;
 use crate::coalesce::coalesced;

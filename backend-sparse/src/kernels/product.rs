@@ -1,5 +1,5 @@
-//! What products read, rows of a sparse matrix, and dense by sparse, which keeps one row of the result and adds each entry to
-//! it. The loops of the other products are in [`by_dense`](super::by_dense) and [`by_sparse`](super::by_sparse).
+//! Operands of products: the rows of a sparse matrix; and dense by sparse, which accumulates one row of the result and adds each
+//! entry to it. The loops of the other products are in [`by_dense`](super::by_dense) and [`by_sparse`](super::by_sparse).
 
 use super::dealt::{ask_for, dealt};
 use crate::coo::{Coo, room, unsupported};
@@ -10,38 +10,38 @@ use keyway_sdk::author::{Error, Scratch, parallel_chunks_mut};
 use std::ops::Range;
 use std::sync::Mutex;
 
-/// Times as many rows or columns as entries are too many to keep a number for each.
+/// Ratio of rows or columns to entries above which a counter for each is too much.
 const WIDE: usize = 8;
 
 /// Records in a cache line.
 const LINE: usize = 8;
-/// Records that are asked for at a time at most.
+/// Maximum size of a prefetch.
 const ASKED: usize = 64 * LINE;
 
-/// Whether there are so many of them.
+/// Whether `count` exceeds that ratio.
 pub fn are_too_many(count: usize, nnz: usize) -> bool {
     count > WIDE * nnz.max(1 << 10)
 }
 
 /// A matrix, or a stack of them, as rows. Scratch: 8 bytes for each row.
 pub struct Rows<'a, T: Number> {
-    /// The numbers of the rows, in order, where only those are here that have entries.
+    /// The indices of the rows, sorted, if only non-empty rows are present.
     stored: Option<Scratch<u64>>,
-    /// Where the entries of each row begin, and the end.
+    /// Offsets of the entries of each row, and the end.
     begins: Scratch<i64>,
     columns: Columns<'a>,
     nnz: usize,
-    /// Those of the entries, one after the other.
+    /// The values of the entries, contiguous.
     values: Contiguous<'a, T>,
-    /// How many columns there are.
+    /// Number of columns.
     pub width: usize,
 }
 
-/// Where the columns of the entries are.
+/// The columns of the entries.
 enum Columns<'a> {
     /// The last of these indices.
     Given(Contiguous<'a, i64>),
-    /// With the bits of the value or, where it has too many, with the entry that it is of. See [`dealt`].
+    /// With the bits of the value or, if it has too many, the index of the entry. See [`dealt`].
     Dealt(Scratch<u64>),
 }
 
@@ -53,15 +53,15 @@ pub struct Room<T> {
 }
 
 impl<'a, T: Number> Rows<'a, T> {
-    /// Of a coalesced tensor without dense dimensions; rows of a stack of matrices follow each other.
+    /// The rows of a coalesced tensor without dense dimensions; those of a stack of matrices are concatenated.
     ///
     /// # Errors
-    /// A tensor with dense dimensions; components that do not fit.
+    /// A tensor with dense dimensions; mismatched components.
     pub fn of(coo: &'a Coo<'_>) -> Result<Self, Error> {
         Self::read(coo, false, coo.index()?)
     }
 
-    /// As [`Rows::of`], of a matrix whose columns are as they are: one may lie outside the sizes.
+    /// As [`Rows::of`], for a matrix with unchecked columns: one may be out of range.
     ///
     /// # Errors
     /// As [`Rows::of`].
@@ -69,8 +69,8 @@ impl<'a, T: Number> Rows<'a, T> {
         Self::read(coo, false, if coo.sizes.len() == 2 { coo.unchecked_index()? } else { coo.index()? })
     }
 
-    /// As [`Rows::of`], but where there are far more rows than entries only rows that have some. Scratch: 8 bytes for each
-    /// row, at most 16 for each entry.
+    /// As [`Rows::of`], but with far more rows than entries, only the non-empty rows. Scratch: 8 bytes for each row, at most 16
+    /// for each entry.
     ///
     /// # Errors
     /// As [`Rows::of`].
@@ -90,10 +90,10 @@ impl<'a, T: Number> Rows<'a, T> {
         })
     }
 
-    /// Of compressed rows, whose columns the caller has read.
+    /// The rows of a CSR matrix, whose columns the caller has read.
     ///
     /// # Errors
-    /// Components that do not fit.
+    /// Mismatched components.
     pub fn of_compressed(csr: &'a Csr<'_>, columns: Contiguous<'a, i64>) -> Result<Self, Error> {
         let from = csr.begins()?;
         let mut begins = Scratch::<i64>::zeroed(from.len())?;
@@ -108,12 +108,11 @@ impl<'a, T: Number> Rows<'a, T> {
         })
     }
 
-    /// Of a matrix of coordinates in any order, or where `turned` is set of that with rows and columns exchanged: what is in a
-    /// row is in the order of entries, and a place may come more than once. Nothing where there are more than 2^32 entries.
-    /// Scratch: that of [`dealt`].
+    /// The rows of an unsorted COO matrix, transposed with `turned`: a row is in the order of entries, possibly with duplicates.
+    /// `None` for more than 2^32 entries. Scratch: that of [`dealt`].
     ///
     /// # Errors
-    /// Components that do not fit; memory that does not suffice.
+    /// Mismatched components; insufficient memory.
     pub fn dealt(coo: &'a Coo<'_>, turned: bool) -> Result<Option<Self>, Error> {
         let index = coo.unchecked_index()?;
         let (rows, columns) = index.split_at(coo.nnz);
@@ -127,7 +126,7 @@ impl<'a, T: Number> Rows<'a, T> {
             true => dealt(ends, sizes, |n| n as u32),
             false => dealt(ends, sizes, |n| values[n].to_low_bits() as u32),
         };
-        // Which index it is says more.
+        // The error of the index check is more specific.
         let made = made.or_else(|error| coo.index().and(Err(error)))?;
         Ok(made.map(|made| Rows {
             stored: None,
@@ -139,12 +138,12 @@ impl<'a, T: Number> Rows<'a, T> {
         }))
     }
 
-    /// How many rows there are, or of these have entries where only those are here.
+    /// Number of rows, or of non-empty ones if only those are present.
     pub fn len(&self) -> usize {
         self.begins.len() - 1
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     pub fn entries(&self) -> usize {
         self.nnz
     }
@@ -157,7 +156,7 @@ impl<'a, T: Number> Rows<'a, T> {
         }
     }
 
-    /// The columns and the values of the entries of a row; none where there is no memory for them.
+    /// The columns and the values of the entries of a row; `None` if memory is insufficient.
     #[inline(always)]
     pub fn slices<'s>(&'s self, row: usize, room: &'s mut Room<T>) -> Option<(&'s [i64], &'s [T])> {
         match &self.columns {
@@ -169,7 +168,7 @@ impl<'a, T: Number> Rows<'a, T> {
         }
     }
 
-    /// As [`Rows::slices`], of records. As many behind them, the next row's, are asked for.
+    /// As [`Rows::slices`], for records. Prefetches as many after them, those of the next row.
     #[inline(never)]
     fn decoded<'s>(&'s self, records: &[u64], room: &'s mut Room<T>) -> Option<(&'s [i64], &'s [T])> {
         let Room { columns, values } = room;
@@ -188,7 +187,7 @@ impl<'a, T: Number> Rows<'a, T> {
         Some((columns, values))
     }
 
-    /// Where the entries of a row are.
+    /// The range of the entries of a row.
     pub fn range(&self, row: usize) -> Range<usize> {
         self.begins[row] as usize..self.begins[row + 1] as usize
     }
@@ -198,7 +197,7 @@ impl<'a, T: Number> Rows<'a, T> {
         self.stored.as_ref().map_or(nth as i64, |stored| stored[nth] as i64)
     }
 
-    /// Which one this row is here; none without entries.
+    /// The position of this row; `None` if it is empty.
     #[inline(always)]
     pub fn find(&self, row: usize) -> Option<usize> {
         match &self.stored {
@@ -216,7 +215,7 @@ impl<'a, T: Number> Rows<'a, T> {
     }
 }
 
-/// The numbers of the rows that are stored, if only these are to be there, and where the entries of each row begin.
+/// The indices of the non-empty rows, if only these are requested, and the row pointers.
 fn begins_of(
     coo: &Coo<'_>,
     only_stored: bool,
@@ -243,7 +242,7 @@ fn begins_of(
     } else {
         let mut begins = Scratch::<i64>::zeroed(rows + 1)?;
         if outer.len() == 1 {
-            // A row outside the matrix is out of order too, but its own error says more.
+            // A row out of range is unsorted too, but its own error is more specific.
             row_begins(index[..coo.nnz].iter().map(|&row| row as usize), coo.nnz, &mut begins)
                 .or_else(|error| coo.index().and(Err(error)))?;
         } else {
@@ -254,7 +253,7 @@ fn begins_of(
     }
 }
 
-/// Puts in the place of keys that do not fall how many others come before each; says how many there are.
+/// Replaces sorted keys by their ranks; returns the number of distinct ones.
 fn number_in_turn(keys: &mut [u64]) -> Result<usize, Error> {
     if !keys.is_sorted() {
         return Err(out_of_order());
@@ -270,7 +269,7 @@ fn number_in_turn(keys: &mut [u64]) -> Result<usize, Error> {
 /// `out[i, ..] = sum of a[i, k] * b[k, ..]` for each matrix of a stack: `n` rows by the rows of `b`, `k` of them each.
 ///
 /// # Errors
-/// What the host reports.
+/// Errors of the host.
 pub fn dense_by_sparse<T: Number>(
     a: &[T],
     [n, k]: [usize; 2],

@@ -1,5 +1,5 @@
-//! `sampled_mm`: a product of strided matrices, or of stacks of them, at the places of a pattern alone. Scratch: the operands
-//! where they do not lie row by row, the right one with its rows and columns exchanged, and that of coalescing the pattern.
+//! `sampled_mm`: a product of strided matrices, or of stacks of them, at the coordinates of a pattern alone. Scratch: the
+//! operands if they are not row-major, the right one transposed, and that of coalescing the pattern.
 
 use crate::coalesce::coalesced;
 use crate::coo::{Coo, PIECE, is_sparse, new_tensor, one, unsupported};
@@ -30,7 +30,7 @@ fn sampled_mm(call: &Call<'_>) -> Result<(), Error> {
     pattern.with_values(values).give(call)
 }
 
-/// At the places of compressed rows.
+/// At the coordinates of a CSR pattern.
 fn in_rows<T: Number>(pattern: &Csr<'_>, left: Tensor<'_>, right: Tensor<'_>) -> Result<OwnedTensor, Error> {
     let (a, b) = (left.view_bits::<T>()?.contiguous()?, right.view_bits::<T>()?.contiguous()?);
     let k = left.sizes()[1] as usize;
@@ -94,8 +94,7 @@ fn dot<T: Number>(a: &[T], b: &[T]) -> T {
     T::rounded(sums.fold(T::NO_TOTAL, T::with))
 }
 
-/// The sum of products, in 32 sums side by side, which are then added by halves. The compiler takes numbers one by one where
-/// they are fewer.
+/// A dot product with 32 accumulators, which are then added pairwise. With fewer the compiler does not vectorise.
 #[inline(always)]
 fn block_dot<T: Number>(a: &[T], b: &[T]) -> T::Acc {
     let mut sums = [T::ZERO; 32];

@@ -1,9 +1,8 @@
-//! Strided by sparse, with rows and columns of all three exchanged: a line of the strided operand, times the value of each entry
-//! of the row that it belongs to, is added to lines of the result. Both are gone through in panels of some columns, so that the
-//! operand's line stays in registers and the result's lines lie in the cache that is next to the core. Each panel is one piece
-//! of work, so that no two pieces write one line and sums are in the order of the entries. Scratch: the result once more, of
-//! numbers of the type in which sums are accumulated, f64 of all floats where a column has more than [`CHAIN`] entries; and 4
-//! bytes for each column.
+//! Strided by sparse, computed transposed: a line of the strided operand, times the value of each entry of its row, is added to
+//! lines of the result. Both are processed in panels of some columns, so that the operand's line stays in registers and the
+//! result's lines in L1. Each panel is one piece of work, so that no two pieces write one line and sums are in the order of the
+//! entries. Scratch: the result once more, in the accumulator type, f64 for all floats if a column has more than [`CHAIN`]
+//! entries; and 4 bytes for each column.
 
 use super::product::Rows;
 use crate::coo::{PIECE, wrong};
@@ -14,10 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Bytes of a line of a panel: two cache lines.
 const LINE: usize = 128;
 
-/// The sums of `value * lines[row]` for each column, with lines of `m` numbers, into `out`. The rows were not dealt out.
+/// Writes the sums of `value * lines[row]` for each column, with lines of `m` elements, to `out`. The rows must not be dealt out.
 ///
 /// # Errors
-/// A column outside the matrix; memory that does not suffice.
+/// A column out of range; insufficient memory.
 pub fn scattered<T: Number>(rows: &Rows<'_, T>, lines: &[T], m: usize, out: &mut [T]) -> Result<(), Error> {
     if m == 0 {
         return Ok(());
@@ -41,7 +40,7 @@ fn in_width<T: Number, S: Sums<T>>(
     }
 }
 
-/// Whether more than [`CHAIN`] entries are in one of `count` columns.
+/// Whether one of `count` columns has more than [`CHAIN`] entries.
 fn has_long_column(columns: &[i64], count: usize) -> Result<bool, Error> {
     if columns.len() <= CHAIN {
         return Ok(false);
@@ -64,7 +63,7 @@ trait Sums<T> {
     fn narrow(sum: Self::Acc) -> T;
 }
 
-/// In [`Number::Acc`].
+/// Accumulates in [`Number::Acc`].
 struct InSums;
 
 impl<T: Number> Sums<T> for InSums {
@@ -84,7 +83,7 @@ impl<T: Number> Sums<T> for InSums {
     }
 }
 
-/// In [`Number::Total`].
+/// Accumulates in [`Number::Total`].
 struct InTotals;
 
 impl<T: Number> Sums<T> for InTotals {

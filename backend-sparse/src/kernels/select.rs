@@ -1,5 +1,5 @@
-//! `select` and `slice`: the entries of one index or of a range of them. Scratch: 8 bytes for each entry that stays, and for
-//! each of its indices.
+//! `select` and `slice`: the entries of one index or of a range of them. Scratch: 8 bytes for each selected entry, and for each
+//! of its indices.
 
 use crate::coo::{Coo, Part, dim_of, index_tensor, one, room, wrong};
 use crate::dense::strided;
@@ -9,23 +9,23 @@ use keyway_sdk::author::{Arg, Call, Error, OwnedTensor};
 /// The values of these entries, in this order.
 ///
 /// # Errors
-/// What the host reports.
+/// Errors of the host.
 pub fn values_of(coo: &Coo<'_>, entries: &[i64]) -> Result<OwnedTensor, Error> {
     let places = index_tensor(1, entries.len(), entries)?;
     let places = one("reshape", &[Arg::Owned(&places), Arg::Ints(&[entries.len() as i64])])?;
     one("index_select", &[coo.values.arg(), Arg::Int(0), Arg::Owned(&places)])
 }
 
-/// These entries of a tensor; in the order of the entries, a coalesced tensor gives a coalesced one.
+/// These entries of a tensor; in ascending order, the result of a coalesced tensor is coalesced.
 ///
 /// # Errors
-/// Components that do not fit; what the host reports.
+/// Mismatched components; errors of the host.
 pub fn chosen<'a>(coo: &Coo<'a>, entries: &[i64]) -> Result<Coo<'a>, Error> {
     let rows: Vec<usize> = (0..coo.sparse_dim).collect();
     moved(coo, entries, &rows, coo.sizes.clone(), |_, at| at)
 }
 
-/// These entries with these rows of their indices, each index as `place` says of it.
+/// These entries with these rows of their indices, each index mapped by `place`.
 ///
 /// # Errors
 /// As [`chosen`].
@@ -78,7 +78,7 @@ fn select(call: &Call<'_>) -> Result<(), Error> {
     if !rows.is_empty() {
         return made.give(call);
     }
-    // No sparse dimension is left.
+    // No sparse dimension remains.
     fn whole<T: Number>(coo: &Coo<'_>) -> Result<OwnedTensor, Error> {
         strided::<T>(coo)
     }
@@ -86,12 +86,12 @@ fn select(call: &Call<'_>) -> Result<(), Error> {
     call.set_output(0, by_size!(made.dtype(), whole(&made))?)
 }
 
-/// The first entry at this index or behind it, where they are in order.
+/// The first entry at this index or after it, for sorted entries.
 pub fn first_of(row: &[i64], at: i64) -> usize {
     row.partition_point(|&own| own < at)
 }
 
-/// The entries whose index in a dimension lies in a range, of every `step`th.
+/// The entries whose index in a dimension is in a range with step `step`.
 fn entries_within(coo: &Coo<'_>, dim: usize, begin: i64, end: i64, step: i64) -> Result<Vec<i64>, Error> {
     let index = coo.index()?;
     let row = &index[dim * coo.nnz..(dim + 1) * coo.nnz];

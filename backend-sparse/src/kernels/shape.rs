@@ -1,5 +1,5 @@
-//! `unsqueeze`, `squeeze` and `view`, which `reshape` calls: the entries keep their order, and the values their memory. Scratch: the
-//! indices; 8 bytes for each entry where a shape changes.
+//! `unsqueeze`, `squeeze` and `view`, which `reshape` calls: the order of entries and the memory of values are preserved.
+//! Scratch: the indices; 8 bytes for each entry if the shape changes.
 
 use crate::coo::{Coo, PIECE, Part, dim_of, index_tensor, one, product, room, row_major, unsupported, wrong};
 use keyway_sdk::author::{Arg, Call, Error, parallel_chunks_mut};

@@ -1,8 +1,7 @@
-//! `softmax` and `log_softmax`: what is not stored counts as minus infinity, so the result has the entries of its argument.
-//! Along a dense dimension the whole lines are stored. Scratch: that of coalescing; along the last sparse dimension at most
-//! four numbers for each entry, of the type in which sums are accumulated, and 24 bytes for each line that stores any; along
-//! another one, and where an entry is more than one number, two f64 for each number of such a line, and for each entry at most 28
-//! bytes.
+//! `softmax` and `log_softmax`: unstored elements count as minus infinity, so the result has the pattern of its argument. Along a
+//! dense dimension the whole lines are stored. Scratch: that of coalescing; along the last sparse dimension at most four values
+//! of the accumulator type for each entry, and 24 bytes for each non-empty line; along another one, and if an entry has more than
+//! one value, two f64 for each element of such a line, and for each entry at most 28 bytes.
 
 use crate::coalesce::{coalesced, groups};
 use crate::coo::{Coo, PIECE, dim_of, one, row_major};
@@ -17,8 +16,8 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Entries whose differences, powers and results are computed after each other, so that these stay in the caches; longer lines
-/// are not cut.
+/// Number of entries whose differences, exponentials and results are computed in sequence, so that these stay in the caches;
+/// longer lines are not split.
 const BATCH: usize = 1 << 17;
 
 fn softmax(call: &Call<'_>) -> Result<(), Error> {
@@ -68,10 +67,10 @@ fn in_order<T: Number>(coo: &Coo<'_>, begins: &[usize], logarithm: bool) -> Resu
     Ok(made)
 }
 
-/// Some lines, where each begins and ends in `lines`. The powers are the host's, of numbers of the accumulating type; sums are
-/// of f64.
+/// Processes some lines, with the offsets in `lines`. The exponentials are the host's, of values of the accumulator type; sums
+/// are in f64.
 fn batch<T: Number>(values: &[T], out: &mut [T], lines: &[usize], logarithm: bool) -> Result<(), Error> {
-    // What is less than the greatest of its line, by how much.
+    // The difference of each value to the maximum of its line.
     let mut less = new_host_tensor::<T::Acc>(&[values.len() as i64])?;
     if let Some(out) = less.view_mut::<T::Acc>()?.as_mut_slice() {
         each_line(out, lines, |first, out| {
@@ -91,7 +90,7 @@ fn batch<T: Number>(values: &[T], out: &mut [T], lines: &[usize], logarithm: boo
             out.iter_mut().zip(less).for_each(|(out, less)| *out = T::from_f64(less.to_f64() - logarithm));
             return;
         }
-        // Where it is rounded to fewer bits, a product is as good as a quotient.
+        // If rounded to fewer bits, a product is as accurate as a quotient.
         let (factor, divisor) = if size_of::<T>() < size_of::<f64>() { (1.0 / sum, 1.0) } else { (1.0, sum) };
         out.iter_mut().zip(powers).for_each(|(out, power)| {
             *out = T::from_f64(power.to_f64() * factor / divisor);
@@ -99,7 +98,7 @@ fn batch<T: Number>(values: &[T], out: &mut [T], lines: &[usize], logarithm: boo
     })
 }
 
-/// The greatest of sixteen side by side, and then of these. NaN may be lost: where a number is none, neither is the sum.
+/// The maximum with sixteen lanes, which are then reduced. NaN may be lost: the sum is NaN then, too.
 fn greatest_of<T: Number>(numbers: &[T]) -> T::Acc {
     let greater = |a: T::Acc, b: T::Acc| if b > a { b } else { a };
     let (blocks, rest) = numbers.as_chunks::<16>();
@@ -111,7 +110,7 @@ fn greatest_of<T: Number>(numbers: &[T]) -> T::Acc {
     all.fold(T::LEAST, greater)
 }
 
-/// In eight sums side by side, which are then added up.
+/// With eight accumulators, which are then added up.
 fn sum_of<A: Element>(numbers: &[A]) -> f64 {
     let (blocks, rest) = numbers.as_chunks::<8>();
     let mut sums = [0.0; 8];
@@ -121,13 +120,13 @@ fn sum_of<A: Element>(numbers: &[A]) -> f64 {
     sums.iter().sum::<f64>() + rest.iter().map(|number| number.to_f64()).sum::<f64>()
 }
 
-/// Where the entries of each line along the last sparse dimension begin, and the end. Nothing where entries are not in order,
-/// come more than once or lie outside the sizes, or where a place needs more bits than a number has.
+/// The offsets of the entries of each line along the last sparse dimension, and the end. `None` if entries are not sorted, have
+/// duplicates or are out of range, or if a key needs more than 64 bits.
 fn line_begins(coo: &Coo<'_>) -> Result<Option<Vec<usize>>, Error> {
     begins_of(&coo.unchecked_index()?, coo.sparse_sizes(), coo.nnz)
 }
 
-/// As [`line_begins`], of `nnz` entries with these indices.
+/// Like [`line_begins`], for `nnz` entries with these indices.
 fn begins_of(index: &[i64], sizes: &[i64], nnz: usize) -> Result<Option<Vec<usize>>, Error> {
     let greatest: Vec<u64> = sizes.iter().map(|&size| (size - 1).max(0) as u64).collect();
     let Some(fields) = Fields::of(&greatest) else { return Ok(None) };
@@ -197,7 +196,7 @@ fn cut(mut lines: &[usize], entries: usize) -> Vec<&[usize]> {
     parts
 }
 
-/// Calls `body` with the first entry of each line, counted from that of the first line, and its part of `out`.
+/// Calls `body` with the index of the first entry of each line, relative to the first line, and its part of `out`.
 fn each_line<T: Plain>(
     mut out: &mut [T],
     lines: &[usize],
@@ -218,7 +217,7 @@ fn each_line<T: Plain>(
     })
 }
 
-/// In f64, whatever the dtype.
+/// Computed in f64 for every dtype.
 fn lines<T: Number>(coo: &Coo<'_>, dim: usize, logarithm: bool) -> Result<OwnedTensor, Error> {
     let mut sizes = coo.sparse_sizes().to_vec();
     if let Some(size) = sizes.get_mut(dim) {
@@ -308,7 +307,7 @@ mod tests {
         let (nnz, count) = (3 * PIECE + 7, 100);
         let (index, sizes) = (rows_of(count, nnz), [nnz.div_ceil(count) as i64, count as i64]);
         for at in [1, BLOCK - 1, BLOCK, BLOCK + 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE, nnz - 1] {
-            // The same place twice, then places exchanged, then indices outside, some of which leave a key as it is.
+            // A duplicate, then swapped coordinates, then indices out of range, some of which leave a key unchanged.
             let mut other = index.clone();
             (other[at], other[nnz + at]) = (index[at - 1], index[nnz + at - 1]);
             assert_eq!(begins_of(&other, &sizes, nnz).unwrap(), None, "{at}");

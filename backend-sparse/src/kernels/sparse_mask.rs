@@ -1,4 +1,4 @@
-//! `sparse_mask`: the elements at the places of a pattern. Scratch: 8 bytes for each entry.
+//! `sparse_mask`: the elements at the coordinates of a pattern. Scratch: 8 bytes for each entry.
 
 use crate::coalesce::coalesced;
 use crate::coo::{Coo, is_sparse, unsupported};

@@ -1,12 +1,12 @@
-//! `sum` and `mean`. Over dense dimensions alone, the places stay; over some of the sparse ones, entries fall
-//! together and the result is sparse; over all sparse ones it is strided. Scratch: that of coalescing.
+//! `sum` and `mean`. A reduction over dense dimensions alone preserves the pattern; one over some of the sparse ones has
+//! duplicates to add up and is sparse; one over all sparse ones is strided. Scratch: that of coalescing.
 
 use crate::coalesce::coalesced;
 use crate::coo::{Coo, Part, dim_of, one, wrong};
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::author::{Arg, Call, Error, OwnedTensor};
 
-/// What a reduction gives.
+/// The result of a reduction.
 pub enum Reduced<'a> {
     /// Entries.
     Sparse(Coo<'a>),
@@ -23,10 +23,10 @@ impl Reduced<'_> {
         }
     }
 
-    /// As the first output.
+    /// Sets it as the first output.
     ///
     /// # Errors
-    /// What the host reports.
+    /// Errors of the host.
     pub fn give(self, call: &Call<'_>) -> Result<(), Error> {
         match self {
             Reduced::Sparse(coo) => coo.give(call),
@@ -35,9 +35,9 @@ impl Reduced<'_> {
     }
 }
 
-/// Which dimensions a call reduces, and whether they stay with size 1.
+/// The mask of the dimensions that a call reduces, and `keepdim`.
 ///
-/// The dimensions are argument `at`, and whether they stay is the next one.
+/// The dimensions are argument `at`, and `keepdim` is the next one.
 ///
 /// # Errors
 /// A dimension out of range.
@@ -53,7 +53,7 @@ pub fn reduced_dims(call: &Call<'_>, at: usize, ndim: usize) -> Result<(Vec<bool
     Ok((mask, call.bool(at + 1)?))
 }
 
-/// The sizes that are left.
+/// The sizes of the result.
 pub fn reduced_sizes(sizes: &[i64], mask: &[bool], keep: bool) -> Vec<i64> {
     let left = |(&size, &reduced): (&i64, &bool)| match (reduced, keep) {
         (true, true) => Some(1),
@@ -69,10 +69,10 @@ pub fn of_values(coo: &Coo<'_>, mask: &[bool]) -> Vec<i64> {
     dense.filter(|(_, reduced)| **reduced).map(|(dim, _)| dim as i64 + 1).collect()
 }
 
-/// The indices of what is left when the sparse dimensions of the mask go; of which no order is known.
+/// The remaining indices without the sparse dimensions of the mask, in no known order.
 ///
 /// # Errors
-/// Components that do not fit.
+/// Mismatched components.
 pub fn without_dims<'a>(coo: Coo<'a>, mask: &[bool], keep: bool) -> Result<Coo<'a>, Error> {
     let sparse = &mask[..coo.sparse_dim];
     let sizes = reduced_sizes(&coo.sizes, mask, keep);
@@ -95,10 +95,10 @@ pub fn without_dims<'a>(coo: Coo<'a>, mask: &[bool], keep: bool) -> Result<Coo<'
     Ok(Coo { sizes, sparse_dim, coalesced: false, indices, ..coo })
 }
 
-/// The sums; the values are of the dtype of the result.
+/// The sums; the values have the dtype of the result.
 ///
 /// # Errors
-/// Components that do not fit; what the host reports.
+/// Mismatched components; errors of the host.
 pub fn sums<'a>(coo: Coo<'a>, mask: &[bool], keep: bool) -> Result<Reduced<'a>, Error> {
     let mut over = of_values(&coo, mask);
     if !mask[..coo.sparse_dim].contains(&false) {
@@ -121,7 +121,7 @@ pub fn sums<'a>(coo: Coo<'a>, mask: &[bool], keep: bool) -> Result<Reduced<'a>, 
 /// The same tensor with its values cast.
 ///
 /// # Errors
-/// What the host reports.
+/// Errors of the host.
 pub fn as_dtype<'a>(coo: Coo<'a>, dtype: u16) -> Result<Coo<'a>, Error> {
     if coo.dtype() == dtype {
         return Ok(coo);
@@ -130,10 +130,10 @@ pub fn as_dtype<'a>(coo: Coo<'a>, dtype: u16) -> Result<Coo<'a>, Error> {
     Ok(coo.with_values(values))
 }
 
-/// Each number of a reduction finished by an op, as by a cast or a root.
+/// Applies an op, such as a cast or a root, to each element of a reduction.
 ///
 /// # Errors
-/// What the op reports.
+/// Errors of the op.
 pub fn finished<'a>(
     sums: Reduced<'a>,
     finish: impl Fn(Arg<'_>) -> Result<OwnedTensor, Error>,
@@ -158,7 +158,7 @@ fn sum(call: &Call<'_>) -> Result<(), Error> {
             let wide = sums(as_dtype(coo, dtype::F32)?, &mask, keep)?;
             finished(wide, |sums| one("to_dtype", &[sums, Arg::Dtype(own)]))?.give(call)
         }
-        // Of integers that fall on one place, each is cast on its own: sums of 64 bits do not wrap earlier.
+        // Integer duplicates are cast one by one: sums of 64 bits do not wrap earlier.
         _ => sums(as_dtype(coalesced(coo)?, dtype::I64)?, &mask, keep)?.give(call),
     }
 }

@@ -1,5 +1,5 @@
-//! `to_sparse_csr`: of coordinates the rows are counted, and what is not in order is sorted first; nothing becomes strided on
-//! the way. Scratch: that of coalescing, and of a strided matrix 24 bytes for each entry.
+//! `to_sparse_csr`: a histogram of the rows of a COO tensor, sorted first if needed; nothing becomes strided. Scratch: that of
+//! coalescing, and for a strided matrix 24 bytes for each entry.
 
 use crate::coalesce::coalesced;
 use crate::coo::{Coo, is_coo};

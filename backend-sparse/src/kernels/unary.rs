@@ -1,5 +1,5 @@
-//! Ops of one tensor that keep zero, some only by certain arguments: the op of that name on the values. Scratch: that of
-//! coalescing, but for `neg` and `fill`.
+//! Unary ops that preserve zero, some for certain arguments only: the op of that name on the values. Scratch: that of coalescing,
+//! except for `neg` and `fill`.
 
 use super::mul::scalar;
 use crate::coalesce::coalesced;
@@ -7,7 +7,7 @@ use crate::coo::{Coo, is_sparse, one, unsupported};
 use crate::csr::map_values;
 use keyway_sdk::author::{Arg, Call, Error};
 
-/// The function of each place's sum.
+/// Applies the function to the sum of duplicates.
 fn apply(call: &Call<'_>, op: &str) -> Result<(), Error> {
     if map_values(call, 0, |values| one(op, &[values]))? {
         return Ok(());
@@ -26,7 +26,7 @@ fn argument<'a>(call: &Call<'a>, at: usize) -> Result<Arg<'a>, Error> {
     call.str(at).map(Arg::Str).or_else(|_| number())
 }
 
-/// The function of each place's sum, by numbers or words.
+/// Applies the function to the sum of duplicates, with scalar or string arguments.
 fn by_arguments(call: &Call<'_>, op: &str) -> Result<(), Error> {
     let rest = (1..call.n_args()).map(|at| argument(call, at)).collect::<Result<Vec<_>, _>>()?;
     let made = |values: Arg<'_>| {
@@ -41,7 +41,7 @@ fn by_arguments(call: &Call<'_>, op: &str) -> Result<(), Error> {
     coo.with_values(values).give(call)
 }
 
-/// Between bounds with 0 among what they let pass.
+/// Clamps with bounds that preserve 0.
 fn clamp(call: &Call<'_>) -> Result<(), Error> {
     let holds = |at: usize, within: fn(f64) -> bool| -> Result<bool, Error> {
         Ok(match argument(call, at)? {
@@ -79,7 +79,7 @@ fn remainder(call: &Call<'_>, op: &str) -> Result<(), Error> {
     coo.with_values(values).give(call)
 }
 
-/// Zeros where something is stored; no other number stays where nothing is.
+/// Fills stored entries with zeros; another value would change unstored elements.
 fn fill(call: &Call<'_>) -> Result<(), Error> {
     let is_zero =
         call.int(1).map(|number| number == 0).or_else(|_| call.float(1).map(|number| number == 0.0));
@@ -95,7 +95,7 @@ fn fill(call: &Call<'_>) -> Result<(), Error> {
     coo.with_values(values).give(call)
 }
 
-/// Linear: no place need be known.
+/// Linear: duplicates need not be added up.
 fn neg(call: &Call<'_>) -> Result<(), Error> {
     if map_values(call, 0, |values| one("neg", &[values]))? {
         return Ok(());

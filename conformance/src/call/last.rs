@@ -1,11 +1,11 @@
-//! The last call of a thread in words, for the report of a case that fails: it may make many.
+//! The last call of a thread as text, for the report of a failed case, which may make many.
 
 use crate::oracle::Value;
 use keyway::{DType, Tensor};
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// A tensor that a call was given.
+/// A tensor argument of a call.
 struct Given {
     dtype: DType,
     sizes: Vec<usize>,
@@ -38,7 +38,7 @@ pub(super) fn note(op: &'static str, values: &Arc<Vec<Value>>, tensors: &[Tensor
     LAST.set(Some(Last { op, values: values.clone(), tensors }));
 }
 
-/// Replaces the words for the last call, by some that say more.
+/// Replaces the text of the last call by a more detailed one.
 pub fn tell(words: String) {
     TOLD.set(Some(words));
 }

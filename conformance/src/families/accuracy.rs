@@ -1,5 +1,5 @@
-//! Results near a point where the digits of a straightforward formula cancel: `exp(x) - 1` for small `x`, say. Judged by
-//! the distance in units of the last place, which no absolute tolerance hides.
+//! Results near a point where a straightforward formula cancels: `exp(x) - 1` for small `x`, for example. The error is measured
+//! in ULP, without an absolute tolerance that would hide it.
 
 mod slopes;
 
@@ -21,7 +21,7 @@ pub const FAMILY: Family = Family {
     run,
 };
 
-/// Of cases that judge derivatives.
+/// Prefix of cases that test derivatives.
 const SLOPE: &str = "slope";
 
 /// The ops, each with the points near which its results must have all their digits: the function is 0 there, or tends to it,
@@ -67,10 +67,10 @@ const POINTS: &[(&str, &[f64])] = &[
     ("tanh_backward", &[0.0, 9.0]),
 ];
 
-/// What the other of two tensors is where one has this number.
+/// The value of the other tensor, given the value of the first.
 type Other = fn(f64) -> f64;
 
-/// Ops of two tensors: which of them is near the point, and what the other is beside it.
+/// Ops of two tensors: the index of the tensor near the point, and the value of the other.
 const BESIDE: &[(&str, usize, Other)] = &[
     ("gelu_backward", 1, |_| 0.75),
     ("hypot", 0, |x| 0.75 * x),
@@ -102,17 +102,17 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
-/// Ops of [`POINTS`] that lose digits elsewhere in their domain even where they are computed well: `gelu` adds 1 to what is
-/// almost -1, `mish` multiplies a power of e that is denormal and has few digits, `sigmoid` and `silu` divide by more than the
-/// dtype holds, `softplus` rounds a product before it takes the exponential.
+/// Ops of [`POINTS`] that lose digits elsewhere in their domain even if computed well: `gelu` adds 1 to nearly -1, `mish`
+/// multiplies a denormal power of e, which has few digits, `sigmoid` and `silu` divide by a value out of the dtype's range,
+/// `softplus` rounds a product before it takes the exponential.
 const NOT_EVERYWHERE: [&str; 5] = ["gelu", "mish", "sigmoid", "silu", "softplus"];
 
-/// Whether an op's results have all their digits throughout its domain.
+/// Whether an op's results are accurate throughout its domain.
 pub(super) fn holds_everywhere(def: &OpDef) -> bool {
     !points(def).is_empty() && !NOT_EVERYWHERE.contains(&def.name())
 }
 
-/// How far off a result may be: some units of the last place, and some of the least number above 0.
+/// The tolerance of a result: some ULP, and some multiples of the least positive value.
 pub(super) fn tolerance(dtype: DType) -> Tolerance {
     // Halves are computed wider and rounded once.
     let (units, bits, least) = match dtype {
@@ -124,12 +124,12 @@ pub(super) fn tolerance(dtype: DType) -> Tolerance {
     Tolerance { rtol: units * 2f64.powi(-bits), atol: 4.0 * least }
 }
 
-/// Numbers on both sides of a point, as near to it as the dtype has any.
+/// Values on both sides of a point, including the nearest ones of the dtype.
 fn near(point: f64, dtype: DType) -> Vec<Number> {
     let steps = (1..=40).map(|k| 0.7 * 2f64.powi(-k)).chain([1e-20, 1e-30, 1e-37, 1e-300]);
     let mut all = vec![Number::Float(point).cast(dtype)];
     for step in steps {
-        // Beside a point that is far out, the step is a part of it.
+        // For a point far out, the step is a fraction of it.
         let step = step * point.abs().max(1.0);
         for value in [point + step, point - step] {
             let value = Number::Float(value).cast(dtype);
@@ -141,7 +141,7 @@ fn near(point: f64, dtype: DType) -> Vec<Number> {
     all
 }
 
-/// The op's first sample with numbers near the point for its tensors.
+/// The op's first sample with values near the point for its tensors.
 fn inputs_near(def: &OpDef, point: f64, dtype: DType) -> Inputs {
     let values = near(point, dtype);
     let array = |values: Vec<Number>| Value::Array(Array::new(dtype, [values.len()], values));
@@ -164,7 +164,7 @@ fn run(context: &Context<'_>) -> Steps {
     let Some(&point) = points(def).get(context.case.sample) else { return Ok(()) };
     let inputs = inputs_near(def, point, dtype);
     let expected = context.expected(&inputs)?;
-    // Outside the function's domain there is nothing to be near to.
+    // Outside the function's domain there is no expected value.
     let expected: Vec<Array> = expected
         .iter()
         .map(|a| a.map(a.dtype, |v| if v.float().is_finite() { v } else { Number::Any }))
@@ -191,7 +191,7 @@ mod tests {
         }
     }
 
-    /// The formulas that the family is there to refuse, against the oracle.
+    /// The formulas that the family is meant to refuse, against the oracle.
     #[test]
     fn formulas_that_cancel_are_not_within_the_tolerance() {
         type Formula = fn(f32) -> f32;

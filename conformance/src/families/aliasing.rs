@@ -24,7 +24,7 @@ pub const FAMILY: Family = Family {
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     scope.each(|op, dtype, nth, sample| {
-        // Where memory lies does not depend on the dtype.
+        // Memory layout does not depend on the dtype.
         let first = preferred(op.def) == Some(dtype) || !super::has_tested(sample);
         let mut push = |variant| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
         if first && super::tensors(sample).next().is_some() {
@@ -54,7 +54,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
-/// How the first argument lies that an op writes its result to.
+/// Arrangements of the first argument, as the target of an op's result.
 const STRIDED: [Arrangement; 4] =
     [Arrangement::Transposed, Arrangement::Sliced, Arrangement::Stepped, Arrangement::ChannelsLast];
 
@@ -66,10 +66,10 @@ fn def_writes(def: &OpDef) -> bool {
     def.forms == Forms::InPlace && !def.rule.is_view()
 }
 
-/// The variant in which one tensor stands in the place of every argument that is like it.
+/// The variant in which one tensor is passed for all arguments of its shape and dtype.
 const TWICE: &str = "twice";
 
-/// The variant in which that tensor is square and stands there transposed: the same memory, in another order.
+/// The variant in which that tensor is square and passed transposed: the same memory, in another order.
 const TURNED: &str = "twice_transposed";
 const SQUARES: [[usize; 2]; 3] = [[5, 5], [33, 33], [64, 64]];
 
@@ -102,7 +102,7 @@ fn run(context: &Context<'_>) -> Steps {
     for (nth, output) in got.iter().enumerate() {
         let shared = prepared.placed.iter().any(|p| p.tensor.shares_storage(output));
         let expected = def.rule.is_view();
-        // A conversion may give its argument back where it is what was asked for; the host does, or the parts.
+        // A conversion may return its argument unchanged; the host does, or the parts.
         let free = matches!(def.rule, Rule::Host(_))
             || def.decomposition.is_some() && !matches!(def.rule, Rule::Structured(_));
         if shared != expected && (expected || !free) {
@@ -175,11 +175,11 @@ fn turned(context: &Context<'_>) -> Steps {
             }
             nth += 1;
         });
-        // Bounds that must be in order, say.
+        // For example bounds that must be in order.
         let expected = context.expected(&inputs)?;
         let prepared = context.place(&inputs)?;
         let mut tensors = prepared.tensors();
-        // The tensor that lies row-major, wherever it stands.
+        // The row-major tensor, at either index.
         let Some(plain) = tensors.get(usize::from(first_turned)).cloned() else { return Ok(()) };
         for (nth, tensor) in tensors.iter_mut().enumerate().filter(|(_, t)| t.dtype() == plain.dtype()) {
             *tensor = if (nth == 0) == first_turned { plain.transpose(0, 1)? } else { plain.clone() };
@@ -211,7 +211,7 @@ fn in_place(context: &Context<'_>, arrangement: Arrangement) -> Steps {
     prepared.check_untouched(Some(0))
 }
 
-/// `x[1..].op_(...)` with arguments that lie one element before: right, or refused as an overlap.
+/// `x[1..].op_(...)` with arguments that begin one element earlier: correct, or refused as an overlap.
 fn overlap(context: &Context<'_>) -> Steps {
     let def = context.def()?;
     let (sample, full) = context.inputs()?;

@@ -1,6 +1,5 @@
-//! Claims are honest both ways: a dtype that a backend registers works, one that it does not register is
-//! refused or answered rightly, never wrongly. What is registered and can be called by nobody is a claim too, and no honest
-//! one.
+//! Claims are correct in both directions: a registered dtype works, an unregistered one is refused or computed correctly, never
+//! wrongly. A registration that no call reaches is a wrong claim too.
 
 use super::{Context, Family, Scope, factor};
 use crate::case::Case;
@@ -16,7 +15,7 @@ use keyway::dispatcher::op::Out;
 pub const FAMILY: Family =
     Family { name: "claims", about: "claimed dtypes work; others are refused or right", cases, run };
 
-/// The variant of a case about what no call reaches.
+/// The variant of a case about unreachable registrations.
 const WITHOUT_EFFECT: &str = "without_effect";
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
@@ -29,7 +28,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             let variant = match (claimed, op.def.dtypes.has(dtype)) {
                 (true, _) => "claimed",
                 (false, false) => "unclaimed",
-                // What the op makes sense for and nobody claims is `values` to judge.
+                // Dtypes that the op allows and no library claims are tested by `values`.
                 (false, true) => continue,
             };
             cases.push(Case::of(FAMILY.name, op.def, dtype, 0, variant));
@@ -37,7 +36,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
-/// Fails: the case is there because something has no effect.
+/// Fails: the case exists because a registration has no effect.
 fn without_effect(context: &Context<'_>) -> Steps {
     let clauses = context.target.without_effect().remove(context.case.name()).unwrap_or_default();
     let expected = format!(
@@ -66,7 +65,7 @@ fn run(context: &Context<'_>) -> Steps {
                 } else {
                     refusal = format!("sample {nth} is answered by {}", last_served().name());
                 }
-                // What the oracle has no answer to was answered all the same: only a refusal is right then.
+                // The call returned a result although the oracle has no expected value: only a refusal is right then.
                 let expected = oracle(&inputs).map_err(|unknown| {
                     Failure::new(
                         format!("sample {nth} is answered"),

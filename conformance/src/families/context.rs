@@ -1,4 +1,4 @@
-//! A case being run, and what every family asks of it.
+//! Context of a running case, for all families.
 
 use super::determinism::enlarged;
 use super::tensors;
@@ -21,22 +21,22 @@ use std::sync::{Mutex, PoisonError};
 
 /// A case being run.
 pub struct Context<'a> {
-    /// What is judged.
+    /// The tested plugin and device.
     pub target: &'a Target,
     /// The case.
     pub case: &'a Case,
     /// Mixed into the values of the samples.
     pub seed: u64,
-    /// What the family `drawn` draws its calls from.
+    /// Seed of the family `drawn`.
     pub draws: u64,
     /// The id of the simplest call that fails as well, where one was found.
     shrunk: Mutex<Option<String>>,
-    /// What results were judged by, where that is not the oracle.
+    /// The reference of the results, if it is not the oracle.
     judged_by: Mutex<Option<String>>,
 }
 
 impl<'a> Context<'a> {
-    /// Of a case that is about to run.
+    /// The context of a case that is about to run.
     pub fn new(target: &'a Target, case: &'a Case, seed: u64, draws: u64) -> Context<'a> {
         Context { target, case, seed, draws, shrunk: Mutex::default(), judged_by: Mutex::default() }
     }
@@ -51,12 +51,12 @@ impl<'a> Context<'a> {
         self.shrunk.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes what results are judged by, where that is not the oracle.
+    /// Records the reference of the results, if it is not the oracle.
     pub fn judge_by(&self, what: impl Into<String>) {
         *self.judged_by.lock().unwrap_or_else(PoisonError::into_inner) = Some(what.into());
     }
 
-    /// What results were judged by, where that is not the oracle.
+    /// The reference of the results, if it is not the oracle.
     pub fn judged_by(&self) -> Option<String> {
         self.judged_by.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -74,10 +74,10 @@ impl<'a> Context<'a> {
         self.case.dtype.unwrap_or(DType::F32)
     }
 
-    /// The op as it is registered, of a definition or brought by a plugin.
+    /// The registered op, of a definition or a plugin.
     ///
     /// # Errors
-    /// A case that is not about one.
+    /// A case whose subject is not an op.
     pub fn entry(&self) -> Steps<&'static OpEntry> {
         match self.case.foreign {
             Some(op) => Ok(op),
@@ -85,7 +85,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// What a failed call of a valid sample of the op means; see [`call::refused`].
+    /// The verdict of a failed call of a valid sample of the op; see [`call::refused`].
     pub fn refused(&self, error: keyway::Error) -> Stop {
         let dtype = self.case.dtype;
         self.entry().map_or_else(|stop| stop, |op| call::refused(self.target, op, dtype, error))
@@ -131,7 +131,8 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// How images lie of which the target has kernels for this op: in channels_last, where it has none for strided tensors.
+    /// The memory format of images for which the target has kernels of this op: channels_last, if it has none for strided
+    /// tensors.
     pub fn images(&self) -> Arrangement {
         let of = |layout| {
             let kernels = &self.target.kernels;
@@ -143,19 +144,19 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Places the inputs, images as [`Context::images`] says.
+    /// Places the inputs in memory, images as [`Context::images`] returns.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn place(&self, inputs: &Inputs) -> keyway::Result<Prepared> {
         let images = self.images();
         Prepared::new(inputs, self.target.device, |sizes| images.where_it_suits(sizes))
     }
 
-    /// As [`Context::place`], with nothing around the elements: a storage holds what the tensor holds, as in a program.
+    /// As [`Context::place`], without guard bands: a storage holds only the tensor's elements, as in a program.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn place_bare(&self, inputs: &Inputs) -> keyway::Result<Prepared> {
         let images = self.images();
         Prepared::bare_in(inputs, self.target.device, |sizes| images.where_it_suits(sizes))
@@ -164,17 +165,17 @@ impl<'a> Context<'a> {
     /// The results of a valid call.
     ///
     /// # Errors
-    /// What a refusal of it means.
+    /// The verdict of a refusal.
     pub fn call(&self, prepared: &Prepared) -> Steps<Vec<Tensor>> {
         let made = prepared.call_entry(self.entry()?, &prepared.tensors(), Out::New);
         made.map_err(|e| self.refused(e))
     }
 
-    /// The inputs of the sample with its sizes multiplied, placed; the largest tensor has about so many elements. Those of
-    /// the sample itself where the op does not take others, since an argument names sizes. The sample that was taken too.
+    /// The inputs of the sample with its sizes multiplied, in memory; the largest tensor has about `elements` elements. The
+    /// sample's own inputs if the op does not accept others, since an argument names sizes. Also returns the sample used.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn place_enlarged(&self, elements: f64) -> Steps<(Prepared, Sample)> {
         let (given, op) = (self.sample()?, self.entry()?);
         let larger = enlarged(&given, elements);
@@ -185,11 +186,11 @@ impl<'a> Context<'a> {
         Ok((self.place(&self.values_of(&given, 0))?, given))
     }
 
-    /// As [`Context::place_enlarged`], with fewer elements where a call would take more than `steps` steps, or make a result of
-    /// more than `results` elements: that of a column by a row is larger than both.
+    /// As [`Context::place_enlarged`], with fewer elements if a call would take more than `steps` steps, or have a result of more
+    /// than `results` elements: that of a column by a row is larger than both.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn place_scaled(&self, elements: f64, steps: usize, results: usize) -> Steps<(Prepared, Sample)> {
         let (given, op) = (self.sample()?, self.entry()?);
         let mut elements = elements;
@@ -216,7 +217,7 @@ impl<'a> Context<'a> {
         inputs::of_sample(&sample.args, self.dtype(), self.sample_seed() + 1000 * salt)
     }
 
-    /// Whether a kernel of the target answered the call that was just made.
+    /// Whether a kernel of the target ran the last call.
     pub(super) fn served_by_target(&self) -> bool {
         matches!(last_served(), Served::Kernel(kernel) if kernel.plugin.name == self.target.plugin)
     }
@@ -229,11 +230,11 @@ impl<'a> Context<'a> {
         Ok(self.call(prepared)?.iter().map(Tensor::to_bytes).collect::<Result<_, _>>()?)
     }
 
-    /// What the oracle says.
+    /// The expected values of the oracle.
     ///
     /// # Errors
-    /// An op that it cannot judge, with the reason; a call that both it and the backend refuse, as a division
-    /// of integers by zero.
+    /// An op that the oracle cannot compute, with the reason; a call that both the oracle and the backend refuse, such as an
+    /// integer division by zero.
     pub fn expected(&self, inputs: &Inputs) -> Steps<Vec<Array>> {
         let def = self.def()?;
         self.oracle()?(inputs).map_err(|unknown| {

@@ -35,7 +35,7 @@ pub const DERIVATIVES: Family = Family {
     run: derivatives,
 };
 
-/// What the tensors under test are filled with.
+/// A filling of the tensors under test.
 type Filling = (&'static str, fn(&[usize]) -> f64);
 
 /// Points at which piecewise formulas change.
@@ -51,18 +51,17 @@ const FILLINGS: [Filling; 4] = [
     }),
 ];
 
-/// Fillings whose digits are lost by a sum of squares or a mean that is rounded. They are given to one tensor alone: large
-/// weights or gradients beside it would cost digits in products, which no kernel can keep.
+/// Fillings whose digits are lost by a sum of squares or a rounded mean. They are used for one tensor alone: large weights or
+/// gradients as well would lose digits in products, which no kernel can avoid.
 const LARGE: [Filling; 2] =
     [("constant", |_| 1234.567), ("large_mean", |index| 1e4 + place(index) as f64 / 50.0)];
 
-/// Rows and columns near 0 beside others near 1000, in the same call: a kernel that works on several at once must not mix them.
-/// Given to one tensor alone, of many elements.
+/// Rows and columns near 0 next to others near 1000, in the same call: a kernel that processes several at once must not mix them.
+/// Used for one tensor alone, of many elements.
 const FAR: [Filling; 2] =
     [("far_rows", |index| far(index, index.first())), ("far_columns", |index| far(index, index.last()))];
 
-/// How many times the usual tolerance results of them may be off: wrong lines are looked for, and the digits of numbers near 0
-/// are lost to the others.
+/// Factor of the usual tolerance for them: the test detects wrong lines, and values near 0 lose digits to the others.
 const FAR_LOOSE: f64 = 100.0;
 
 fn far(index: &[usize], line: Option<&usize>) -> f64 {
@@ -70,7 +69,7 @@ fn far(index: &[usize], line: Option<&usize>) -> f64 {
     if line.is_some_and(|line| line % 3 == 1) { 1000.0 + near } else { near }
 }
 
-/// Fillings of so many elements that vectors, tiles and what is left behind them come to see each of them.
+/// Fillings with enough elements that vectors, tiles and tails each process some of them.
 const MANY: &str = "many";
 const ELEMENTS: f64 = 6_000.0;
 const SPECIAL: Filling = ("special", |index| match place(index) {
@@ -92,7 +91,7 @@ fn filling(name: &str) -> Option<Filling> {
     FILLINGS.into_iter().chain(LARGE).chain(FAR).chain([SPECIAL]).find(|(other, _)| *other == name)
 }
 
-/// The samples that differ in more than their tensors and shapes, small ones, with their places.
+/// Indices of the small samples that differ in more than their tensors and shapes.
 pub(super) fn chosen(op: &super::Op) -> Vec<usize> {
     let mut seen = Vec::new();
     let mut places = Vec::new();
@@ -128,16 +127,16 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
-/// Of ops that go along lines, in the usual dtype: lines far apart, and many elements of which some are NaN or infinite, each way
-/// an op goes.
+/// For ops along lines, in the usual dtype: lines far apart, and many elements some of which are NaN or infinite, along each
+/// direction of the op.
 fn lines(scope: &Scope<'_>, op: &super::Op, cases: &mut Vec<Case>) {
     let Some(dtype) = scope.served(op.def).filter(|dtype| dtype.is_float()) else { return };
     if op.def.is(Facts::MAY_OVERFLOW) {
         return;
     }
-    // What the gradient of a line far out leaves of its sums has no digits.
+    // The gradient of a line far out has no significant digits.
     let sums = is_in(op.def, &[reduce::ALL, norm::ALL, loss::ALL]) && !op.def.name().ends_with("_backward");
-    // What infinities leave of moments hangs on the order in which these are taken.
+    // With infinities, moments depend on the order of their computation.
     let finds = is_in(op.def, &[reduce::ALL, pool::ALL]);
     let typical = op.typical();
     for nth in chosen(op) {
@@ -150,12 +149,12 @@ fn lines(scope: &Scope<'_>, op: &super::Op, cases: &mut Vec<Case>) {
     }
 }
 
-/// The sample's arguments with its tensors under test filled so. Those of the sample that hold probabilities or indices
-/// in a narrow range keep within it.
+/// The sample's arguments with its tensors under test filled in this way. Tensors of probabilities or indices remain within their
+/// narrow range.
 fn filled(def: &OpDef, sample: &Sample, dtype: DType, (name, fill): Filling) -> Inputs {
     let mut inputs = inputs::of_sample(&sample.args, dtype, 0);
     let mut all = tensors(sample).enumerate();
-    // What a weight that is no number gives with padding is left to a convolution.
+    // The product of a NaN weight and padding is up to a convolution.
     let alone = LARGE.iter().chain(&FAR).any(|(large, _)| *large == name)
         || name == SPECIAL.0 && is_in(def, &[conv::ALL]);
     let alone = alone.then(|| main_tensor(def, sample));
@@ -165,7 +164,7 @@ fn filled(def: &OpDef, sample: &Sample, dtype: DType, (name, fill): Filling) -> 
             return;
         }
         let (low, high) = match sample.fill {
-            // Of a narrow range, as probabilities are.
+            // A narrow range, as that of probabilities.
             Fill::Uniform(low, high) if low >= 0.0 && high <= 1.0 => (low.min(0.0), high.max(1.0)),
             _ => (f64::NEG_INFINITY, f64::INFINITY),
         };
@@ -181,7 +180,7 @@ fn filled(def: &OpDef, sample: &Sample, dtype: DType, (name, fill): Filling) -> 
     inputs
 }
 
-/// Which of a sample's tensors the op is about: its argument `self`, else the first.
+/// Index of the sample's main tensor: its argument `self`, else the first.
 fn main_tensor(def: &OpDef, sample: &Sample) -> usize {
     let Ok(schema) = Schema::parse(def.schema) else { return 0 };
     let of = |arg: &SampleArg| match arg {
@@ -215,8 +214,8 @@ fn run(context: &Context<'_>) -> Steps {
     }
     match (oracle(&inputs), result) {
         (Ok(expected), Ok(got)) => {
-            // Of four digits of the mean, the deviations keep that many less than the elements have; and what is left of
-            // large products of both signs, as a convolution sums them.
+            // With a mean of four digits, the deviations have that many fewer digits than the elements; the same holds for the
+            // sum of large products of both signs, as in a convolution.
             let large = LARGE.iter().any(|(name, _)| *name == context.case.variant);
             let cancels = context.case.variant == LARGE[1].0 || large && is_in(def, &[conv::ALL]);
             let lost = if cancels { 100.0 } else { 1.0 };
@@ -225,7 +224,7 @@ fn run(context: &Context<'_>) -> Steps {
             }
             Ok(compare::outputs(&expected, &got, factor(def, &sample) * lost)?)
         }
-        // The filling is beside what the op takes, or a whole number is divided by zero.
+        // The filling is invalid for the op, or an integer is divided by zero.
         (Err(_), Err(_)) => Ok(()),
         (Ok(_), Err(error)) => Err(context.refused(error)),
         (Err(unknown), Ok(_)) => Err(Stop::Skipped(unknown.to_string())),
@@ -242,7 +241,7 @@ fn derivative_cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
         |op: &&super::Op| matches!(op.def.derivative, Derivative::Formula { .. } | Derivative::Composite);
     for op in scope.ops.iter().filter(differentiable).filter(|op| !NO_DERIVATIVE.contains(&op.def.name())) {
         let dtype = scope.differentiated(op.def);
-        // Differences of first derivatives in f32 are too coarse to tell the two sides of a corner apart.
+        // Differences of first derivatives in f32 are too coarse to distinguish the two sides of a corner.
         let orders = if dtype == DType::F64 { &["first", "second"][..] } else { &["first"] };
         for nth in chosen(op).into_iter().filter(|&nth| tested(&op.samples[nth]).count() > 0) {
             for (name, _) in FILLINGS {
@@ -265,7 +264,7 @@ pub(super) fn weighted(outputs: &[Array], weight: Weight) -> Option<f64> {
     Some(sums.sum()).filter(|sum: &f64| sum.is_finite())
 }
 
-/// The weight of an element, by its place.
+/// The weight of an element, by its index.
 pub(super) type Weight = fn(usize) -> f64;
 
 pub(super) fn weight_of(context: &Context<'_>) -> Weight {
@@ -275,7 +274,7 @@ pub(super) fn weight_of(context: &Context<'_>) -> Weight {
     }
 }
 
-/// The two one-sided derivatives of `value` at 0, where it is `middle`, if they can be told from differences.
+/// The two one-sided derivatives of `value` at 0, where it is `middle`, if finite differences can determine them.
 pub(super) fn one_sided(middle: f64, value: impl Fn(f64) -> Option<f64>) -> Option<(f64, f64, f64)> {
     const STEPS: [f64; 2] = [2e-5, 1e-5];
     let mut sides = [0.0; 2];
@@ -288,7 +287,7 @@ pub(super) fn one_sided(middle: f64, value: impl Fn(f64) -> Option<f64>) -> Opti
         if (wide - narrow).abs() > 1e-2 * (1.0 + narrow.abs()) {
             return None;
         }
-        // What is left of the curvature goes with the step.
+        // The remaining curvature is proportional to the step.
         *side = 2.0 * narrow - wide;
     }
     let allowed = 1e-4 + 1e-4 * sides[0].abs().max(sides[1].abs()) + noise + middle.abs() * 1e-9;
@@ -308,8 +307,8 @@ pub(super) fn moved(inputs: &Inputs, tensor: usize, element: usize, by: f64) -> 
     inputs
 }
 
-/// The gradients of the weighted sum of the op's outputs, `None` for a tensor without one; with `second`, those of the
-/// weighted sum of the gradients.
+/// The gradients of the weighted sum of the op's outputs, `None` for a tensor without one; with `second`, those of the weighted
+/// sum of the gradients.
 pub(super) fn analytic(
     context: &Context<'_>,
     sample: &Sample,
@@ -369,7 +368,7 @@ fn derivatives(context: &Context<'_>) -> Steps {
         if !second {
             return by_oracle(inputs);
         }
-        // Of first derivatives the oracle knows nothing: those of the backend itself, which the other half judges.
+        // The oracle has no first derivatives: those of the backend itself are used, which the other half tests.
         let first = analytic(context, &sample, inputs, false).ok()?;
         let of = |array: &Array| {
             array.values.iter().enumerate().map(|(nth, v)| weight(nth) * v.float()).sum::<f64>()

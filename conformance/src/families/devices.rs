@@ -46,10 +46,11 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     cases.extend(VARIANTS.iter().map(|variant| Case::about(FAMILY.name, name, *variant)));
 }
 
-/// Sizes in bytes around what allocators round to.
+/// Sizes in bytes around the granularity of allocators.
 const SIZES: [usize; 12] = [0, 1, 2, 63, 64, 65, 511, 4095, 4096, 4097, 100_003, 3 << 20];
 
-/// Bytes that are copied to the device and back, and how often: had each kept its bytes in the host's memory, the process would have grown by 80 MiB.
+/// Bytes copied to the device and back, and number of copies: if each retained its bytes in host memory, the process would grow
+/// by 80 MiB.
 const KEPT: usize = 2 << 20;
 const ROUND_TRIPS: usize = 40;
 
@@ -105,7 +106,7 @@ fn run(context: &Context<'_>) -> Steps {
             let storage = Storage::allocate(device, bytes)?;
             let values = pattern(bytes, 7);
             write_bytes(&storage, 0, &values)?;
-            // In two parts, at an odd place.
+            // In two parts, split at an odd offset.
             let middle = bytes / 3;
             expect(&storage, middle, &values[middle..], "the second part read alone")?;
             expect(&storage, 0, &values, "written and read back")
@@ -145,10 +146,10 @@ fn run(context: &Context<'_>) -> Steps {
             Err(Failure::new("an event that was waited for", "done", "not done").into())
         }
         "order" => at_each_length(device, |work| {
-            // What comes before an event on one stream is done before what comes after it on another.
+            // Work before an event on one stream is finished before work after it on another.
             let (first, second) = (Stream::new(device)?, Stream::new(device)?);
             let event = Event::new(device)?;
-            // To pinned memory, so that no function of the host's waits on the way.
+            // To pinned memory, so that no host function waits.
             let copied = Storage::allocate_pinned(device, BUSY)?;
             let source = work.start(&first)?;
             event.record(&first)?;
@@ -218,7 +219,7 @@ fn run(context: &Context<'_>) -> Steps {
             Ok(())
         }
         "pinned" => {
-            // All alive at once; a device without pinned memory gives plain memory.
+            // All alive at once; a device without pinned memory returns plain memory.
             let made = SIZES
                 .iter()
                 .map(|&bytes| {
@@ -277,7 +278,7 @@ fn run(context: &Context<'_>) -> Steps {
             Ok(())
         }
         "staged_copies" => {
-            // Larger than what is copied at once between kinds of devices, and not a multiple of it.
+            // Larger than the chunk of copies between kinds of devices, and not a multiple of it.
             let bytes = (9 << 20) + 7;
             let values = pattern(bytes, 19);
             let source = Storage::allocate(device, bytes)?;
@@ -295,14 +296,13 @@ fn run(context: &Context<'_>) -> Steps {
     }
 }
 
-/// Bytes of each copy that keeps a stream busy, and how many sources there are.
+/// Bytes of each copy that keeps a stream busy, and number of sources.
 const BUSY: usize = 1 << 20;
 const COPIES: u8 = 24;
 const LAST: u8 = COPIES - 1;
 
-/// Bytes of the copies that go before them: again with larger ones, because this thread may lose its processor
-/// to the device's for as long as a copy takes, and then a device that waits for nothing looks like one that
-/// does.
+/// Bytes of the copies before them: repeated with larger ones, because this thread may lose its processor to the device's for the
+/// duration of a copy, and then a device that waits for nothing looks like one that does.
 const AHEAD: [usize; 5] = [0, 4 << 20, 16 << 20, 64 << 20, 128 << 20];
 const COPIES_AHEAD: usize = 4;
 
@@ -335,7 +335,7 @@ fn at_each_length(device: Device, check: impl Fn(&Work) -> Steps) -> Steps {
     at_each_length_of(device, |salt| pattern(BUSY, salt), check)
 }
 
-/// Checks beside work of each length, whose sources hold `bytes(0)` to `bytes(LAST)`.
+/// Checks copies with work of each length, whose sources have `bytes(0)` to `bytes(LAST)`.
 fn at_each_length_of(device: Device, bytes: impl Fn(u8) -> Vec<u8>, check: impl Fn(&Work) -> Steps) -> Steps {
     // Made before, so that the host does not take longer than the device.
     let sources = (0..COPIES)
@@ -349,7 +349,7 @@ fn at_each_length_of(device: Device, bytes: impl Fn(u8) -> Vec<u8>, check: impl 
     let mut work = Work { device, sources, ahead: ahead(0)? };
     for bytes in AHEAD {
         work.ahead = match ahead(bytes) {
-            // A device with less memory is judged beside shorter work.
+            // A device with less memory is tested with less work.
             Err(DispatchError::OutOfMemory { .. }) => break,
             other => other?,
         };
@@ -358,7 +358,7 @@ fn at_each_length_of(device: Device, bytes: impl Fn(u8) -> Vec<u8>, check: impl 
     Ok(())
 }
 
-/// A kernel works on the stream that its thread has entered: after what that was given before.
+/// A kernel runs on the stream that its thread has entered: after the stream's earlier work.
 fn kernels_on_a_stream(context: &Context<'_>, device: Device) -> Steps {
     let names = ["add", "mul", "exp"];
     let kernel =

@@ -31,7 +31,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
-/// The variant in which the last of many indices is past the end: what the good ones ask for must not be there yet.
+/// The variant in which the last of many indices is past the end: the results of the valid ones must not be written yet.
 const LATE: &str = "late";
 /// The ops that refuse such an index.
 const LATE_OF: [&str; 10] = [
@@ -66,7 +66,7 @@ fn late_inputs(sample: &Sample, dtype: DType) -> Option<[Inputs; 2]> {
     Some([wrong, good])
 }
 
-/// A call that fails at its last index leaves what it was to write to, and what it was given, as it was.
+/// A call that fails at its last index leaves its targets and arguments unchanged.
 fn late(context: &Context<'_>) -> Steps {
     let (def, device) = (context.def()?, context.target.device);
     let Some([wrong, good]) = late_inputs(&context.sample()?, context.dtype()) else { return Ok(()) };
@@ -122,7 +122,7 @@ fn run(context: &Context<'_>) -> Steps {
         Err(error) if !error.to_string().contains(sample.message) => {
             let text = error.to_string();
             match context.refused(error) {
-                // What is not there cannot find the mistake.
+                // A missing kernel cannot detect the mistake.
                 Stop::Unsupported(reason) => Err(Stop::Unsupported(reason)),
                 _ => {
                     let expected = format!("`{}`", sample.message);

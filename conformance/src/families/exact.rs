@@ -1,8 +1,8 @@
-//! Results that are one number and no other, compared without a tolerance where it would hide what is wrong: sums of whole
-//! numbers, many at one index among them, an element that decides alone, results that are rounded once, casts of the numbers at which dtypes end.
+//! Results with a single right value, compared without a tolerance where that would hide the error: integer sums, many at one
+//! index among them, a single decisive element, results with one rounding, casts at the limits of dtypes.
 //!
-//! A sum that leaves out its last term is within what sums of so many terms may be off, and the largest of random elements
-//! is hardly ever the last one.
+//! A sum without its last addend is within the tolerance of a long sum, and the largest of random elements is hardly ever the
+//! last one.
 
 mod casts;
 mod many;

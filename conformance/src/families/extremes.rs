@@ -19,26 +19,26 @@ pub const FAMILY: Family = Family {
     run,
 };
 
-/// The variants for reductions and norms, whose sample is a matrix that takes short rows of extremes, or short
-/// columns: whichever way the op goes, in one of them a NaN does not meet every other number. Of floats there is a matrix for
-/// each set of other arguments, such as `dim`.
+/// The variants for reductions and norms, whose sample is a matrix that takes short rows of extremes, or short columns: in either
+/// direction of the op, in one of them a NaN does not meet every other value. For floats there is a matrix for each set of other
+/// arguments, such as `dim`.
 const ROWS: &str = "rows";
 const COLUMNS: &str = "columns";
 
-/// The variants of everything else, with the number that one element of a tensor becomes; the tensor's place follows.
+/// The variants of all other ops, with the value that replaces one element of a tensor; the tensor's index follows.
 const ONE: [(&str, f64); 2] = [("nan", f64::NAN), ("inf", f64::INFINITY)];
 
-/// The variant for convolutions: an infinite element that begins the second row of an image, which is read by no tap of the
-/// places before it.
+/// The variant for convolutions: an infinite element at the beginning of the second row of an image, which no kernel tap of the
+/// preceding output positions reads.
 const EDGE: &str = "edge";
 
 /// The variant for normalisation by given statistics: an infinite mean among them.
 const MEAN: &str = "infinite-mean";
 
-/// The variant for products of integers: numbers with any bits set, whose products need all bits of the dtype.
+/// The variant for integer products: values with any bits set, whose products need all bits of the dtype.
 const BITS: &str = "bits";
 
-/// The variants of their own that a sample of an op is called in.
+/// The op-specific variants of a sample.
 fn own_variants(def: &OpDef, sample: &Sample) -> Vec<&'static str> {
     let mut variants = Vec::new();
     let rank = tensors(sample).next().map_or(0, |t| t.sizes.len());
@@ -54,7 +54,7 @@ fn own_variants(def: &OpDef, sample: &Sample) -> Vec<&'static str> {
     variants
 }
 
-/// The sample's inputs in a variant of its own.
+/// The sample's inputs in an op-specific variant.
 fn own_inputs(context: &Context<'_>) -> Steps<Option<(Sample, Inputs)>> {
     let (sample, mut inputs) = context.inputs()?;
     let changed = match (context.case.variant.as_str(), context.def()?.name()) {
@@ -71,9 +71,8 @@ fn own_inputs(context: &Context<'_>) -> Steps<Option<(Sample, Inputs)>> {
     Ok(Some((sample, inputs)))
 }
 
-/// The places of the tensors under test, up to three, in which such a number must show in the results alone that it takes
-/// part in. What stands beside the zeros of a convolution's border may or may not be multiplied by them, and targets of a
-/// loss are probabilities.
+/// Indices of the tensors under test, up to three, in which such a value must affect only the results that depend on it. The zero
+/// padding of a convolution may or may not be multiplied, and targets of a loss are probabilities.
 fn places(def: &OpDef, sample: &Sample) -> Vec<usize> {
     let all = tensors(sample).enumerate();
     let tested = all.filter(|(_, t)| t.role == Role::Tested && !t.sizes.contains(&0)).map(|(place, _)| place);
@@ -131,10 +130,10 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                 op.three().into_iter().for_each(|nth| push(nth, BITS));
             }
             let elsewhere = !is_in(op.def, &[pointwise::ALL]) && !op.def.rule.is_view() && dtype.is_float();
-            // One sample's windows, say, may pass over the changed element.
+            // The windows of one sample, for example, may skip the changed element.
             for nth in op.three().into_iter().filter(|_| elsewhere) {
-                // The order in which moments are taken, and that of sums and products of an equation, decides whether an
-                // infinite one is a NaN.
+                // The order of moments, and that of sums and products of an equation, determines whether an infinite one is a
+                // NaN.
                 let ordered = is_in(op.def, &[norm::ALL]) || op.def.name() == "einsum";
                 for (name, _) in ONE.iter().filter(|(_, number)| number.is_nan() || !ordered) {
                     for place in places(op.def, &op.samples[nth]) {
@@ -181,7 +180,7 @@ fn run(context: &Context<'_>) -> Steps {
         let sample = context.sample()?;
         (lines(context, &sample)?, factor(def, &sample))
     } else {
-        // A set of arguments may have no combination with an answer, and then no call.
+        // A set of arguments may have no combination with an expected value, and then no call.
         match extremes::of_set(def, oracle, dtype, context.case.sample) {
             Some(inputs) => (inputs, allowed(def)),
             None => return Ok(()),
@@ -199,7 +198,7 @@ fn run(context: &Context<'_>) -> Steps {
         }
         (Ok(_), Err(error)) => Err(context.refused(error)),
         (Err(_), Err(_)) => Ok(()),
-        // Numbers that must ascend, say, and are none any more.
+        // For example values that must ascend, and no longer do.
         (Err(_), Ok(_)) if one.is_some() => Ok(()),
         (Err(unknown), Ok(_)) => {
             Err(Failure::new("what must be refused is answered", unknown.to_string(), "a result").into())
@@ -210,8 +209,8 @@ fn run(context: &Context<'_>) -> Steps {
 fn lines(context: &Context<'_>, sample: &Sample) -> Steps<Inputs> {
     let (def, dtype) = (context.def()?, context.dtype());
     let mut values = extremes::values(dtype);
-    // Squares of the largest numbers, which variances take, overflow in the dtype but not in the oracle; beside the
-    // largest numbers the others vanish, so that the order of a sum decides.
+    // Squares of the largest values, as in variances, overflow in the dtype but not in the oracle; next to the largest values the
+    // others vanish, so that the order of a sum decides.
     let first = (def.samples)().iter().position(|s| takes_rows(def, s)) == Some(context.case.sample);
     if context.case.variant == COLUMNS || !first || is_in(def, &[norm::ALL]) {
         values.retain(|v| !v.float().is_finite() || v.float().abs() < 1e3);

@@ -1,4 +1,4 @@
-//! The memory format is kept: channels_last in, channels_last out, whatever the order of the arguments, with gaps or without,
+//! The memory format is preserved: channels_last in, channels_last out, for any order of the arguments, with or without gaps,
 //! with one channel, and backwards.
 
 use super::gradients::{gradients, incoming, leaves, same};
@@ -27,12 +27,12 @@ pub const FAMILY: Family = Family {
 
 /// Sizes of images, sequences and volumes; none is 1, so that the two formats differ.
 const SIZES: [&[usize]; 3] = [&[2, 3, 4, 5], &[2, 3, 4], &[2, 3, 2, 4, 3]];
-/// Images of one channel, which lie in both formats at once.
+/// Images of one channel, which are contiguous in both formats.
 const GRAY: &[usize] = &[2, 1, 4, 5];
-/// Samples of an op that are taken of each number of dimensions.
+/// Maximum number of an op's samples for each rank.
 const SAMPLES: usize = 3;
 
-/// How a sample is called.
+/// The form of a sample's call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Variant {
     /// Every image in channels_last.
@@ -41,13 +41,13 @@ enum Variant {
     Only(usize),
     /// Channels of wider images in channels_last.
     Slice,
-    /// Images of one channel whose strides say channels_last.
+    /// Images of one channel with the strides of channels_last.
     Meant,
     /// A target in channels_last, the arguments row-major.
     OutLast,
     /// The other way round.
     OutRows,
-    /// The gradients of what is in channels_last.
+    /// The gradients of a channels_last tensor.
     Gradient,
     /// The same from a row-major gradient.
     GradientRows,
@@ -81,7 +81,7 @@ impl Variant {
         fixed.into_iter().find(|v| v.name() == name).or_else(only)
     }
 
-    /// How tensor `nth`, of these sizes, lies; the others are row-major.
+    /// The arrangement of tensor `nth` with these sizes; the others are row-major.
     fn arrangement(self, nth: usize, sizes: &[usize], rank: usize) -> Arrangement {
         let wanted = match self {
             Variant::All | Variant::Meant | Variant::OutRows | Variant::Gradient | Variant::GradientRows => {
@@ -95,8 +95,7 @@ impl Variant {
     }
 }
 
-/// Ops that work on the tensor as it stands. Products, views and those that make a tensor from nothing have no
-/// format to keep.
+/// Ops with a memory format to preserve: not products, views and factories.
 fn concerned(def: &OpDef) -> bool {
     let families = [
         pointwise::ALL,
@@ -114,7 +113,7 @@ fn concerned(def: &OpDef) -> bool {
     is_in(def, &families) && !def.is(Facts::SETS_FORMAT)
 }
 
-/// The sample as it is, if its first tensor is one whose formats differ.
+/// The sample, if its first tensor is one whose formats differ.
 fn of_images(sample: &Sample) -> Option<Sample> {
     let first = tensors(sample).next()?;
     let differ = || channels_last_strides(&first.sizes) != contiguous_strides(&first.sizes);
@@ -123,7 +122,7 @@ fn of_images(sample: &Sample) -> Option<Sample> {
         .then(|| sample.clone())
 }
 
-/// An element-wise sample whose tensors are made of these sizes.
+/// An element-wise sample resized to these sizes.
 fn resized(def: &OpDef, sample: &Sample, sizes: &[usize]) -> Option<Sample> {
     if !is_in(def, &[pointwise::ALL]) || def.decomposition.is_some() && tensors(sample).count() > 3 {
         return None;
@@ -131,7 +130,7 @@ fn resized(def: &OpDef, sample: &Sample, sizes: &[usize]) -> Option<Sample> {
     super::with_sizes(sample, sizes)
 }
 
-/// The sample of a case: the sizes that it is given are told by the variant, as `slice/1`.
+/// The sample of a case: the variant names its sizes, as `slice/1`.
 fn made(def: &OpDef, sample: &Sample, variant: Variant, form: Option<usize>) -> Option<Sample> {
     match form {
         None => of_images(sample),
@@ -143,7 +142,7 @@ fn made(def: &OpDef, sample: &Sample, variant: Variant, form: Option<usize>) -> 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops.iter().filter(|op| concerned(op.def)) {
         let Some(dtype) = preferred(op.def) else { continue };
-        // Of each form: as it is with 3 to 5 dimensions, or resized.
+        // One of each form: unchanged with 3 to 5 dimensions, or resized.
         let mut seen = [0; 9];
         for (nth, sample) in op.samples.iter().enumerate() {
             let natural = of_images(sample).map(|s| (s, None));
@@ -152,7 +151,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                 let rank = tensors(&sample).next().map_or(0, |t| t.sizes.len());
                 let counted = &mut seen[form.map_or(rank, |form| 6 + form)];
                 *counted += 1;
-                // Of what is resized to three and to five dimensions one does.
+                // For samples resized to three and to five dimensions one suffices.
                 if *counted > if matches!(form, Some(1..)) { 1 } else { SAMPLES } {
                     continue;
                 }
@@ -242,7 +241,7 @@ fn run(context: &Context<'_>) -> Steps {
             if !output.as_ref().is_in_channels_last_order() {
                 return Ok(());
             }
-            // Numbers that differ from place to place, so that those in a wrong place are seen.
+            // Values that differ between positions, so that wrong positions are detected.
             let values = incoming(output, false);
             let lies = |arrangement: Arrangement| {
                 Ok::<_, Stop>(Placed::new(&values, arrangement.where_it_suits(&values.sizes), device)?.tensor)
@@ -256,7 +255,7 @@ fn run(context: &Context<'_>) -> Steps {
             let prepared = Prepared::new(&inputs, device, place)?;
             let got = context.call(&prepared)?;
             compare::outputs(&expected, &got, factor(def, &sample))?;
-            // Later outputs are places and counts.
+            // Later outputs are indices and counts.
             match got.first().filter(|output| output.rank() == rank) {
                 Some(output) => check("output 0", output),
                 None => Ok(()),
@@ -270,7 +269,7 @@ fn check_gradients(def: &OpDef, leaves: &[Tensor], made: Vec<Option<Tensor>>) ->
     let wanted = leaves.iter().filter(|t| t.requires_grad());
     for (nth, (leaf, gradient)) in wanted.zip(made).enumerate() {
         let Some(gradient) = gradient else { continue };
-        // One number that is shown at every place has no order.
+        // An expanded scalar has no order.
         let repeats = may_self_overlap(gradient.shape(), gradient.strides());
         // Other inputs are images where they look like the first, as kernels of convolutions do.
         let image = nth == 0 || leaf.shape() == leaves[0].shape() || is_in(def, &[conv::ALL]);
@@ -281,7 +280,7 @@ fn check_gradients(def: &OpDef, leaves: &[Tensor], made: Vec<Option<Tensor>>) ->
     Ok(())
 }
 
-/// Refuses what is not channels_last, as far as its sizes can tell.
+/// Refuses a tensor that is not channels_last, as far as its sizes can distinguish it.
 fn check(what: &str, made: &Tensor) -> Steps {
     let wanted = channels_last_strides(made.shape());
     let tells = wanted != contiguous_strides(made.shape()) && !made.shape().contains(&0);

@@ -1,5 +1,4 @@
-//! Derivatives: against differences, twice, for incoming gradients that are not row-major, and through the
-//! in-place form.
+//! Derivatives: against finite differences, twice, for incoming gradients that are not row-major, and through the in-place form.
 
 use super::{Context, Family, Scope, gradients_by_oracle};
 use crate::array::{Array, Number};
@@ -31,7 +30,7 @@ pub const SECOND: Family = Family {
     run: |context| check(context, true),
 };
 
-/// Incoming gradients of other strides, and in-place forms.
+/// Incoming gradients with other strides, and in-place forms.
 pub const STRIDED: Family = Family {
     name: "gradients",
     about: "incoming gradients that are strided; in-place forms",
@@ -76,7 +75,7 @@ fn strided_cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     });
 }
 
-/// Tensors of a sample, those of the dtype under test requiring grad.
+/// Tensors of a sample; those of the dtype under test require grad.
 pub(super) fn leaves(tensors: Vec<Tensor>, sample: &Sample) -> keyway::Result<Vec<Tensor>> {
     let leaf = |(t, s): (Tensor, &TensorSample)| match s.role {
         Role::Tested => t.requires_grad_(true),
@@ -93,7 +92,7 @@ fn prepared(context: &Context<'_>, device: Device) -> Steps<(Prepared, Vec<Tenso
     Ok((prepared, leaves))
 }
 
-/// A case's op as a function of tensors on the host, where differences are taken; it runs on its device.
+/// A case's op as a function of tensors on the host, for finite differences; it runs on its device.
 pub(super) struct Function {
     op: &'static OpEntry,
     device: Device,
@@ -113,7 +112,7 @@ impl Function {
         made.into_iter().map(|t| t.to_device(Device::CPU)).collect()
     }
 
-    /// Compares its derivatives, or with `second` those of its derivatives, with differences.
+    /// Compares its derivatives, or with `second` its second derivatives, with finite differences.
     pub(super) fn check(&self, context: &Context<'_>, second: bool) -> Steps {
         let run = if second { gradgradcheck } else { gradcheck };
         match run(&|tensors| self.call(tensors), &self.inputs, gradcheck::Tolerance::default()) {
@@ -201,10 +200,10 @@ fn strided(context: &Context<'_>) -> Steps {
     Ok(())
 }
 
-/// The variant whose incoming gradient is one number at every place, all strides 0, as the derivative of a sum is.
+/// The variant whose incoming gradient is an expanded scalar, all strides 0, as the derivative of a sum.
 pub(super) const CONSTANT: &str = "constant";
 
-/// `y.sum().backward()` gives what as many ones do that lie one after the other.
+/// `y.sum().backward()` has the same result as with contiguous ones.
 pub(super) fn constant(context: &Context<'_>) -> Steps {
     let (entry, device) = (context.entry()?, context.target.device);
     let (prepared, inputs) = prepared(context, device)?;
@@ -266,7 +265,7 @@ fn in_place(context: &Context<'_>) -> Steps {
     let made = prepared.call_with(def, &tensors, Out::InPlace).map_err(|e| context.refused(e))?;
     let got = match gradients(&made, &inputs, vec![gradient()?]) {
         Ok(got) => got,
-        // The formula needs the value that was overwritten, and says so: as it should.
+        // The formula needs the overwritten value, and reports that: as it should.
         Err(keyway::Error::Autograd(keyway::autograd::AutogradError::SavedChanged { .. })) => return Ok(()),
         Err(error) => return Err(context.refused(error)),
     };

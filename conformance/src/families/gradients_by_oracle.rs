@@ -1,6 +1,6 @@
-//! Derivatives on a device that has no f64: those of f32 against differences of the oracle, which computes in f64. Of second
-//! derivatives the oracle knows nothing: these are compared with differences of the first ones, of f32, which the first half
-//! judges; the steps are as wide as those can tell apart.
+//! Derivatives on a device without f64: those of f32 against finite differences of the oracle, which computes in f64. The oracle
+//! has no second derivatives: these are compared with differences of the first ones, in f32, which the first half tests; the
+//! steps are as wide as that precision requires.
 
 use super::Context;
 use super::corners::{analytic, moved, weight_of, weighted};
@@ -10,8 +10,8 @@ use crate::oracle::Inputs;
 use crate::outcome::{Failure, Mismatch, Steps, Stop};
 use keyway::DType;
 
-/// How far an element is moved, and how far off the derivative may be: relative to itself, and to the largest derivative
-/// beside it, whose digits its terms have.
+/// Step of the finite difference, and tolerance of the derivative: relative to itself, and to the largest derivative in its
+/// neighbourhood, whose precision its addends have.
 #[derive(Clone, Copy)]
 struct Precision {
     step: f64,
@@ -33,13 +33,13 @@ pub(super) fn widened(inputs: &Inputs, narrow: DType) -> Inputs {
     wide
 }
 
-/// Judges the first derivatives of the case's op at its sample, or with `second` those of these.
+/// Checks the first derivatives of the case's op at its sample, or with `second` its second derivatives.
 pub(super) fn check(context: &Context<'_>, second: bool) -> Steps {
     let oracle = context.oracle()?;
     check_by(context, second, |inputs| oracle(inputs).ok())
 }
 
-/// As [`check`], by something else that computes the op in f64; it gives nothing where it cannot.
+/// Like [`check`], with another reference that computes the op in f64; it returns nothing where it cannot.
 pub(super) fn check_by(
     context: &Context<'_>,
     second: bool,
@@ -66,7 +66,7 @@ pub(super) fn check_by(
     for (tensor, gradient) in made.iter().enumerate() {
         let Some(gradient) = gradient else { continue };
         for (element, got) in gradient.floats().into_iter().enumerate() {
-            // What is moved in the narrow dtype moves by what that can hold.
+            // A step in the narrow dtype is rounded to that dtype.
             let at = start[tensor].values[element].float();
             let hold = |v: f64| if second { round_to(v, narrow) } else { v };
             let (up, down) = (hold(at + step) - at, hold(at - step) - at);

@@ -1,4 +1,4 @@
-//! Guard bands around every buffer that a kernel is given; inputs must be as they were.
+//! Guard bands around every buffer passed to a kernel; inputs must be unchanged.
 
 use super::{Context, Family, Scope, has_out};
 use crate::call::{Prepared, damaged};

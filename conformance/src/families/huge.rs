@@ -15,10 +15,10 @@ pub const FAMILY: Family =
 const COUNT: usize = (1 << 31) + 1000;
 /// Elements that are read and written at once.
 const CHUNK: usize = 1 << 26;
-/// The one place that holds another value, past what 31 bits count.
+/// The index of the only different value, above 2^31.
 const MARK: usize = COUNT - 7;
 
-/// Calls an op on [`made`], and checks what it gives.
+/// Calls an op on [`made`], and checks its result.
 type Check = fn(&Tensor) -> Steps;
 
 /// The cases, by op.

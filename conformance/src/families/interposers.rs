@@ -1,5 +1,5 @@
-//! Every op with the target's interposers and without them: code that acts on each call by default must leave results,
-//! arguments and gradients as they are, also of ops that the target has no kernel of.
+//! Every op with the target's interposers and without them: interposers that are enabled by default must not change results,
+//! arguments and gradients, also for ops that the target has no kernel of.
 
 use super::gradients::{gradients, incoming, leaves};
 use super::{Context, Family, Scope, has_out};
@@ -36,7 +36,7 @@ fn of(plugin: &str, op: Option<&OpEntry>) -> Vec<InterposerInfo> {
     all
 }
 
-/// Whether a plugin has an interposer that acts by default.
+/// Whether a plugin has an interposer that is enabled by default.
 pub(crate) fn any(plugin: &str) -> bool {
     !of(plugin, None).is_empty()
 }
@@ -68,7 +68,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
-/// What a call gave: the bytes of its results, or that it failed.
+/// The result of a call: the bytes of its outputs, or an error.
 type Made = Result<Vec<Vec<u8>>, keyway::Error>;
 
 fn bytes(tensors: &[Tensor]) -> Made {
@@ -88,7 +88,7 @@ fn twice(context: &Context<'_>, what: &str, mut call: impl FnMut() -> Made) -> S
     let names = names.join(", ");
     match (without, call()) {
         (Ok(without), Ok(with)) if without == with => Ok(()),
-        // Nobody serves it, or its arguments are none.
+        // No candidate, or invalid arguments.
         (Err(_), Err(_)) => Ok(()),
         (Ok(without), Ok(with)) => {
             let pairs = without.iter().zip(&with);

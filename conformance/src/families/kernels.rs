@@ -1,5 +1,5 @@
-//! Each kernel that the target registers, for whatever op, device, layout and dtype, is called by a case of its own, and is
-//! right: one that no call reaches is nothing that anybody can vouch for.
+//! Each kernel that the target registers, for any op, device, layout and dtype, is called by a case, and is right: a kernel that
+//! no call reaches cannot be vouched for.
 
 mod plugin_dtypes;
 
@@ -58,7 +58,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
-/// What is changed in the samples, where a kernel serves none of them as they are.
+/// The change of the samples, if a kernel runs none of them unchanged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     None,
@@ -67,11 +67,11 @@ pub(super) enum Change {
     /// Every tensor under test that has dimensions is a square matrix: so that kernels which do not broadcast see the
     /// samples' other arguments too.
     Matrices,
-    /// No whole number is 0: it might be divided by.
+    /// No integer is 0: it might be a divisor.
     WithoutZeros,
 }
 
-/// What is asked of one kernel.
+/// The test of one kernel.
 struct Asked<'a> {
     context: &'a Context<'a>,
     entry: &'static OpEntry,
@@ -109,7 +109,7 @@ fn run(context: &Context<'_>) -> Steps {
         return plugin_dtypes::run(&asked, &samples);
     }
     for (dtype, with_dtype) in attempts(context.dtype()) {
-        // Of a composite layout the samples are few that its kernels serve: all changes of them are tried.
+        // Few samples of a composite layout have a kernel: all changes of them are tried.
         let composite = !kernel.layout.is_strided();
         let mut served = 0;
         for change in [Change::None, Change::Squared, Change::Matrices, Change::WithoutZeros] {
@@ -159,8 +159,8 @@ impl Asked<'_> {
         Failure::new("a registered kernel that no case calls", "a call that it serves", got).into()
     }
 
-    /// Calls with each sample and placement; how many calls the kernel served. On strided tensors one is enough: the other
-    /// families judge these.
+    /// Calls with each sample and placement; returns the number of calls that the kernel ran. On strided tensors one is enough:
+    /// the other families test these.
     fn calls(&self, samples: &[Sample], dtype: DType, with_dtype: bool, change: Change) -> Steps<usize> {
         let strided = self.kernel.layout == Layout::STRIDED && self.def.is_some();
         let composite = !self.kernel.layout.is_strided();
@@ -194,7 +194,7 @@ impl Asked<'_> {
         Ok(served)
     }
 
-    /// Makes one call; whether the kernel served it. Then its result must be right.
+    /// Makes one call; returns whether the kernel ran it. Then its result must be right.
     fn one(&self, nth: usize, sample: &Sample, inputs: &Inputs, placement: usize) -> Steps<bool> {
         let Some(placed) = placements::place(self.kernel.layout, sample, inputs, placement, self.device)?
         else {
@@ -221,7 +221,7 @@ impl Asked<'_> {
         let inputs = &placed.inputs;
         let expected = match self.def {
             Some(def) => by_oracle(def, inputs, &placed),
-            // The reference of a plugin's op may take zeros for places that are not stored.
+            // The reference of a plugin's op may take stored zeros for unstored elements.
             None if placed.stores_zeros() => None,
             None => plugin_ops::expected(self.context, self.entry, inputs, &made)?,
         };
@@ -294,7 +294,7 @@ impl Asked<'_> {
         for (nth, (expected, made)) in expected.iter().zip(made).enumerate() {
             let invalid = || Failure::new(format!("output {nth}"), "elements of its dtype", "others");
             if !made.as_ref().is_strided() {
-                // What kernels make, the host does not check.
+                // The host does not validate the results of kernels.
                 layouts::validate(made.as_ref()).map_err(keyway::Error::from)?;
             }
             let got = read(made)?.ok_or_else(invalid)?;
@@ -303,8 +303,8 @@ impl Asked<'_> {
         Ok(())
     }
 
-    /// Whether the kernel is that of a backward op, and the gradients of its forward op's samples call it. Those of f64 are
-    /// compared with differences.
+    /// Whether the kernel is that of a backward op, and is called by the gradients of its forward op's samples. In f64 they are
+    /// compared with finite differences.
     fn by_gradients(&self) -> Steps<bool> {
         let forward = |op: &&'static OpEntry| {
             let backward = op.spec.foreign.and_then(|foreign| foreign.backward);
@@ -343,12 +343,12 @@ impl Asked<'_> {
     }
 }
 
-/// Ops that take from one of their tensors, this one, where it stores something, and not what.
+/// Ops that read the pattern of one of their tensors, this one, and not its values.
 const PATTERNS: [(&str, usize); 2] = [("sampled_mm", 0), ("sparse_mask", 1)];
-/// Ops of which what a sparse tensor does not store has no share.
+/// Ops that ignore the unstored elements of a sparse tensor.
 const OF_STORED: [&str; 2] = ["softmax", "log_softmax"];
 
-/// What the oracle says of a call on these numbers, of which a call's composite tensors store some.
+/// The expected values of a call on these arguments, some elements of which the call's composite tensors store.
 pub(super) fn by_oracle(
     def: &'static OpDef,
     inputs: &Inputs,

@@ -1,7 +1,6 @@
-//! Results against the oracle on tensors that are large enough for kernels to split their work; reductions of many
-//! elements in half precision, where sums that are added up in the dtype itself lose what they add; and the samples with
-//! each of their sizes changed, alone and all at once, since samples are small: a kernel that works on no more than the
-//! first 64 elements of a row is right on all of them.
+//! Results against the oracle on tensors that are large enough for kernels to split their work; reductions of many elements in
+//! half precision, where accumulation in the dtype itself loses addends; and the samples with each of their sizes changed, alone
+//! and all at once, since samples are small: a kernel that processes only the first 64 elements of a row is right on all of them.
 
 use super::determinism::enlarged;
 use super::{Context, Family, Op, Scope, corners, factor, is_computed, is_in, names_sizes, tensors};
@@ -45,17 +44,17 @@ const ONE: &str = "size";
 const MANY: f64 = 40_000.0;
 /// The same of halves: products have terms for several tiles one after the other.
 const MANY_HALVES: f64 = 100_000.0;
-/// How many times the usual tolerance sums of so many elements may be off: it is wrong pieces that are looked for.
+/// Factor of the usual tolerance for sums of that many elements: the test detects wrong pieces.
 const LOOSE: f64 = 100.0;
-/// The same of halves, which are off by what they are rounded by in the end, not by the number of terms.
+/// The same for f16 and bf16, where the final rounding dominates, not the number of addends.
 const LOOSE_HALF: f64 = 4.0;
 /// Elements of a reduction in half precision: bf16 counts to 256, f16 to 2,048.
 const LONG: f64 = 5000.0;
-/// What one size becomes: short and odd ones, and one behind each of the lengths that kernels work in.
+/// Lengths that replace one size: short and odd ones, and one above each of the block lengths of kernels.
 const LENGTHS: [usize; 6] = [1, 3, 5, 17, 67, 130];
 /// The same where lengths are worked on in longer blocks, with the most steps that a call may take.
 const LONG_LENGTHS: [(usize, usize); 2] = [(1030, 12_000), (4100, 25_000)];
-/// From this length on sums may be off as long ones may.
+/// From this length on sums have the tolerance of long ones.
 const LONG_FROM: usize = 64;
 /// The most steps of a call with one size changed, and with all changed.
 const STEPS: usize = 4_000;
@@ -90,7 +89,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             }
             // Whatever is written once for each dtype may be wrong for one.
             scope.others(op.def).into_iter().for_each(|other| push(other, nth, SPLIT));
-            // Products of halves go by kernels of their own, such as tensor cores, that take whole tiles.
+            // Products in half precision have kernels of their own, such as those for tensor cores, that process whole tiles.
             if is_in(op.def, &[linalg::ALL, conv::ALL, attention::ALL]) {
                 let done = scope.others(op.def);
                 let others = halves(op).filter(|half| *half != dtype && !done.contains(half));
@@ -174,7 +173,7 @@ fn run(context: &Context<'_>) -> Steps {
         _ => (MANY, LOOSE),
     };
     let (expected, result) = match call(context, &enlarged(&sample, elements)) {
-        // An argument that names sizes, or numbers that must be sorted, do not go with other sizes.
+        // An argument that names sizes, or sorted values, may be invalid with other sizes.
         Err(Stop::Skipped(_)) => call(context, &sample)?,
         called => called?,
     };
@@ -182,7 +181,7 @@ fn run(context: &Context<'_>) -> Steps {
     Ok(compare::pieces(&expected, &got, factor(def, &sample), loose)?)
 }
 
-/// Nine dimensions, row-major and in another order, so that few of them can be taken for one.
+/// Nine dimensions, row-major and in another order, so that few of them can be merged.
 fn deep(context: &Context<'_>, sample: &Sample) -> Steps {
     let def = context.def()?;
     let Some(sample) = super::with_sizes(sample, &DEEP_SIZES) else { return Ok(()) };
@@ -195,7 +194,7 @@ fn deep(context: &Context<'_>, sample: &Sample) -> Steps {
     Ok(())
 }
 
-/// Many elements, into the first argument, where the result fits there.
+/// Many elements, written into the first argument if the result has its shape.
 fn in_place(context: &Context<'_>, sample: &Sample) -> Steps {
     let def = context.def()?;
     let enlarged = enlarged(sample, MANY);
@@ -218,14 +217,14 @@ fn one(context: &Context<'_>, sample: &Sample, size: usize) -> Steps {
     let long = match is_in(def, &[attention::ALL]) {
         // Each element with each other.
         true => &[][..],
-        // As many terms as a size is long, for each element.
+        // The number of addends of each element is the length of a size.
         false if is_in(def, &[linalg::ALL]) => &[(LONG_LENGTHS[0].0, STEPS)],
         false => &LONG_LENGTHS,
     };
     let lengths = LENGTHS.iter().map(|&length| (length, STEPS)).chain(long.iter().copied());
     let mut taken = 0;
     for (length, limit) in lengths.filter(|(length, _)| *length != size) {
-        // Groups and heads are whole: a size may have to be a multiple of what it was.
+        // Groups and heads are whole: a size may have to be a multiple of the old one.
         for length in [length, length.next_multiple_of(size)] {
             let changes = [(size, length)];
             if growth::steps(&growth::resized(sample, &changes, Named::Nothing)) > limit {
@@ -296,7 +295,7 @@ fn changed(
             if expected.is_none() {
                 expected = oracle(&inputs).ok();
             }
-            // Numbers that must be sorted, say, and are no longer.
+            // For example values that must be sorted, and no longer are.
             let Some(expected) = &expected else { break };
             let got = result.map_err(|e| context.refused(e))?;
             let longest = growth::sizes(&resized).into_iter().max().unwrap_or(0);
@@ -313,7 +312,7 @@ fn changed(
     Ok(false)
 }
 
-/// What the oracle says of a sample, and what the backend does.
+/// The oracle's results for a sample, and those of the backend.
 fn call(context: &Context<'_>, sample: &Sample) -> Steps<(Vec<Array>, keyway::Result<Vec<Tensor>>)> {
     let inputs = inputs::of_sample(&sample.args, context.dtype(), context.sample_seed());
     let expected = context.expected(&inputs)?;

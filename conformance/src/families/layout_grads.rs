@@ -1,6 +1,6 @@
-//! Gradients of the ops that kernels of composite layouts serve, at every place that is stored, and of the strided tensors
-//! beside them: in each form that entries may have, against one-sided differences of the oracle. Of several entries at one
-//! place each has the gradient at that place.
+//! Gradients of the ops with kernels for composite layouts, at every stored coordinate, and of the strided tensors among their
+//! arguments: in each form of entries, against one-sided differences of the oracle. Each of several duplicates has the gradient
+//! at its coordinate.
 
 use super::corners::{moved, one_sided, weight_of, weighted};
 use super::gradients_by_oracle::widened;
@@ -55,13 +55,13 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
-/// What came of one call.
+/// The outcome of one call.
 enum Came {
     /// Its gradients are right.
     Judged,
-    /// Another served it, or nobody.
+    /// Another plugin ran it, or none.
     NotServed,
-    /// The kernel serves it, and nobody its gradient.
+    /// The kernel ran it, and its gradient has no kernel.
     Refused(String),
 }
 
@@ -107,7 +107,7 @@ fn run(context: &Context<'_>) -> Steps {
     }
     match (judged, refusal) {
         (0, Some(why)) => {
-            // A graph that nobody can go back through is no better than none.
+            // A graph whose backward pass always fails is no better than none.
             let what = "the gradient of calls that the kernel serves";
             Err(Failure::new(what, "one of some call at least", why).into())
         }
@@ -125,7 +125,7 @@ fn judge(
     let (def, entry) = (context.def()?, context.entry()?);
     let before = recorder::served_by(kernel);
     let made = placed.prepared.call_entry(entry, &placed.tensors, Out::New);
-    // What it makes is judged by `kernels`.
+    // Its results are tested by `kernels`.
     if made.is_err() || recorder::served_by(kernel) == before {
         return Ok(Came::NotServed);
     }
@@ -199,7 +199,7 @@ fn pass(
     Ok(Some(leaves.iter().map(|t| t.requires_grad().then(|| made.next()).flatten().flatten()).collect()))
 }
 
-/// The gradient at each place that a leaf stores, once for each entry that has one; 0 where there is no gradient.
+/// The gradient at each coordinate that a leaf stores, once for each entry that has one; 0 without a gradient.
 fn at_places(leaf: &Tensor, gradient: Option<&Tensor>, stored: &[bool]) -> Steps<Vec<(usize, Number)>> {
     let places = stored.iter().enumerate().filter(|(_, stored)| **stored).map(|(place, _)| place);
     let invalid = || Failure::new("a gradient", "components that fit each other", "others");
@@ -214,7 +214,7 @@ fn at_places(leaf: &Tensor, gradient: Option<&Tensor>, stored: &[bool]) -> Steps
     if coo(leaf) && coo(gradient) {
         let of_leaf = known_layouts::by_entry(leaf)?.ok_or_else(invalid)?;
         let of_gradient = known_layouts::by_entry(gradient)?.ok_or_else(invalid)?;
-        // With the leaf's own pattern it is by entry.
+        // With the leaf's own pattern it is per entry.
         if of_leaf.iter().map(|e| e.0).eq(of_gradient.iter().map(|e| e.0)) {
             return Ok(of_gradient);
         }

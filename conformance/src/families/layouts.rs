@@ -1,5 +1,5 @@
-//! Composite layouts that the target serves: round trips, printing, moving, components, gradients. The tensors have a
-//! shape that the layout says it can hold, and values that it takes.
+//! Composite layouts of the target: round trips, printing, moving, components, gradients. The tensors have a shape and values
+//! that the layout supports.
 
 use super::{Context, Family, Scope, placements, unclaimed};
 use crate::array::{Array, Number};
@@ -48,7 +48,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 /// Begins the variant of a case about a sample of the layout's own; its index follows.
 const SAMPLE: &str = "sample:";
 
-/// Shapes of which a layout without samples of its own should hold one.
+/// Shapes one of which a layout without samples of its own should support.
 const SHAPES: [&[usize]; 8] =
     [&[4, 6], &[6, 6], &[24], &[2, 4, 6], &[8, 8], &[2, 3, 4, 4], &[32, 32], &[2, 2, 3, 4, 4]];
 
@@ -56,7 +56,7 @@ const SHAPES: [&[usize]; 8] =
 struct Subject {
     layout: Layout,
     conversion: Option<&'static Conversion>,
-    /// The sample of the layout's own that is judged; the first for cases about no sample.
+    /// The tested sample of the layout; the first for cases without a sample.
     sample: Option<&'static LayoutSample>,
 }
 
@@ -78,19 +78,19 @@ impl Subject {
         strided.to_layout_with(self.layout, &self.options())
     }
 
-    /// How far an element may be from its value after the conversion and back: 0 but for a layout that loses digits.
+    /// Tolerance of a round trip conversion: 0 unless the layout is lossy.
     fn tolerance(&self) -> LayoutTolerance {
         let declared = self.conversion.map(|conversion| conversion.tolerance).unwrap_or_default();
         self.sample.and_then(|sample| sample.tolerance).unwrap_or(declared)
     }
 
-    /// Whether gradients of elements that are not stored are 0.
+    /// Whether gradients of unstored elements are 0.
     fn projects(&self) -> bool {
         self.conversion.is_some_and(|conversion| conversion.projects_gradients)
     }
 
-    /// Values that the layout takes: of its own sample's shape, else of the first shape that it can hold, in the first filling
-    /// that it takes.
+    /// Values that the layout supports: with its own sample's shape, else the first supported shape, in the first supported
+    /// filling.
     fn values(&self, dtype: DType, device: Device) -> Result<Array, Stop> {
         let mut shape = self.sample.map(|sample| sample.sizes.as_slice());
         for sizes in SHAPES {
@@ -172,7 +172,7 @@ fn run(context: &Context<'_>) -> Steps {
         )
         .into());
     }
-    // What kernels make, the host does not check.
+    // The host does not validate the results of kernels.
     layouts::validate(composite.as_ref()).map_err(keyway::Error::from)?;
     match context.case.variant.as_str() {
         "round_trip" | "zeros" => subject.same("there and back", &values, &composite.to_strided()?),
@@ -211,7 +211,7 @@ fn run(context: &Context<'_>) -> Steps {
         }
         "invalid" => invalid(context, layout, &composite),
         "gradients" => {
-            // What a lossy layout keeps of values that are all different from 0 is seen by them.
+            // The loss of a lossy layout is tested with values that all differ from 0.
             if !subject.tolerance().is_exact() {
                 values = drawn(dtype, &values.sizes, context.seed);
             }
@@ -249,21 +249,21 @@ fn run(context: &Context<'_>) -> Steps {
     }
 }
 
-/// The gradient of elements that the layout stores has passed, and that of others is 0 or has passed too.
+/// The gradient of stored elements passes, and that of others is 0 or passes too.
 fn projected(stored: &Tensor, passed: &Array, got: &Tensor) -> Steps {
     let what = "the projected gradient";
     let (Some(stored), Some(values)) = (read(stored)?, read(got)?) else {
         return Err(Failure::new(what, "numbers", "bytes that are none").into());
     };
     let dropped = |(value, got): (&Number, &Number)| !value.truth() && !got.truth();
-    // With a tolerance of its whole magnitude an element may be 0: what is 0 may be stored or not.
+    // With a tolerance of its whole magnitude an element may be 0: zeros may be stored or not.
     let pairs = stored.values.iter().zip(&values.values).zip(&passed.values);
     let expected = pairs.map(|(pair, passed)| if dropped(pair) { *pair.1 } else { *passed });
     let expected = Array::new(passed.dtype, passed.sizes.clone(), expected.collect());
     compared(what, &expected, got, Tolerance::of(passed.dtype))
 }
 
-/// An attribute with the name and type of an option holds the value that was given.
+/// An attribute with the name and type of an option has the given value.
 fn holds_options(subject: &Subject, composite: &Tensor) -> Steps {
     for (name, given) in subject.options().iter() {
         let number = |value: &LayoutValue| match value {
@@ -283,7 +283,7 @@ fn holds_options(subject: &Subject, composite: &Tensor) -> Steps {
     Ok(())
 }
 
-/// Components that do not fit each other are refused, where the suite knows what fits.
+/// Mismatched components are refused, if the suite knows the layout.
 fn invalid(context: &Context<'_>, layout: Layout, valid: &Tensor) -> Steps {
     let Some(known) = known_layouts::find(layout) else {
         return Err(Stop::Skipped("what the components mean is known to the layout alone".to_string()));

@@ -1,4 +1,4 @@
-//! Memory comes back: a device's own statistics, and the size of the process. So do descriptors and threads.
+//! Memory is freed: by the device's own statistics, and the size of the process. So are file descriptors and threads.
 
 use super::{Context, Family, Scope, is_in, preferred, tensors};
 use crate::case::Case;
@@ -19,26 +19,26 @@ pub const FAMILY: Family = Family {
 };
 
 const CALLS: usize = 40;
-/// After so many it is looked whether anything grew; if nothing did, the others are left out.
+/// After this number of calls growth is checked; without any, the others are left out.
 const FIRST_CALLS: usize = 12;
-/// Growth of the process in the first calls from which on it may come to [`ALLOWED`] in all: half of their share.
+/// Growth of the process in the first calls from which it may reach [`ALLOWED`] in total: half of their share.
 const SIGN: u64 = ALLOWED * FIRST_CALLS as u64 / CALLS as u64 / 2;
-/// The same in a dtype of eight bytes, beside the usual one: as much memory in fewer calls.
+/// The same in a dtype of eight bytes, besides the usual one: the same amount of memory in fewer calls.
 const WIDE_CALLS: usize = 12;
-/// Elements of the largest tensor of a call, memory that is kept grows with them; and where tensors of several shapes may
-/// make a result that is larger than all of them.
+/// Elements of the largest tensor of a call, since leaked memory grows with them; and for tensors of several shapes, whose result
+/// may be larger than all of them.
 const ELEMENTS: [f64; 2] = [300_000.0, 20_000.0];
-/// The same on a device whose memory the host cannot read: it is no memory of the process, and the device's statistics count every
-/// byte of it. What the host keeps of copies shows in the family `device`.
+/// The same on a device whose memory the host cannot read: it is not memory of the process, and the device's statistics count
+/// every byte of it. Leaks of copies on the host are tested by the family `device`.
 const APART: [f64; 2] = [20_000.0, 6_000.0];
-/// Where the device's statistics, which count every byte, will do.
+/// The same if the device's statistics, which count every byte, suffice.
 const FEW: f64 = 3_000.0;
-/// Growth of the process that is no leak: caches of the allocators. A leak of less than this over all calls
-/// stays unseen, unless the device's statistics show it.
+/// Growth of the process that is not a leak: caches of the allocators. A smaller leak over all calls is not detected, unless the
+/// device's statistics show it.
 const ALLOWED: u64 = 24 << 20;
-/// Descriptors and threads that may be more after all calls: those of a pool that grows once.
+/// Permitted growth of descriptors and threads after all calls: those of a pool that grows once.
 const ALLOWED_HELD: usize = 8;
-/// How often a thread that has ended is waited for.
+/// Number of checks for the end of a thread.
 const TRIES: usize = 20;
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
@@ -59,13 +59,13 @@ fn run(context: &Context<'_>) -> Steps {
     let many = if Storage::allocate(device, 1)?.is_host_accessible() { ELEMENTS } else { APART };
     let mut elements = if sizes.all(|other| Some(other) == first) { many[0] } else { many[1] };
     let wide = context.case.def.is_some_and(|def| preferred(def) != context.case.dtype);
-    // What works on each element by itself has one loop for all dtypes: there the device's statistics will do.
+    // Element-wise ops have one loop for all dtypes: there the device's statistics suffice.
     if wide && context.case.def.is_some_and(|def| is_in(def, &[pointwise::ALL])) {
         elements = FEW;
     }
     let most = if wide { WIDE_CALLS } else { CALLS };
     let (prepared, _) = context.place_enlarged(elements)?;
-    // One call after the other: what waits in an asynchronous device's queue is held, and no leak.
+    // Calls run one after the other: work in an asynchronous device's queue holds memory, which is not a leak.
     let call = || -> Steps {
         context.call(&prepared)?;
         Ok(synchronize(device)?)
@@ -105,7 +105,7 @@ fn run(context: &Context<'_>) -> Steps {
     }
 }
 
-/// Checks that no more descriptors and threads are held than before these calls, but for those of a pool that grows once.
+/// Checks that there are no more descriptors and threads than before these calls, except those of a pool that grows once.
 pub fn held_as_before(before: [usize; 2], calls: usize) -> Steps {
     for (nth, what) in ["descriptors", "threads"].into_iter().enumerate() {
         let more = || held()[nth].saturating_sub(before[nth]);

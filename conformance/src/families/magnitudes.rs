@@ -1,7 +1,7 @@
-//! Numbers of every magnitude for element-wise ops of one tensor: every number there is of a half dtype, and of the wider
-//! ones some of each binary exponent. Between them lie the arguments at which results overflow, become denormal or vanish,
-//! wherever those are for an op. Where an op's digits are known to hold to the last places, they must here too, so that a
-//! result that is flushed to zero is not hidden by an absolute tolerance.
+//! Values of every magnitude for unary element-wise ops: every value of f16 and bf16, and of the wider dtypes some of each binary
+//! exponent. Between them are the arguments at which results overflow, become denormal or vanish, wherever those are for an op.
+//! For ops known to be accurate to a few ULP the results must be so here too, so that a result flushed to zero is not hidden by
+//! an absolute tolerance.
 
 use super::accuracy;
 use super::{Context, Family, Scope, allowed, is_in, tensors};
@@ -23,7 +23,7 @@ pub const FAMILY: Family = Family {
     run,
 };
 
-/// Numbers of a wider dtype, spread evenly over its bit patterns: 128 of each binary exponent of f32, 16 of f64.
+/// Values of a wider dtype, spread evenly over its bit patterns: 128 of each binary exponent of f32, 16 of f64.
 const SPREAD: u64 = 1 << 16;
 /// An odd number below the distance of two of them, so that their low bits differ.
 const ODD: u64 = 12_345;
@@ -36,7 +36,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             let sets = extremes::sets(op.def).into_iter().enumerate();
             for (nth, _) in sets.filter(|(_, sample)| tensors(sample).count() == 1) {
                 cases.push(Case::of(FAMILY.name, op.def, dtype, nth, ""));
-                // Of the halves every number is among the others.
+                // For f16 and bf16 every value is tested already.
                 if dtype.size() > 2 {
                     cases.push(Case::of(FAMILY.name, op.def, dtype, nth, EDGES));
                 }
@@ -45,7 +45,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
-/// The numbers, in the order of their bit patterns.
+/// The values, in the order of their bit patterns.
 fn every(dtype: DType) -> Vec<Number> {
     let number = |nth: u64| match dtype {
         DType::F16 => half::f16::from_bits(nth as u16).to_f64(),
@@ -53,18 +53,18 @@ fn every(dtype: DType) -> Vec<Number> {
         DType::F32 => f64::from(f32::from_bits(((nth << 16) | (nth.wrapping_mul(ODD) & 0xffff)) as u32)),
         _ => f64::from_bits((nth << 48) | (nth.wrapping_mul(ODD) & 0xffff)),
     };
-    // A NaN that signals is none that results are made of, and C's functions treat it as another.
+    // A signaling NaN is never a result, and C functions treat it differently.
     let quiet = |value: f64| if value.is_nan() { f64::NAN } else { value };
     (0..SPREAD).map(|nth| Number::Float(quiet(number(nth)))).collect()
 }
 
-/// The variant with the numbers around each place at which results begin to overflow, or to be 0.
+/// The variant with the values around each boundary at which results begin to overflow, or to be 0.
 const EDGES: &str = "edges";
-/// Numbers between the two of [`every`] that such a place is between, and how many are taken on either side of it.
+/// Number of values between the two of [`every`] on either side of such a boundary, and number tested on either side of it.
 const BETWEEN: u64 = 64;
 const BESIDE: i64 = 4;
 
-/// Whether a result is 0, finite, infinite or no number, as an element of its dtype.
+/// Whether a result is 0, finite, infinite or NaN, as an element of its dtype.
 fn kind(result: Number, dtype: DType) -> u8 {
     match round_to(result.float(), dtype) {
         v if v.is_nan() => 3,
@@ -73,7 +73,7 @@ fn kind(result: Number, dtype: DType) -> u8 {
     }
 }
 
-/// The dtype's bit pattern of a number, as a whole number that ascends with it; the other way round.
+/// The dtype's bit pattern of a value, as an integer in ascending order; and the inverse.
 fn place(value: f64, dtype: DType) -> i64 {
     let (bits, sign) = match dtype {
         DType::F16 => (i64::from(half::f16::from_f64(value).to_bits()), 15),
@@ -96,7 +96,7 @@ fn at(place: i64, dtype: DType) -> f64 {
     if place < 0 { -value } else { value }
 }
 
-/// Where neighbours of `values` have results of other kinds: numbers between them, and those right beside the place.
+/// Boundaries where neighbours of `values` have results of different kinds: values between them, and those next to the boundary.
 fn edges(values: &[Number], dtype: DType, kinds: impl Fn(&[Number]) -> Option<Vec<u8>>) -> Vec<Number> {
     let mut places: Vec<i64> =
         values.iter().map(|v| v.float()).filter(|v| v.is_finite()).map(|v| place(v, dtype)).collect();
@@ -121,7 +121,7 @@ fn edges(values: &[Number], dtype: DType, kinds: impl Fn(&[Number]) -> Option<Ve
     found.into_iter().map(number).filter(|v| v.float().is_finite()).collect()
 }
 
-/// The most such places: a function such as `lgamma` has one at each whole number.
+/// Maximum number of boundaries: a function such as `lgamma` has one at each integer.
 const MANY: usize = 40;
 
 fn run(context: &Context<'_>) -> Steps {
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn halves_are_there_whole_and_wider_ones_with_every_exponent() {
-        // All but the NaNs, of which one is left.
+        // All except the NaNs, of which one remains.
         for (dtype, nans) in [(DType::F16, 2 * 1023), (DType::BF16, 2 * 127)] {
             let bits: HashSet<u64> = every(dtype).iter().map(|v| v.float().to_bits()).collect();
             assert_eq!(bits.len(), (1 << 16) - nans + 1, "{dtype}");

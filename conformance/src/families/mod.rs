@@ -63,7 +63,7 @@ use std::collections::BTreeSet;
 pub struct Family {
     /// Its name in case ids.
     pub name: &'static str,
-    /// What it checks, in one line.
+    /// Description of its checks, in one line.
     pub about: &'static str,
     /// Its cases.
     pub cases: fn(&Scope<'_>, &mut Vec<Case>),
@@ -117,21 +117,21 @@ pub const ALL: &[Family] = &[
     huge::FAMILY,
 ];
 
-/// What cases are listed for.
+/// The scope of a listing of cases.
 pub struct Scope<'a> {
-    /// What is judged.
+    /// The tested plugin and device.
     pub target: &'a Target,
-    /// The ops that it answers for, with their samples.
+    /// The ops that it is responsible for, with their samples.
     pub ops: &'a [Op],
-    /// The ops that it brings.
+    /// The ops of its plugin.
     pub foreign: &'a [Foreign],
-    /// Whether a part of the cases is enough.
+    /// Whether a part of the cases suffices.
     pub quick: bool,
-    /// Whether cases of more than 2^31 elements are wanted too.
+    /// Whether to include cases of more than 2^31 elements.
     pub huge: bool,
-    /// The tier of ops that the target must serve, if one was asked for.
+    /// The tier of ops that the target must have kernels for, if requested.
     pub profile: Option<&'a str>,
-    /// What the family `drawn` draws.
+    /// The draws of the family `drawn`.
     pub draws: Draws<'a>,
 }
 
@@ -143,23 +143,23 @@ pub struct Op {
     pub samples: Vec<Sample>,
 }
 
-/// An op that the target brings.
+/// An op of the target's plugin.
 pub struct Foreign {
     /// The op.
     pub entry: &'static OpEntry,
-    /// Its valid samples; none where those that it brings cannot be read.
+    /// Its valid samples; none if the plugin's samples cannot be read.
     pub samples: Vec<Sample>,
 }
 
 impl Foreign {
-    /// With its samples.
+    /// The op with its samples.
     pub fn new(entry: &'static OpEntry) -> Foreign {
         Foreign { entry, samples: by_name::samples(entry.name).unwrap_or_default() }
     }
 }
 
 impl Op {
-    /// The sample that stands for all where one must do.
+    /// The sample for cases with a single one.
     pub fn typical(&self) -> Option<usize> {
         typical(&self.samples)
     }
@@ -171,7 +171,7 @@ impl Op {
     }
 }
 
-/// Kinds of dtypes: what accumulates in another way, or has vectors of another length.
+/// Kinds of dtypes: with other accumulators, or vectors of another length.
 const KINDS: [&[DType]; 4] =
     [&[DType::F64], &[DType::I64, DType::I32], &[DType::BF16, DType::F16], &[DType::U8, DType::BOOL]];
 
@@ -192,8 +192,7 @@ fn full(samples: &[Sample]) -> Vec<usize> {
 }
 
 impl Scope<'_> {
-    /// Each op with each dtype that it makes sense for and each of its samples; with `quick`, three samples
-    /// of four dtypes.
+    /// Calls `visit` with each op, each dtype that it allows and each of its samples; with `quick`, three samples of four dtypes.
     pub fn each(&self, mut visit: impl FnMut(&Op, DType, usize, &Sample)) {
         for op in self.ops {
             for dtype in self.dtypes(op.def) {
@@ -208,7 +207,7 @@ impl Scope<'_> {
         }
     }
 
-    /// A case for each op, those that the target brings too, in the usual dtype.
+    /// A case for each op, including those of the target's plugin, in the usual dtype.
     fn one_each(&self, family: &'static str, variant: &str, cases: &mut Vec<Case>) {
         for op in self.ops {
             if let (Some(dtype), Some(nth)) = (preferred(op.def), op.typical()) {
@@ -228,7 +227,7 @@ impl Scope<'_> {
         }
     }
 
-    /// A case for each op that the target brings, in the first dtype that it takes.
+    /// A case for each op of the target's plugin, in the first dtype that it accepts.
     fn one_foreign_each(&self, family: &'static str, variant: &str, cases: &mut Vec<Case>) {
         for op in self.foreign {
             let dtype = plugin_ops::dtypes(self, op.entry).into_iter().next();
@@ -245,7 +244,7 @@ impl Scope<'_> {
         all.filter(|d| !self.quick || quick.contains(d)).collect()
     }
 
-    /// The dtype for cases where one must do: one of which the target has a kernel, if it has any.
+    /// The dtype for cases with a single one: one that the target has a kernel of, if any.
     pub fn served(&self, def: &'static OpDef) -> Option<DType> {
         let entry = def.entry().ok()?;
         let kernel = |d: DType| def.dtypes.has(d) && self.target.service(entry, d) == Service::Kernel;
@@ -253,8 +252,8 @@ impl Scope<'_> {
         usual.filter(|&d| kernel(d)).or_else(|| DType::REAL.into_iter().find(|&d| kernel(d))).or(usual)
     }
 
-    /// Dtypes beside that of [`Scope::served`], of which kernels have code of their own: one of each kind that the target has
-    /// a kernel of.
+    /// Dtypes besides that of [`Scope::served`] for which kernels have code of their own: one of each kind that the target has a
+    /// kernel of.
     pub fn others(&self, def: &'static OpDef) -> Vec<DType> {
         let Ok(entry) = def.entry() else { return Vec::new() };
         let kernel = |d: &DType| def.dtypes.has(*d) && self.target.service(entry, *d) == Service::Kernel;
@@ -263,7 +262,7 @@ impl Scope<'_> {
         kinds.filter(|&dtype| Some(dtype) != served).collect()
     }
 
-    /// The dtype in which an op's derivatives are judged: the widest float that is served.
+    /// The dtype in which an op's derivatives are tested: the widest float that has a kernel.
     pub fn differentiated(&self, def: &'static OpDef) -> DType {
         let served = |&dtype: &DType| {
             let service = |entry| self.target.service(entry, dtype) != Service::Missing;
@@ -272,7 +271,7 @@ impl Scope<'_> {
         [DType::F64, DType::F32].into_iter().find(served).unwrap_or(DType::F64)
     }
 
-    /// Whether sample `nth` of `count` is wanted: all, or three spread over them.
+    /// Whether sample `nth` of `count` is selected: all, or three spread over them.
     pub fn wants(&self, nth: usize, count: usize) -> bool {
         !self.quick || count <= 3 || nth == 0 || nth == count / 2 || nth == count - 1
     }
@@ -300,8 +299,8 @@ pub fn tensors(sample: &Sample) -> impl Iterator<Item = &TensorSample> {
 /// Batch, channels, height, width; none is 1, so that the two formats differ.
 const IMAGES: [usize; 4] = [2, 3, 4, 5];
 
-/// The sample with tensors of four or more dimensions: as it is, or, where all its tensors are alike, with all of them
-/// made so. An op that works on each element takes that.
+/// The sample with tensors of four or more dimensions: unchanged, or, if all its tensors have one shape, with that replaced.
+/// Element-wise ops accept that.
 fn in_four_dims(sample: &Sample) -> Option<Sample> {
     if tensors(sample).any(|t| t.role == Role::Tested && t.sizes.len() > 3) {
         return Some(sample.clone());
@@ -309,7 +308,7 @@ fn in_four_dims(sample: &Sample) -> Option<Sample> {
     with_sizes(sample, &IMAGES)
 }
 
-/// The sample with other sizes, where all its tensors are alike and have elements and dimensions.
+/// The sample with other sizes, if all its tensors have one shape with elements and dimensions.
 fn with_sizes(sample: &Sample, sizes: &[usize]) -> Option<Sample> {
     let first = tensors(sample).next()?;
     let alike = tensors(sample).all(|t| t.sizes == first.sizes);
@@ -327,7 +326,7 @@ fn with_sizes(sample: &Sample, sizes: &[usize]) -> Option<Sample> {
     Some(sample)
 }
 
-/// Whether the op is of one of these families of the frontend, such as `pointwise::ALL`.
+/// Whether the op belongs to one of these families of the frontend, such as `pointwise::ALL`.
 pub fn is_in(def: &OpDef, families: &[&[&'static OpDef]]) -> bool {
     families.iter().copied().flatten().any(|&d| std::ptr::eq(d, def))
 }
@@ -337,7 +336,7 @@ pub fn preferred(def: &OpDef) -> Option<DType> {
     [DType::F32, DType::I64, DType::BOOL].into_iter().find(|&d| def.dtypes.has(d))
 }
 
-/// Whether kernels compute the op and the oracle knows it: it is neither a view nor done by the host.
+/// Whether the op has kernels and an oracle: it is neither a view nor done by the host.
 pub fn is_computed(def: &OpDef) -> bool {
     !def.rule.is_view() && !matches!(def.rule, Rule::Host(_)) && oracle::find(def.name()).is_some()
 }
@@ -347,8 +346,8 @@ pub fn has_out(def: &OpDef) -> bool {
     def.forms != Forms::New
 }
 
-/// The families that judge each further device of a kind too: its kernels are those of the first one, and wrong there if they
-/// look at the device's number, or keep what belongs to another.
+/// The families that also test each further device of a kind: its kernels are those of the first one, and wrong there if they
+/// depend on the device's index, or use state of another device.
 const EACH_DEVICE: [&str; 7] = [
     values::FAMILY.name,
     out::FAMILY.name,
@@ -368,8 +367,8 @@ const REGISTERED: [&str; 6] = [
     interposers::FAMILY.name,
 ];
 
-/// Lists every case of the families that `wanted` names, on the target's first device and on each further one: on another of
-/// the same kind the quick cases of some families, on one of another kind all that its kernels answer for.
+/// Lists every case of the families that `wanted` selects, on the target's first device and on each further one: on another of
+/// the same kind the quick cases of some families, on one of another kind all that the target is responsible for.
 pub fn list_all(scope: &Scope<'_>, wanted: impl Fn(&str) -> bool) -> Vec<Case> {
     let mut cases = list(scope, &wanted);
     for further in scope.target.further() {
@@ -390,7 +389,7 @@ pub fn list_all(scope: &Scope<'_>, wanted: impl Fn(&str) -> bool) -> Vec<Case> {
     cases
 }
 
-/// Lists every case of the families that `wanted` names, on the target's device.
+/// Lists every case of the families that `wanted` selects, on the target's device.
 pub fn list(scope: &Scope<'_>, wanted: impl Fn(&str) -> bool) -> Vec<Case> {
     let mut cases = Vec::new();
     for family in ALL.iter().filter(|f| wanted(f.name)) {
@@ -399,11 +398,11 @@ pub fn list(scope: &Scope<'_>, wanted: impl Fn(&str) -> bool) -> Vec<Case> {
     cases
 }
 
-/// The name of the family whose calls are drawn, and take as long as there is time.
+/// The name of the family of drawn calls, which is limited by time.
 pub const DRAWN: &str = drawn::FAMILY.name;
 
-/// Whether the target took part in a case that ran these kernels. What is no kernel is a layout of its own, a device, or a
-/// statement of what is registered.
+/// Whether the target had a part in a case that ran these kernels. Parts other than kernels are a layout, a device, or a
+/// registration.
 pub fn serves(context: &Context<'_>, seen: &Seen) -> bool {
     let family = context.case.family;
     [layouts::FAMILY.name, profile::FAMILY.name, interposers::FAMILY.name].contains(&family)
@@ -421,18 +420,18 @@ pub fn run(context: &Context<'_>) -> Outcome {
     }
 }
 
-/// Whether the op refused tensors of these shapes: it has an argument that names sizes, which does not go with others
-/// than its sample's. The host says so before any kernel is called.
+/// Whether the op refused tensors of these shapes: it has an argument that names sizes, which is invalid with other sizes than
+/// its sample's. The host reports that before any kernel is called.
 pub fn names_sizes(result: &keyway::Result<Vec<Tensor>>) -> bool {
     matches!(result, Err(keyway::Error::Dispatch(keyway::dispatcher::Error::Shape { .. })))
 }
 
-/// How many times the dtype's tolerance the results of an op may be off: once, or not at all.
+/// Factor of the dtype's tolerance for the results of an op: 1, or 0 for exact ones.
 pub fn allowed(def: &OpDef) -> f64 {
     if def.is(Facts::EXACT) || def.rule.is_view() { 0.0 } else { 1.0 }
 }
 
-/// How many times the dtype's tolerance a sample's results may be off.
+/// Factor of the dtype's tolerance for a sample's results.
 pub fn factor(def: &OpDef, sample: &Sample) -> f64 {
     allowed(def) * sample.loosened.map_or(1.0, |(factor, _)| factor)
 }
@@ -473,7 +472,7 @@ mod tests {
         }
     }
 
-    /// The rows of the README's table: family, cases, what it checks.
+    /// The rows of the README's table: family, cases, checks.
     fn rows() -> Vec<[String; 3]> {
         let rows = include_str!("../../README.md").lines().filter(|line| line.starts_with("| `"));
         let cells = rows.map(|row| row.trim_matches('|').split('|').map(|c| c.trim().replace('`', "")));
@@ -486,7 +485,7 @@ mod tests {
         assert_eq!(rows().into_iter().map(|[name, _, about]| [name, about]).collect::<Vec<_>>(), there);
     }
 
-    /// The families that have no case for the CPU backend in an ordinary run, or as many as the time allows.
+    /// The families without a case for the CPU backend in an ordinary run, or limited by time.
     const OTHERS: [&str; 8] =
         ["drawn", "layout", "layout_grads", "plugin_ops", "profile", "huge", "queues", "interposers"];
 

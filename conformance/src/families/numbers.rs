@@ -1,5 +1,5 @@
-//! Numbers beside tensors, and tensors of mixed widths: a number is used with the precision of f32 at least, one that the
-//! dtype cannot hold is no other number, and a gradient is summed before it is rounded to a narrow dtype.
+//! Scalars next to tensors, and tensors of mixed widths: a scalar has at least the precision of f32, one that the dtype cannot
+//! represent is not replaced by another value, and a gradient is summed before it is rounded to a narrow dtype.
 
 use super::{Context, Family, Scope, is_in};
 use crate::array::{Array, Number};
@@ -24,9 +24,9 @@ pub const FAMILY: Family = Family {
     run,
 };
 
-/// Arithmetic with a number in the place of the last tensor, which a narrow dtype would round.
+/// Arithmetic with a scalar instead of the last tensor, which a narrow dtype would round.
 const ROUNDED: [&str; 6] = ["add", "sub", "mul", "div", "floor_divide", "lerp"];
-/// Ops that put a number into a tensor, with the arguments after the tensor; `None` stands for the number.
+/// Ops that write a scalar into a tensor, with the arguments after the tensor; `None` stands for the scalar.
 const BEYOND: [&str; 8] =
     ["fill", "masked_fill", "constant_pad", "where", "clamp", "scatter", "index_copy", "index_put"];
 
@@ -89,7 +89,7 @@ fn with_rest(def: &OpDef, first: Vec<Value>) -> Inputs {
 
 fn precise(context: &Context<'_>) -> Steps {
     let (def, dtype) = (context.def()?, context.dtype());
-    // Half a unit of the last place beside 1, which rounds to 1, and most of one beside 3.
+    // Half a ULP next to 1, which rounds to 1, and most of a ULP next to 3.
     let bits = if dtype == DType::F16 { 11 } else { 8 };
     let values =
         Array::from_fn(dtype, [61], |index| Number::Float(1.0 + 0.0625 * index[0] as f64).cast(dtype));
@@ -97,7 +97,7 @@ fn precise(context: &Context<'_>) -> Steps {
         let given = |dtype: DType| {
             let mut first = vec![Value::Array(values.map(dtype, |v| v))];
             if def.name() == "lerp" {
-                // Twice the start: what is added is as large as the start itself.
+                // Twice the start: the addend is as large as the start itself.
                 first.push(Value::Array(values.map(dtype, |v| Number::Float(2.0 * v.float()))));
             }
             first.push(Value::Float(number));
@@ -141,7 +141,7 @@ fn beyond(context: &Context<'_>) -> Steps {
         let made = Prepared::bare(&Inputs(inputs), context.target.device)?.call(def, Out::New);
         let Ok(made) = made else { continue };
         let made = made.first().map(read).transpose()?.flatten();
-        // A bound above every number of the dtype changes none; a wider result may hold the number.
+        // A bound above every value of the dtype has no effect; a wider result may represent it.
         let holds = |made: &Array| match def.name() {
             "clamp" => made.floats() == values.floats(),
             _ => made.dtype != dtype,
@@ -158,19 +158,19 @@ fn beyond(context: &Context<'_>) -> Steps {
 /// Elements of the tensor over which the gradient of the other's one number is summed.
 const MANY: usize = 3000;
 
-/// A call on one number and many, the gradient of the one being asked for.
+/// A call on a one-element tensor and a large one, with the gradient of the former.
 struct Widths {
-    /// The dtype of the one.
+    /// The dtype of the one-element tensor.
     one: DType,
-    /// That of the many.
+    /// The dtype of the large tensor.
     many: DType,
-    /// The narrowest that holds the values of both.
+    /// The narrowest dtype that represents the values of both.
     held: DType,
-    /// Whether the result is written over the many, which come first then.
+    /// Whether the result is written to the large tensor, which is the first argument then.
     in_place: bool,
 }
 
-/// The gradient of one number that meets many others.
+/// The gradient of the one-element tensor.
 fn gradient(context: &Context<'_>, widths: &Widths) -> Steps<Vec<f64>> {
     let (def, device) = (context.def()?, context.target.device);
     let one = Array::new(widths.one, [1], vec![Number::Float(0.75)]);
@@ -202,7 +202,7 @@ fn gradient(context: &Context<'_>, widths: &Widths) -> Steps<Vec<f64>> {
     }
 }
 
-/// The gradient of a call is that of the same call in f64, rounded to the narrower dtype once, after it was summed.
+/// The gradient of a call equals that of the same call in f64, rounded to the narrower dtype once, after the sum.
 fn summed_wide(context: &Context<'_>, widths: &Widths) -> Steps {
     let exact = Widths { one: DType::F64, many: DType::F64, ..*widths };
     let (got, exact) = (gradient(context, widths)?, gradient(context, &exact)?);

@@ -1,5 +1,5 @@
-//! Results, `out=` and in-place targets, and arguments in every order of their dimensions: dense, stepped from an offset, and
-//! with strides that coincide with other sizes. Each lies between guard bands.
+//! Results, `out=` and in-place targets, and arguments in every order of their dimensions: without gaps, stepped from an offset,
+//! and with strides that coincide with other sizes. Each is between guard bands.
 
 use super::determinism::enlarged;
 use super::out::in_place;
@@ -27,13 +27,13 @@ pub const FAMILY: Family = Family {
 
 /// Only the outputs.
 const OUT: &str = "out";
-/// The outputs, and arguments of as many dimensions in the same order.
+/// The outputs, and arguments of the same rank in the same order.
 const ALL: &str = "all";
 /// The target of an in-place call.
 const IN_PLACE: &str = "in_place";
 /// The arguments; results are new.
 const ARGUMENTS: &str = "arguments";
-/// As [`ALL`], of larger tensors, beside the results for row-major ones, which the family `large` judges.
+/// As [`ALL`], with larger tensors, in addition to the results for row-major ones, which the family `large` tests.
 const LARGE: &str = "large";
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
@@ -121,7 +121,7 @@ fn large(context: &Context<'_>) -> Steps {
     let inputs = context.values_of(&sample, 0);
     let row_major = context.place(&inputs)?;
     let made = row_major.call(def, Out::New);
-    // An argument may name sizes, or hold values that do not go with others: offsets, indices.
+    // An argument may name sizes, or have values that are invalid with others: offsets, indices.
     if names_sizes(&made) || made.is_err() && context.oracle()?(&inputs).is_err() {
         return Ok(());
     }
@@ -146,10 +146,10 @@ fn large(context: &Context<'_>) -> Steps {
     Ok(())
 }
 
-/// Makes a call into outputs of every order and spacing, each between guard bands, and compares each with what is expected.
+/// Makes a call into outputs of every order and spacing, each between guard bands, and compares each with the expected values.
 ///
 /// # Errors
-/// The first layout with wrong values or a write outside of the output; what the call reports.
+/// The first layout with wrong values or a write outside of the output; errors of the call.
 pub(super) fn outputs(
     expected: &[Array],
     factor: f64,
@@ -169,7 +169,7 @@ pub(super) fn outputs(
     Ok(())
 }
 
-/// Makes a call into outputs of one layout; what they hold after it.
+/// Makes a call into outputs of one layout and returns their values.
 fn into(
     expected: &[Array],
     layout: Layout,
@@ -198,7 +198,7 @@ fn registered(context: &Context<'_>) -> bool {
     context.entry().is_ok_and(|op| context.target.service(op, context.dtype()) == Service::Kernel)
 }
 
-/// Adds to a failure in which layout it came.
+/// Adds the layout to a failure.
 fn described(stop: Stop, layout: impl Fn() -> String) -> Stop {
     match stop {
         Stop::Failed(failure) => {
@@ -235,7 +235,7 @@ fn one(context: &Context<'_>, inputs: &Inputs, expected: &[Array], layout: Layou
             compare::outputs(expected, &got, factor)?;
             prepared.check_untouched(None)
         }
-        // An op without kernels that write to outputs has none to give.
+        // An op without kernels that write to outputs has none to pass.
         LARGE if !has_out(def) && !registered(context) => {
             let got = context.call(&prepared)?;
             compared(&got)?;

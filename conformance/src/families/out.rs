@@ -34,7 +34,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
         if op.def.forms == Forms::InPlace {
             push("in_place");
         }
-        // A kernel is given outputs whether or not the op has a form for that: it may refuse when it has written to them.
+        // A kernel gets outputs even if the op has no `out=` form: it may refuse after it has written to them.
         let registered = op.def.entry().is_ok_and(|e| scope.target.service(e, dtype) == Service::Kernel);
         if !has_out(op.def) && registered && !op.def.rule.is_view() {
             push(WATCHED);
@@ -42,7 +42,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     });
 }
 
-/// The variant of ops without an `out=` form: the outputs that their kernels are given are the suite's all the same.
+/// The variant of ops without an `out=` form: their kernels still write to outputs of the suite.
 const WATCHED: &str = "watched";
 
 fn run(context: &Context<'_>) -> Steps {
@@ -133,13 +133,13 @@ fn must_refuse(prepared: &Prepared, context: &Context<'_>, outs: &[Placed], what
     Ok(())
 }
 
-/// The in-place form on argument 0 of a placed call: right where the result fits, else refused with the target unchanged.
+/// The in-place form on argument 0 of a prepared call: right if the result has its shape, else refused with the target unchanged.
 pub(super) fn in_place(context: &Context<'_>, prepared: &Prepared, expected: &[Array], factor: f64) -> Steps {
     let def = context.def()?;
     let Some(target) = prepared.placed.first() else {
         return Err(Stop::Skipped("the sample has no tensor to write to".into()));
     };
-    // The first argument must be the tensor: a number in its place cannot be written to.
+    // The first argument must be the tensor: a scalar cannot be written to.
     if !matches!(context.inputs()?.1.get(0), Value::Array(_)) {
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! Inputs and outputs whose rows, or whose columns, are a multiple of 1,024 elements apart, as those of a slice of a wide matrix
-//! or of its transpose are. Such strides fall on the same lines of a cache, so kernels that pack or pad take another way there.
+//! Inputs and outputs with row or column strides that are a multiple of 1,024 elements, as those of a slice of a wide matrix or
+//! of its transpose. Such strides map to the same cache sets, so kernels that pack or pad have another path for them.
 
 use super::{Context, Family, Scope, factor, has_out, tensors};
 use crate::axis_order::Strides;
@@ -22,7 +22,7 @@ pub const FAMILY: Family = Family {
 
 /// The distance of rows, in elements.
 const PITCH: usize = 1024;
-/// The variants: rows this far apart, and the elements of a row.
+/// The variants, with the stride of rows, and the elements of a row.
 const ROWS: &str = "rows";
 const COLUMNS: &str = "columns";
 const OUT: &str = "-out";
@@ -69,7 +69,7 @@ fn strides(sizes: &[usize], columns: bool) -> Strides {
     Strides { strides, offset: 0 }
 }
 
-/// Whether a tensor of these sizes fits.
+/// Whether a tensor of these sizes is small enough.
 fn fits(sizes: &[usize], columns: bool) -> bool {
     let strides = strides(sizes, columns).strides;
     let longer = || sizes.iter().zip(&strides).filter(|(n, _)| **n > 1);

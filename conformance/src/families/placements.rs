@@ -14,17 +14,17 @@ use keyway::{Device, Layout, Result, Tensor};
 
 /// A call that is ready to be made.
 pub struct Call {
-    /// The arguments; its tensors are those of the placement before they were converted.
+    /// The arguments; its tensors are those before the conversion.
     pub prepared: Prepared,
     /// The tensors to call with.
     pub tensors: Vec<Tensor>,
-    /// The numbers that they hold.
+    /// Their values.
     pub inputs: Inputs,
-    /// Which placement it is.
+    /// Name of the placement.
     pub name: String,
-    /// What else than the suite itself took part in making and reading them.
+    /// The code besides the suite's that created or read them.
     pub how: Option<&'static str>,
-    /// Which elements of each array are stored: of strided tensors all.
+    /// Mask of the stored elements of each array; for strided tensors all.
     pub stored: Vec<Vec<bool>>,
 }
 
@@ -59,16 +59,16 @@ fn is_composite(layout: Layout) -> bool {
     !layout.is_strided()
 }
 
-/// Which elements of a composite tensor differ from zero.
+/// The non-zero elements of a composite tensor.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Entries {
-    /// Those of the first of [`FILLINGS`] that the layout takes.
+    /// The first of [`FILLINGS`] that the layout supports.
     Some,
-    /// Those of some rows, but not of the first, of neighbours, or of the last of many.
+    /// In some rows, but not in the first, in adjacent ones, or in the last of many.
     InSomeRows,
-    /// None.
+    /// No element.
     None,
-    /// The last.
+    /// The last element.
     One,
     /// All.
     All,
@@ -87,7 +87,7 @@ impl Entries {
         }
     }
 
-    /// What a case says of it.
+    /// Its name in a case.
     fn name(self) -> &'static str {
         match self {
             Entries::Some => "",
@@ -126,10 +126,11 @@ fn forms(layout: Layout) -> &'static [(Form, Entries)] {
     }
 }
 
-/// The longest list of which each tensor is in a composite layout alone: of a longer one the first and the last are.
+/// Maximum length of a list each tensor of which is tested in a composite layout alone: of a longer one the first and the last
+/// are.
 const LIST: usize = 4;
 
-/// Which tensors under test are in a composite layout alone, counted over all tensors of the sample.
+/// Indices, among all tensors of the sample, of the tensors that are tested in a composite layout alone.
 fn alone(sample: &Sample) -> Vec<usize> {
     let (mut places, mut before) = (Vec::new(), 0);
     for arg in &sample.args {
@@ -146,7 +147,7 @@ fn alone(sample: &Sample) -> Vec<usize> {
     places
 }
 
-/// How many ways there are to choose which tensors are in a composite layout: all under test, then each alone.
+/// Number of choices of the tensors in a composite layout: all under test, then each alone.
 fn choices(sample: &Sample) -> usize {
     match tensors(sample).filter(|t| t.role == Role::Tested).count() {
         tested @ (0 | 1) => tested,
@@ -154,8 +155,8 @@ fn choices(sample: &Sample) -> usize {
     }
 }
 
-/// How many placements there are: of composite layouts, for each form of the entries, all tensors under test in the layout,
-/// then each alone.
+/// Number of placements: for composite layouts, and each form of the entries, all tensors under test in the layout, then each
+/// alone.
 pub fn count(layout: Layout, sample: &Sample) -> usize {
     if is_composite(layout) {
         return choices(sample) * forms(layout).len();
@@ -203,11 +204,11 @@ pub fn place(
     Ok(Some(Call { prepared, tensors, inputs, name, how: None, stored }))
 }
 
-/// Whether an element at an index of a tensor of these sizes differs from zero.
+/// Whether the element at an index of a tensor of these sizes is non-zero.
 pub type Filling = fn(&[usize], &[usize]) -> bool;
 
-/// Which elements of a composite tensor differ from zero, from patterns of many to those of few elements; the first that the
-/// layout takes.
+/// Patterns of the non-zero elements of a composite tensor, from many to few elements; the first that the layout supports is
+/// used.
 pub const FILLINGS: [Filling; 3] = [
     |index, _| index.iter().fold(0, |place, i| place * 7 + i).is_multiple_of(3),
     |index, _| index.windows(2).all(|pair| pair[0] == pair[1]),
@@ -283,8 +284,8 @@ fn composite(
     Ok(None)
 }
 
-/// A tensor in a layout, with the options of one of the layout's own samples where these take it: so kernels meet small blocks
-/// in small tensors.
+/// A tensor in a layout, with the options of one of the layout's own samples if valid: so kernels are tested with small blocks in
+/// small tensors.
 fn converted(tensor: &Tensor, layout: Layout, nth: usize) -> Result<Tensor> {
     let samples = table::current().layout(layout).map_or(&[][..], |entry| &entry.conversion.samples);
     let mut options = samples.iter().map(|sample| &sample.options).filter(|options| !options.is_empty());
@@ -295,7 +296,7 @@ fn converted(tensor: &Tensor, layout: Layout, nth: usize) -> Result<Tensor> {
     }
 }
 
-/// Of a layout that loses digits, the values that its tensors hold, so that a kernel is judged by those.
+/// For a lossy layout, the values that its tensors store, which are then the expected inputs.
 fn read_back(layout: Layout, tensors: &[Tensor], inputs: &mut Inputs) -> Result<()> {
     let entry = table::current().layout(layout);
     if entry.is_none_or(|entry| entry.conversion.tolerance.is_exact()) {

@@ -1,6 +1,5 @@
-//! Ops that the target brings, on the samples that come with them. They are judged by the reference that comes with them;
-//! where there is none, by their decomposition, by their kernel for f64, or at least by themselves on other strides. The
-//! report says by which.
+//! Ops of the target's plugin, on the plugin's samples. They are compared with the plugin's reference; without one, with their
+//! decomposition, their kernel for f64, or at least themselves on other strides. The report names the reference.
 
 use super::determinism::enlarged;
 use super::gradients::{CONSTANT, Function, constant};
@@ -27,16 +26,16 @@ const OUT: &str = "out";
 const GRADIENTS: &str = "gradients";
 const SECOND: &str = "second";
 const NO_SAMPLES: &str = "no_samples";
-/// Begins the name of a variant in which the result goes to argument 0, which lies as the rest says.
+/// Prefix of the name of a variant with the result in argument 0, whose arrangement is the rest.
 const IN_PLACE: &str = "in_place_";
-/// The sample with its sizes multiplied, so that its largest tensor has about so many elements.
+/// The sample with its sizes multiplied, so that its largest tensor has about this many elements.
 const LARGE: &str = "large";
 const ELEMENTS: f64 = 6_000.0;
 /// The sample of an element-wise op with other sizes: around the lengths of blocks and vectors, and of more dimensions.
 const EDGES: &str = "edges";
 const EDGE_SIZES: [&[usize]; 8] =
     [&[1], &[63], &[64], &[65], &[127], &[128], &[2, 1, 3, 2, 5], &[2, 2, 1, 2, 1, 2, 2, 1, 2]];
-/// How many times the usual tolerance sums of so many terms may be off.
+/// Factor of the usual tolerance for sums of that many addends.
 const LOOSE: f64 = 100.0;
 
 /// The dtypes that an op is called with.
@@ -56,7 +55,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
         scope.foreign.iter().any(|other| backward(&other).is_some_and(|b| b.op == op.name))
     };
     for op in scope.foreign {
-        // A backward op is judged by the gradients that it gives.
+        // A backward op is tested by the gradients that it computes.
         if op.samples.is_empty() && !is_backward(op.entry) {
             cases.push(Case::of_foreign(FAMILY.name, op.entry, DType::F32, 0, NO_SAMPLES));
         }
@@ -167,7 +166,7 @@ fn run(context: &Context<'_>) -> Steps {
     }
 }
 
-/// The result in the place of argument 0, if that can hold it, and nowhere else.
+/// The in-place result in argument 0, if that has its shape and dtype, and no other writes.
 fn in_place(context: &Context<'_>, arrangement: &str, inputs: &Inputs, factor: f64) -> Steps {
     let (entry, device) = (context.entry()?, context.target.device);
     let made = call(context, &Prepared::bare(inputs, device)?)?;
@@ -188,13 +187,13 @@ fn in_place(context: &Context<'_>, arrangement: &str, inputs: &Inputs, factor: f
     prepared.check_untouched(Some(0))
 }
 
-/// The op on more elements, if it takes such sizes and anything but itself says what it should give.
+/// The op on more elements, if it accepts such sizes and has an independent reference.
 fn large(context: &Context<'_>, sample: &Sample) -> Steps {
     let entry = context.entry()?;
     let larger = enlarged(sample, ELEMENTS);
     let inputs = inputs::of_sample(&larger.args, context.dtype(), context.sample_seed());
     let prepared = Prepared::new(&inputs, context.target.device, |_| Arrangement::Contiguous)?;
-    // Whose shapes these are only the op knows: a refusal says nothing of it.
+    // Only the op knows which shapes are valid: a refusal is no failure.
     let Ok(made) = prepared.call_entry(entry, &prepared.tensors(), Out::New) else {
         return Err(Stop::Skipped("the op does not take the sample with larger sizes".to_string()));
     };
@@ -238,7 +237,7 @@ fn arrays(made: &[Tensor]) -> Steps<Vec<Array>> {
     made.iter().map(valid).collect()
 }
 
-/// The same numbers, floats as f64; integers too where the op computes them as floats.
+/// The same values, floats as f64; integers too if the op computes them as floats.
 fn widened(inputs: &Inputs, entry: &OpEntry, made: &[Tensor]) -> Inputs {
     let elementwise = matches!(entry.spec.rule, Rule::Elementwise(..));
     let all = elementwise && made.iter().any(|t| t.dtype().is_float());
@@ -251,7 +250,7 @@ fn widened(inputs: &Inputs, entry: &OpEntry, made: &[Tensor]) -> Inputs {
     wide
 }
 
-/// These values in the dtypes and with the precision of what came.
+/// These values in the dtypes and with the precision of the results.
 fn as_made(values: Vec<Array>, made: &[Tensor]) -> Vec<Array> {
     let dtypes = made.iter().map(Tensor::dtype).chain(std::iter::repeat(DType::F64));
     let converted = values.into_iter().zip(dtypes).map(|(array, dtype)| match dtype.is_float() {
@@ -261,7 +260,8 @@ fn as_made(values: Vec<Array>, made: &[Tensor]) -> Vec<Array> {
     converted.collect()
 }
 
-/// What an op of the target should give, in the dtypes of `made`, or in f64 where that is empty; `None` where nothing but itself says it. Notes what says it.
+/// The expected values of an op of the target, in the dtypes of `made`, or in f64 if that is empty; `None` without an independent
+/// reference. Records the reference.
 ///
 /// # Errors
 /// A reference or a decomposition that fails.

@@ -1,4 +1,4 @@
-//! A device serves every op that a use needs; judged where a profile is asked for.
+//! A device has kernels for every op that a use case needs; tested if a profile is requested.
 
 use super::{Context, Family, Scope};
 use crate::case::Case;

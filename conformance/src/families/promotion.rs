@@ -45,7 +45,7 @@ fn run(context: &Context<'_>) -> Steps {
     let promoted = |arg: &SampleArg| matches!(arg, SampleArg::Tensor(t) if t.role == Role::Tested);
     let last = sample.args.iter().rposition(promoted).ok_or_else(wrong)?;
     if let Value::Array(array) = &mut inputs.0[last] {
-        // Small positive numbers are elements of every dtype, and no divisor of zero.
+        // Small positive values are valid in every dtype, and valid divisors.
         let value = |v: Number| Number::Float(v.float().abs().clamp(1.0, 3.0)).cast(other);
         *array = array.map(other, value);
         if zero_dim {

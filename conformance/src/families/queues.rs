@@ -1,5 +1,5 @@
-//! Long queues of an asynchronous device: more commands than its queue may have room for are given before one result is read,
-//! while the device is busy with earlier work. None of them may get lost.
+//! Long queues of an asynchronous device: more commands than its queue may have room for are submitted before one result is read,
+//! while the device is busy with earlier work. None may be lost.
 
 use super::{Context, Family, Scope, has_out, preferred, tensors};
 use crate::case::Case;
@@ -73,12 +73,12 @@ fn run(context: &Context<'_>) -> Steps {
     }
 }
 
-/// Work that keeps the device busy while commands are queued behind it.
+/// Work that keeps the device busy while commands are queued after it.
 struct Ahead {
     device: Device,
     from: Storage,
     to: Storage,
-    /// How long one copy takes the device.
+    /// Duration of one copy on the device.
     each: Duration,
 }
 
@@ -95,8 +95,8 @@ impl Ahead {
         Ok(Ahead { device, from, to, each })
     }
 
-    /// Gives commands, first alone, then while the device is busy for as long as it took to give them. Each time all is as
-    /// `prepare` leaves it.
+    /// Submits commands, first alone, then while the device is busy for as long as their submission took. Each time the state is
+    /// that after `prepare`.
     fn behind(&self, prepare: impl Fn() -> Steps, give: impl Fn() -> Steps) -> Steps {
         prepare()?;
         api::synchronize(self.device)?;
@@ -119,7 +119,7 @@ fn lost(what: &str, nth: usize, expected: &[u8], got: &[u8]) -> Stop {
     Failure::new(format!("{what} {nth} of {COMMANDS} that were queued before one read"), expected, got).into()
 }
 
-/// Copies of four bytes, each to an address of its own.
+/// Copies of four bytes, each to a separate address.
 fn copies(device: Device) -> Steps {
     let bytes = |nth: usize| ((nth as u32).wrapping_mul(0x9E37_79B1) | 1).to_ne_bytes();
     let all: Vec<u8> = (0..COMMANDS).flat_map(bytes).collect();
@@ -138,7 +138,7 @@ fn copies(device: Device) -> Steps {
     }
 }
 
-/// Copies along a chain, each on another stream than the one before, behind an event of that one.
+/// Copies along a chain, each on another stream than the previous one, after an event of it.
 fn events(device: Device) -> Steps {
     let streams = (0..STREAMS).map(|_| Stream::new(device)).collect::<Result<Vec<_>, _>>()?;
     let links = COMMANDS / 3;
@@ -171,7 +171,7 @@ fn events(device: Device) -> Steps {
     if got == value { Ok(()) } else { Err(lost("copy, wait or record", links, &value, &got)) }
 }
 
-/// Calls of one kernel, each into a part of its own of the same memory.
+/// Calls of one kernel, each into a separate part of the same memory.
 fn calls(context: &Context<'_>) -> Steps {
     let (device, op) = (context.target.device, context.entry()?);
     let prepared = context.place(&context.inputs()?.1)?;

@@ -1,6 +1,6 @@
-//! Random streams: what a generator hands out is where the oracle says, and follows the stated distribution; seeds and
-//! offsets take all of their 64 bits; a bound that is excluded is not reached by rounding. The numbers at one place near the
-//! start of a stream are judged by `values`.
+//! Random streams: the values of a generator are those of the oracle, and have the documented distribution; seeds and offsets use
+//! all of their 64 bits; an excluded bound is not reached by rounding. The values at one position near the start of a stream are
+//! tested by `values`.
 
 use super::{Context, Family, Scope, factor, tensors};
 use crate::array::{Array, Number};
@@ -24,22 +24,22 @@ pub const FAMILY: Family = Family {
 
 const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::F16, DType::BF16];
 
-/// Places of a stream that need more than 32 bits, as the arguments of these names.
+/// Positions in a stream that need more than 32 bits, as the arguments of these names.
 const FAR: [(&str, [(&str, u64); 2]); 3] = [
     ("far_seed", [("seed", 0x9e37_79b9_7f4a_7c15), ("offset", 3)]),
     ("far_offset", [("seed", 7), ("offset", 5 << 32 | 11)]),
-    // Some blocks before the end of 32 bits: the numbers go on behind it.
+    // Some blocks before 2^32: the stream continues after it.
     ("across", [("seed", 7), ("offset", (1 << 32) - 3)]),
 ];
-/// A range of a few numbers of the dtype.
+/// A range of a few values of the dtype.
 const NARROW: &str = "narrow";
 
-/// The places of the arguments that say where in the stream an op begins.
+/// Index of the argument with this name, such as the position in the stream.
 fn place(op: &OpEntry, name: &str) -> Option<usize> {
     op.schema.params.iter().position(|param| param.name == name)
 }
 
-/// Each op that takes a place of a stream, at places that are far out.
+/// Each op with a position in a stream, at large positions.
 fn far_cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops {
         let Ok(entry) = op.def.entry() else { continue };
@@ -57,12 +57,12 @@ fn far_cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
-/// The sample at a place of the stream that is far out, or in a narrow range.
+/// The sample at a large position in the stream, or in a narrow range.
 fn far(context: &Context<'_>) -> Steps {
     let (op, dtype, variant) = (context.entry()?, context.dtype(), context.case.variant.as_str());
     let (sample, mut inputs) = context.inputs()?;
     if variant == NARROW {
-        // The bounds are three numbers of the dtype apart, so that many more than that are rounded to the upper one.
+        // The bounds are three values of the dtype apart, so that many wider values are rounded to the upper one.
         let bits = match dtype {
             DType::F16 => 10,
             DType::BF16 => 7,
@@ -84,7 +84,7 @@ fn far(context: &Context<'_>) -> Steps {
     if variant != NARROW {
         return Ok(compare::outputs(&expected, &got, factor(context.def()?, &sample))?);
     }
-    // The numbers are as near to each other as a tolerance is wide.
+    // The values are as close to each other as a tolerance is wide.
     Ok(compare::within(&expected, &got, |_| Tolerance { rtol: 0.0, atol: 0.0 })?)
 }
 

@@ -1,5 +1,5 @@
-//! The numbers beside an op's tensors, such as `alpha` and `eps`, one at a time made another: 0, negative, a half, large.
-//! Samples have the usual ones, on which a kernel that takes a factor for its magnitude is right.
+//! The scalar arguments of ops, such as `alpha` and `eps`, replaced one at a time: 0, negative, a half, large. Samples have the
+//! usual values, on which a kernel that takes a factor for its magnitude is right.
 
 use super::{Context, Family, Op, Scope, corners, factor, is_in};
 use crate::case::Case;
@@ -19,7 +19,7 @@ pub const FAMILY: Family = Family {
     run,
 };
 
-/// What a number becomes, by the name in the case.
+/// Replacements of a scalar, by name in the case.
 const OTHERS: [(&str, SampleArg); 5] = [
     ("0", SampleArg::Int(0)),
     ("-2", SampleArg::Int(-2)),
@@ -31,14 +31,14 @@ const OTHERS: [(&str, SampleArg); 5] = [
 /// One more for attention, whose scores are large then and of the other sign.
 const LARGE_NEGATIVE: (&str, SampleArg) = ("-40", SampleArg::Int(-40));
 
-/// The places of an op's arguments that are numbers of any kind, or floating-point ones.
+/// Indices of an op's arguments that are scalars of any kind, or floating-point ones.
 fn numbers(op: &Op) -> Vec<usize> {
     let Ok(entry) = op.def.entry() else { return Vec::new() };
     let params = entry.schema.params.iter().enumerate();
     params.filter(|(_, p)| matches!(p.kind, Kind::Scalar | Kind::Float)).map(|(nth, _)| nth).collect()
 }
 
-/// Whether an argument keeps a denominator from 0. A negative one would bring it there.
+/// Whether an argument keeps a denominator above 0, which a negative one would not.
 fn never_negative(op: &Op, place: usize) -> bool {
     op.def.entry().is_ok_and(|entry| entry.schema.params[place].name == "eps")
 }
@@ -91,7 +91,7 @@ fn run(context: &Context<'_>) -> Steps {
     match (oracle(&inputs), prepared.call(def, Out::New)) {
         (Ok(expected), Ok(got)) => Ok(compare::outputs(&expected, &got, factor(def, &sample))?),
         (Err(_), Err(_)) => Ok(()),
-        // An integer dtype does not take a half, an op a negative count: the host says so before any kernel is called.
+        // An integer dtype does not accept a half, an op a negative count: the host refuses it before any kernel is called.
         (Ok(_), Err(error)) if crate::call::is_of_arguments(&error) => Ok(()),
         (Ok(_), Err(error)) => Err(context.refused(error)),
         (Err(unknown), Ok(_)) => Err(Stop::Skipped(unknown.to_string())),

@@ -1,6 +1,6 @@
-//! Calls of millions of elements on periodic tensors; the oracle computes one period: element-wise ops past 2^21
-//! elements, also in place, into a strided `out=` and with each argument broadcast; all other ops with their rows, their
-//! columns and all sizes scaled up; products of 512 rows, columns and terms, and sums of 8,192 terms.
+//! Calls of millions of elements on periodic tensors; the oracle computes one period: element-wise ops above 2^21 elements, also
+//! in place, into a strided `out=` and with each argument broadcast; all other ops with their rows, their columns and all sizes
+//! scaled up; matrix products with m, n and k of 512, and sums of 8,192 addends.
 //!
 //! A kernel chooses how it splits, packs and vectorises by its sizes, so one that is right on small tensors may be wrong on
 //! large ones.
@@ -36,20 +36,20 @@ const IN_PLACE: &str = "in_place";
 const STRIDED_OUT: &str = "strided_out";
 /// The sizes of a period, and those of the large tensor.
 type Pair = [&'static [usize]; 2];
-/// Those that broadcast one argument, whose number follows: the period and sizes of the others, and of that one.
+/// Sizes that broadcast one argument, given by index: the period and sizes of the others, and of that one.
 const BROADCAST: [(&str, Pair, Pair); 3] = [
     ("channels", [&[2, 7, 5, 3], &[2, 64, 56, 56]], [&[1, 7, 1, 1], &[1, 64, 1, 1]]),
     ("rows", [&[7, 11], &[2_053, 1_031]], [&[11], &[1_031]]),
     ("columns", [&[7, 11], &[2_053, 1_031]], [&[7, 1], &[2_053, 1]]),
 ];
-/// The dtypes of more variants than [`ELEMENTS`] and [`EVEN`], of which the others have the loops: of element-wise ops one by turns,
-/// beside all of the usual dtype; of other ops all.
+/// The dtypes with more variants than [`ELEMENTS`] and [`EVEN`], whose loops the other dtypes share: for element-wise ops one
+/// variant each, besides all of the usual dtype; for other ops all.
 const KINDS: [DType; 6] = [DType::F32, DType::F64, DType::BF16, DType::I64, DType::U8, DType::BOOL];
-/// The variants of other ops: the first size that repeats is made long, the last, all alike.
+/// The variants of other ops: the first repeating size is enlarged, the last one, or all.
 const ROWS: &str = "rows";
 const COLUMNS: &str = "columns";
 const EVEN: &str = "even";
-/// Those of one size that does not repeat made as long as its number says.
+/// One non-repeating size is enlarged to this length.
 const TERMS: [(&str, usize); 2] = [("terms-8192", 8_192), ("terms-8209", 8_209)];
 /// All sizes of a product, whole blocks and one more than these.
 const CUBES: [(&str, usize); 2] = [("cube-512", 512), ("cube-521", 521)];
@@ -63,9 +63,9 @@ const CUBE_STEPS: usize = 7 * 521 * 521 * 521;
 const CUBE_ELEMENTS: usize = 7 * 521 * 521;
 /// The most steps of the oracle.
 const ORACLE_STEPS: usize = 400_000;
-/// How many times the usual tolerance results of many terms may be off: it is wrong pieces that are looked for.
+/// Factor of the usual tolerance for results with many addends: the test detects wrong pieces.
 const LOOSE: f64 = 100.0;
-/// The same of halves, which are off by what they are rounded by in the end.
+/// The same for f16 and bf16, where the final rounding dominates.
 const LOOSE_HALF: f64 = 4.0;
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
@@ -235,7 +235,7 @@ fn large(context: &Context<'_>, periodic: &Periodic, lengths: &[(usize, usize)])
     periodic.large(lengths, oracle, context.dtype(), seed).ok_or_else(none)
 }
 
-/// Another op's call with sizes scaled as the variant says.
+/// The call of another op with sizes scaled according to the variant.
 fn resized(context: &Context<'_>, given: &Sample) -> Steps<Large> {
     let variant = context.case.variant.as_str();
     let none = || Stop::Skipped("no size of the sample can be scaled so".to_string());
@@ -264,7 +264,7 @@ fn resized(context: &Context<'_>, given: &Sample) -> Steps<Large> {
     large(context, &periodic, &even(&periodic, scaled, STEPS))
 }
 
-/// Periods made this long: all, or those behind the first, where it is that of a batch.
+/// Periods of this length: all, or those after the first, if that is of a batch.
 fn cube(periodic: &Periodic, length: usize) -> Option<Vec<(usize, usize)>> {
     let all = periodic.periods.iter().map(|&period| (period, length)).collect::<Vec<_>>();
     let fits = |lengths: &Vec<_>| {
@@ -275,7 +275,7 @@ fn cube(periodic: &Periodic, length: usize) -> Option<Vec<(usize, usize)>> {
 
 /// These periods scaled up by about one factor, to at most `steps` steps.
 fn even(periodic: &Periodic, periods: &[usize], steps: usize) -> Vec<(usize, usize)> {
-    // Odd, so that neither blocks nor vectors end where a row does.
+    // Odd, so that neither blocks nor vectors end at the end of a row.
     let scaled = |by: f64| {
         periods.iter().map(|&period| (period, (period as f64 * by) as usize | 1)).collect::<Vec<_>>()
     };

@@ -1,5 +1,5 @@
-//! What a program sets around its calls: the precision of products of f32, and mixed precision. Products may be less exact with
-//! `MatmulPrecision::High`, by as much as its documentation says; everything else must be as exact as without it.
+//! Process-wide settings: the precision of f32 products, and mixed precision. Products may be less exact with
+//! `MatmulPrecision::High`, within its documented bound; everything else must be as exact as without it.
 
 use super::{Context, Family, Scope, corners, factor, has_tested, is_in};
 use crate::array::{Array, Number};
@@ -34,13 +34,13 @@ const ELEMENTS: f64 = 30_000.0;
 const STEPS: usize = 300_000;
 const RESULTS: usize = 40_000;
 const AUTOCAST: [(&str, DType); 2] = [("autocast_f16", DType::F16), ("autocast_bf16", DType::BF16)];
-/// What a factor may be rounded by with `MatmulPrecision::High`: 10 bits behind the leading one, of either factor.
+/// Rounding error of a factor with `MatmulPrecision::High`: 10 mantissa bits, for either factor.
 const ROUNDED: f64 = 1.0 / 1024.0;
-/// How many times the usual tolerance results of many terms may be off.
+/// Factor of the usual tolerance for results with many addends.
 const LOOSE: f64 = 100.0;
 const LOOSE_HALF: f64 = 4.0;
 
-/// Whether the op is a product or a convolution, or is composed of one.
+/// Whether the op is a product or a convolution, or has one in its decomposition.
 fn multiplies(def: &'static OpDef) -> bool {
     fn made_of(op: &OpEntry, depth: usize) -> bool {
         let parts = op.spec.decomposition.map_or(&[][..], |decomposition| decomposition.parts);
@@ -125,7 +125,7 @@ fn high(context: &Context<'_>, large: bool) -> Steps {
     let loose = if large { many } else { 1.0 };
     let tolerance = |array: &Array| compare::of_terms(array, factor(def, &sample), loose);
     if large && many == LOOSE_HALF && std::ptr::eq(def, &linalg::einsum::DEF) {
-        // Of three and more tensors a product is rounded before it is multiplied by the next one.
+        // With three and more tensors a product is rounded before the next multiplication.
         return Ok(compare::of_rounded(&expected, &made, factor(def, &sample), many)?);
     }
     if context.dtype() != DType::F32 || !multiplies(def) {
@@ -144,7 +144,7 @@ fn high(context: &Context<'_>, large: bool) -> Steps {
     })?)
 }
 
-/// The inputs with the absolute values of all numbers: of these the terms of a result are the absolute values of its terms.
+/// The inputs with absolute values: the addends of their result are the absolute values of the original addends.
 fn magnitudes(inputs: &Inputs) -> Inputs {
     let mut inputs = inputs.clone();
     inputs::map_arrays(&mut inputs, |array| {
@@ -163,7 +163,7 @@ fn magnitudes(inputs: &Inputs) -> Inputs {
     inputs
 }
 
-/// Compares results that may be off by what rounded factors make of the sum of the terms' absolute values.
+/// Compares results with a tolerance for rounded factors, relative to the sum of the addends' absolute values.
 fn rounded(
     expected: &[Array],
     made: &[Tensor],
@@ -189,7 +189,7 @@ fn rounded(
     Ok(())
 }
 
-/// A call under [`autocast`]: what the oracle says of the arguments in the dtype that the op goes to.
+/// A call under [`autocast`]: compared with the oracle on arguments cast to the op's dtype.
 fn mixed(context: &Context<'_>, chosen: DType) -> Steps {
     let def = context.def()?;
     let (sample, inputs) = context.inputs()?;
@@ -202,7 +202,7 @@ fn mixed(context: &Context<'_>, chosen: DType) -> Steps {
             *array = array.cast(to);
         }
     });
-    // Calls with arguments of f64 are left as they are.
+    // Calls with arguments of f64 are unchanged.
     let expected = context.expected(if wide { &inputs } else { &cast })?;
     let prepared = context.place_bare(&inputs)?;
     let _guard = autocast(chosen)?;

@@ -1,6 +1,6 @@
-//! Calls of the sizes at which kernels split their work, go from block to block or leave the vectors: long rows, thousands
-//! of rows, images of many channels and pixels, in row-major order and in channels_last, in place too. Samples are small, and
-//! a kernel may be right on all of them that drops the 17th channel.
+//! Calls with the sizes at which kernels split their work, use several blocks or leave a tail: long rows, thousands of rows,
+//! images of many channels and pixels, in row-major order and in channels_last, in place too. Samples are small, and a kernel
+//! that drops the 17th channel may be right on all of them.
 
 mod calls;
 
@@ -27,14 +27,14 @@ pub const FAMILY: Family = Family {
     run,
 };
 
-/// How many times the usual tolerance results of so many terms may be off: it is wrong pieces that are looked for.
+/// Factor of the usual tolerance for results with that many addends: the test detects wrong pieces.
 const LOOSE: f64 = 100.0;
-/// The same of a million terms, which may be added up in f32 one after the other.
+/// The same for a million addends, which may be accumulated in f32 sequentially.
 const LOOSE_MILLION: f64 = 1000.0;
-/// The same of halves, which are off by what they are rounded by in the end.
+/// The same for f16 and bf16, where the final rounding dominates.
 const LOOSE_HALF: f64 = 4.0;
 
-/// The variants of samples whose tensors are all alike, with the sizes that they are given.
+/// The variants of samples whose tensors have one shape, with the new sizes.
 const ALIKE: [(&str, &[usize]); 6] = [
     ("vector", &[140_003]),
     ("few_rows", &[2, 70_001]),
@@ -43,24 +43,24 @@ const ALIKE: [(&str, &[usize]); 6] = [
     ("planes", &[3, 130, 5]),
     ("volumes", &[2, 35, 4, 5, 3]),
 ];
-/// Those in dtypes of other kinds.
+/// Variants in dtypes of other kinds.
 const OTHERS: [(&str, &[usize]); 2] = [("long_rows", &[2, 17_003]), ("images", &[2, 67, 9, 17])];
 /// Elements of the variants of full reductions and losses alone: sums that are split in several stages, and counts that f16
 /// does not hold.
 const MILLION: (&str, &[usize]) = ("million", &[1_048_613]);
 const TARGETS: (&str, usize) = ("targets", 70_003);
-/// Those in which images lie in channels_last, and in which one tensor is broadcast: the name of a variant, then this.
+/// Suffixes of variants with images in channels_last, and with one broadcast tensor.
 const LAST: &str = "-channels_last";
 const IN_PLACE: &str = "-in_place";
-/// What is computed by the op's decomposition, although there is a kernel.
+/// The op's decomposition, although there is a kernel.
 const PARTS: &str = "-parts";
-/// Products whose matrices lie by columns.
+/// Products with column-major matrices.
 const TRANSPOSED: &str = "-transposed";
 /// The sizes of the second and of the first tensor, where the other is a large matrix.
 const BROADCAST: [(&str, usize, &[usize]); 4] =
     [("row", 1, &[1, 101]), ("column", 1, &[100, 1]), ("left_row", 0, &[101]), ("left_element", 0, &[1, 1])];
 const MATRIX: [usize; 2] = [100, 101];
-/// A call of the op's own; its number follows. Those of so many elements are made in one dtype.
+/// A call defined for the op, by index. Calls with at least this many elements are made in one dtype.
 const CALL: &str = "call";
 const MANY: usize = 400_000;
 
@@ -87,7 +87,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                 BROADCAST.iter().for_each(|(name, ..)| push(nth, (*name).to_string()));
             }
         }
-        // Each dtype has loops of its own, which end and split in places of their own.
+        // Each dtype has loops of its own, with other tails and splits.
         for (other, nth) in scope.others(op.def).into_iter().zip(alike(op).into_iter().cycle()) {
             OTHERS.iter().for_each(|(name, _)| cases.push(Case::of(FAMILY.name, op.def, other, nth, *name)));
         }
@@ -107,10 +107,10 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             if is_in(op.def, &[linalg::ALL]) && tensors(sample).any(|t| t.sizes.len() > 1) {
                 push(0, format!("{CALL}{nth}{TRANSPOSED}"));
             }
-            // Tensor cores take halves, by kernels of their own.
+            // Tensor cores have separate kernels for f16 and bf16.
             let halves = [DType::F16, DType::BF16];
             let by_tiles = halves.into_iter().filter(|_| is_in(op.def, &[attention::ALL, conv::ALL]));
-            // Attention takes the same way in each of the wide ones, and the oracle long.
+            // Attention has the same code path in each of the wide dtypes, and takes the oracle long.
             let few = tensors(sample).all(|t| t.sizes.iter().product::<usize>() < MANY);
             let once = few && (nth == 0 || !is_in(op.def, &[attention::ALL]));
             let wide = scope.others(op.def).into_iter().filter(|other| once && !halves.contains(other));
@@ -122,7 +122,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
-/// Whether the op makes one element of all.
+/// Whether the op reduces all elements to one.
 fn makes_one(op: &Op, sample: &Sample, dtype: DType) -> bool {
     let made = || {
         let few = with_sizes(sample, &[3])?;
@@ -131,7 +131,7 @@ fn makes_one(op: &Op, sample: &Sample, dtype: DType) -> bool {
     is_in(op.def, &[reduce::ALL]) && matches!(made().as_deref(), Some([one]) if one.numel() == 1)
 }
 
-/// Mean losses of many targets, each with other arguments, by kernel and by decomposition, in the halves too.
+/// Mean losses of many targets, each with other arguments, by kernel and by decomposition, also in f16 and bf16.
 fn targets_cases(scope: &Scope<'_>, op: &Op, dtype: DType, cases: &mut Vec<Case>) {
     let Ok(entry) = op.def.entry() else { return };
     let mut seen = Vec::new();
@@ -153,7 +153,7 @@ fn targets_cases(scope: &Scope<'_>, op: &Op, dtype: DType, cases: &mut Vec<Case>
     }
 }
 
-/// The sample of a mean loss with many targets, or with as many elements where each is one.
+/// The sample of a mean loss with many targets, or many elements if each is one.
 fn many_targets(sample: &Sample) -> Option<Sample> {
     if !sample.args.contains(&SampleArg::Str("mean")) {
         return None;
@@ -167,7 +167,7 @@ fn many_targets(sample: &Sample) -> Option<Sample> {
     with_sizes(sample, &[TARGETS.1]).or_else(classes)
 }
 
-/// The first sample whose tensors can all be given any sizes.
+/// The first sample whose tensors can all be resized.
 fn alike(op: &Op) -> Option<usize> {
     let each = is_in(op.def, &[pointwise::ALL, reduce::ALL, norm::ALL]);
     let full = |s: &Sample| tensors(s).all(|t| !t.sizes.contains(&0));
@@ -212,7 +212,7 @@ fn run(context: &Context<'_>) -> Steps {
     };
     let mut inputs = inputs::of_sample(&sample.args, context.dtype(), context.sample_seed());
     if is_in(def, &[reduce::ALL]) {
-        // Sums of so many numbers that differ in sign are near 0, where every order of adding them differs.
+        // Sums of that many values of both signs are near 0, where the order of addition matters.
         inputs::map_arrays(&mut inputs, |array| {
             array.values.iter_mut().for_each(|value| {
                 if let Number::Float(v) = value {
@@ -248,7 +248,7 @@ fn run(context: &Context<'_>) -> Steps {
     Ok(compared(&expected, &got, factor(def, &sample), loose)?)
 }
 
-/// The sample with large matrices, of which tensor `place` has other sizes.
+/// The sample with large matrices, in which tensor `place` has other sizes.
 fn broadcast(sample: &Sample, place: usize, sizes: &[usize]) -> Option<Sample> {
     let mut sample = with_sizes(sample, &MATRIX)?;
     let tensors = sample.args.iter_mut().filter_map(|arg| match arg {

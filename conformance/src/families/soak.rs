@@ -1,5 +1,5 @@
-//! Many cheap calls of one kernel: its results at the last call are those of the first. A kernel that counts calls, fills a
-//! table or moves on in a buffer is right for a while.
+//! Many cheap calls of one kernel: its results at the last call are those of the first. A kernel that counts calls, fills a table
+//! or advances in a buffer is right at first.
 
 use super::leaks::held_as_before;
 use super::{Context, Family, Scope, factor, preferred, tensors};
@@ -27,7 +27,7 @@ pub const FAMILY: Family = Family {
 
 /// Calls of a case in the op's usual dtype.
 const CALLS: usize = 120_000;
-/// How many times fewer calls, in less time, the other dtypes have, whose kernels are of the same source.
+/// Divisor of the number of calls, and of the time, for the other dtypes, whose kernels have the same source.
 const FEWER: u32 = 10;
 /// The most processor time that these may take; kernels whose smallest call is a long one are called less often.
 const LONGEST: Duration = Duration::from_millis(1000);
@@ -85,7 +85,7 @@ fn run(context: &Context<'_>) -> Steps {
     many(context, &prepared, outs, if apart { LOOK } else { 1 })
 }
 
-/// Where a result goes, and what it must be.
+/// The target of a result, and its expected value.
 struct Result {
     out: Placed,
     storage: Storage,

@@ -1,5 +1,5 @@
-//! Results depend on the arguments alone: an argument that changes in memory, memory that another tensor takes over, and calls
-//! of other sizes in between. A kernel that caches data derived from an argument, such as packed weights, must see each change.
+//! Results depend on the arguments alone: an argument that changes in memory, memory that another tensor reuses, and calls of
+//! other sizes in between. A kernel that caches data derived from an argument, such as packed weights, must detect each change.
 
 use super::{Context, Family, Scope, corners, is_in};
 use crate::array::Array;
@@ -28,8 +28,8 @@ pub const FAMILY: Family = Family {
 const CHANGED: &str = "changed";
 const REUSED: &str = "reused";
 const BETWEEN: &str = "between";
-/// Elements of the largest tensor of a call, enough that kernels pack and split; and where tensors have several shapes, of
-/// which [`Context::place_enlarged`] takes an eighth. The most steps of a call and elements of a result.
+/// Elements of the largest tensor of a call, enough that kernels pack and split; and for tensors of several shapes, an eighth of
+/// which [`Context::place_enlarged`] uses. Maximum steps of a call and elements of a result.
 const ELEMENTS: [f64; 2] = [20_000.0, 160_000.0];
 const STEPS: usize = 4 << 20;
 const RESULTS: usize = 40_000;
@@ -97,7 +97,7 @@ fn enlarged(context: &Context<'_>) -> Steps<Enlarged> {
 }
 
 impl Enlarged {
-    /// The arguments under test with elements: their numbers among the tensors.
+    /// The arguments under test with elements, by index among the tensors.
     fn arguments(&self) -> Vec<usize> {
         let all = super::tensors(&self.sample).enumerate();
         all.filter(|(_, t)| t.role == Role::Tested && !t.sizes.contains(&0)).map(|(nth, _)| nth).collect()
@@ -132,11 +132,11 @@ impl Enlarged {
     }
 }
 
-/// Fails unless two calls on equal arguments give equal results: by their bytes, or within the dtype's tolerance.
+/// Fails unless two calls on equal arguments have equal results: by their bytes, or within the dtype's tolerance.
 fn expect(context: &Context<'_>, fresh: &Prepared, tried: &Prepared, what: &str) -> Steps {
     let (expected, got) = match (context.call(fresh), context.call(tried)) {
         (Ok(expected), Ok(got)) => (expected, got),
-        // Other values may be no valid call: a matrix that must be definite, say.
+        // Other values may be invalid: for example a matrix that must be definite.
         (Err(_), Err(_)) => return Ok(()),
         (expected, got) => (expected?, got?),
     };
@@ -158,7 +158,7 @@ fn changed(context: &Context<'_>) -> Steps {
     let placed = context.place_bare(&call.inputs)?;
     // A kernel that caches fills its cache here.
     context.call(&placed)?;
-    // Memory that stays taken, so that none of the calls to compare with is at an address that was seen before.
+    // Retains memory, so that none of the reference calls is at an address that was used before.
     let mut held =
         (0..CHANGES).map(|_| context.place_bare(&call.others)).collect::<keyway::Result<Vec<_>>>()?;
     for nth in call.arguments() {
@@ -229,7 +229,7 @@ fn argument(inputs: &Inputs, nth: usize) -> Steps<Array> {
     all.into_iter().nth(nth).cloned().ok_or_else(|| Stop::Skipped("there is no such argument".to_string()))
 }
 
-/// A large call gives the same bits after small ones of the op's other samples, and these the same after it.
+/// A large call has the same bits after small ones of the op's other samples, and these the same after it.
 fn between(context: &Context<'_>) -> Steps {
     let (large, _) = context.place_scaled(elements(context)?, STEPS, RESULTS)?;
     let first = context.bits(&large)?;

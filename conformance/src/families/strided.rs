@@ -1,6 +1,6 @@
-//! Results against the oracle, on inputs that are transposed, sliced, stepped, expanded, channels_last, or of
-//! odd strides where a size is 1: all of them, or one beside others that are row-major. A kernel may look at the strides of
-//! one argument and forget another's.
+//! Results against the oracle, on inputs that are transposed, sliced, stepped, expanded, channels_last, or have odd strides where
+//! a size is 1: all of them, or one with the others row-major. A kernel may check the strides of one argument and ignore those of
+//! another.
 
 use super::{Context, Family, Scope};
 use crate::call::Prepared;
@@ -24,7 +24,7 @@ pub const FAMILY: Family = Family {
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     let mut turn = 0;
     scope.each(|op, dtype, nth, sample| {
-        // The host answers these; how they treat strides is for its own tests.
+        // The host implements these; its own tests check their strides.
         if op.def.is(Facts::BY_STRIDES) {
             return;
         }
@@ -49,7 +49,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     });
 }
 
-/// The arrangements in which one tensor alone says something else than all together: with the tensor's place.
+/// The arrangements in which one tensor alone is a different test than all together: with the tensor's index.
 fn alone(sample: &Sample) -> Vec<(Arrangement, usize)> {
     let all: Vec<&TensorSample> = super::tensors(sample).collect();
     let mut found = Vec::new();
@@ -62,8 +62,8 @@ fn alone(sample: &Sample) -> Vec<(Arrangement, usize)> {
     found
 }
 
-/// Whether a tensor is laid out so. Expanded are only those under test: indices that must differ or ascend
-/// cannot repeat.
+/// Whether a tensor can have this arrangement. Only tensors under test are expanded: indices that must differ or ascend cannot
+/// repeat.
 fn applies(arrangement: Arrangement, tensor: &TensorSample) -> bool {
     arrangement.suits(&tensor.sizes) && (arrangement != Arrangement::Expanded || tensor.role == Role::Tested)
 }

@@ -21,22 +21,22 @@ pub const FAMILY: Family = Family {
 };
 
 const THREADS: usize = 4;
-/// How often each thread calls at least, and how long it goes on.
+/// Minimum number of calls of each thread, and their minimum duration.
 const CALLS: usize = 6;
 const TOGETHER: Duration = Duration::from_millis(4);
-/// Calls during which another thread began one, in all threads together. Where each thread has a core they are nearly all;
-/// where threads share one, a call meets others only if it is interrupted, which takes a while: so long at most.
+/// Calls during which another thread began one, in all threads together. If each thread has a core they are nearly all; if
+/// threads share one, calls overlap only when interrupted, which is limited by this duration.
 const MEETINGS: usize = 32;
 const LONGEST: Duration = Duration::from_millis(40);
-/// How long a thread sleeps that wakes to interrupt the others, or to publish a new table.
+/// Sleep of a thread that wakes to interrupt the others, or to publish a new table.
 const INTERRUPTING: Duration = Duration::from_micros(20);
 const REGISTERING: Duration = Duration::from_micros(200);
-/// Elements of the largest tensor of a call: one that takes a while meets others.
+/// Elements of the largest tensor of a call, long enough that calls overlap.
 const ELEMENTS: f64 = 6_000.0;
-/// The same on a device whose memory the host cannot read: there a call takes a while whatever its size.
+/// The same on a device whose memory the host cannot read: there a call is long at any size.
 const APART: f64 = 600.0;
-/// Elements of the variant with large tensors, past what kernels keep in memory of their own: where all have one shape, and where
-/// they have several; then [`Context::place_enlarged`] takes an eighth.
+/// Elements of the variant with large tensors, above the size of kernels' local buffers: if all have one shape, and if they have
+/// several; then [`Context::place_enlarged`] uses an eighth.
 const LARGE: [f64; 2] = [60_000.0, 480_000.0];
 const LARGE_APART: f64 = 3_000.0;
 /// The most steps of such a call, and elements of its result.
@@ -44,7 +44,7 @@ const STEPS: usize = 6_000_000;
 const RESULTS: usize = 400_000;
 /// Threads of the pool meanwhile.
 const POOL: usize = 2;
-/// How long a write after the end of a call is waited for.
+/// Time in which a write after the end of a call is detected.
 const LATE: Duration = Duration::from_millis(20);
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
@@ -90,13 +90,13 @@ fn run(context: &Context<'_>) -> Steps {
     result
 }
 
-/// Calls on several threads at once, each with arguments of its own.
+/// Calls on several threads at once, each with different arguments.
 fn together(context: &Context<'_>, prepared: Prepared, sample: &Sample) -> Steps {
-    // Each thread has values of its own, so that one which gets another's result shows.
+    // Each thread has values of its own, so that a result of another thread is detected.
     let mut calls = vec![(context.bits(&prepared)?, prepared)];
     for thread in 1..THREADS as u64 {
         let own = context.place(&context.values_of(sample, thread))?;
-        // Other values may be no valid call: indices that must be sorted, say.
+        // Other values may be invalid: for example indices that must be sorted.
         if let Ok(expected) = context.bits(&own) {
             calls.push((expected, own));
         }
@@ -111,7 +111,7 @@ fn together(context: &Context<'_>, prepared: Prepared, sample: &Sample) -> Steps
             let pause = if registering { REGISTERING } else { INTERRUPTING };
             while !over.load(Ordering::Relaxed) {
                 if registering {
-                    // Giving a priority anew publishes a new table; who serves stays the same.
+                    // Setting the same priority again publishes a new table; the candidates remain the same.
                     registry::set_priority(context.target.plugin, priority);
                 }
                 std::thread::sleep(pause);
@@ -155,7 +155,7 @@ fn together(context: &Context<'_>, prepared: Prepared, sample: &Sample) -> Steps
     results.into_iter().collect()
 }
 
-/// A result stays what it was when it was read, and the inputs too.
+/// A result and the inputs remain unchanged after they were read.
 fn late(context: &Context<'_>, prepared: &Prepared) -> Steps {
     let made = context.call(prepared)?;
     let read = || made.iter().map(|t| t.to_bytes()).collect::<Result<Vec<_>, _>>();

@@ -1,5 +1,5 @@
-//! Ops for which the target has no kernel of a composite layout that it serves: a call is refused, in words that say so, or,
-//! where the op is made of others that have one, right; never wrong, and never the failure of a kernel.
+//! Ops for which the target has no kernel of a composite layout that it provides: a call is refused with a message about it, or,
+//! if the op has a decomposition with kernels, right; never wrong, and never the failure of a kernel.
 
 use super::{Context, Scope, factor, has_tested, kernels, placements};
 use crate::case::Case;
@@ -15,7 +15,7 @@ use keyway::{DType, Error, Layout};
 /// Begins the variant of such a case; the layout's name follows.
 const VARIANT: &str = "without_kernel:";
 
-/// A case for each op of which the target has no kernel for this layout.
+/// A case for each op that the target has no kernel of for this layout.
 pub(super) fn cases(scope: &Scope<'_>, family: &'static str, layout: Layout, cases: &mut Vec<Case>) {
     let kernels = || scope.target.kernels.iter().filter(move |k| k.layout == layout);
     let dtype = |def: &OpDef| {
@@ -39,8 +39,8 @@ fn is_refusal(error: &DispatchError) -> bool {
     }
 }
 
-/// Ops whose results go by what is stored: one that projects on a pattern, and those made of a softmax, in which what is not
-/// stored has no share.
+/// Ops whose results depend on the pattern: one that projects on a pattern, and those with a softmax, which ignores unstored
+/// elements.
 const BY_PLACES: [&str; 3] = ["project_like", "cross_entropy", "scaled_dot_product_attention"];
 
 pub(super) fn run(context: &Context<'_>) -> Steps {

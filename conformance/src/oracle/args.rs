@@ -21,8 +21,7 @@ pub enum Value {
     DType(DType),
 }
 
-/// The arguments of a call, in the order of the op's schema. Reading one that is not of the asked kind gives
-/// [`Unknown`].
+/// The arguments of a call, in the order of the op's schema. Reading an argument as another kind returns [`Unknown`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inputs(pub Vec<Value>);
 
@@ -36,7 +35,7 @@ impl Inputs {
         self.0.get(i).unwrap_or(&Value::None)
     }
 
-    /// Whether the argument was not given.
+    /// Whether the argument is `None`.
     pub fn is_none(&self, i: usize) -> bool {
         matches!(self.get(i), Value::None)
     }
@@ -50,7 +49,7 @@ impl Inputs {
         }
     }
 
-    /// A tensor, or `None` if it was not given.
+    /// A tensor, or `None`.
     #[allow(clippy::missing_errors_doc)]
     pub fn optional_array(&self, i: usize) -> Result<Option<&Array>, Unknown> {
         if self.is_none(i) { Ok(None) } else { self.array(i).map(Some) }
@@ -77,8 +76,8 @@ impl Inputs {
         }
     }
 
-    /// As [`Inputs::operand`], in the dtype of the computation. A number is not rounded to f16 or bf16, but to f32, which these
-    /// are computed in.
+    /// As [`Inputs::operand`], in the dtype of the computation. A scalar is not rounded to f16 or bf16, but to f32, in which
+    /// these are computed.
     #[allow(clippy::missing_errors_doc)]
     pub fn operand_in(&self, i: usize, dtype: DType) -> Result<Array, Unknown> {
         let operand = self.operand(i)?;
@@ -113,7 +112,7 @@ impl Inputs {
         }
     }
 
-    /// An integer, or `None` if it was not given.
+    /// An integer, or `None`.
     #[allow(clippy::missing_errors_doc)]
     pub fn optional_int(&self, i: usize) -> Result<Option<i64>, Unknown> {
         if self.is_none(i) { Ok(None) } else { self.int(i).map(Some) }
@@ -137,7 +136,7 @@ impl Inputs {
         }
     }
 
-    /// A list of integers, or `None` if it was not given.
+    /// A list of integers, or `None`.
     #[allow(clippy::missing_errors_doc)]
     pub fn optional_ints(&self, i: usize) -> Result<Option<&[i64]>, Unknown> {
         if self.is_none(i) { Ok(None) } else { self.ints(i).map(Some) }
@@ -152,13 +151,13 @@ impl Inputs {
         }
     }
 
-    /// Text, or `None` if it was not given.
+    /// Text, or `None`.
     #[allow(clippy::missing_errors_doc)]
     pub fn optional_str(&self, i: usize) -> Result<Option<&str>, Unknown> {
         if self.is_none(i) { Ok(None) } else { self.str(i).map(Some) }
     }
 
-    /// A dtype, or `None` if it was not given.
+    /// A dtype, or `None`.
     #[allow(clippy::missing_errors_doc)]
     pub fn optional_dtype(&self, i: usize) -> Result<Option<DType>, Unknown> {
         match self.get(i) {
@@ -174,7 +173,7 @@ impl Inputs {
         wrap(self.int(i)?, ndim).ok_or_else(|| self.wrong(i, "a dimension"))
     }
 
-    /// The promoted dtype of these arguments: tensors, 0-d tensors and bare numbers.
+    /// The promoted dtype of these arguments: tensors, 0-d tensors and scalars.
     #[allow(clippy::missing_errors_doc)]
     pub fn promote(&self, which: &[usize]) -> Result<DType, Unknown> {
         let mut operands = Vec::new();

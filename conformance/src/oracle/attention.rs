@@ -20,7 +20,7 @@ fn turned(t: &Array) -> Array {
     })
 }
 
-/// Each head, dimension -3, so many times in a row.
+/// Repeats each head, dimension -3, consecutively.
 fn repeated(t: &Array, heads: usize) -> Result<Array, Unknown> {
     let at = t.ndim().checked_sub(3).ok_or_else(|| Unknown("no dimension of heads".into()))?;
     let own = t.sizes[at];
@@ -90,7 +90,7 @@ fn scores(
     }))
 }
 
-/// What becomes of each row of scores.
+/// Maps each row of scores.
 fn rows(scores: &Array, of: impl Fn(&[f64]) -> Vec<f64>) -> Array {
     let keys = scores.sizes.last().copied().unwrap_or(0);
     let all = scores.floats();
@@ -98,7 +98,7 @@ fn rows(scores: &Array, of: impl Fn(&[f64]) -> Vec<f64>) -> Array {
     Array::new(scores.dtype, scores.sizes.clone(), made)
 }
 
-/// Query, key and value of a fused op from argument `first` on, in f64 and as many heads.
+/// Query, key and value of a fused op from argument `first` on, in f64, with heads repeated to the same number.
 fn fused(inputs: &Inputs, first: usize) -> Result<[Array; 3], Unknown> {
     let exact = |i: usize| Ok(inputs.array(i)?.map(DType::F64, |v| v));
     let [query, key, value]: [Array; 3] = [exact(first)?, exact(first + 1)?, exact(first + 2)?];
@@ -116,7 +116,7 @@ fn fused(inputs: &Inputs, first: usize) -> Result<[Array; 3], Unknown> {
     Ok([query, key, value])
 }
 
-/// The result, and the logarithm of the sum of the exponentials of each query's scores: 0 where there is nothing to look at.
+/// The result, and the logsumexp of each query's scores: 0 if the query has no visible key.
 fn flash_attention(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let dtype = inputs.array(0)?.dtype;
     let [query, key, value] = fused(inputs, 0)?;
@@ -146,8 +146,8 @@ fn wide(dtype: DType) -> DType {
     if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
 }
 
-/// The gradients of query, key and value by a result and logarithms of sums that are given. With weights
-/// `w = exp(score - logsumexp)` a score's gradient is `w (grad . value - grad . out)` (Dao and others, "FlashAttention", 2022).
+/// The gradients of query, key and value by a given result and logsumexp. With weights `w = exp(score - logsumexp)` a score's
+/// gradient is `w (grad . value - grad . out)` (Dao and others, "FlashAttention", 2022).
 fn flash_attention_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let dtype = inputs.array(1)?.dtype;
     let [query, key, value] = fused(inputs, 1)?;

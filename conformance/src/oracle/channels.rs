@@ -6,7 +6,7 @@ use super::{Family, Inputs, Unknown};
 use crate::array::{Array, Number, flat};
 use keyway::DType;
 
-/// The numbers in argument `i`, one for each channel, or `default` for each.
+/// The values of argument `i`, one per channel, or `default` for each.
 fn per_channel(inputs: &Inputs, i: usize, channels: usize, default: f64) -> Result<Vec<f64>, Unknown> {
     match inputs.optional_array(i)? {
         Some(a) if a.sizes != [channels] => Err(Unknown(format!("{:?} for {channels} channels", a.sizes))),
@@ -62,7 +62,7 @@ fn grouped(
     Ok(made)
 }
 
-/// The number of groups that so many channels are parted into.
+/// The number of groups of the channels.
 fn groups(given: i64, channels: usize) -> Result<usize, Unknown> {
     let groups = usize::try_from(given).ok().filter(|&g| g > 0 && channels.is_multiple_of(g));
     groups.ok_or_else(|| Unknown(format!("no such groups of {channels} channels")))
@@ -77,7 +77,7 @@ fn group_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![grouped(x, affine, inputs.float(4)?, batch * groups, |s, c| s * groups + c / each)?])
 }
 
-/// Batch norm and instance norm: the statistics are those of the groups, or the running ones.
+/// Batch norm and instance norm, with the statistics of the groups or the running ones.
 fn running(
     inputs: &Inputs,
     count: usize,
@@ -150,7 +150,7 @@ fn channel_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![made, Array::new(wide, sizes.clone(), means), Array::new(wide, sizes, variances)])
 }
 
-/// The gradients of `channel_norm` by given statistics. With `h = (x - mean) / sqrt(var + eps)` and `c` the gradient less its
+/// The gradients of `channel_norm` with given statistics. With `h = (x - mean) / sqrt(var + eps)` and `c` the gradient less its
 /// mean over the group, times the weight, an element's is `(c - h mean(c h)) / sqrt(var + eps)` (Ioffe and Szegedy, "Batch
 /// Normalization", 2015, by the chain rule).
 fn channel_norm_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
@@ -184,8 +184,8 @@ fn channel_norm_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![made, sums(x.dtype, of_weight), sums(x.dtype, of_bias)])
 }
 
-/// The gradients of `group_norm`. With `h = (x - mean) / sqrt(var + eps)` and `c` the gradient times the weight less the mean of
-/// that over the group, an element's is `(c - h mean(c h)) / sqrt(var + eps)` (Wu and He, "Group normalization", 2018, by the
+/// The gradients of `group_norm`. With `h = (x - mean) / sqrt(var + eps)` and `c` the gradient times the weight, less the group
+/// mean of that product, an element's is `(c - h mean(c h)) / sqrt(var + eps)` (Wu and He, "Group normalization", 2018, by the
 /// chain rule).
 fn group_norm_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (grad, x) = (inputs.array(0)?, inputs.array(1)?);
@@ -212,7 +212,7 @@ fn group_norm_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![made, sums(x.dtype, of_weight), sums(x.dtype, of_bias)])
 }
 
-/// The result of batch norm by given statistics.
+/// Batch norm with given statistics.
 fn frozen_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let x = inputs.array(0)?;
     let [_, channels, inner] = geometry(x)?;

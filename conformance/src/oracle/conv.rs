@@ -1,10 +1,10 @@
-//! Convolutions: plain loops over the places of the kernel.
+//! Convolutions: direct loops over the kernel taps.
 
 use super::number::{float_total, overflows};
 use super::{Family, Inputs, Unknown};
 use crate::array::{Array, Index, Indices, Number};
 
-/// How the kernel moves: arguments 3 to 6.
+/// Stride, padding, dilation and groups: arguments 3 to 6.
 struct Moves<'a> {
     stride: &'a [i64],
     padding: &'a [i64],
@@ -25,7 +25,7 @@ impl Moves<'_> {
         Ok(moves)
     }
 
-    /// The number of places of a kernel in each dimension.
+    /// The output size in each spatial dimension.
     fn places(&self, sizes: &[usize], kernel: &[usize]) -> Result<Vec<usize>, Unknown> {
         let lists = [self.stride, self.padding, self.dilation];
         if lists.iter().any(|list| list.len() != sizes.len()) || kernel.len() != sizes.len() {
@@ -42,7 +42,7 @@ impl Moves<'_> {
             .collect()
     }
 
-    /// The element of the input's spatial dimensions, in row-major order, that an element of the kernel reads at a place.
+    /// The row-major index, in the input's spatial dimensions, that a kernel tap reads at an output position.
     fn read(&self, sizes: &[usize], place: &[usize], tap: &[usize]) -> Option<usize> {
         let mut read = 0;
         for (d, &size) in sizes.iter().enumerate() {
@@ -60,14 +60,14 @@ struct Sizes {
     output: Vec<usize>,
 }
 
-/// Gives `each` the places in row-major order of every element of the output, the weight and the input that meet: the output
-/// is the sum of the products of the other two.
+/// Calls `each` with the row-major indices of all triples of output, weight and input elements: the output is the sum of the
+/// products of the other two.
 fn pairs(sizes: &Sizes, moves: &Moves<'_>, mut each: impl FnMut(usize, usize, usize)) {
     let [of_group, outputs] = [sizes.weight[1], sizes.weight[0] / moves.groups];
     let [input, kernel, output] = [&sizes.input, &sizes.weight, &sizes.output].map(|sizes| &sizes[2..]);
     let pixels: usize = input.iter().product();
     let taps: Vec<_> = Indices::new(kernel).collect();
-    // Of each place the elements of the kernel that read a pixel, and the pixel.
+    // For each output position the kernel taps that read a pixel, and the pixel.
     let read = |place: Index| -> Vec<(usize, usize)> {
         let pixel = |(t, tap): (usize, &Index)| Some((t, moves.read(input, &place, tap)?));
         taps.iter().enumerate().filter_map(pixel).collect()
@@ -86,8 +86,8 @@ fn pairs(sizes: &Sizes, moves: &Moves<'_>, mut each: impl FnMut(usize, usize, us
     }
 }
 
-/// The sums of products that `pairs` names: the number of the sum, and the factors. To each a number of the bias and one of
-/// `add` is added where these are given.
+/// The sums of products over `pairs`: the index of the sum, and the factors. An element of the bias and one of `add` are added if
+/// given.
 fn summed(
     inputs: &Inputs,
     sizes: &Sizes,
@@ -124,7 +124,7 @@ fn joined(first: usize, second: usize, rest: &[usize]) -> Vec<usize> {
     [first, second].iter().chain(rest).copied().collect()
 }
 
-/// Refuses channels that the groups do not divide, or that are not those of the other tensor.
+/// Refuses channels that are not a multiple of the groups, or do not match the other tensor.
 fn fits(sizes: &Sizes, groups: usize) -> Result<(), Unknown> {
     let fit = sizes.input[1] == sizes.weight[1] * groups
         && sizes.weight[0].is_multiple_of(groups)
@@ -227,7 +227,7 @@ mod tests {
         let tensors = [array(&[1, 1, 4], &[1.0, 3.0, 6.0, 10.0]), array(&[1, 1, 2], &[-1.0, 1.0])];
         let bias = array(&[1], &[100.0]);
         let made = conv(&Inputs(tensors.into_iter().chain([bias]).chain(rest).collect())).unwrap();
-        // Of 0 1 | 3 6 | 10 0, the border being 0.
+        // The windows 0 1 | 3 6 | 10 0, with zero padding.
         assert_eq!(made[0].floats(), [101.0, 103.0, 90.0]);
     }
 

@@ -1,4 +1,4 @@
-//! Ops that overwrite a tensor, of which they take the sizes and the dtype, and triangles.
+//! Ops that overwrite a tensor using its sizes and dtype, and triangles.
 
 use super::pointwise::{Outcome, unknown};
 use super::{Family, Inputs, Unknown};
@@ -24,15 +24,15 @@ fn arange(inputs: &Inputs) -> Outcome {
     })])
 }
 
-/// A number rounded towards zero to an integer dtype. One that lies so near an integer that its own rounding
-/// error decides may be either, unless it is that integer exactly.
+/// A value rounded towards zero to an integer dtype. Near an integer, where rounding errors decide, either result is accepted,
+/// unless the value is that integer exactly.
 fn truncated(value: f64, exact: bool, dtype: DType) -> Number {
     let unsure = (value - value.round()).abs() <= 1e-6 * value.abs().max(1.0);
     if unsure && !exact { Number::Any } else { Number::Float(value).cast(dtype) }
 }
 
-/// Numbers at equal distances from `start` to `end`, both included, in row-major order. For an integer dtype
-/// both are rounded towards zero first, and so is each number.
+/// Equally spaced values from `start` to `end`, both included, in row-major order. For an integer dtype both are rounded towards
+/// zero first, and so is each value.
 fn linspace(inputs: &Inputs) -> Outcome {
     let like = inputs.array(0)?;
     let bound = |i| inputs.float(i).map(|v| if like.dtype.is_float() { v } else { v.trunc() });
@@ -70,8 +70,7 @@ fn eye(inputs: &Inputs) -> Outcome {
     })])
 }
 
-/// The elements of each matrix that `keep` keeps, given how far to the right of the diagonal they lie; 0
-/// elsewhere.
+/// The elements of each matrix selected by `keep`, which is called with the distance to the right of the diagonal; 0 elsewhere.
 fn triangle(inputs: &Inputs, keep: fn(i64, i64) -> bool) -> Outcome {
     let (a, diagonal) = (inputs.array(0)?, inputs.int(1)?);
     let Some(rows) = a.ndim().checked_sub(2) else {

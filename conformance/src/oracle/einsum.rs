@@ -6,15 +6,14 @@ use super::{Family, Inputs, Unknown};
 use crate::array::{Array, Index, Indices, Number};
 use std::collections::BTreeMap;
 
-/// The name of a dimension: the code of a letter, or `DOTS` and the place, counted from the last, of one of those
-/// that `...` stands for.
+/// The name of a dimension: the code of a letter, or `DOTS` plus the index, counted from the last, of a dimension of `...`.
 type Name = u32;
 
-/// The first of the names that stand for `...`; beyond every character.
+/// The first name for dimensions of `...`; beyond every character.
 const DOTS: Name = 0x11_0000;
 
-/// For every choice of an index for each name, the product of the operands' elements, added to the element of
-/// the result. A dimension of size 1 is repeated.
+/// For every assignment of indices to names, adds the product of the operands' elements to the element of the result. A dimension
+/// of size 1 is broadcast.
 fn contracted(operands: &[Array], names: &[Vec<Name>], result: &[Name]) -> Result<Array, Unknown> {
     let Some(dtype) = operands.first().map(|a| a.dtype) else { return Err(Unknown("no operand".into())) };
     let mut sizes: BTreeMap<Name, usize> = BTreeMap::new();
@@ -47,7 +46,7 @@ fn contracted(operands: &[Array], names: &[Vec<Name>], result: &[Name]) -> Resul
     }))
 }
 
-/// The names on one side of a comma, where the dots stand for `rest` dimensions.
+/// The names on one side of a comma, where the ellipsis stands for `rest` dimensions.
 fn names_of(term: &str, rest: usize) -> Vec<Name> {
     let letters = |part: &str| part.chars().map(Name::from).collect::<Vec<_>>();
     match term.split_once("...") {
@@ -95,7 +94,7 @@ fn einsum(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 fn tensordot(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let dtype = inputs.promote(&[0, 1])?;
     let (a, b) = (inputs.array(0)?.cast(dtype), inputs.array(1)?.cast(dtype));
-    // Each dimension has a name of its own, but those of a pair share one.
+    // Each dimension has a unique name, except that the dimensions of a pair share one.
     let mut names =
         [(0..a.ndim() as Name).collect::<Vec<_>>(), (0..b.ndim() as Name).map(|d| DOTS + d).collect()];
     let (left, right) = (inputs.ints(2)?, inputs.ints(3)?);

@@ -8,7 +8,7 @@ pub(super) fn whole(v: i64) -> Result<usize, Unknown> {
     usize::try_from(v).ok().filter(|&v| v > 0).ok_or_else(|| Unknown("no positive number".into()))
 }
 
-/// An image's last three sizes and what stands before them.
+/// An image's last three sizes and the leading ones.
 fn channels_first(a: &Array) -> Result<(&[usize], [usize; 3]), Unknown> {
     match a.sizes.split_last_chunk::<3>() {
         Some((lead, last)) => Ok((lead, *last)),
@@ -59,7 +59,7 @@ fn channel_shuffle(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })])
 }
 
-/// Where the centre of pixel `i` of `count` lies in -1..1.
+/// The coordinate of the centre of pixel `i` of `count` in -1..1.
 fn centre(i: usize, count: usize, align_corners: bool) -> f64 {
     match (count, align_corners) {
         (1, _) => 0.0,
@@ -91,8 +91,8 @@ fn affine_grid(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })])
 }
 
-/// A window that moves over images of this height and width: kernel, dilation, padding and stride from argument `at` on. For
-/// each place and each element of the window, where it reads.
+/// A window that moves over images of this height and width: kernel, dilation, padding and stride from argument `at` on. Returns
+/// the pixel read by each element of the window at each position.
 fn windows(inputs: &Inputs, at: usize, sizes: [usize; 2]) -> Result<Vec<Vec<Option<[usize; 2]>>>, Unknown> {
     let list = |i: usize| match inputs.ints(i)? {
         &[a, b] => Ok([a, b]),

@@ -33,7 +33,7 @@ pub(super) fn product(a: &Array, b: &Array) -> Result<Array, Unknown> {
         return Err(wrong());
     }
     let lead = broadcast(&[lead_a, lead_b])?;
-    // The matrices that meet, by the place of their first elements.
+    // The pairs of matrices, by the index of their first elements.
     let first = |sizes: &[usize], step: usize| {
         Places::new(&lead, &spread_strides(sizes, lead.len()), 0).map(move |nth| nth * step)
     };
@@ -56,7 +56,7 @@ pub(super) fn product(a: &Array, b: &Array) -> Result<Array, Unknown> {
     Ok(made)
 }
 
-/// The product of arguments 0 and 1, of these numbers of dimensions.
+/// The product of arguments 0 and 1, which must have these ranks.
 fn of_dims(inputs: &Inputs, ndims: [usize; 2]) -> Result<Vec<Array>, Unknown> {
     let dtype = inputs.promote(&[0, 1])?;
     let (a, b) = (inputs.array(0)?.cast(dtype), inputs.array(1)?.cast(dtype));
@@ -90,8 +90,8 @@ fn matmul(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![product(&inputs.array(0)?.cast(dtype), &inputs.array(1)?.cast(dtype))?])
 }
 
-/// `beta * self + alpha * product`, for arguments `self`, two factors, `beta` and `alpha`. With a `beta` of 0
-/// `self` does not count, not even its NaN; with an `alpha` of 0 the product may be left out in the same way.
+/// `beta * self + alpha * product`, for arguments `self`, two factors, `beta` and `alpha`. With `beta` 0 `self` is ignored,
+/// including its NaN; with `alpha` 0 the product may be ignored likewise.
 fn scaled(inputs: &Inputs, ndim: usize) -> Result<Vec<Array>, Unknown> {
     let dtype = inputs.promote(&[0, 1, 2])?;
     let (own, a, b) =

@@ -7,7 +7,7 @@ use super::{Family, Inputs, Unknown};
 use crate::array::{Array, Index, Indices, Number, flat};
 use keyway::DType;
 
-/// A loss for each element, reduced as text argument `i` says.
+/// Reduces the losses of the elements as text argument `i` specifies.
 fn reduced(inputs: &Inputs, i: usize, loss: Array) -> Result<Vec<Array>, Unknown> {
     let (whole, n) = (float_total(loss.dtype, &loss.floats()), loss.numel() as f64);
     let scalar = |v: Number| Ok(vec![Array::scalar(loss.dtype, v)]);
@@ -20,8 +20,8 @@ fn reduced(inputs: &Inputs, i: usize, loss: Array) -> Result<Vec<Array>, Unknown
     }
 }
 
-/// A loss of each element of arguments 0 and 1, broadcast, and of those in `more` that were given: the function
-/// gets `None` for the others.
+/// A loss of each element of arguments 0 and 1, broadcast, and of the given ones of `more`: the function gets `None` for the
+/// others.
 fn elements<const N: usize>(
     inputs: &Inputs,
     more: [usize; N],
@@ -87,7 +87,7 @@ fn smooth_l1_loss_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })])
 }
 
-/// `-(t log(x) + (1 - t) log(1 - x))`, each logarithm at least -100; NaN of what is no probability.
+/// `-(t log(x) + (1 - t) log(1 - x))`, each logarithm at least -100; NaN if `x` is not a probability.
 fn entropy(x: f64, t: f64) -> f64 {
     if !(0.0..=1.0).contains(&x) {
         return f64::NAN;
@@ -102,7 +102,7 @@ fn binary_cross_entropy(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 
 /// `(1 - t) x + (1 + (p - 1) t) log(1 + exp(-x))`, the logarithm without overflow.
 fn entropy_of_logit(x: f64, t: f64, positive: f64) -> f64 {
-    // f64::max drops NaN, which the logarithm brings back. Sums of what is not below 0, so that nothing cancels.
+    // f64::max drops NaN, which the logarithm restores. The addends are not negative, so nothing cancels.
     let log = (-x.abs()).exp().ln_1p();
     positive * t * (log + (-x).max(0.0)) + (1.0 - t) * (log + x.max(0.0))
 }
@@ -174,8 +174,7 @@ fn chosen(target: &Array, classes: usize, ignored: i64) -> Result<Vec<Option<usi
     target.ints().into_iter().map(class).collect()
 }
 
-/// For each target the negated element of its class times the class's weight, and that weight; both 0 where
-/// the target is ignored.
+/// For each target the negated element of its class times the class's weight, and that weight; both 0 if the target is ignored.
 fn picked(x: &Array, target: &Array, weights: &[f64], ignored: i64) -> Result<(Array, Array), Unknown> {
     let dim = class_dim(x)?;
     let chosen = chosen(target, x.sizes[dim], ignored)?;
@@ -197,7 +196,7 @@ fn nll_loss_forward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![losses, weights])
 }
 
-/// Reduces losses, their mean being over the weights of what counts.
+/// Reduces losses; the mean is weighted.
 fn weighted(inputs: &Inputs, i: usize, losses: Array, weights: &Array) -> Result<Vec<Array>, Unknown> {
     if inputs.str(i)? != "mean" {
         return reduced(inputs, i, losses);
@@ -230,7 +229,7 @@ fn nll_loss_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })])
 }
 
-/// The share `smoothing` of every target is spread evenly over the classes.
+/// Label smoothing: the fraction `smoothing` of every target is distributed evenly over the classes.
 fn cross_entropy(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (x, target, smoothing) = (inputs.array(0)?, inputs.array(1)?, inputs.float(4)?);
     let dim = class_dim(x)?;

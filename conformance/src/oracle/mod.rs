@@ -1,7 +1,7 @@
-//! The oracle: what each op should give, in plain f64 and exact integers.
+//! The oracle: expected results of each op, in plain f64 and exact integers.
 //!
-//! Written for clarity and from the ops' definitions in the literature, not for speed. It calls no op of the
-//! frontend and nothing of any backend; from `keyway` it takes the names of dtypes, nothing that computes.
+//! Written for clarity and from the ops' definitions in the literature, not for speed. It calls no op of the frontend and nothing
+//! of any backend; from `keyway` it uses the names of dtypes alone.
 
 mod activation;
 mod args;
@@ -36,10 +36,10 @@ pub(crate) use pointwise::special;
 
 use crate::array::Array;
 
-/// What an op should give for these inputs, one array for each output.
+/// Computes an op's expected results for these inputs, one array for each output.
 pub type Oracle = fn(&Inputs) -> Result<Vec<Array>, Unknown>;
 
-/// The oracle has no answer.
+/// The oracle has no expected value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the oracle cannot judge this: {0}")]
 pub struct Unknown(pub String);

@@ -30,7 +30,7 @@ fn softmax(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     lines(inputs, shares)
 }
 
-/// `x - log Σ exp(x)`; as in softmax, an infinite largest element leaves no number.
+/// `x - log Σ exp(x)`; as in softmax, an infinite largest element results in NaN.
 pub(super) fn log_shares(line: &[f64]) -> Vec<f64> {
     let largest = line.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     // The distances from the largest are exact where the logarithm is small.
@@ -43,8 +43,8 @@ fn log_softmax(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     lines(inputs, log_shares)
 }
 
-/// The gradient of each line of an output from that of the output: `line` is given both. An element of which little is left
-/// of what it is the difference of is uncertain, and so is a line whose sum may overflow.
+/// The gradient of each line of an output from that of the output: `line` gets both. An element with heavy cancellation is
+/// uncertain, and so is a line whose sum may overflow.
 fn line_gradients(
     inputs: &Inputs,
     part: fn(f64, f64) -> f64,
@@ -75,7 +75,7 @@ fn line_gradients(
             let left = (first - second).abs();
             let lost = left < 1e-2 * (first.abs() + most.abs()) && first.abs() + most.abs() > 1.0;
             let beyond = [first, second].iter().any(|&v| overflows(v, a.dtype));
-            // Whether a sum is 0 may hang on the order in which it is taken.
+            // Whether a sum is 0 may depend on the order of addition.
             let unsure = !y.is_finite() && whole != 0.0 && whole.abs() < 1e-2 * size;
             if open || lost || beyond || unsure { Number::Any } else { Number::Float(first - second) }
         });
@@ -88,7 +88,7 @@ fn softmax_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     line_gradients(inputs, |g, y| g * y, |g, y, whole| (g * y, y * whole))
 }
 
-/// With `y` the output and `g` its gradient, `g - exp(y) Σ g`; `g` where the sum is 0, whatever `y` is.
+/// With `y` the output and `g` its gradient, `g - exp(y) Σ g`; `g` if the sum is 0, for any `y`.
 fn log_softmax_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     line_gradients(inputs, |g, _| g, |g, y, whole| (g, if whole == 0.0 { 0.0 } else { y.exp() * whole }))
 }
@@ -112,7 +112,7 @@ pub(super) fn standardised(row: &[f64], eps: f64) -> (Vec<f64>, f64) {
     (row.iter().map(|x| (x - mean) * scale).collect(), scale)
 }
 
-/// Whether the squares of a finite row overflow on the way to its standardised form, which is uncertain then.
+/// Whether the squares of a finite row overflow during its standardisation, whose result is uncertain then.
 pub(super) fn too_wide(row: &[f64], dtype: DType) -> bool {
     row.iter().all(|x| x.is_finite()) && overflows(4.0 * sum(row.iter().map(|x| x * x)), dtype)
 }
@@ -165,8 +165,7 @@ fn layer_norm_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![Array::new(a.dtype, a.sizes.clone(), of_input), sums(of_weight), sums(of_bias)])
 }
 
-/// What is added to the mean of the squares: argument `i`, or the distance from 1 to the next number of f64, or of f32 for every other
-/// dtype.
+/// The value added to the mean of the squares: argument `i`, or the machine epsilon of f64, or of f32 for every other dtype.
 fn epsilon(inputs: &Inputs, i: usize, dtype: DType) -> Result<f64, Unknown> {
     match inputs.is_none(i) {
         true if dtype == DType::F64 => Ok(f64::EPSILON),
@@ -269,7 +268,7 @@ mod tests {
     fn the_root_mean_square_by_hand() {
         let args = vec![floats(&[1.0, -7.0]), Value::Ints(vec![2]), Value::None, Value::Float(0.0)];
         assert_eq!(rms_norm(&Inputs(args)).unwrap()[0].floats(), [0.2, -1.4]);
-        // Of (3, 1) by (1, -7), whose root is 5: h is (0.2, -1.4) and the mean of g h is -0.4.
+        // x = (3, 1), g = (1, -7), root 5: h is (0.2, -1.4) and the mean of g h is -0.4.
         let args = vec![
             floats(&[3.0, 1.0]),
             floats(&[1.0, -7.0]),

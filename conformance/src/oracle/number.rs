@@ -46,8 +46,8 @@ pub fn order(a: Number, b: Number) -> Ordering {
     }
 }
 
-/// The sum with a running compensation for what rounding loses (A. Neumaier, "Rundungsfehleranalyse einiger
-/// Verfahren zur Summation endlicher Summen", ZAMM 54, 1974). Infinities and NaN come through as in a plain sum.
+/// Compensated summation (A. Neumaier, "Rundungsfehleranalyse einiger Verfahren zur Summation endlicher Summen", ZAMM 54, 1974).
+/// Infinities and NaN propagate as in a plain sum.
 pub fn sum(values: impl IntoIterator<Item = f64>) -> f64 {
     let (mut total, mut lost) = (0.0f64, 0.0f64);
     for value in values {
@@ -58,20 +58,20 @@ pub fn sum(values: impl IntoIterator<Item = f64>) -> f64 {
     if total.is_finite() { total + lost } else { total }
 }
 
-/// Whether a number on the way to a result of `dtype` is beyond what a backend has to compute with: f64 for f64,
-/// f32 for every other float dtype.
+/// Whether an intermediate value of a result of `dtype` is out of range of the backend's computation: f64 for f64, f32 for every
+/// other float dtype.
 pub fn overflows(value: f64, dtype: DType) -> bool {
     let most = if dtype == DType::F64 { f64::MAX } else { f64::from(f32::MAX) };
     value.abs() > most
 }
 
-/// Whether finite terms may overflow on the way to their sum, in some order of them.
+/// Whether partial sums of finite addends may overflow, in some order.
 pub fn may_overflow(dtype: DType, terms: &[f64]) -> bool {
     terms.iter().all(|t| t.is_finite()) && overflows(sum(terms.iter().map(|t| t.abs())), dtype)
 }
 
-/// The sum of floats as an element of `dtype`. Terms of both signs that may overflow on the way give no certain
-/// number, as the order of a sum is the backend's.
+/// The sum of floats as an element of `dtype`. Addends of both signs whose partial sums may overflow have no certain sum, as the
+/// backend determines the order.
 pub fn float_total(dtype: DType, terms: &[f64]) -> Number {
     let (least, most) = terms.iter().fold((0.0f64, 0.0f64), |(least, most), &t| (least.min(t), most.max(t)));
     let large = overflows(terms.len() as f64 * most.max(-least), dtype);
@@ -90,15 +90,15 @@ pub fn total(dtype: DType, values: &[Number]) -> Number {
     }
 }
 
-/// The elements that each element of a result is made of.
+/// The input elements of each element of a reduction.
 pub struct Groups {
     /// The result's sizes.
     pub sizes: Vec<usize>,
-    /// The elements behind each of the result's, both in row-major order.
+    /// The input elements of each result element, both in row-major order.
     pub members: Vec<Vec<Number>>,
 }
 
-/// Gathers the elements over the dimensions that `reduced` marks, which stay as size 1 if `keepdim`.
+/// Gathers the elements over the dimensions that `reduced` marks, which are retained as size 1 if `keepdim`.
 pub fn groups(a: &Array, reduced: &[bool], keepdim: bool) -> Groups {
     let kept: Vec<usize> = a.sizes.iter().zip(reduced).map(|(&n, &r)| if r { 1 } else { n }).collect();
     let count: usize = kept.iter().product();
@@ -125,8 +125,7 @@ pub fn marked(inputs: &Inputs, i: usize, ndim: usize) -> Result<Vec<bool>, Unkno
     Ok(marks)
 }
 
-/// Puts another line of `length` elements in the place of each line along `dim`. A tensor of no dimensions is
-/// one line of one element, and stays one.
+/// Replaces each line along `dim` by one of `length` elements. A 0-d tensor is one line of one element, and remains one.
 pub fn along(
     a: &Array,
     dim: usize,

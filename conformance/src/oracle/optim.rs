@@ -4,8 +4,9 @@ use super::pointwise::leaves_range;
 use super::{Family, Inputs, Unknown};
 use crate::array::{Array, Number};
 
-/// The nth tensors of some lists, whose shapes and dtypes agree, with the function's results in the place of those of `changed`:
-/// the changed tensors list by list. `step` is given the elements at one place, and gives the new ones and the steps on the way.
+/// The nth tensors of some lists with equal shapes and dtypes, with the function's results instead of those of `changed`: the
+/// changed tensors list by list. `step` is called with the elements at one index, and returns the new ones and the intermediate
+/// values.
 fn stepped<const N: usize, const M: usize>(
     inputs: &Inputs,
     lists: [usize; N],

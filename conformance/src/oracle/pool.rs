@@ -1,4 +1,4 @@
-//! Pooling: plain loops over the places of the window.
+//! Pooling: direct loops over the window.
 
 use super::number::float_total;
 use super::{Family, Inputs, Unknown};
@@ -38,7 +38,7 @@ fn windows(
             }
             let free = size + 2 * padding - dilation * (kernel - 1) - 1;
             let mut places = free.div_euclid(stride) + 1;
-            // Rounded up, the last window must not begin in the border behind the image.
+            // Rounded up, the last window must not begin in the padding after the image.
             if ceil && free.rem_euclid(stride) != 0 && places * stride < size + padding {
                 places += 1;
             }
@@ -51,7 +51,7 @@ fn windows(
 }
 
 impl Window {
-    /// The elements that the window reads at a place.
+    /// The elements that the window reads at an output position.
     fn reads(&self, place: usize) -> Vec<usize> {
         let first = place as i64 * self.stride - self.padding;
         (0..self.kernel)
@@ -61,7 +61,7 @@ impl Window {
             .collect()
     }
 
-    /// How many elements the window has at a place in the image and its border.
+    /// The number of elements of the window within the padded image at an output position.
     fn with_border(&self, place: usize) -> usize {
         let first = place as i64 * self.stride - self.padding;
         ((first + self.kernel).min(self.size + self.padding) - first).max(0) as usize
@@ -75,7 +75,7 @@ fn combinations(lists: &[Vec<usize>]) -> Vec<Vec<usize>> {
     Indices::new(&sizes).map(pick).collect()
 }
 
-/// What the window reads at a place: positions in the channel.
+/// The indices in the channel that the window reads at an output position.
 fn under(windows: &[Window], sizes: &[usize], place: &[usize]) -> Vec<usize> {
     let lists: Vec<Vec<usize>> = windows.iter().zip(place).map(|(window, &p)| window.reads(p)).collect();
     combinations(&lists).iter().map(|index| flat(sizes, index)).collect()
@@ -90,7 +90,7 @@ fn image(inputs: &Inputs) -> Result<&Array, Unknown> {
     if a.ndim() > 2 { Ok(a) } else { Err(Unknown("no images".into())) }
 }
 
-/// Whether an element takes the place of the largest so far: NaN of any.
+/// Whether an element replaces the largest so far; NaN always does.
 pub(super) fn exceeds(x: Number, largest: Number) -> bool {
     match (x, largest) {
         (Number::Int(x), Number::Int(largest)) => x > largest,
@@ -131,7 +131,7 @@ fn listed(inputs: &Inputs, i: usize) -> Result<Vec<usize>, Unknown> {
     sizes.collect::<Result<_, _>>().map_err(|_| Unknown("a negative size".into()))
 }
 
-/// The sums of terms that `each` gives with the channel they belong to and their place in it.
+/// The sums of the addends that `each` returns, with their channel and index in it.
 fn spread(
     grad: &Array,
     spatial: &[usize],
@@ -179,8 +179,8 @@ fn max_unpool(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![Array::new(a.dtype, sizes, values)])
 }
 
-/// What the sum at a place is divided by, if so many elements lie in the image: arguments `at` (whether the border counts)
-/// and the next.
+/// The divisor of the sum at an output position, given the number of elements in the image: arguments `at` (whether padding
+/// counts) and the next.
 fn divisor(
     inputs: &Inputs,
     at: usize,

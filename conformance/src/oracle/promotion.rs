@@ -3,8 +3,8 @@
 use crate::array::Array;
 use keyway::DType;
 
-/// What takes part in promotion. Within a category, tensors with dimensions go before those without, and
-/// those before bare numbers; a higher category always wins.
+/// An operand of type promotion. Within a category, tensors with dimensions take precedence over 0-d tensors, and those over
+/// scalars; a higher category always wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operand {
     /// A tensor with dimensions.

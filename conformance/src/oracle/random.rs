@@ -1,5 +1,5 @@
-//! Random ops. Each takes its place in the random stream as arguments, so that its result is a function of
-//! them; what that function is, the page of `keyway_sdk::philox` defines.
+//! Random ops. Each has its position in the random stream as arguments, so that its result is a function of them, which the page
+//! of `keyway_sdk::philox` defines.
 //!
 //! Source of the generator: J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as
 //! easy as 1, 2, 3", SC 2011, Philox4x32 of 10 rounds.
@@ -24,7 +24,7 @@ fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     counter
 }
 
-/// A place in the stream: the seed and the first block.
+/// A position in the stream: the seed and the first block.
 #[derive(Clone, Copy)]
 struct Place {
     seed: u64,
@@ -32,7 +32,7 @@ struct Place {
 }
 
 impl Place {
-    /// From two arguments, whose bits cross as signed integers.
+    /// From two arguments, whose bits are passed as signed integers.
     fn of(inputs: &Inputs, i: usize) -> Result<Place, Unknown> {
         Ok(Place { seed: inputs.int(i)? as u64, offset: inputs.int(i + 1)? as u64 })
     }
@@ -64,7 +64,7 @@ fn fraction(bits: u64, digits: i32) -> f64 {
     (bits >> (64 - digits)) as f64 * 2f64.powi(-digits)
 }
 
-/// Each element from its number in row-major order and what was there.
+/// Computes each element from its row-major index and its old value.
 fn draw(inputs: &Inputs, element: impl Fn(usize, Number) -> Number) -> Outcome {
     let like = inputs.array(0)?;
     Ok(vec![Array::from_fn(like.dtype, like.sizes.clone(), |index| {
@@ -80,8 +80,8 @@ fn float(inputs: &Inputs) -> Result<DType, Unknown> {
     }
 }
 
-/// Equally likely in `low..high`. Which results round to `high`, and so become `low`, hangs on the precision,
-/// so this is computed in f32 where the dtype is not f64, as the definition says.
+/// Uniform in `low..high`. Which results round to `high`, and thus become `low`, depends on the precision, so this is computed in
+/// f32 unless the dtype is f64, as defined.
 fn uniform(inputs: &Inputs) -> Outcome {
     let (dtype, place) = (float(inputs)?, Place::of(inputs, 3)?);
     let computed = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
@@ -103,8 +103,8 @@ fn uniform(inputs: &Inputs) -> Outcome {
     })
 }
 
-/// By G. E. P. Box, M. E. Muller, "A note on the generation of random normal deviates", 1958, for two elements
-/// at a time: the cosine for the even one, the sine for the odd one.
+/// Box-Muller transform (G. E. P. Box, M. E. Muller, "A note on the generation of random normal deviates", 1958), two elements at
+/// a time: the cosine for the even one, the sine for the odd one.
 fn normal(inputs: &Inputs) -> Outcome {
     let (dtype, place) = (float(inputs)?, Place::of(inputs, 3)?);
     let (mean, deviation) = (inputs.float(1)?, inputs.float(2)?);
@@ -131,7 +131,7 @@ fn probability(inputs: &Inputs) -> Result<f64, Unknown> {
     if (0.0..=1.0).contains(&p) { Ok(p) } else { unknown("it is no probability") }
 }
 
-/// 1 with a probability that is given, or that each element is, else 0.
+/// 1 with a given probability, or with that of each element, else 0.
 fn bernoulli(inputs: &Inputs) -> Outcome {
     let (dtype, place) = (inputs.array(0)?.dtype, Place::of(inputs, 2)?);
     let given = if inputs.is_none(1) { None } else { Some(probability(inputs)?) };
@@ -159,14 +159,15 @@ fn random_int(inputs: &Inputs) -> Outcome {
         return unknown("the dtype has no integers between the bounds");
     }
     draw(inputs, |i, _| {
-        // 128 bits hold the product: 64 of the stream times at most 2^64.
+        // 128 bits suffice for the product: 64 of the stream times at most 2^64.
         let share = (u128::from(place.long(i)) * (high - low) as u128) >> 64;
         Number::Int(low + share as i128).cast(dtype)
     })
 }
 
-/// Places drawn from rows of probabilities. With replacement the first up to which the sum exceeds a random share of all; without,
-/// the least `-log(1 - u) / p` in order. What hangs on the last digits of two candidates is open.
+/// Indices drawn from rows of probabilities. With replacement, the first index at which the cumulative sum exceeds a random
+/// fraction of the total; without, the indices of the least `-log(1 - u) / p` in order. Any result is accepted if the last digits
+/// of two candidates decide.
 fn multinomial(inputs: &Inputs) -> Outcome {
     let (a, drawn, replacement) = (inputs.array(0)?, inputs.int(1)?, inputs.bool(2)?);
     float(inputs)?;
@@ -231,7 +232,7 @@ mod tests {
     use super::*;
     use crate::oracle::{Value, find};
 
-    /// From the file `kat_vectors` of Random123, the authors' own library: counter, key, result.
+    /// Known answers from the file `kat_vectors` of Random123, the authors' own library: counter, key, result.
     #[test]
     fn the_generator_gives_the_known_answers() {
         let zero = [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8];

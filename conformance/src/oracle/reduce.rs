@@ -1,4 +1,4 @@
-//! Ops that make one number out of many.
+//! Reductions.
 
 use super::number::{
     along, groups, marked, may_overflow, one, order, overflows, plus, sum, times, total, zero,
@@ -13,8 +13,8 @@ fn wide(dtype: DType) -> DType {
     if dtype.is_float() { dtype } else { DType::I64 }
 }
 
-/// Reduces argument 0, cast to `compute`, over the dimensions in argument `dims`, which stay as size 1 if
-/// argument `keepdim` is true.
+/// Reduces argument 0, cast to `compute`, over the dimensions in argument `dims`, which are retained as size 1 if argument
+/// `keepdim` is true.
 fn reduced(
     inputs: &Inputs,
     [dims, keepdim]: [usize; 2],
@@ -104,7 +104,7 @@ fn std(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     spread(inputs, f64::sqrt)
 }
 
-/// The place of the first NaN, or of the first of the extreme elements: those that no other is `wanted` to.
+/// The index of the first NaN, or of the first extreme element: one that no other is `wanted` to.
 pub(super) fn extreme(members: &[Number], wanted: Ordering) -> Result<usize, Unknown> {
     if let Some(nan) = members.iter().position(|v| matches!(v, Number::Float(x) if x.is_nan())) {
         return Ok(nan);
@@ -124,7 +124,7 @@ fn amin(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     reduced(inputs, [1, 2], dtype, dtype, |members| Ok(members[extreme(members, Ordering::Less)?]))
 }
 
-/// The extreme values over the one dimension in argument 1, or all if it is missing, and their places.
+/// The extreme values over the one dimension in argument 1, or all if it is missing, and their indices.
 fn extremes(inputs: &Inputs, wanted: Ordering) -> Result<[Array; 2], Unknown> {
     let a = inputs.array(0)?;
     let mut marks = vec![inputs.is_none(1); a.ndim()];
@@ -166,7 +166,7 @@ fn all(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     reduced(inputs, [1, 2], dtype, DType::BOOL, |members| Ok(Number::Bool(members.iter().all(|v| v.truth()))))
 }
 
-/// What is not NaN.
+/// The elements other than NaN.
 fn numbers_of(members: &[Number]) -> Vec<Number> {
     members.iter().copied().filter(|v| !v.float().is_nan()).collect()
 }
@@ -193,7 +193,8 @@ fn count_nonzero(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![Array::new(DType::I64, made.sizes, values)])
 }
 
-/// A spread, with arguments `(self, dim, correction, keepdim)`, and the mean, with `(self, dim, keepdim)`.
+/// A standard deviation or variance, with arguments `(self, dim, correction, keepdim)`, and the mean, with `(self, dim,
+/// keepdim)`.
 fn with_mean(inputs: &Inputs, spread: super::Oracle) -> Result<Vec<Array>, Unknown> {
     let of_mean = [0, 1, 3].map(|i| inputs.get(i).clone());
     Ok([spread(inputs)?, mean(&Inputs(of_mean.to_vec()))?].concat())
@@ -217,7 +218,7 @@ fn logsumexp(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     reduced(inputs, [1, 2], dtype, dtype, |members| Ok(Number::Float(log_sum_exp(members))))
 }
 
-/// The p-norm. The powers are taken of the shares of the largest element, so that they do not overflow in f64.
+/// The p-norm. Elements are divided by the largest before the powers, so that they do not overflow in f64.
 pub(super) fn length(members: &[Number], p: f64) -> Result<f64, Unknown> {
     let sizes: Vec<f64> = floats(members).map(f64::abs).collect();
     if p == 0.0 {
@@ -252,7 +253,7 @@ fn norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })
 }
 
-/// Each element of a line joined to what the ones before it gave. After an overflow nothing is certain.
+/// A cumulative op along a line. After an overflow any value is accepted.
 fn running(dtype: DType, line: &[Number], start: Number, join: fn(Number, Number) -> Number) -> Vec<Number> {
     let mut finite = true;
     let step = |so_far: &mut Number, &value: &Number| {

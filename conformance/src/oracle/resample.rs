@@ -7,10 +7,10 @@ use super::{Family, Inputs, Unknown, Value};
 use crate::array::{Array, Indices, Number, flat};
 use keyway::DType;
 
-/// An element of a dimension and how much it counts.
+/// The index of an element of a dimension, and its weight.
 type Tap = (usize, f64);
 
-/// The elements of a dimension of `size` that place `i` of `count` is made of.
+/// The elements of a dimension of `size`, with weights, that position `i` of `count` is interpolated from.
 fn interpolated(
     mode: &str,
     align: bool,
@@ -30,7 +30,7 @@ fn interpolated(
     match mode {
         "nearest" | "nearest-exact" => {
             let half = if mode == "nearest" { 2 * i } else { 2 * i + 1 };
-            // Whole numbers, where there is no factor.
+            // In integers, if there is no factor.
             let k = scale.map_or((half * size / (2 * count)) as f64, |s| (half as f64 / 2.0 / s).floor());
             vec![(inside(k), 1.0)]
         }
@@ -56,7 +56,7 @@ fn keys(distance: f64) -> f64 {
     }
 }
 
-/// The taps of each place of each spatial dimension, from these sizes to those; what decides is in arguments 2 to 4.
+/// The taps of each output position of each spatial dimension, from these sizes to those, according to arguments 2 to 4.
 fn resized(inputs: &Inputs, from: &[usize], to: &[usize]) -> Result<Vec<Vec<Vec<Tap>>>, Unknown> {
     let (mode, align) = (inputs.str(2)?, inputs.bool(3)?);
     let Value::Floats(scales) = inputs.get(4) else { return Err(Unknown("no factors".into())) };
@@ -84,7 +84,7 @@ fn images(inputs: &Inputs) -> Result<(&Array, Vec<usize>), Unknown> {
     Ok((a, to))
 }
 
-/// As [`images`], also of those without elements.
+/// As [`images`], including images without elements.
 fn sized(inputs: &Inputs) -> Result<(&Array, Vec<usize>), Unknown> {
     let (a, to) = (inputs.array(0)?, inputs.ints(1)?);
     let size = |&v: &i64| usize::try_from(v).map_err(|_| Unknown("a negative size".into()));
@@ -95,7 +95,7 @@ fn sized(inputs: &Inputs) -> Result<(&Array, Vec<usize>), Unknown> {
     Ok((a, to))
 }
 
-/// Each combination of taps of the dimensions: the index, and the product of what they count.
+/// Each combination of taps of the dimensions: the index, and the product of their weights.
 fn together(taps: &[&[Tap]]) -> Vec<(Vec<usize>, f64)> {
     taps.iter().fold(vec![(Vec::new(), 1.0)], |made, along| {
         let with = |(index, weight): &(Vec<usize>, f64)| -> Vec<(Vec<usize>, f64)> {
@@ -190,7 +190,7 @@ fn adaptive_max_pool(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![Array::new(a.dtype, sizes.clone(), values), Array::new(DType::I64, sizes, places)])
 }
 
-/// A place that was outside, moved inside: to the border, mirrored before that if asked for. `None` for what is no number.
+/// A coordinate moved into the image: clamped to the border, after reflection if requested.
 fn moved(at: f64, padding: &str, align: bool, size: usize) -> f64 {
     let last = size as f64 - 1.0;
     let (low, span) = if align { (0.0, last) } else { (-0.5, size as f64) };
@@ -205,7 +205,7 @@ fn moved(at: f64, padding: &str, align: bool, size: usize) -> f64 {
     }
 }
 
-/// By how much a place that is moved inside goes on where it does by 1.
+/// The derivative of the moved coordinate by the original one.
 fn direction(at: f64, padding: &str, align: bool, size: usize) -> f64 {
     let last = size as f64 - 1.0;
     let there = moved(at, padding, align, size);
@@ -221,10 +221,10 @@ fn direction(at: f64, padding: &str, align: bool, size: usize) -> f64 {
     }
 }
 
-/// An element of a dimension, how much it counts, and the derivative of that by the place.
+/// The index of an element of a dimension, its weight, and the derivative of the weight by the coordinate.
 type Moving = (usize, f64, f64);
 
-/// The elements of a dimension that a place in -1..1 is made of.
+/// The elements of a dimension that a coordinate in -1..1 is interpolated from.
 fn sampled(place: f64, reading: &Reading<'_>, size: usize) -> Vec<Moving> {
     let &Reading { mode, padding, align } = reading;
     let last = size as f64 - 1.0;
@@ -263,10 +263,10 @@ fn keys_slope(distance: f64) -> f64 {
     slope * distance.signum()
 }
 
-/// An element of images by its index so far, and of each of these dimensions how much it counts and the derivative of that.
+/// An element of images by its leading index, and for each of these dimensions its weight and the derivative of the weight.
 type Partly = (Vec<usize>, Vec<(f64, f64)>);
 
-/// How images are read at the places of a grid.
+/// Interpolation of images at the coordinates of a grid.
 struct Reading<'a> {
     mode: &'a str,
     padding: &'a str,
@@ -274,7 +274,7 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// What arguments `at` to `at + 2` say, for a grid of places in images of these spatial sizes.
+    /// Parses arguments `at` to `at + 2`, for a grid of coordinates in images of these spatial sizes.
     fn of(inputs: &'a Inputs, at: usize, grid: &Array, spatial: &[usize]) -> Result<Reading<'a>, Unknown> {
         let (mode, padding, align) = (inputs.str(at)?, inputs.str(at + 1)?, inputs.bool(at + 2)?);
         let rank = spatial.len();
@@ -289,8 +289,8 @@ impl<'a> Reading<'a> {
         Ok(Reading { mode, padding, align })
     }
 
-    /// The elements that a pixel is made of, of images of these spatial sizes: their indices, how much each of them counts, and the
-    /// derivative of that by each coordinate, the last dimension's first.
+    /// The elements that a pixel is interpolated from, in images of these spatial sizes: their indices, their weights, and the
+    /// derivative of the weight by each coordinate, the last dimension's first.
     fn elements(
         &self,
         grid: &Array,
@@ -343,7 +343,7 @@ fn grid_sample(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })])
 }
 
-/// Whether a grid has a place for each pixel of a gradient.
+/// Whether a grid has a coordinate for each pixel of a gradient.
 fn fits(grad: &Array, grid: &Array) -> Result<(), Unknown> {
     let fits = grad.ndim() == grid.ndim()
         && grad.sizes[0] == grid.sizes[0]

@@ -1,4 +1,4 @@
-//! What holds of all elements up to and with each one: extrema and their places, logarithms of sums.
+//! Cumulative ops: extrema with their indices, and logsumexp.
 
 use super::number::{along, order};
 use super::{Family, Inputs, Unknown};
@@ -6,8 +6,8 @@ use crate::array::{Array, Number};
 use keyway::DType;
 use std::cmp::Ordering;
 
-/// For each element the place of the extreme one so far, the last of equals: the one that no other is `wanted` to. Once there is
-/// a NaN, the last NaN.
+/// For each element the index of the extreme one so far, the last of equal ones: one that no other is `wanted` to. After a NaN,
+/// the last NaN.
 fn extreme(line: &[Number], wanted: Ordering) -> Vec<usize> {
     let nan = |v: Number| matches!(v, Number::Float(x) if x.is_nan());
     let mut best = 0;

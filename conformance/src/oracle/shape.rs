@@ -4,7 +4,7 @@ use super::args::wrap;
 use super::{Family, Inputs, Unknown};
 use crate::array::{Array, Index, Number};
 
-/// An array whose element at each index is that of `a` at another.
+/// Gathers an array whose element at each index is that of `a` at `source` of it.
 fn moved(a: &Array, sizes: Vec<usize>, source: impl Fn(&[usize]) -> Index) -> Vec<Array> {
     vec![Array::from_fn(a.dtype, sizes, |index| a.at(&source(index)))]
 }
@@ -95,7 +95,7 @@ fn transpose(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(ordered(a, &order))
 }
 
-/// The sizes in argument 1, with what is left in the place of -1.
+/// The sizes in argument 1, with -1 replaced by the remaining size.
 fn reshape(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (a, given) = (inputs.array(0)?, inputs.ints(1)?);
     let known: i64 = given.iter().filter(|&&n| n != -1).product();
@@ -152,7 +152,7 @@ fn stretch(a: &Array, dim: usize, start: usize, length: usize, step: usize) -> A
     })
 }
 
-/// As Python's `a[start:end:step]`, for a step of 1 or more.
+/// Python's `a[start:end:step]`, for a step of 1 or more.
 fn slice(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let a = dimensioned(inputs)?;
     let dim = inputs.dim(1, a.ndim())?;

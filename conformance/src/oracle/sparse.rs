@@ -1,4 +1,4 @@
-//! Ops of sparse tensors, on what these stand for.
+//! Ops of sparse tensors, on their dense values.
 
 use super::number::zero;
 use super::pointwise::Outcome;

@@ -74,7 +74,7 @@ fn normalize(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })])
 }
 
-/// `Σ a b / (|a| |b|)` along a dimension, with `eps` in the place of lengths below it.
+/// `Σ a b / (|a| |b|)` along a dimension, with lengths below `eps` replaced by it.
 fn cosine_similarity(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (dtype, eps) = (inputs.promote(&[0, 1])?, inputs.float(3)?);
     let (a, b) = (inputs.array(0)?.cast(dtype), inputs.array(1)?.cast(dtype));

@@ -1,10 +1,10 @@
-//! How many cases ended how.
+//! Numbers of cases by status.
 
 use super::Status;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How many cases of each status.
+/// Number of cases of each status.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts(pub BTreeMap<String, usize>);
 
@@ -14,19 +14,19 @@ impl Counts {
         *self.0.entry(name.unwrap_or_default()).or_default() += 1;
     }
 
-    /// How many of one status.
+    /// Number of cases of one status.
     pub fn of(&self, status: Status) -> usize {
         let mut one = Counts::default();
         one.add(status);
         one.0.keys().next().and_then(|name| self.0.get(name)).copied().unwrap_or(0)
     }
 
-    /// How many in all.
+    /// Number of all cases.
     pub fn total(&self) -> usize {
         self.0.values().sum()
     }
 
-    /// Whether others served every case that anybody served: none of them says anything of the judged library.
+    /// Whether other plugins ran every case that was run at all: the run is then no evidence about the tested library.
     pub fn is_by_others(&self) -> bool {
         const JUDGED: [Status; 5] =
             [Status::Passed, Status::Failed, Status::Died, Status::KnownFailure, Status::UnexpectedPass];

@@ -1,4 +1,4 @@
-//! How much of a library a run has reached: "as expected" says little of one that refuses most cases.
+//! Coverage of a library by a run: "as expected" means little for a library that refuses most cases.
 
 use crate::runner::Kernels;
 use serde::{Deserialize, Serialize};
@@ -7,33 +7,33 @@ use std::collections::BTreeSet;
 /// The share of refused cases, in percent, from which on a verdict is not plainly good.
 const MUCH: usize = 10;
 
-/// What a run has reached.
+/// Coverage of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Coverage {
     /// The kernels by device and layout.
     pub kernels: Vec<Kernels>,
-    /// Cases that the library served, or should have.
+    /// Cases that the library ran, or should have run.
     pub judged: usize,
     /// Cases that it refused.
     pub refused: usize,
-    /// Cases that fail as its list of known failures says.
+    /// Cases that fail as listed in its known failures.
     pub known: usize,
 }
 
 impl Coverage {
-    /// The percentage of cases that were refused, of those that were refused or judged.
+    /// The percentage of refused cases among the refused and judged ones.
     pub fn refused_percent(&self) -> usize {
         (self.refused * 100).div_ceil((self.refused + self.judged).max(1))
     }
 
-    /// How many kernels served a call, and how many are registered.
+    /// Number of kernels that ran a call, and number of registered ones.
     pub fn reached(&self) -> (usize, usize) {
         let sum = |of: fn(&Kernels) -> usize| self.kernels.iter().map(of).sum();
         (sum(|k| k.reached), sum(|k| k.registered))
     }
 
-    /// Whether the library serves what it registers, and nearly all that it was asked for.
+    /// Whether the library runs all that it registers, and nearly all cases.
     pub fn is_whole(&self) -> bool {
         let (reached, registered) = self.reached();
         reached == registered && self.known == 0 && self.refused_percent() < MUCH
@@ -59,7 +59,7 @@ impl Coverage {
     }
 }
 
-/// What was drawn in a run.
+/// The draws of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Draws {
     /// The seed.

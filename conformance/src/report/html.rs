@@ -1,5 +1,5 @@
-//! A self-contained page: no other file, no network. Cases that are as expected are in it as numbers by op, family and dtype;
-//! the others, and those that are known to fail, with all that is known of them.
+//! A self-contained HTML page: no other file, no network. Cases with the expected outcome are counted by op, family and dtype;
+//! the others, and known failures, are listed in full.
 
 use super::{Report, Row, Status};
 use serde_json::{Value, json};
@@ -33,12 +33,12 @@ pub fn write(report: &Report) -> String {
         "names": names.list,
         "cases": cases,
     });
-    // `<` stands inside strings alone; in a script element it could end or comment out what follows.
+    // `<` occurs in strings alone; in a script element it could end or comment out the text after it.
     let text = data.to_string().replace('<', "\\u003c");
     PAGE.replacen("\"REPORT\"", &text, 1)
 }
 
-/// Texts that are in many rows, each once.
+/// Interned texts that occur in many rows.
 #[derive(Default)]
 struct Names {
     list: Vec<String>,
@@ -58,8 +58,8 @@ impl Names {
     }
 }
 
-/// What the page has of each case, or of all those with the same family, op, dtype, status, reason and judge together: numbers of
-/// names, the status, how many there are, and the details of one that is shown in full.
+/// The page's entry of each case, or of all with the same family, op, dtype, status, reason and reference together: indices of
+/// names, the status, the number of cases, and the details of one that is listed in full.
 fn cases(report: &Report, names: &mut Names) -> Vec<Value> {
     let mut together: BTreeMap<[usize; 5], (&'static str, usize)> = BTreeMap::new();
     let mut all = Vec::new();
@@ -90,8 +90,8 @@ fn cases(report: &Report, names: &mut Names) -> Vec<Value> {
     all
 }
 
-/// The reason of a row that is counted together with others, after its status. Numbers in it, such as sizes, are left out, so
-/// that cases which are refused for the same are one row.
+/// The reason of a row that is counted together with others, after its status. Digits in it, such as sizes, are left out, so that
+/// cases refused for the same reason are one row.
 fn shared(row: &Row) -> String {
     let reason = row.reason.as_deref().unwrap_or_default();
     let mut text = String::from(letter(row.status));
@@ -105,7 +105,7 @@ fn shared(row: &Row) -> String {
     text
 }
 
-/// How the page writes a status.
+/// The page's code of a status.
 fn letter(status: Status) -> &'static str {
     match status {
         Status::Passed => "p",

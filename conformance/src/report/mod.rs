@@ -1,4 +1,4 @@
-//! What a run came to: rows, sums, and the forms in which they are written.
+//! Report of a run: rows, totals, and output formats.
 
 mod counts;
 mod coverage;
@@ -21,35 +21,35 @@ use std::path::PathBuf;
 /// Families of cases that are about no op.
 pub const NO_OPS: [&str; 2] = ["device", "layout"];
 
-/// How a case is counted.
+/// Status of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// As expected.
     Passed,
-    /// As expected, but nothing of the judged library took part: it counts neither for nor against it.
+    /// As expected, but the tested library ran no part of it: it counts neither for nor against it.
     ByOthers,
     /// Not as expected.
     Failed,
     /// The worker died.
     Died,
-    /// It fails, as the list of known failures says.
+    /// It fails, as listed in the known failures.
     KnownFailure,
     /// It is in the list of known failures, but it passed.
     UnexpectedPass,
-    /// The backend does not claim it, and says so.
+    /// The backend does not claim it, and reports it as unsupported.
     Unsupported,
-    /// It could not be judged.
+    /// There is no verdict.
     Skipped,
 }
 
 impl Status {
-    /// Whether the run is a failure because of it.
+    /// Whether it makes the run a failure.
     pub fn is_bad(self) -> bool {
         matches!(self, Status::Failed | Status::Died | Status::UnexpectedPass)
     }
 
-    /// Whether the case says something of the judged library: it had a part in it, and it could be judged.
+    /// Whether the case is evidence about the tested library: the library ran a part of it, and there is a verdict.
     pub fn is_judged(self) -> bool {
         !matches!(self, Status::ByOthers | Status::Unsupported | Status::Skipped)
     }
@@ -62,19 +62,19 @@ pub struct Row {
     pub id: String,
     /// Its family.
     pub family: String,
-    /// The op, or what else it is about.
+    /// The op, or other subject.
     pub op: String,
-    /// The dtype under test; empty if there is none.
+    /// The dtype under test; empty if none.
     pub dtype: String,
-    /// How it is counted.
+    /// Its status.
     pub status: Status,
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
-    /// What its results were judged by, where that is not the oracle.
+    /// The reference of its results, if it is not the oracle.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judged_by: Option<String>,
-    /// How the worker died, why the case was skipped or is unsupported, why it is known to fail, or that it passed alone.
+    /// Reason why the worker died, why the case was skipped or is unsupported, why it is known to fail, or that it passed alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The call in words.
@@ -83,7 +83,7 @@ pub struct Row {
     /// The command that runs this case alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rerun: Option<String>,
-    /// How long it took.
+    /// Duration in microseconds.
     pub micros: u64,
 }
 
@@ -94,14 +94,14 @@ pub struct Machine {
     pub os: String,
     /// Architecture.
     pub arch: String,
-    /// The processor's name, where the system says it.
+    /// The processor's name, if the system reports it.
     pub cpu: String,
     /// Logical processors.
     pub cores: usize,
 }
 
 impl Machine {
-    /// Whether results here say something of results there: the number of processors changes none.
+    /// Whether results are comparable: the number of processors does not affect them.
     pub fn is_like(&self, other: &Machine) -> bool {
         (&self.os, &self.arch, &self.cpu) == (&other.os, &other.arch, &other.cpu)
     }
@@ -119,24 +119,24 @@ impl Machine {
     }
 }
 
-/// Cases of a family and an op of which the judged library served none, although it registers kernels for them.
+/// Cases of a family and an op none of which the tested library ran, although it registers kernels for them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unserved {
     /// The op.
     pub op: String,
     /// The family.
     pub family: String,
-    /// How many cases there are, of dtypes that the library registers kernels for.
+    /// Number of cases of dtypes that the library registers kernels for.
     pub cases: usize,
 }
 
-/// Families of which a library that registers kernels of an op should serve a case of the op.
+/// Families in which a library with kernels of an op should run a case of the op.
 const SERVED: [&str; 2] = ["strided", "large"];
 
 /// The profile that is about derivatives.
 const TRAIN: &str = "train";
 
-/// Families that judge derivatives.
+/// Families that test derivatives.
 const GRADIENTS: [&str; 4] = ["gradcheck", "gradgradcheck", "gradients", "corner_grads"];
 
 /// A report.
@@ -146,7 +146,7 @@ pub struct Report {
     pub suite: String,
     /// The version of Keyway.
     pub keyway: String,
-    /// The plugin that was judged.
+    /// The tested plugin.
     pub plugin: String,
     /// Its version.
     pub plugin_version: String,
@@ -157,19 +157,19 @@ pub struct Report {
     pub sha256: String,
     /// The device.
     pub device: String,
-    /// What the device is called, where it is not the CPU.
+    /// Name of the device, if it is not the CPU.
     pub device_name: Option<String>,
     /// The machine.
     pub machine: Machine,
-    /// Which cases were wanted.
+    /// The selection of cases.
     pub selection: Selection,
-    /// Whether the run was interrupted: what is missing was not run.
+    /// Whether the run was interrupted: missing cases were not run.
     pub interrupted: bool,
-    /// How many cases there were to run.
+    /// Number of cases to run.
     pub wanted: usize,
     /// The SHA-256 of the profile's name and of the ids of these cases.
     pub case_list: String,
-    /// How long it took, in seconds.
+    /// Duration in seconds.
     pub seconds: f64,
     /// All cases by status.
     pub counts: Counts,
@@ -177,15 +177,15 @@ pub struct Report {
     pub families: BTreeMap<String, Counts>,
     /// The same for each op.
     pub by_op: BTreeMap<String, Counts>,
-    /// What else than the oracle results were judged by, with the ops of which that holds.
+    /// References other than the oracle, each with the ops that it applies to.
     pub judged_by: BTreeMap<String, BTreeSet<String>>,
-    /// Families of which the library served no case of an op that it registers.
+    /// Families in which the library ran no case of an op that it registers.
     pub unserved: Vec<Unserved>,
-    /// How much of the library was reached.
+    /// Coverage of the library.
     pub coverage: Coverage,
-    /// What the family `drawn` drew, if it had a case.
+    /// The draws of the family `drawn`, if it had a case.
     pub draws: Option<Draws>,
-    /// How many ops have cases.
+    /// Number of ops with cases.
     pub ops: usize,
     /// Entries of the list of known failures that match no case of this run.
     pub unused_known: Vec<String>,
@@ -232,7 +232,7 @@ impl Report {
         let draws = (drawn > 0).then(|| Draws { seed, cases: drawn, left_out, again: rerun(None) });
         let about_ops = cases.iter().filter(|r| !NO_OPS.contains(&r.family.as_str()));
         let ops = about_ops.map(|r| r.op.as_str()).collect::<BTreeSet<&str>>().len();
-        // Only a whole run can tell that an entry matches nothing.
+        // Only a whole run can determine that an entry matches nothing.
         let unused = |k: &&crate::known::Known| {
             !is_drawn(&k.case) && !cases.iter().any(|r| crate::case::glob(&k.case, &r.id))
         };
@@ -269,7 +269,7 @@ impl Report {
         }
     }
 
-    /// Whether every case is as expected and every one was run.
+    /// Whether every case was run and had the expected outcome.
     pub fn is_green(&self) -> bool {
         !self.interrupted
             && !self.cases.is_empty()
@@ -279,12 +279,12 @@ impl Report {
             && !self.cases.iter().any(|r| r.status.is_bad())
     }
 
-    /// What there is to say of a run whose cases the judged library had no part in.
+    /// The message for a run whose cases the tested library had no part in.
     pub fn nothing_served(&self) -> String {
         format!("no case was served by {}: this run says nothing of it", self.plugin)
     }
 
-    /// Whether cases were run, and the judged library served none of them.
+    /// Whether cases were run, and the tested library ran none of them.
     pub fn says_nothing(&self) -> bool {
         !self.cases.is_empty() && self.served() == 0
     }
@@ -308,7 +308,7 @@ impl Report {
         format!("{text}{tier}{known}; {}", self.coverage.text())
     }
 
-    /// What the run was narrowed to, as a sentence without its end; `None` for the whole suite on its usual values.
+    /// The restriction of the run, as a sentence without its end; `None` for the whole suite with its usual values.
     pub fn narrowed(&self) -> Option<String> {
         let selection = &self.selection;
         let seed = match (selection.seed, selection.chosen) {
@@ -325,12 +325,12 @@ impl Report {
         }
     }
 
-    /// How many cases the judged library itself served.
+    /// Number of cases that the tested library itself ran.
     pub fn served(&self) -> usize {
         self.cases.iter().filter(|row| row.status.is_judged()).count()
     }
 
-    /// Who served the other cases: whoever served most of them first.
+    /// The plugins that ran the other cases, the one with most of them first.
     pub fn others(&self) -> Vec<&str> {
         let mut count: BTreeMap<&str, usize> = BTreeMap::new();
         for row in self.cases.iter().filter(|row| row.status == Status::ByOthers) {
@@ -346,7 +346,7 @@ impl Report {
         names.into_iter().map(|(name, _)| name).collect()
     }
 
-    /// Whether the profile is that for training, and no derivative was judged.
+    /// Whether the profile is the one for training, and no derivative was tested.
     pub fn lacks_gradients(&self) -> bool {
         let mut rows = self.cases.iter().filter(|row| GRADIENTS.contains(&row.family.as_str()));
         self.selection.profile.as_deref() == Some(TRAIN) && !rows.any(|row| row.status.is_judged())
@@ -367,20 +367,20 @@ impl Report {
         junit::write(self)
     }
 
-    /// As a page that stands alone.
+    /// As a self-contained HTML page.
     pub fn html(&self) -> String {
         html::write(self)
     }
 }
 
-/// Said of a wrong answer that a fresh process does not give.
+/// Note on a wrong result that a fresh process does not reproduce.
 const PASSED_ALONE: &str =
     "alone in a fresh process it passed: it depends on what ran before it in the same process, or on chance";
 
-/// Stands between those who served a case for the judged library and what is wrong with it.
+/// Separates the plugins that ran a case instead of the tested library from the error.
 pub const AND_WRONG: &str = ", and not as expected: ";
 
-/// Whether an id, or a pattern, is of drawn cases. They are others in each run, so that a pattern may match some that pass.
+/// Whether an id, or a pattern, is of drawn cases. They differ in each run, so that a pattern may match some that pass.
 fn is_drawn(id: &str) -> bool {
     id.split('/').next() == Some(DRAWN)
 }
@@ -406,7 +406,7 @@ fn unserved(registers: &[(String, String)], cases: &[Row]) -> Vec<Unserved> {
     none.map(row).collect()
 }
 
-/// See [`Report::case_list`]. An interrupted run has no list. Drawn cases are not in it: their seed says what they are.
+/// See [`Report::case_list`]. An interrupted run has no list. Drawn cases are not in it: their seed identifies them.
 fn case_list(selection: &Selection, ran: &Ran) -> String {
     let profile = selection.profile.as_deref().unwrap_or_default();
     let ids = ran.finished.iter().map(|finished| finished.case.id.as_str()).filter(|id| !is_drawn(id));

@@ -1,4 +1,4 @@
-//! What is said of runs.
+//! Tests of the messages about runs.
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn families_are_told_of_which_a_library_served_nothing() {
         row("values/linear/f32/0", Status::Passed, ""),
         row("strided/linear/f32/0/transposed", Status::ByOthers, "a"),
         row("strided/linear/f32/0/stepped", Status::Unsupported, "strides"),
-        // Of a dtype and an op without its kernels, and nothing to judge.
+        // A dtype and an op without its kernels, and thus no verdict.
         row("strided/linear/f64/0/stepped", Status::ByOthers, "a"),
         row("strided/add/f32/0/stepped", Status::ByOthers, "a"),
         row("strided/linear/f32/1/stepped", Status::Skipped, "no oracle"),
@@ -104,7 +104,7 @@ fn only_the_usual_values_leave_a_certificate() {
     run.selection.seed = 7;
     assert!(crate::certificate::Certificate::of(&run).is_none());
     assert_eq!(run.narrowed().as_deref(), Some("on the values of seed 7"));
-    // Nor do calls that somebody chose.
+    // Nor are calls drawn from a chosen seed.
     (run.selection.seed, run.selection.draws, run.selection.chosen) = (0, 7, true);
     assert!(crate::certificate::Certificate::of(&run).is_none());
     assert_eq!(run.narrowed().as_deref(), Some("on the calls that seed 7 draws"));

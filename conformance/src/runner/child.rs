@@ -14,54 +14,54 @@ pub struct Worker {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<Said>,
-    /// Cases that it was asked for.
+    /// Number of requested cases.
     asked: u32,
-    /// Bytes of memory that it kept when it last had nothing to do, as far as it was looked at.
+    /// Resident memory in bytes when it was last idle, as far as measured.
     kept: u64,
 }
 
-/// Why no answer came.
+/// The reason why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Silence {
     /// The process ended.
     Ended(String),
-    /// It took more processor time than allowed; it was killed.
+    /// It exceeded the limit of CPU time; it was killed.
     TimedOut,
     /// It waited for something for so long; it was killed.
     Asleep(Duration),
-    /// It took more memory than allowed for these cases, in bytes; it was killed.
+    /// It exceeded the memory limit of these cases, in bytes; it was killed.
     TooLarge(u64),
     /// The run was interrupted.
     Interrupted,
 }
 
-/// How often the worker is looked at while it works.
+/// Polling interval while the worker works.
 const GLANCE: Duration = Duration::from_millis(50);
-/// How many times the limit of processor time a worker may wait without using a processor, and how many times in all it may take:
-/// on a machine with other work it waits for a processor, which is not the backend's doing.
+/// Multiples of the CPU time limit that a worker may wait without using a processor, and may take in all: on a machine with other
+/// work it waits for a processor, which is not the backend's fault.
 const ASLEEP: u32 = 3;
 const IN_ALL: u32 = 30;
-/// Cases after which it is looked what memory the worker keeps between them: libraries that compile or load kernels one after
-/// the other keep more and more, which no case is to blame for.
+/// Number of cases between measurements of the idle worker's memory: libraries that compile or load kernels one after another
+/// retain more and more, which is not the fault of a single case.
 const CASES: u32 = 32;
 
 impl Worker {
     /// Starts a worker.
     ///
     /// # Errors
-    /// What the system reports.
+    /// Errors of the system.
     pub fn start(Start { mut command, greeting }: Start) -> std::io::Result<Worker> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         #[cfg(unix)]
         {
-            // A group of its own: an interrupt from the keyboard reaches the runner alone, which ends it.
+            // A separate process group: an interrupt from the keyboard reaches the runner alone, which ends it.
             use std::os::unix::process::CommandExt;
             command.process_group(0);
         }
         let mut child = command.spawn()?;
         let mut stdin = child.stdin.take();
         if let (Some(stdin), Some(greeting)) = (&mut stdin, greeting) {
-            // One that is gone already shows in the answer.
+            // If it has ended already, the answer reports it.
             let _ = writeln!(stdin, "{greeting}");
         }
         let (sender, lines) = channel();
@@ -104,10 +104,10 @@ impl Worker {
         }
     }
 
-    /// Waits for the worker's next message. `limit` is processor time where the system reports it, else wall time.
+    /// Waits for the worker's next message. `limit` is CPU time if the system reports it, else wall time.
     ///
     /// # Errors
-    /// Why none came. The worker is gone then.
+    /// The reason why there is no message. The worker has ended then.
     pub fn answer(
         &mut self,
         limit: Duration,
@@ -147,7 +147,7 @@ impl Worker {
     }
 }
 
-/// How long a worker has worked, and how long it has waited.
+/// CPU time and waiting time of a worker.
 #[derive(Debug)]
 struct Clock {
     begun: Instant,
@@ -190,7 +190,7 @@ impl Drop for Worker {
     }
 }
 
-/// How a process ended, in words.
+/// Describes how a process ended.
 fn how(status: ExitStatus) -> String {
     #[cfg(unix)]
     {
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(clock.over(used(15, true), at(301), limit), Some(Silence::TimedOut));
         let mut clock = Clock::new(used(5, true), begun);
         assert_eq!(clock.over(used(16, true), at(12), limit), Some(Silence::TimedOut));
-        // Where the system does not say it, time counts.
+        // If the system does not report CPU time, wall time counts.
         let mut clock = Clock::new(None, begun);
         assert_eq!(clock.over(None, at(9), limit), None);
         assert_eq!(clock.over(None, at(11), limit), Some(Silence::TimedOut));

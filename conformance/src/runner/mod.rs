@@ -19,59 +19,59 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// How to run.
+/// Limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Worker processes.
     pub jobs: usize,
-    /// The most of them where the device works behind the host: they have it in turns, and a case of many steps waits for a turn
-    /// at each.
+    /// Maximum number of workers for an asynchronous device: they use it in turns, and a case of many steps waits for a turn at
+    /// each.
     pub turns: usize,
     /// The most processor time that a case may take; it may wait three times as long, and take thirty times as long in all.
     pub timeout: Duration,
     /// The time after which no further drawn case begins, of all workers together; with 0 none does.
     pub drawing: Duration,
-    /// The most resident memory that a worker may take beside what it keeps between cases, in bytes.
+    /// Maximum resident memory of a worker above its idle memory, in bytes.
     pub memory: u64,
 }
 
-/// A case and what came of it.
+/// A case and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finished {
     /// The case.
     pub case: CaseName,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
     /// The call in words, for a case that failed.
     pub call: Option<String>,
-    /// What its results were judged by, where that is not the oracle.
+    /// The reference of its results, if it is not the oracle.
     pub judged_by: Option<String>,
     /// The id of a simpler call that fails as well; `call` is that one.
     pub shrunk: Option<String>,
-    /// Whether it failed and then was as expected in a fresh process, see [`again`].
+    /// Whether it failed and then passed in a fresh process, see [`again`].
     pub passed_alone: bool,
     /// Whether the plugin panicked.
     pub panicked: bool,
-    /// How long it took.
+    /// Its duration.
     pub duration: Duration,
 }
 
-/// All that came of a run.
+/// Results of a run.
 #[derive(Debug)]
 pub struct Ran {
-    /// What is judged.
+    /// The tested plugin.
     pub judged: Judged,
     /// Every case that ended, in the order of the listing.
     pub finished: Vec<Finished>,
-    /// How many there were to run, without those that were left out.
+    /// Number of cases to run, without those that were left out.
     pub wanted: usize,
-    /// How many drawn cases were left out, since the time for them was over.
+    /// Number of drawn cases that were left out after their time limit.
     pub left_out: usize,
     /// Whether it was interrupted, or ended because of a case.
     pub interrupted: bool,
-    /// Whether the library's file was another one when a later worker loaded it.
+    /// Whether the library's file had changed when a later worker loaded it.
     pub changed: bool,
-    /// How long it took.
+    /// Its duration.
     pub duration: Duration,
 }
 
@@ -81,7 +81,7 @@ pub enum RunError {
     /// The question was wrong.
     #[error("{0}")]
     Usage(String),
-    /// The backend cannot be judged.
+    /// The backend cannot be tested.
     #[error("{0}")]
     Backend(String),
     /// A worker could not be started.
@@ -99,7 +99,7 @@ struct Shared<'a> {
     command: Starter<'a>,
     limits: Limits,
     stop: &'a AtomicBool,
-    /// Whether no further case is to begin.
+    /// Whether to begin no further case.
     enough: AtomicBool,
     queue: Mutex<VecDeque<usize>>,
     judged: &'a Judged,
@@ -107,14 +107,14 @@ struct Shared<'a> {
     cases: &'a [CaseName],
     done: &'a (dyn Fn(&Judged, Progress, &Finished) -> ControlFlow<()> + Sync),
     count: AtomicUsize,
-    /// Microseconds that drawn cases took, and how many were left out.
+    /// Microseconds of drawn cases, and number of those left out.
     drawing: AtomicU64,
     left_out: AtomicUsize,
-    /// Whether a kernel served a call.
+    /// Whether each kernel ran a call.
     reached: Mutex<Vec<bool>>,
 }
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
     /// The cases that ended.
@@ -123,8 +123,8 @@ pub struct Progress {
     pub all: usize,
 }
 
-/// Runs all cases that a worker lists. `command` starts a worker, given whether it lists its cases; `stop` ends the
-/// run early; `done` is called with each case that ended and returns whether to go on.
+/// Runs all cases that a worker lists. `command` starts a worker; its argument is whether the worker lists its cases. `stop` ends
+/// the run early. `done` is called with each finished case and returns whether to continue.
 ///
 /// # Errors
 /// [`RunError`].
@@ -188,8 +188,8 @@ pub fn run(
 /// Failures that [`again`] runs once more.
 const AGAIN: usize = 5;
 
-/// Runs the first cases with wrong answers once more, each alone in a fresh worker, and notes those that are as expected
-/// there. `wanted` says of an id whether it is worth it; the other parameters are those of [`run`].
+/// Repeats the first cases with wrong results, each alone in a fresh worker, and marks those that pass there. `wanted` decides by
+/// id whether to repeat a case; the other parameters are those of [`run`].
 pub fn again(
     command: Starter<'_>,
     limits: Limits,
@@ -212,10 +212,10 @@ pub fn again(
     });
 }
 
-/// Whether a case is as expected in a worker that ran nothing before.
+/// Whether a case passes in a worker that ran nothing before.
 fn passes_alone(start: Start, limits: Limits, stop: &AtomicBool, id: &str) -> bool {
     let Ok((mut worker, ..)) = ready(start, limits, stop) else { return false };
-    // A worker that is gone shows in the answer.
+    // If the worker has ended, the answer reports it.
     let _ = worker.ask(id);
     let said = worker.answer(limits.timeout, limits.memory, &|| stop.load(Ordering::Relaxed));
     matches!(
@@ -268,8 +268,8 @@ fn drain(shared: &Shared<'_>, mut worker: Option<Worker>) -> Vec<(usize, Finishe
     }
 }
 
-/// Runs a case; if its worker ends, once more in a fresh one, to tell a case that kills from one that came
-/// after the damage. `None` when interrupted.
+/// Runs a case; if its worker ends, repeats it in a fresh one, to distinguish a case that kills from one that came after the
+/// damage. `None` when interrupted.
 fn one(shared: &Shared<'_>, worker: &mut Option<Worker>, case: &CaseName) -> Option<Finished> {
     let mut first: Option<String> = None;
     let mut fresh = worker.is_none();
@@ -316,7 +316,7 @@ fn one(shared: &Shared<'_>, worker: &mut Option<Worker>, case: &CaseName) -> Opt
             false => Outcome::Died { how: format!("answered `{id}`, which it was not asked") },
         };
         if spoiled || id != case.id {
-            // What it says from here on would be the panic's doing.
+            // Further output would be the result of the panic.
             *worker = None;
         }
         let outcome = match first {
@@ -350,7 +350,7 @@ fn attempt(shared: &Shared<'_>, worker: &mut Option<Worker>, case: &CaseName) ->
         }
     }
     let Some(worker) = worker else { return Err(Silence::Ended("there is no worker".to_string())) };
-    // A worker that is gone shows in the answer.
+    // If the worker has ended, the answer reports it.
     let _ = worker.ask(&case.id);
     worker.answer(shared.limits.timeout, shared.limits.memory, &|| shared.stop.load(Ordering::Relaxed))
 }
@@ -374,7 +374,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// A worker that speaks the protocol: each case but the first that it is given has a wrong answer, and `b` always has.
+    /// A worker that speaks the protocol: each case except the first has a wrong result, and `b` always has.
     const SCRIPT: &str = r#"
         named() { printf '{"id":"%s","family":"values","op":"add","dtype":"f32","sample":0}' $1; }
         judged='{"plugin":"p","version":"1","library":"libp.so","stamp":null,"device":"cpu:0","registers":[],"rejected":[]}'
@@ -426,7 +426,7 @@ mod tests {
 
     #[test]
     fn an_answer_to_another_case_counts_for_none() {
-        // As of a worker that a kernel has forked: both answer.
+        // Simulates a worker that a kernel has forked: both answer.
         let twice = SCRIPT.replace(
             "done\n    ",
             "[ $id = a ] && echo \"@keyway-conformance {\\\"done\\\":$answer}\"\n done\n",

@@ -1,5 +1,5 @@
-//! What the runner and a worker say to each other: one line each, JSON after a mark. Lines without the mark
-//! are something that a backend printed, and are passed over.
+//! Protocol between the runner and a worker: one line per message, JSON after a mark. Lines without the mark are output of a
+//! backend, and are skipped.
 
 use crate::outcome::Outcome;
 use keyway::dispatcher::loader::precheck::Stamp;
@@ -16,11 +16,11 @@ pub struct CaseName {
     pub id: String,
     /// Its family.
     pub family: String,
-    /// The op, or what else it is about.
+    /// The op, or other subject.
     pub op: String,
-    /// The dtype under test; empty if there is none.
+    /// The dtype under test; empty if none.
     pub dtype: String,
-    /// Which sample of the op.
+    /// Index of the op's sample.
     pub sample: usize,
 }
 
@@ -31,14 +31,14 @@ pub struct Kernels {
     pub device: String,
     /// The layout's name.
     pub layout: String,
-    /// How many it registers.
+    /// Number of registered kernels.
     pub registered: usize,
-    /// How many of them served a call.
+    /// Number of kernels that ran a call.
     #[serde(default)]
     pub reached: usize,
 }
 
-/// What is judged.
+/// The tested plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judged {
     /// The plugin's name.
@@ -50,63 +50,63 @@ pub struct Judged {
     pub library: PathBuf,
     /// The library's file when it had just been loaded.
     pub stamp: Option<Stamp>,
-    /// Its devices, the one that is judged by every case first.
+    /// Its devices, first the one that every case tests.
     pub device: String,
-    /// What the device is called, where it is not the CPU.
+    /// Name of the device, if it is not the CPU.
     #[serde(default)]
     pub device_name: Option<String>,
-    /// Whether its work is done behind the host, by one device for all workers.
+    /// Whether it works asynchronously, on one device shared by all workers.
     #[serde(default)]
     pub asynchronous: bool,
     /// The ops that it has kernels of for strided tensors, each with a dtype.
     pub registers: Vec<(String, String)>,
-    /// How many kernels it registers, by device and layout, in the order in which [`Said::Done`] numbers them.
+    /// Number of registered kernels, by device and layout, in the order of the indices of [`Said::Done`].
     #[serde(default)]
     pub kernels: Vec<Kernels>,
     /// Libraries that could not be used, with the reason.
     pub rejected: Vec<String>,
 }
 
-/// What a worker says.
+/// A message of a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Said {
-    /// Its first words: what is judged, and the cases.
+    /// The first message: the tested plugin, and the cases.
     Ready {
-        /// What is judged.
+        /// The tested plugin.
         judged: Judged,
         /// Every case of the selection.
         cases: Vec<CaseName>,
     },
-    /// There is nothing to judge.
+    /// There is no target.
     Refused {
-        /// Why.
+        /// The reason.
         reason: String,
-        /// Whether the question was wrong, rather than the backend.
+        /// Whether the request was wrong, rather than the backend.
         usage: bool,
     },
-    /// What came of a case.
+    /// The outcome of a case.
     Done {
         /// Its id.
         id: String,
-        /// What came of it.
+        /// Its outcome.
         outcome: Outcome,
         /// The call in words, for a case that failed.
         call: Option<String>,
-        /// What its results were judged by, where that is not the oracle.
+        /// The reference of its results, if it is not the oracle.
         judged_by: Option<String>,
         /// The id of a simpler call that fails as well; `call` is that one.
         #[serde(default)]
         shrunk: Option<String>,
-        /// The kernels that served a call for the first time in this worker, by their index in the target's list.
+        /// The kernels that ran a call for the first time in this worker, by index in the target's list.
         #[serde(default)]
         reached: Vec<u32>,
-        /// Whether the worker can judge no further: the plugin has panicked, and answers no call any more, or the thread's
-        /// arithmetic is another.
+        /// Whether the worker can test no further: the plugin has panicked, and refuses further calls, or the thread's
+        /// floating-point environment has changed.
         spoiled: bool,
         /// Whether the plugin has panicked.
         panicked: bool,
-        /// How long it took.
+        /// Duration in microseconds.
         micros: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! Which cases to run: names and patterns that a person gives.
+//! Selection of cases by names and patterns.
 
 use crate::case::{Case, glob};
 use crate::families::{self, Family};
@@ -6,40 +6,40 @@ use keyway::DType;
 use keyway::ops::tiers;
 use serde::{Deserialize, Serialize};
 
-/// The family that also judges what is registered without effect.
+/// The family that also tests registrations without effect.
 const CLAIMS: &str = "claims";
 
-/// Which cases to run; an empty list stands for all.
+/// Selection of cases; an empty list selects all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {
     /// Patterns of op names, with `*` and `?`.
     pub ops: Vec<String>,
     /// Names of families.
     pub families: Vec<String>,
-    /// Names of families that are left out.
+    /// Names of excluded families.
     #[serde(default)]
     pub without: Vec<String>,
     /// Names of dtypes.
     pub dtypes: Vec<String>,
     /// Ids of cases, or patterns of them.
     pub cases: Vec<String>,
-    /// Whether a part of the cases is enough.
+    /// Whether a part of the cases suffices.
     pub quick: bool,
-    /// Whether cases of more than 2^31 elements are wanted too.
+    /// Whether to include cases of more than 2^31 elements.
     #[serde(default)]
     pub huge: bool,
-    /// The tier of ops to judge, all of which must be served.
+    /// The tier of ops to test, each of which must have a kernel.
     #[serde(default)]
     pub profile: Option<String>,
     /// Mixed into the values of the samples.
     pub seed: u64,
-    /// What the family `drawn` draws its calls from.
+    /// Seed of the family `drawn`.
     #[serde(default)]
     pub draws: u64,
-    /// Whether somebody chose that, rather than chance.
+    /// Whether the seed was chosen by the user.
     #[serde(default)]
     pub chosen: bool,
-    /// Whether an hour of drawn calls is wanted.
+    /// Whether to draw calls for an hour.
     #[serde(default)]
     pub thorough: bool,
 }
@@ -50,55 +50,55 @@ pub enum SelectionError {
     /// No such family.
     #[error("there is no family `{got}`; there are:\n{there}")]
     Family {
-        /// What came.
+        /// The given name.
         got: String,
-        /// What there is, each on a line with what it checks.
+        /// The existing ones, each on a line with what it checks.
         there: String,
     },
     /// No such dtype.
     #[error("there is no dtype `{got}`; there are: {there}")]
     DType {
-        /// What came.
+        /// The given name.
         got: String,
-        /// What there is.
+        /// The existing ones.
         there: String,
     },
     /// No op of that name.
     #[error("no op matches `{got}`; `keyway ops` lists them")]
     Op {
-        /// What came.
+        /// The given name.
         got: String,
     },
     /// No tier of that name.
     #[error("there is no profile `{got}`; there are:\n{there}")]
     Profile {
-        /// What came.
+        /// The given name.
         got: String,
-        /// What there is, each on a line with what it is for.
+        /// The existing ones, each on a line with its purpose.
         there: String,
     },
     /// No case of that id.
     #[error("no case matches `{got}`; an id is family/op/dtype/sample/variant, as a report prints it")]
     Case {
-        /// What came.
+        /// The given id.
         got: String,
     },
 }
 
 impl Selection {
-    /// Whether every case is wanted, so that the result speaks for the whole backend.
+    /// Whether every case is selected, so that the result covers the whole backend.
     pub fn is_everything(&self) -> bool {
         let Selection { seed, draws, chosen, huge, thorough, .. } = *self;
         *self == Selection { seed, draws, chosen, huge, thorough, ..Selection::default() }
     }
 
-    /// Whether every case is wanted, or every case of a profile, on the usual values and on calls that chance draws, so that the
-    /// result is worth a certificate.
+    /// Whether every case, or every case of a profile, is selected, with the usual values and randomly drawn calls, so that the
+    /// result qualifies for a certificate.
     pub fn is_whole(&self) -> bool {
         self.seed == 0 && !self.chosen && Selection { profile: None, ..self.clone() }.is_everything()
     }
 
-    /// What of all cases is wanted, in words; `None` if every one is.
+    /// The selected part of all cases, as text; `None` if all are selected.
     pub fn narrowed(&self) -> Option<String> {
         let named = |what: &str, names: &[String]| {
             (!names.is_empty()).then(|| format!("{what} {}", names.join(" or ")))
@@ -116,7 +116,7 @@ impl Selection {
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 
-    /// Refuses names that nothing has, but for those of ops, of which plugins bring some; see [`Selection::check_ops`].
+    /// Refuses unknown names, except those of ops, some of which come from plugins; see [`Selection::check_ops`].
     ///
     /// # Errors
     /// The first such name.
@@ -154,20 +154,20 @@ impl Selection {
         }
     }
 
-    /// Whether an op is wanted.
+    /// Whether an op is selected.
     pub fn wants_op(&self, name: &str) -> bool {
         let tiers = self.profile.as_deref().map(|name| tiers::up_to(name).unwrap_or_default());
         tiers.is_none_or(|tiers| tiers.iter().any(|tier| tier.ops.contains(&name)))
             && (self.ops.is_empty() || self.ops.iter().any(|pattern| glob(pattern, name)))
     }
 
-    /// Whether a family is wanted.
+    /// Whether a family is selected.
     pub fn wants_family(&self, name: &str) -> bool {
         let named = |families: &[String]| families.iter().any(|family| family == name);
         (self.families.is_empty() || named(&self.families)) && !named(&self.without)
     }
 
-    /// Whether a case is wanted.
+    /// Whether a case is selected.
     pub fn wants(&self, case: &Case) -> bool {
         let dtype = || case.dtype.is_some_and(|d| self.dtypes.iter().any(|name| name == d.name()));
         let id = || {
@@ -176,7 +176,7 @@ impl Selection {
         };
         // Registrations without effect bear the name of the op that they are of, be there one or not.
         let named = || case.family == CLAIMS && self.ops.iter().any(|pattern| glob(pattern, case.name()));
-        // A pattern of ops leaves out what is about no op.
+        // A pattern of ops excludes cases whose subject is not an op.
         (case.is_about_op() || self.ops.is_empty() || named())
             && case.def.is_none_or(|def| self.wants_op(def.name()))
             && (self.dtypes.is_empty() || dtype())

@@ -1,5 +1,5 @@
-//! Starting a worker process. Its job comes through its standard input, so that neither its arguments nor its
-//! environment say what it is: a library may look at them, and behave well only where it is judged.
+//! Starts a worker process. Its job is sent through its standard input, so that neither its arguments nor its environment reveal
+//! it: a library may inspect them, and behave well only under test.
 
 use super::worker::Job;
 use keyway::dispatcher::loader::judged::POLICY_VARIABLE;
@@ -9,12 +9,12 @@ use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How a worker process is started.
+/// Parameters of a worker process.
 #[derive(Debug)]
 pub struct Start {
     /// The program with its arguments.
     pub command: Command,
-    /// The line that it is given first, if it waits for one.
+    /// The first line sent to it, if it waits for one.
     pub greeting: Option<String>,
 }
 
@@ -24,7 +24,7 @@ impl From<Command> for Start {
     }
 }
 
-/// Begins the line that a worker is given first.
+/// Prefix of the first line sent to a worker.
 const GREETING: &str = "@keyway-worker ";
 
 /// Names of ordinary programs; a worker has one of them.
@@ -47,7 +47,7 @@ pub fn neutral(program: &Path, job: &Job) -> Start {
         let nth = now.map_or(0, |now| now.subsec_nanos() as usize / 1000);
         command.arg0(NAMES[nth % NAMES.len()]);
     }
-    // The library may have failed before. The value `off` would show it that it is judged.
+    // The library may have failed before. The value `off` would reveal the test to it.
     command.env_remove(POLICY_VARIABLE);
     for (name, value) in std::env::vars_os() {
         if tells(&name, &value) {
@@ -59,7 +59,7 @@ pub fn neutral(program: &Path, job: &Job) -> Start {
     Start { command, greeting: Some(format!("{GREETING}{job}")) }
 }
 
-/// Whether a variable says that something is tested. A shell gives the path of the program as `_`.
+/// Whether a variable reveals a test. A shell passes the path of the program as `_`.
 fn tells(name: &OsStr, value: &OsStr) -> bool {
     let lower = |text: &OsStr| text.to_string_lossy().to_ascii_lowercase();
     let needed = NEEDED.iter().any(|begin| name.to_string_lossy().starts_with(begin));
@@ -67,12 +67,12 @@ fn tells(name: &OsStr, value: &OsStr) -> bool {
     by_name || !needed && lower(value).contains(JUDGE)
 }
 
-/// Serves as a worker if this process was started as one by [`neutral`]; `None` if it was not.
+/// Runs as a worker if this process was started as one by [`neutral`]; `None` if it was not.
 pub fn summoned() -> Option<std::io::Result<()>> {
     let mut arguments = std::env::args_os();
     let name = arguments.next().map(PathBuf::from)?;
     let file = |path: &Path| path.file_name().map(OsString::from);
-    // A person who gives no arguments is not to be waited for.
+    // Does not wait for input of a user who passes no arguments.
     let by_its_name = std::env::current_exe().is_ok_and(|own| file(&own) == file(&name));
     if arguments.next().is_some() || by_its_name || std::io::stdin().is_terminal() {
         return None;

@@ -1,4 +1,4 @@
-//! The worker's side: loads the backend, lists the cases, runs those that it is told to.
+//! The worker: loads the backend, lists the cases, and runs the requested ones.
 
 use super::protocol::{CaseName, Judged, Kernels, MARK, Said};
 use super::selection::Selection;
@@ -25,34 +25,34 @@ use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// What a worker judges.
+/// The job of a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Job {
     /// A device or a plugin; not needed with a library.
     pub name: Option<String>,
-    /// What would serve that name and is to be installed, as a clause, where the program knows it.
+    /// A clause with the plugin to install for that name, if the program knows it.
     pub would_serve: Option<String>,
     /// A library.
     #[serde(with = "paths::one")]
     pub library: Option<PathBuf>,
-    /// Where else to look for backends.
+    /// Further paths to search for backends.
     #[serde(with = "paths")]
     pub backends: Vec<PathBuf>,
-    /// Which cases.
+    /// The selected cases.
     pub selection: Selection,
-    /// Whether to say which cases there are.
+    /// Whether to list the cases.
     pub listed: bool,
 }
 
-/// Cases between two looks at whether a kernel has left a process behind, which takes as long as a small case.
+/// Number of cases between two checks for processes left by kernels; a check takes as long as a small case.
 const CHILDREN: usize = 16;
-/// The most threads that a case asks for.
+/// Maximum number of threads of a case.
 const THREADS: usize = 3;
 
-/// Serves until the input ends. The process should end then.
+/// Runs cases until the input ends. The process should end then.
 ///
 /// # Errors
-/// An output that nobody reads.
+/// An output that cannot be written.
 pub fn serve(job: &Job, input: impl BufRead, mut output: impl Write) -> std::io::Result<()> {
     let mut say = |said: &Said| -> std::io::Result<()> {
         writeln!(output, "{MARK}{}", serde_json::to_string(said)?)?;
@@ -86,11 +86,11 @@ pub fn serve(job: &Job, input: impl BufRead, mut output: impl Write) -> std::io:
         let there = case.device.map(|device| target.at(device));
         let judged = there.as_ref().unwrap_or(&target);
         let context = Context::new(judged, case, job.selection.seed, job.selection.draws);
-        // Asking the system takes longer than a small case: it is asked at the first of each op and dtype.
+        // The system call takes longer than a small case: it is made for the first case of each op and dtype.
         let first = seen.insert((case.name(), case.dtype)).then(Settings::now);
         let Verdict { mut outcome, mut spoiled, panicked, served } = judge(&context);
         if std::process::id() != own {
-            // A kernel has forked the worker, and this is the copy: it would answer what the worker answers, or is asked.
+            // A kernel has forked the worker, and this is the copy: it would answer in place of the worker.
             std::process::abort();
         }
         if (first.is_some() || nth % CHILDREN == 0)
@@ -119,23 +119,23 @@ pub fn serve(job: &Job, input: impl BufRead, mut output: impl Write) -> std::io:
     Ok(())
 }
 
-/// What came of a case.
+/// The verdict on a case.
 struct Verdict {
     outcome: Outcome,
-    /// Whether the plugin cannot be judged further.
+    /// Whether the plugin cannot be tested further.
     spoiled: bool,
     /// Whether it panicked.
     panicked: bool,
-    /// The kernels that served a call.
+    /// The kernels that ran a call.
     served: Vec<&'static KernelEntry>,
 }
 
-/// Runs a case. What passes without the judged library counts for others.
+/// Runs a case. A case that passes without the tested library counts for others.
 fn judge(context: &Context<'_>) -> Verdict {
     drop(recorder::take());
     last::forget();
     let outcome = families::run(context);
-    // Queued work that fails is told to whoever waits next, which must not be another case.
+    // An error of queued work is returned by the next synchronisation, which must not be another case's.
     let outcome = match (outcome, device::synchronize(context.target.device)) {
         (Outcome::Passed, Err(error)) => {
             Outcome::Failed(Failure::new("work that was queued", "to be done", error.to_string()))
@@ -160,7 +160,7 @@ fn judge(context: &Context<'_>) -> Verdict {
             Outcome::Failed(Failure::new("a kernel panicked", "a result or an error", "a panic"))
         }
         Outcome::Passed if !families::serves(context, &seen) => Outcome::ByOthers { by: seen.by() },
-        // A wrong answer to which the judged library gave nothing is not its own; its op has none of its kernels.
+        // A wrong result without a part of the tested library is not its own; its op has none of its kernels.
         Outcome::Failed(failure)
             if !families::serves(context, &seen)
                 && seen.has_kernel()
@@ -175,7 +175,7 @@ fn judge(context: &Context<'_>) -> Verdict {
 }
 
 fn start(job: &Job) -> Result<Target, (String, bool)> {
-    // The pool is made with the most threads that a case asks for; a case that asks for none has one.
+    // The pool is created with the maximum number of threads of any case; a case without a request has one.
     parallel::set_num_threads(THREADS);
     parallel::parallel_for(THREADS, 1, &|_| {});
     parallel::set_num_threads(1);
@@ -197,7 +197,7 @@ fn start(job: &Job) -> Result<Target, (String, bool)> {
     // Some of them are the plugin's, which is loaded by now.
     let foreign = keyway::ops::by_name::foreign().map_err(|e| (e.to_string(), false))?;
     job.selection.check_ops(&foreign).map_err(|e| (e.to_string(), true))?;
-    // It is judged, whatever else is installed and preferred.
+    // It is tested, regardless of other installed and preferred plugins.
     keyway::backend::prefer_backends(&[target.plugin]).map_err(|e| (e.to_string(), false))?;
     Ok(target)
 }
@@ -250,7 +250,7 @@ fn in_order(target: &Target) -> Vec<&'static KernelEntry> {
     kernels
 }
 
-/// How many kernels the target has for each device and layout, in the order of [`in_order`].
+/// Number of kernels of the target by device and layout, in the order of [`in_order`].
 fn kernels(target: &Target) -> Vec<Kernels> {
     let mut all: Vec<Kernels> = Vec::new();
     for kernel in in_order(target) {

@@ -166,7 +166,7 @@ pub fn orders_channels_last(sizes: &[usize], strides: &[usize]) -> bool {
     if !(3..=5).contains(&sizes.len()) || sizes.len() != strides.len() {
         return false;
     }
-    // The least that the next stride must be, and how far the dimensions before it reach.
+    // The minimum of the next stride, and the extent of the preceding dimensions.
     let (mut least, mut reach) = (1, 0usize);
     for i in std::iter::once(1).chain((2..sizes.len()).rev()) {
         if strides[i] < least {

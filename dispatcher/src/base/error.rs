@@ -311,7 +311,7 @@ pub fn shown_all(numbers: &[i64]) -> String {
     format!("[{}]", numbers.iter().map(|&number| shown(number)).collect::<Vec<_>>().join(", "))
 }
 
-/// Who holds memory that is wanted for oneself.
+/// Describes the other owners of memory that must be uniquely owned.
 fn held(tensors: usize, storages: usize) -> String {
     match (tensors, storages) {
         (0, 0 | 1) => "a graph refers to it".to_string(),

@@ -27,7 +27,7 @@ pub struct Conversions {
 
 static CONVERSIONS: OnceLock<Conversions> = OnceLock::new();
 
-/// Says which ops convert; the first call counts.
+/// Sets the ops that convert; the first call counts.
 pub fn set_conversions(conversions: Conversions) {
     serving::set_casts([conversions.to_dtype, conversions.to_format, conversions.copy]);
     let _ = CONVERSIONS.set(conversions);

@@ -207,8 +207,8 @@ fn fallback(to: u16, Key { op, layout, dtype }: Key) -> (bool, String) {
     }
 }
 
-/// Of a composite op on a device with a fallback, which of the two is not asked, and why: a call leaves its device whole, or
-/// stays.
+/// For a composite op on a device with a fallback, the candidate that is skipped, with the reason: a call leaves its device as a
+/// whole, or stays.
 fn not_asked(
     op: &'static OpEntry,
     device: Device,

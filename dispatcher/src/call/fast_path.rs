@@ -126,7 +126,7 @@ fn empty_in_order_of(like: &TensorRef, dtype: DType) -> Result<TensorRef> {
     }
 }
 
-/// The first input, if all of them are row-major tensors that are alike and nothing else is a tensor.
+/// The first input, if all of them are row-major tensors of one shape and dtype and there are no other tensors.
 #[inline(always)]
 fn row_major<'a>(args: &Args<'a>, inputs: u32) -> Option<&'a TensorRef> {
     let (mut first, mut rest): (Option<&TensorRef>, _) = (None, inputs);

@@ -43,7 +43,7 @@ fn with_converted(
 /// Tensor arguments, or lists of them, that replace others.
 pub(super) type Owned = SmallVec<[(usize, Vec<TensorRef>); 2]>;
 
-/// Runs a kernel on arguments of which some are replaced.
+/// Runs a kernel on arguments, some of which are replaced.
 fn run_with(
     kernel: &'static KernelEntry,
     call: &Call<'_>,

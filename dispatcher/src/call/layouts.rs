@@ -1,5 +1,5 @@
-//! Tensors of composite layouts: made of components, checked, and converted by the plugin that serves the layout on the
-//! tensor's device. Where nobody does, the device's fallback policy decides, as for a kernel.
+//! Tensors of composite layouts: construction from components, validation, and conversion by the plugin that implements the
+//! layout on the tensor's device. Without one, the device's fallback policy decides, as for a kernel.
 
 use super::convert::to_device;
 use super::invoke::{self, on_arguments, on_tensors};
@@ -18,13 +18,13 @@ use keyway_sdk::abi::codes::status;
 use keyway_sdk::abi::tensor::KernelFn;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Who serves a layout for a tensor, and on which device.
+/// The implementation of a layout for a tensor, and its device.
 struct Server {
     entry: &'static LayoutOpsEntry,
     device: Device,
 }
 
-/// How a layout is declared.
+/// The declaration of a layout.
 fn declared(op: &'static str, layout: Layout) -> Result<&'static LayoutEntry> {
     table::current().layout(layout).ok_or(Error::Layout {
         op,
@@ -33,7 +33,7 @@ fn declared(op: &'static str, layout: Layout) -> Result<&'static LayoutEntry> {
     })
 }
 
-/// Who serves a layout on a device, itself or by the device's policy.
+/// The implementation of a layout on a device, or on its fallback device.
 fn server(op: &'static str, layout: Layout, device: Device) -> Result<Server> {
     if let Some(entry) = layout_ops(layout, device.kind) {
         return Ok(Server { entry, device });
@@ -55,7 +55,7 @@ fn server(op: &'static str, layout: Layout, device: Device) -> Result<Server> {
     Ok(Server { entry, device: there })
 }
 
-/// Whether the log has had no line about this layout yet.
+/// Whether the fallback of this layout was not logged yet.
 fn is_first(layout: Layout) -> bool {
     static SAID: AtomicU64 = AtomicU64::new(0);
     const { assert!(crate::base::intern::MAX_LAYOUTS <= 64, "one bit for each layout") };
@@ -109,28 +109,28 @@ fn accepts_on(op: &'static str, entry: &LayoutOpsEntry, sizes: &[usize]) -> Resu
     }
 }
 
-/// Whether a layout can hold tensors of these sizes on a device.
+/// Whether a layout supports tensors of these sizes on a device.
 ///
 /// # Errors
-/// `Layout` when nobody declares the layout; `Value` when nobody serves it on the device, and for sizes that are too many.
+/// `Layout` if the layout is not declared; `Value` if it is not implemented on the device, and for too many sizes.
 pub fn accepts(layout: Layout, device: Device, sizes: &[usize]) -> Result<bool> {
     let server = server("accepts", layout, device)?;
     accepts_on("accepts", server.entry, sizes)
 }
 
-/// The shapes that a layout can hold on a device, in words.
+/// The shapes that a layout supports on a device, as text.
 ///
 /// # Errors
-/// `Layout` when nobody declares the layout; `Value` when nobody serves it on the device.
+/// `Layout` if the layout is not declared; `Value` if it is not implemented on the device.
 pub fn shapes(layout: Layout, device: Device) -> Result<&'static str> {
     server("shapes", layout, device).map(|server| server.entry.shapes)
 }
 
-/// The same values in one contiguous strided tensor.
+/// Converts to one contiguous strided tensor.
 ///
 /// # Errors
-/// `Layout` when nobody declares the layout or it cannot be converted; `Value` when nobody serves it on the tensor's device;
-/// what the plugin reports.
+/// `Layout` if the layout is not declared or cannot be converted; `Value` if it is not implemented on the tensor's device; errors
+/// of the plugin.
 pub fn to_strided(tensor: &TensorRef) -> Result<TensorRef> {
     const OP: &str = "to_strided";
     if tensor.is_strided() {
@@ -144,11 +144,11 @@ pub fn to_strided(tensor: &TensorRef) -> Result<TensorRef> {
     to_device(&output, tensor.device())
 }
 
-/// The same values in a composite layout, converted with these options.
+/// Converts to a composite layout with these options.
 ///
 /// # Errors
-/// As [`to_strided`]; `Shape` for a shape that the layout cannot hold; `Value` for options that the layout does not have;
-/// `Backend` when the plugin made something else.
+/// As [`to_strided`]; `Shape` for a shape that the layout does not support; `Value` for options that the layout does not have;
+/// `Backend` if the plugin's result is wrong.
 pub fn from_strided(tensor: &TensorRef, layout: Layout, options: &LayoutOptions) -> Result<TensorRef> {
     const OP: &str = "from_strided";
     let Server { entry, device } = server(OP, layout, tensor.device())?;
@@ -186,8 +186,8 @@ fn made_by(
     }
 }
 
-/// The attributes in their declared types. Fails unless the components are as many as the layout has and on one device, and
-/// the attributes are as many.
+/// The attributes in their declared types. Fails unless the numbers of components and attributes are those of the layout, and the
+/// components are on one device.
 pub(crate) fn check_components(
     op: &'static str,
     layout: Layout,
@@ -215,12 +215,12 @@ pub(crate) fn check_components(
     }
 }
 
-/// A tensor of a composite layout over these components, which it shares; `check` says whether they are compared with each
-/// other, which reads them. Errors are those of `op`.
+/// A tensor of a composite layout over these components, which it shares; with `check` they are compared with each other, which
+/// reads them. Errors are those of `op`.
 ///
 /// # Errors
-/// `Layout` when nobody declares the layout; `Value` for components that do not fit; `Shape` for a shape that the layout
-/// cannot hold; what the plugin reports of what the components hold.
+/// `Layout` if the layout is not declared; `Value` for mismatched components; `Shape` for a shape that the layout does not
+/// support; errors of the plugin about the contents of the components.
 pub fn from_components(
     op: &'static str,
     layout: Layout,
@@ -240,7 +240,7 @@ pub fn from_components(
     Ok(made)
 }
 
-/// Asks who serves a composite layout whether a tensor's components fit each other.
+/// Validates a tensor's components with the layout's implementation.
 ///
 /// # Errors
 /// As [`from_components`].
@@ -271,7 +271,7 @@ pub fn projects_gradients(tensor: &TensorRef) -> bool {
     entry.is_some_and(|entry| entry.conversion.projects_gradients) && can_project(tensor)
 }
 
-/// Whether several entries of a composite tensor may stand for one element: its layout has an attribute `coalesced`, which is 0.
+/// Whether a composite tensor may have duplicate entries: its layout has an attribute `coalesced`, which is 0.
 pub fn may_repeat(tensor: &TensorRef) -> bool {
     let Some(entry) = table::current().layout(tensor.layout()) else { return false };
     let at = entry.attrs.iter().position(|name| name == "coalesced");
@@ -282,8 +282,8 @@ pub fn may_repeat(tensor: &TensorRef) -> bool {
 /// `like`, and the others are those of `like`.
 ///
 /// # Errors
-/// `Value` for sizes, dtype or device that differ, and where nobody serves the layout on the device; `Layout` when whoever
-/// does cannot project; what the plugin reports.
+/// `Value` for different sizes, dtype or device, and if the layout is not implemented on the device; `Layout` if its
+/// implementation cannot project; errors of the plugin.
 pub fn project(grad: &TensorRef, like: &TensorRef) -> Result<TensorRef> {
     const OP: &str = "project";
     if grad.sizes() != like.sizes() || grad.dtype() != like.dtype() || grad.device() != like.device() {
@@ -310,7 +310,7 @@ pub fn project(grad: &TensorRef, like: &TensorRef) -> Result<TensorRef> {
     to_device(&made, like.device())
 }
 
-/// Whether a tensor differs from another of its layout in float components alone, by what is known without reading them.
+/// Whether a tensor differs from another of its layout in float components alone, checked without reading them.
 pub fn has_pattern_of(tensor: &TensorRef, like: &TensorRef) -> bool {
     let (a, b) = (tensor.components(), like.components());
     let same_part = |(a, b): (&TensorRef, &TensorRef)| {

@@ -21,7 +21,7 @@ pub enum Served {
     Fallback,
     /// A kernel of a plugin.
     Kernel(&'static KernelEntry),
-    /// Nobody since [`forget_served`].
+    /// No candidate since [`forget_served`].
     Nobody,
 }
 

@@ -42,7 +42,7 @@ pub(super) fn strides_like(t: &TensorRef) -> Option<Dims> {
     }
 }
 
-/// Whether every argument that counts is row-major and no channels_last: the usual case, told by the flags alone.
+/// Whether every argument that counts is row-major and not channels_last: the usual case, determined by the flags alone.
 #[inline(always)]
 fn all_row_major(args: &Args<'_>, plan: &Plan) -> bool {
     args.values.iter().enumerate().all(|(i, arg)| match arg {
@@ -113,7 +113,7 @@ mod tests {
         TensorImpl::empty_strided(Dims::from_slice(sizes), strides, DType::F32, Device::CPU).unwrap()
     }
 
-    /// Whether the output of an op of images is channels_last, with these arguments of which all but the last count.
+    /// Whether the output of an op of images is channels_last, with these arguments, all but the last of which count.
     fn gives_last(tensors: &[TensorRef]) -> bool {
         let text = "test_images(Tensor a, Tensor b, Tensor c) -> Tensor";
         let spec = OpSpec {

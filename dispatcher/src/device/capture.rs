@@ -89,7 +89,7 @@ impl Recorder {
 impl Drop for Recorder {
     fn drop(&mut self) {
         if !self.ended {
-            // Nobody wants the graph.
+            // The graph is no longer needed.
             drop(self.end());
         }
     }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const PLUGIN: &str = "test.keyway/liar";
 
 unsafe extern "C" fn one(out: *mut u32) -> i32 {
-    // SAFETY: the host gives a place for one number.
+    // SAFETY: the host passes a valid pointer to one number.
     unsafe { *out = 1 };
     status::OK
 }
@@ -44,11 +44,11 @@ unsafe extern "C" fn endless_name(_: u32, out: *mut RawDeviceProperties) -> i32 
 unsafe extern "C" fn no_properties(_: u32, _: *mut RawDeviceProperties) -> i32 {
     status::FAILED
 }
-/// What `allocate` and `pinned_allocate` give: an address that nothing is written to.
+/// The result of `allocate` and `pinned_allocate`: an address that is never written to.
 static GIVEN: AtomicU64 = AtomicU64::new(0);
 static FREED: AtomicU64 = AtomicU64::new(0);
 unsafe extern "C" fn allocate(_: u32, _: u64, _: Queue, out: *mut *mut c_void) -> i32 {
-    // SAFETY: the host gives a place for one pointer.
+    // SAFETY: the host passes a valid pointer to one pointer.
     unsafe { *out = GIVEN.load(Ordering::Relaxed) as *mut c_void };
     status::OK
 }
@@ -217,7 +217,7 @@ unsafe extern "C" fn no_pair(_: u32, _: u32) -> i32 {
     status::OK
 }
 unsafe extern "C" fn two(out: *mut u32) -> i32 {
-    // SAFETY: the host gives a place for one number.
+    // SAFETY: the host passes a valid pointer to one number.
     unsafe { *out = 2 };
     status::OK
 }

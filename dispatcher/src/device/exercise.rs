@@ -10,7 +10,7 @@ use crate::base::error::Result;
 use crate::base::key::Device;
 use std::ptr::NonNull;
 
-/// So many bytes are allocated and copied.
+/// Number of bytes that are allocated and copied.
 const BYTES: usize = 256;
 
 /// Calls the functions of a device type that work without a device. Any result passes, here and below: only a crash or

@@ -25,9 +25,9 @@ const SMALLEST: usize = 4096;
 pub struct Stats {
     /// Held by storages.
     pub in_use: usize,
-    /// Given back, but copies still use it.
+    /// Freed, but still used by copies.
     pub pending: usize,
-    /// Kept for reuse.
+    /// Cached for reuse.
     pub cached: usize,
 }
 

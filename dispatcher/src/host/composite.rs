@@ -10,7 +10,7 @@ use crate::tensor::{Attrs, TensorImpl, TensorRef};
 use keyway_sdk::abi::host::TensorHandle;
 use keyway_sdk::abi::tensor::{RawArg, RawTensor};
 
-/// What a plugin gives of a composite tensor beside its attributes.
+/// The parts of a composite tensor from a plugin, without its attributes.
 struct Parts {
     layout: u16,
     dtype: u16,
@@ -61,7 +61,7 @@ pub(super) unsafe extern "C" fn tensor_composite(
             unsafe { std::slice::from_raw_parts(attrs, n_attrs as usize) }.to_vec()
         };
         let parts = Parts { layout, dtype, ndim, sizes, n_components, components };
-        // SAFETY: the plugin gives as many sizes and components as it says, and a place for one handle.
+        // SAFETY: the plugin passes the declared numbers of sizes and components, and a valid pointer to one handle.
         unsafe { *out = give(parts.make("tensor_composite", attrs.into())?) };
         Ok(())
     })
@@ -81,7 +81,7 @@ pub(super) unsafe extern "C" fn tensor_composite_of(
     const OP: &str = "tensor_composite_of";
     serve(|| {
         let value = |i: usize| {
-            // SAFETY: the plugin gives `n_attrs` attributes, whose addresses are valid as their tags say.
+            // SAFETY: the plugin passes `n_attrs` attributes, whose addresses are valid according to their tags.
             let owned = unsafe { read_arg(*attrs.add(i))? };
             Ok(match owned {
                 Owned::Plain(Arg::Int(v)) => LayoutValue::Int(v),
@@ -102,7 +102,7 @@ pub(super) unsafe extern "C" fn tensor_composite_of(
         };
         let attrs = (0..n_attrs as usize).map(value).collect::<Result<Vec<_>>>()?;
         let parts = Parts { layout, dtype, ndim, sizes, n_components, components };
-        // SAFETY: the plugin gives as many sizes and components as it says, and a place for one handle.
+        // SAFETY: the plugin passes the declared numbers of sizes and components, and a valid pointer to one handle.
         unsafe { *out = give(parts.make(OP, attrs.into())?) };
         Ok(())
     })
@@ -123,7 +123,7 @@ pub(super) unsafe extern "C" fn tensor_attr(tensor: *const RawTensor, index: u32
             expected: format!("below {}, the number of attributes of {tensor:?}", tensor.attrs().len()),
             got: index.to_string(),
         })?;
-        // SAFETY: the plugin gives a place for one argument.
+        // SAFETY: the plugin passes a valid pointer to one argument.
         unsafe { *out = raw };
         Ok(())
     })

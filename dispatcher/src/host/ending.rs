@@ -1,4 +1,4 @@
-//! Who ends the program: a library that calls `exit(0)` must not make a success of it.
+//! Exit of the program: a library that calls `exit(0)` must not make it a success.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

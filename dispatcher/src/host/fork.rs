@@ -1,4 +1,4 @@
-//! Tells [`crate::base::fork`] of the forks of the process.
+//! Notifies [`crate::base::fork`] of forks of the process.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;

@@ -19,7 +19,7 @@ const MOMENT: Duration = Duration::from_millis(1200);
 const LOOK: Duration = Duration::from_millis(20);
 /// Why a library is refused whose set-up returns twice.
 const FORKED: &str = "loading it makes two processes of one (fork), both of which go on as the program";
-/// Of more devices than this the properties are not asked for.
+/// Maximum number of devices whose properties are queried.
 const MAX_ASKED: u32 = 64;
 /// The library as standard input.
 const LIBRARY: &str = if cfg!(target_os = "linux") { "/proc/self/fd/0" } else { "/dev/fd/0" };
@@ -73,7 +73,7 @@ fn attempt(library: &Path, report: &mut impl Write) -> io::Result<()> {
     for entry in registry::devices() {
         let (count, _) = device::count(entry);
         for index in 0..u16::try_from(count.min(MAX_ASKED)).unwrap_or(0) {
-            // An answer is all that counts: a device that cannot be used is told of by whoever wants to use it.
+            // The result is ignored: an unusable device is reported to its user.
             let _ = device::properties(Device { kind: entry.kind, index });
         }
     }

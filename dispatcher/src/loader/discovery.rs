@@ -99,7 +99,7 @@ impl Candidate {
         let manifest = &self.checked.as_ref()?.manifest;
         Some(Build {
             chosen: self.chosen,
-            // Who names it for this run wants it.
+            // Named for this run, so it is requested.
             failed: self.failed && self.place != Place::Explicit,
             place: self.rank,
             version: &manifest.version,

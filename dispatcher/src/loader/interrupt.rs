@@ -20,8 +20,8 @@ use std::time::Duration;
 /// With these a user, a terminal or a service manager ends a program.
 const SIGNALS: [libc::c_int; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
 
-/// Of the one file that is watched: the descriptor, and in the lowest byte the digit that stood there before. One at a time:
-/// of several libraries that threads load at once only the first is watched.
+/// The watched file: the descriptor, and in the lowest byte the digit that was there before. One at a time: of several libraries
+/// that threads load at once only the first is watched.
 static WATCHED: AtomicI64 = AtomicI64::new(NONE);
 const NONE: i64 = -1;
 /// Until then, in milliseconds of [`clock`], an interrupt is the user's impatience.

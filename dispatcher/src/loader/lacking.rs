@@ -51,7 +51,7 @@ impl Discovery {
 /// Why a library is not used. One that is there twice does no harm.
 fn refused(candidate: &Candidate) -> Option<String> {
     match &candidate.verdict {
-        // Named below, with its place.
+        // Named below, with its path.
         Verdict::Rejected(LoadError::NotFound { .. }) if candidate.place == Place::Explicit => None,
         Verdict::Rejected(LoadError::Duplicate { .. }) => None,
         Verdict::Rejected(error) => Some(format!("{}: {error}", candidate.found_as.display())),

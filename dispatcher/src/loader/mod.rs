@@ -222,7 +222,8 @@ impl Loader {
                 let candidate = &discovery.candidates[index];
                 let Some(checked) = &candidate.checked else { continue };
                 let opened = vetting.vet(candidate, checked).and_then(|vet::Vetted { file, loading }| {
-                    // Nobody's results are another's to change. Threads are started later, and inherit this one's.
+                    // A library must not change the floating-point results of other code. Threads are started later, and inherit
+                    // the settings of this one.
                     let arithmetic = floating_point::Control::now();
                     let opened =
                         open::open(&candidate.path, checked, file, self.config.host_abi, host, &take_error);
@@ -265,7 +266,7 @@ impl Loader {
     }
 }
 
-/// Says that a library which failed the conformance suite on this machine is used for want of another.
+/// Reports that a library which failed the conformance suite on this machine is used for want of another.
 fn warn_of_failure(candidate: &Candidate, manifest: &Manifest) {
     let (name, version) = (&manifest.name, &manifest.version);
     crate::base::log::warn(&format!(

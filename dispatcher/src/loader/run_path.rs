@@ -103,7 +103,7 @@ fn one(policy: &TrustPolicy, library: &Path, entry: &str, is_file: bool) -> Resu
             .map_err(|error| error.to_string());
     }
     policy.check_way(folder).map_err(|error| error.to_string())?;
-    // Who may make a folder that is missing may fill it.
+    // A user who may create a missing folder may fill it.
     let there = folder.ancestors().find_map(|above| above.canonicalize().ok().filter(|path| path.is_dir()));
     let there: PathBuf = there.unwrap_or_else(|| PathBuf::from("/"));
     policy.check_folder(&there).map_err(|error| error.to_string())

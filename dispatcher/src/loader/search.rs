@@ -19,7 +19,7 @@ pub const PATH_VARIABLE: &str = "KEYWAY_BACKEND_PATH";
 /// The file extension of shared libraries on this system.
 pub const SUFFIX: &str = std::env::consts::DLL_EXTENSION;
 
-/// Who named a path.
+/// The origin of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -80,7 +80,7 @@ impl fmt::Display for Skipped {
 /// One path that was tried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Searched {
-    /// Who named it.
+    /// Its origin.
     pub place: Place,
     /// The path.
     #[serde(serialize_with = "crate::base::lossy::path")]
@@ -98,7 +98,7 @@ pub struct Searched {
 pub struct Found {
     /// Index of the path in the list of searched ones: a lower one wins.
     pub searched: usize,
-    /// Who named the path.
+    /// The origin of the path.
     pub place: Place,
     /// The file as found.
     pub path: PathBuf,

@@ -74,7 +74,7 @@ impl Storage {
     /// ```
     ///
     /// # Safety
-    /// Nobody may write to the memory while the slice is used, through any tensor, on any thread, and no work that was queued
+    /// The memory must not be written to while the slice is used, through any tensor, on any thread, and no work that was queued
     /// before may. The caller upholds this.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ fn elements_are_found_by_their_strides_checked_and_not() {
     let mut storage = six();
     let shared = Accessor::<i32, 2>::new("t", &storage, TURNED).unwrap();
     assert_eq!([shared.get([0, 1]), shared.get([1, 1]), shared.get([2, 0])], [Some(4), Some(5), None]);
-    // SAFETY: within the sizes; nobody writes while the reader lives.
+    // SAFETY: within the sizes; there are no writes while the reader lives.
     unsafe {
         assert_eq!(shared.get_unchecked([1, 0]), 2);
         let reader = shared.assume_unwritten();
@@ -77,7 +77,7 @@ fn what_does_not_fit_is_an_error() {
     assert!(storage.as_bytes_mut().unwrap_err().to_string().contains("2 tensors share it"));
     drop(other);
     storage.as_bytes_mut().unwrap()[0] = 1;
-    // SAFETY: nobody writes meanwhile.
+    // SAFETY: there are no writes meanwhile.
     assert_eq!(unsafe { storage.as_bytes() }.unwrap()[..5], [1, 0, 0, 0, 1]);
     // Bytes that begin in the middle of an element.
     struct Part(Vec<u32>);

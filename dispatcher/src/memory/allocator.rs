@@ -1,4 +1,4 @@
-//! Host allocators that a program brings: who gives the memory of tensors on the CPU.
+//! Host allocators of a program for the memory of tensors on the CPU.
 //!
 //! A chosen allocator takes precedence over the backend that serves the CPU, whose kernels read any host memory. While
 //! none is chosen, an allocation pays one load for this.

@@ -1,4 +1,4 @@
-//! [`Blob`]: memory of somebody else, with what gives it back.
+//! [`Blob`]: foreign memory, with its deleter.
 
 use super::bytes::{Element, Plain};
 use super::{Owner, Storage};
@@ -11,7 +11,7 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
-/// Who gives the memory back, and how: once, when this is dropped.
+/// The deleter of the memory, called once, when this is dropped.
 pub(super) struct Foreign {
     pub(super) name: Box<str>,
     release: Option<Box<dyn FnOnce() + Send>>,

@@ -266,7 +266,7 @@ impl Storage {
     pub(crate) fn also_hold(&self, op: &'static str, dtype: DType) -> Result<()> {
         let noted = match (may_choose(dtype), self.holds_integers()) {
             (true, true) | (false, false) => return Ok(()),
-            // Who else has the storage may have made a tensor of floats.
+            // Another owner of the storage may have made a tensor of floats.
             (true, false) if self.is_unique() => INTEGERS,
             _ => INTEGERS | FLOATS_TOO,
         };

@@ -30,12 +30,12 @@ impl Watched {
     }
 
     fn read(&self) -> u64 {
-        // SAFETY: loom checks that nobody changes it meanwhile.
+        // SAFETY: loom checks that there are no concurrent writes.
         self.number.with(|number| unsafe { *number })
     }
 
     fn change(&self, to: u64) {
-        // SAFETY: loom checks that nobody reads or changes it meanwhile.
+        // SAFETY: loom checks that there are no concurrent reads or writes.
         self.number.with_mut(|number| unsafe { *number = to });
     }
 }

@@ -44,11 +44,11 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Who frees the memory.
+/// The function that frees the memory.
 enum Owner {
     /// Nothing was allocated.
     Nobody,
-    /// The host's own allocator, used for host memory while no backend brings one.
+    /// The host's own allocator, used for host memory while no backend provides one.
     Host,
     /// The device of a plugin.
     Device(&'static DeviceEntry),

@@ -212,7 +212,7 @@ impl<T> Shared<T> {
 unsafe fn release_strong<T>(block: NonNull<Block<T>>) -> bool {
     // SAFETY: the block lives while the caller has its reference.
     let counts = unsafe { &(*block.as_ptr()).counts };
-    // Acquire: as for `get_mut`. Nobody else has a handle from which the counts could change.
+    // Acquire: as for `get_mut`. There is no other handle that could change the counts.
     if counts.load(Ordering::Acquire) == UNIQUE {
         return true;
     }

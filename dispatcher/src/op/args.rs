@@ -154,7 +154,7 @@ impl<'a> Args<'a> {
         let schema = &self.op.schema;
         let most = schema.params.len();
         if self.values.len() != most {
-            // Those at the end that have a default may be left out.
+            // Trailing arguments with a default may be omitted.
             let least = schema.params.iter().rposition(|p| p.default_arg().is_none()).map_or(0, |i| i + 1);
             let count = if least < most { format!("{least} to {most}") } else { most.to_string() };
             return Err(Error::Value {

@@ -28,6 +28,6 @@ pub struct BackwardOp {
     pub saves: u32,
     /// The outputs that it takes.
     pub saves_outputs: u32,
-    /// Whether it is told, by its last argument, which gradients are wanted.
+    /// Whether its last argument is the mask of requested gradients.
     pub wants: bool,
 }

@@ -35,7 +35,7 @@ pub struct OpSpec {
     pub extra: Option<&'static (dyn Any + Send + Sync)>,
     /// Further data of an op that a plugin registered.
     pub foreign: Option<&'static ForeignOp>,
-    /// Who defined it.
+    /// The plugin or crate that defined it.
     pub owner: &'static str,
 }
 

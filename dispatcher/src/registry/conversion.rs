@@ -1,4 +1,4 @@
-//! What a layout declares of its attributes' types and of the conversion from strided tensors: options, tolerance, gradient,
+//! The declaration of a layout's attribute types and of its conversion from strided tensors: options, tolerance, gradient,
 //! samples.
 
 use crate::base::dtype::DType;
@@ -10,7 +10,7 @@ use keyway_sdk::abi::codes::layout_gradient;
 use serde_json::Value;
 use std::fmt::{Display, Write};
 
-/// How far an element may be from its value after the conversion to a layout and back.
+/// Tolerance of an element after the conversion to a layout and back.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LayoutTolerance {
     /// The part that is the same for all values.
@@ -149,7 +149,7 @@ fn sample(value: &Value) -> Result<LayoutSample, String> {
     Ok(LayoutSample { sizes, dtype, options, tolerance })
 }
 
-/// What the declaration of a layout says, as it crosses from a plugin.
+/// The declaration of a layout, as passed by a plugin.
 pub(crate) struct Declared<'a> {
     pub name: &'a str,
     pub attr_types: &'a str,
@@ -160,7 +160,7 @@ pub(crate) struct Declared<'a> {
 }
 
 impl Conversion {
-    /// Reads a declaration of a layout with this number of attributes; the error says what it has.
+    /// Parses a declaration of a layout with this number of attributes; the error describes what is wrong.
     pub(crate) fn read(declared: &Declared<'_>, n_attrs: usize) -> Result<Conversion, String> {
         let listed = |text: &str| -> Vec<String> {
             let all = parts(text).into_iter().map(|part| part.trim().to_string());
@@ -200,7 +200,7 @@ impl Conversion {
         Ok(made)
     }
 
-    /// What two declarations of one layout must agree in.
+    /// The properties in which two declarations of one layout must agree.
     pub(crate) fn said(&self) -> String {
         let mut text = String::new();
         if !self.attr_types.is_empty() {

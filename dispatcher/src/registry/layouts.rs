@@ -1,4 +1,4 @@
-//! The layouts that plugins declare, and who serves them on which device.
+//! The layouts that plugins declare, and their implementations for each device.
 
 use super::resolve::may_serve;
 use super::state::State;
@@ -11,13 +11,13 @@ use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-/// The precedence of each layout, by its number; 0 of one that nobody declares.
+/// The precedence of each layout, by its number; 0 if it is not declared.
 static PRECEDENCE: [AtomicU32; MAX_LAYOUTS] = [const { AtomicU32::new(0) }; MAX_LAYOUTS];
 
 /// The precedence of `channels_last`, which is the host's own.
 const CHANNELS_LAST: u32 = 10;
 
-/// Who serves each layout on each kind of device: one entry, that of the plugin which goes first.
+/// The implementation of each layout on each kind of device: one entry, that of the preferred plugin.
 type Serving = Vec<(u16, &'static LayoutOpsEntry)>;
 
 static SERVING: RwLock<Serving> = RwLock::new(Vec::new());
@@ -79,13 +79,13 @@ fn serving(state: &State) -> Serving {
     serving
 }
 
-/// Who serves a layout on a kind of device.
+/// The implementation of a layout on a kind of device.
 pub fn layout_ops(layout: Layout, device_kind: u16) -> Option<&'static LayoutOpsEntry> {
     let serving = SERVING.read().unwrap_or_else(PoisonError::into_inner);
     serving.iter().find(|(kind, e)| e.layout == layout && *kind == device_kind).map(|(_, e)| *e)
 }
 
-/// Who serves a layout on any device: one entry for each kind of device.
+/// The implementations of a layout on all devices: one entry for each kind of device.
 pub fn all_layout_ops(layout: Layout) -> Vec<(u16, &'static LayoutOpsEntry)> {
     let serving = SERVING.read().unwrap_or_else(PoisonError::into_inner);
     serving.iter().copied().filter(|(_, e)| e.layout == layout).collect()

@@ -29,7 +29,7 @@ pub enum Candidate {
     Fallback {
         /// The other device's kind.
         to: u16,
-        /// Whether to say so in the log.
+        /// Whether to log it.
         warn: bool,
     },
 }
@@ -50,7 +50,7 @@ impl Candidate {
 /// The ids of the ops that the host does itself, after the kernels, for a plugin's dtype.
 static CASTS: OnceLock<[usize; 3]> = OnceLock::new();
 
-/// Says which ops copy and cast; the first call counts.
+/// Sets the ops that copy and cast; the first call counts.
 pub(crate) fn set_casts(ops: [&OpEntry; 3]) {
     let _ = CASTS.set(ops.map(|op| op.id));
 }

@@ -59,7 +59,7 @@ pub struct Generation {
     pub(crate) always: u64,
     pub(crate) functional: [Option<&'static FunctionalEntry>; 64],
     pub(super) fallback: Vec<FallbackPolicy>,
-    /// Of devices that were named later.
+    /// The policy of devices that were named later.
     pub(super) default_fallback: FallbackPolicy,
 }
 
@@ -84,7 +84,7 @@ impl Generation {
         self.fallback.get(kind as usize).copied().unwrap_or(self.default_fallback)
     }
 
-    /// Who owns a layout.
+    /// The declaration of a layout.
     pub fn layout(&self, layout: Layout) -> Option<&'static LayoutEntry> {
         self.layout_entries.get(layout.id() as usize).copied().flatten()
     }

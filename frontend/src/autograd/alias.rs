@@ -1,8 +1,8 @@
-//! Results of users' functions that share memory with an input: the effect of an in-place change of that input on them.
+//! Results of custom functions that share memory with an input: the effect of an in-place change of that input on them.
 //!
-//! Such a result has the derivative that its function gives, not that of a view, so it is no view of the input. A change
-//! of the result itself would have to give the input a history through the function, and is refused. A change of the
-//! input is a change of the result as well, which from then on is the function of the input as it is now.
+//! Such a result has the derivative of its function, not that of a view, so it is not a view of the input. An in-place change of
+//! the result would need a history that leads to the input through the function; it is refused. An in-place change of the input
+//! changes the result too, which from then on is the function of the input's current value.
 
 use super::custom::again;
 use super::hooks;
@@ -16,9 +16,9 @@ pub(crate) struct Alias {
     /// Its number among the function's inputs.
     index: usize,
     input: TensorRef,
-    /// The tensor that is neither a view nor such a result, whose memory all of them are in.
+    /// The root tensor of the shared memory: neither a view nor an aliasing result.
     root: TensorRef,
-    /// How often the history of the root had been rebased when the result got its own.
+    /// Number of times that the history of the root had been rebased when the result got its own history.
     seen: u32,
 }
 
@@ -40,7 +40,7 @@ fn owner(tensor: &TensorRef) -> &TensorRef {
     tensor.base().unwrap_or(tensor)
 }
 
-/// Brings the history of a result up to that of its input, if the latter was changed in place.
+/// Updates the history of a result to that of its input, if the input was changed in place.
 #[cold]
 pub(super) fn refresh(tensor: &TensorRef) {
     // An input may be such a result in turn, and so on: a list, since a recursion could be as deep as the graph.

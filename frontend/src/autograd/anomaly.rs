@@ -1,5 +1,5 @@
-//! Finding where NaN comes from: while on, each node remembers where its forward call was made, and the
-//! engine looks at every gradient.
+//! Anomaly detection: while it is on, each node records the source location of its forward call, and the engine checks every
+//! gradient for NaN.
 
 use super::error::AutogradError;
 use super::node::Node;
@@ -50,7 +50,7 @@ impl Drop for AnomalyGuard {
     }
 }
 
-/// Where the call that is being recorded was made.
+/// Source location of the call that is being recorded.
 #[inline]
 pub(super) fn trace() -> Option<Box<str>> {
     if ON.load(Ordering::Relaxed) == 0 {
@@ -71,8 +71,8 @@ struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// Whether the function is of this framework or of the standard library. What was inlined has no path in its symbol, so
-    /// files count too: those in `sources`, the folders of this framework's crates.
+    /// Whether the function is of this framework or of the standard library. Inlined functions have no path in their symbol, so
+    /// the source file counts too: those in `sources`, the folders of this framework's crates.
     fn is_own(&self, sources: &[&str]) -> bool {
         // `<&keyway::tensor::Tensor as core::ops::arith::Add>::add` begins with the crate that it is of.
         let path = self.symbol.trim_start_matches(['<', '&', '(', '[']);
@@ -99,11 +99,11 @@ fn frames(trace: &str) -> Vec<Frame<'_>> {
     frames
 }
 
-/// The frames of a trace from the first that is not of this framework on, up to where the thread or the program began; all
-/// of them where none is told apart, as in a program without symbols.
+/// The frames of a trace from the first outside this framework up to the start of the thread or program; all frames if they
+/// cannot be told apart, as in a program without symbols.
 fn from_the_caller(trace: &str) -> &str {
     let frames = frames(trace);
-    // This very file shows where the crate's sources are said to be: relative to the working directory, it may be.
+    // The path of this file shows how crate sources are named; it may be relative to the working directory.
     let here = frames
         .iter()
         .find_map(|frame| frame.file.split_once("autograd/anomaly.rs"))

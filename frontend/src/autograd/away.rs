@@ -1,5 +1,5 @@
-//! Derivatives on a device that falls back to another one: a formula of which an op would leave the device is computed there
-//! whole, so that gradients and saved tensors are moved once, and not for each op of the formula.
+//! Derivatives on a device with a fallback device: a formula with an op that the device cannot run is computed on the fallback
+//! device as a whole, so that gradients and saved tensors are moved once, not once per op.
 
 use super::context::{Backward, Grads};
 use super::node::SavedTensors;
@@ -34,8 +34,8 @@ pub(super) fn run(formula: Formula, backward: &Backward<'_>, made: &mut Grads<'_
     formula(backward, made)
 }
 
-/// The gradients, computed on another device and moved back; `None` where that does not work, as where the other device does
-/// not serve an op of the formula, or a tensor is sparse, whose gradient is projected where it is.
+/// Computes the gradients on the fallback device and moves them back. `None` if that is not possible: the other device does not
+/// run an op of the formula, or a tensor is sparse, whose gradient is projected on its own device.
 fn elsewhere(
     formula: Formula,
     backward: &Backward<'_>,

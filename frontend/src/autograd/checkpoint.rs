@@ -15,13 +15,13 @@ use std::sync::Mutex;
 struct Recompute<F> {
     run: F,
     wants: Vec<bool>,
-    /// Where the generators stood at the first run.
+    /// State of the generators at the first run.
     places: Places,
     /// The dtype of mixed precision at the first run.
     autocast: Option<DType>,
-    /// What the first run gave, where it had to come before.
+    /// Outputs of the first run, if it had to run ahead.
     made: Mutex<Option<Vec<Tensor>>>,
-    // The inputs are kept by the context; this serialises the passes over the function.
+    // The context saves the inputs; this serialises the passes over the function.
     running: Mutex<()>,
 }
 
@@ -72,8 +72,8 @@ where
     }
 }
 
-/// Runs `function` on `inputs` without keeping what its derivative needs, and runs it again in backward.
-/// Parameters that the function captures get their gradients too, in that second run, also where no input needs one.
+/// Runs `function` on `inputs` without saving tensors for backward, and runs it again in backward. Parameters that the function
+/// captures get their gradients too, in that second run, also where no input needs one.
 ///
 /// The second run has the mixed precision ([`autocast`](crate::autocast())) of the first, draws the same random
 /// numbers, on every device, and leaves the generators unchanged; a generator that the function itself installs with
@@ -91,7 +91,7 @@ where
 /// ```
 ///
 /// # Errors
-/// What the function reports. In backward, `create_graph`.
+/// Errors of the function. In backward, `create_graph`.
 pub fn checkpoint<F>(function: F, inputs: &[Tensor]) -> Result<Vec<Tensor>>
 where
     F: Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync + 'static,
@@ -108,7 +108,7 @@ where
             return outputs;
         }
         made = Some(outputs?);
-        // An input to hang the node on, since only nodes that lead to a leaf are run.
+        // An input to attach the node to, since only nodes that lead to a leaf are run.
         inputs.push(Tensor::new(0.0f32)?.requires_grad_(true)?);
     }
     apply(

@@ -1,4 +1,4 @@
-//! What a derivative's formula sees.
+//! The inputs and outputs of a derivative's formula.
 
 use super::engine::zeros;
 use super::error::AutogradError;
@@ -26,9 +26,9 @@ pub struct Backward<'a> {
     pub(crate) node: &'a Shared<Node>,
     pub(crate) call: &'a OpCall,
     pub(crate) saved: &'a SavedTensors,
-    /// Those that came, and zeros in place of others once they were asked for.
+    /// The incoming gradients, and zeros for missing ones that were requested.
     pub(crate) grads: &'a [OnceCell<Tensor>],
-    /// Which of these came.
+    /// Whether each gradient was passed.
     pub(crate) came: &'a [bool],
     /// The float dtype that formulas compute in where arguments and results are of several; see [`widest`].
     pub(crate) wide: Option<DType>,
@@ -36,9 +36,9 @@ pub struct Backward<'a> {
     pub(crate) away: Option<Device>,
 }
 
-/// The dtype in which a formula computes, where tensors of several float dtypes meet: that which holds the gradients of the
-/// outputs and those that are wanted. In a narrower one their products would be rounded and their sums could overflow before
-/// they are cast. `None` where all are of one dtype.
+/// The dtype in which a formula computes when its tensors have several float dtypes: one that represents the gradients of the
+/// outputs and the requested gradients. In a narrower dtype products would be rounded and sums could overflow before the cast.
+/// `None` if all tensors have one dtype.
 pub(crate) fn widest(
     grads: &[Option<Tensor>],
     outputs: &[Shape],
@@ -62,7 +62,7 @@ pub(crate) fn widest(
     (all.1 || inputs.iter().any(narrower)).then_some(all.0)
 }
 
-/// The tensor in dtype `wide`, if that is given and the tensor is of a narrower float.
+/// The tensor cast to `wide`, if that is given and the tensor has a narrower float dtype.
 pub(crate) fn widened(t: Tensor, wide: Option<DType>) -> Result<Tensor> {
     match wide {
         Some(wide) if t.dtype().is_float() && t.dtype() != wide && t.dtype().promote(wide) == Some(wide) => {
@@ -104,7 +104,7 @@ impl SavedArg<'_> {
 }
 
 impl<'a> Backward<'a> {
-    /// The gradient of output `i`; zeros where none came.
+    /// The gradient of output `i`; zeros if it has none.
     ///
     /// ```
     /// use keyway::ops::def::Derivative;
@@ -121,7 +121,7 @@ impl<'a> Backward<'a> {
         })
     }
 
-    /// Whether a gradient of output `i` came.
+    /// Whether output `i` has a gradient.
     ///
     /// ```
     /// use keyway::ops::def::Derivative;
@@ -165,7 +165,7 @@ impl<'a> Backward<'a> {
     /// ```
     ///
     /// # Errors
-    /// It was changed in place since, or was not saved.
+    /// The argument was changed in place since, or was not saved.
     pub fn input(&self, i: usize) -> Result<Tensor> {
         match self.owned(i) {
             OwnedArg::Tensor { slot } => self.unpack(*slot, i),
@@ -173,8 +173,8 @@ impl<'a> Backward<'a> {
         }
     }
 
-    /// Argument `i`, a tensor that the definition saves, for its sizes, strides and offset alone: it may have been changed in
-    /// place since.
+    /// Argument `i`, a tensor that the definition saves, for its sizes, strides and offset alone: in-place changes since are
+    /// permitted.
     pub(crate) fn input_geometry(&self, i: usize) -> Result<Tensor> {
         let saved = match self.owned(i) {
             OwnedArg::Tensor { slot } => self.saved.inputs.get(*slot).and_then(Option::as_ref),
@@ -183,7 +183,7 @@ impl<'a> Backward<'a> {
         saved.and_then(Saved::geometry).ok_or_else(|| self.not_saved(self.name(i)))
     }
 
-    /// Argument `i`, a tensor or nothing.
+    /// Argument `i`, an optional tensor.
     ///
     /// ```
     /// use keyway::ops::def::Derivative;
@@ -415,8 +415,8 @@ impl<'a> Backward<'a> {
         }
     }
 
-    /// A gradient of a reduction of argument `i` over `dims` (all if none were given), with the reduced
-    /// dimensions put back as size 1.
+    /// The gradient of a reduction of argument `i` over `dims` (all dimensions if none were given), with the reduced dimensions
+    /// restored as size 1.
     ///
     /// ```
     /// use keyway::ops::def::Derivative;
@@ -452,16 +452,16 @@ impl<'a> Backward<'a> {
 /// ```
 pub struct Grads<'a> {
     pub(crate) call: &'a OpCall,
-    /// Where the gradient of each slot goes.
+    /// The edge that receives the gradient of each slot.
     pub(crate) edges: &'a [Option<Edge>],
-    /// Which slots want a gradient.
+    /// Slots whose gradient is requested.
     pub(crate) wanted: &'a [bool],
     /// By slot.
     pub(crate) slots: SmallVec<[Option<Tensor>; 4]>,
 }
 
 impl Grads<'_> {
-    /// Whether argument `i` wants a gradient.
+    /// Whether the gradient of argument `i` is requested.
     ///
     /// ```
     /// use keyway::ops::def::Derivative;
@@ -488,8 +488,8 @@ impl Grads<'_> {
         self.edges.get(slot)?.as_ref()?.pattern()
     }
 
-    /// Sets the gradient of tensor argument `i`, computing it only if it is wanted. It may still have the
-    /// shape of the broadcast result and another float dtype.
+    /// Sets the gradient of tensor argument `i`, computed only if it is requested. It may still have the shape of the broadcast
+    /// result and another float dtype.
     ///
     /// ```
     /// use keyway::ops::def::Derivative;
@@ -502,7 +502,7 @@ impl Grads<'_> {
     /// ```
     ///
     /// # Errors
-    /// What `compute` reports.
+    /// Errors of `compute`.
     pub fn set(&mut self, i: usize, compute: impl FnOnce() -> Result<Tensor>) -> Result<()> {
         if let Some(OwnedArg::Tensor { slot }) = self.call.args.get(i) {
             self.put(*slot, compute)?;
@@ -510,7 +510,7 @@ impl Grads<'_> {
         Ok(())
     }
 
-    /// As [`Grads::set`], for a gradient that stays sparse though the argument is strided.
+    /// Like [`Grads::set`], for a gradient that remains sparse though the argument is strided.
     ///
     /// ```
     /// use keyway::ops::def::Derivative;
@@ -520,7 +520,7 @@ impl Grads<'_> {
     /// ```
     ///
     /// # Errors
-    /// What `compute` reports.
+    /// Errors of `compute`.
     pub fn set_sparse(&mut self, i: usize, compute: impl FnOnce() -> Result<Tensor>) -> Result<()> {
         if let Some(&OwnedArg::Tensor { slot }) = self.call.args.get(i)
             && self.wanted[slot]
@@ -542,7 +542,7 @@ impl Grads<'_> {
     /// ```
     ///
     /// # Errors
-    /// What `compute` reports.
+    /// Errors of `compute`.
     pub fn set_item(&mut self, i: usize, k: usize, compute: impl FnOnce() -> Result<Tensor>) -> Result<()> {
         match self.call.args.get(i) {
             Some(OwnedArg::Tensors { first, count }) if k < *count => self.put(first + k, compute),
@@ -560,8 +560,8 @@ impl Grads<'_> {
     }
 }
 
-/// Brings a gradient to its argument's shape, dtype and memory format: sums over what was broadcast. A strided argument has a
-/// strided one, a sparse one that on its pattern.
+/// Converts a gradient to its argument's shape, dtype and memory format; broadcast dimensions are summed. The gradient of a
+/// strided argument is strided; that of a sparse argument is on its pattern.
 pub(crate) fn fit(op: &'static str, grad: Tensor, shape: &Shape, edge: Option<&Edge>) -> Result<Tensor> {
     let grad = if grad.shape() == shape.sizes.as_slice() { grad } else { sum_to(op, grad, shape)? };
     let grad = if shape.strided && !grad.as_ref().is_strided() { grad.to_strided()? } else { grad };
@@ -590,7 +590,7 @@ fn sum_to(op: &'static str, grad: Tensor, shape: &Shape) -> Result<Tensor> {
     if !shape.strided {
         return grad.sum_keepdim(&dims)?.reshape_as_sizes(&shape.sizes);
     }
-    // What was broadcast to coordinates may be far smaller than a strided tensor of their sizes: it is summed first.
+    // A gradient broadcast to coordinates may be far smaller than a strided tensor of the same sizes, so it is summed first.
     let grad = grad.as_coordinates()?;
     let grad = if grad.is_coordinates() { grad } else { grad.to_strided()? };
     grad.sum_keepdim(&dims)?.to_strided()?.reshape_as_sizes(&shape.sizes)

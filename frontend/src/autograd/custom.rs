@@ -1,4 +1,4 @@
-//! Functions with a derivative of their own, written by users.
+//! Functions with a custom derivative, written by users.
 
 use super::alias::Alias;
 use super::error::AutogradError;
@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use std::borrow::Borrow;
 use std::sync::{Arc, Mutex};
 
-/// What a function keeps between forward and backward.
+/// State that a function saves between forward and backward.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -46,7 +46,7 @@ impl Context {
         self.saved.extend(handles(tensors));
     }
 
-    /// The tensors that were kept.
+    /// The saved tensors.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -62,7 +62,7 @@ impl Context {
     }
 }
 
-/// A function with a derivative of its own.
+/// A function with a custom derivative.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -139,8 +139,8 @@ pub trait Function: Send + Sync + 'static {
     /// Whatever goes wrong.
     fn forward(&self, context: &mut Context, inputs: &[Tensor]) -> Result<Vec<Tensor>>;
 
-    /// Computes a gradient for each input, `None` for zero, from those of the outputs. Written with tensor
-    /// ops, it can itself be differentiated.
+    /// Computes a gradient for each input, `None` for zero, from the gradients of the outputs. Written with tensor ops, it can
+    /// itself be differentiated.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -166,7 +166,7 @@ pub trait Function: Send + Sync + 'static {
     /// ```
     ///
     /// # Errors
-    /// Whatever goes wrong.
+    /// Any error of the implementation.
     fn backward(&self, context: &Context, grads: &[Tensor]) -> Result<Vec<Option<Tensor>>>;
 }
 
@@ -174,7 +174,7 @@ pub(crate) struct CustomCall {
     pub(crate) name: &'static str,
     function: Arc<dyn Function>,
     inputs: SmallVec<[Shape; 2]>,
-    /// Shared with the node that takes this one's place when an input is changed in place.
+    /// Shared with the node that replaces this one when an input is changed in place.
     saved: Mutex<Option<Arc<Vec<Saved>>>>,
 }
 
@@ -184,7 +184,7 @@ impl CustomCall {
     }
 }
 
-/// Calls a function and records its own derivative.
+/// Calls a function and records its custom derivative.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -208,7 +208,8 @@ impl CustomCall {
 /// ```
 ///
 /// # Errors
-/// Errors of the function; an inference tensor that it saves; an input whose gradient is wanted and that `forward` changed in place.
+/// Errors of the function; an inference tensor that it saves; an input that requires a gradient and that `forward` changed in
+/// place.
 #[doc(alias = "apply_op1")]
 pub fn apply(function: impl Function, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
     let function: Arc<dyn Function> = Arc::new(function);
@@ -270,16 +271,16 @@ pub fn apply(function: impl Function, inputs: &[Tensor]) -> Result<Vec<Tensor>> 
     Ok(outputs)
 }
 
-/// Whether a result is a view of a tensor that the function made and gave to nobody else.
+/// Whether a result is a view of a tensor that the function created and that has no other handle.
 fn is_view_of_own(output: &Tensor) -> bool {
     output.as_ref().base().is_some_and(|base| Shared::strong_count(base) == 1)
 }
 
-/// Whether the memory of result `i` is that of another tensor, and which input that is, if it is one.
+/// Whether the memory of result `i` is shared with another tensor, and with which input, if it is an input.
 fn sharing(i: usize, outputs: &[Tensor], inputs: &[Tensor]) -> Option<Option<Alias>> {
     let output = &outputs[i];
     let shares = |other: &Tensor| output.shares_storage(other);
-    // The gradient goes to an input that wants one, if there is a choice.
+    // If there is a choice, the gradient goes to an input that requires one.
     let of = |wanted: bool| inputs.iter().position(|input| input.requires_grad() == wanted && shares(input));
     if let Some(index) = of(true).or_else(|| of(false)) {
         return Some(Some(Alias::of(index, inputs[index].as_ref())));
@@ -289,7 +290,7 @@ fn sharing(i: usize, outputs: &[Tensor], inputs: &[Tensor]) -> Option<Option<Ali
     (is_captured || outputs.iter().enumerate().any(is_another)).then_some(None)
 }
 
-/// The node of the same call with input `index` as it is now; `None` for any other node.
+/// The node of the same call with the current input `index`; `None` for any other node.
 pub(super) fn again(node: &Node, index: usize, input: Option<Edge>) -> Option<Shared<Node>> {
     let Body::Custom(call) = &node.body else { return None };
     let mut edges = node.edges.clone();

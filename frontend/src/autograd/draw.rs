@@ -27,17 +27,17 @@ use std::fmt::Write;
 /// The most nodes of a picture that can still be looked at.
 const MOST: usize = 10_000;
 
-/// What a picture shows of a node.
+/// A node as drawn in the picture.
 struct Drawn {
     name: String,
-    /// Shape of the first output; of a leaf its dtype too.
+    /// Shape of the first output; for a leaf also its dtype.
     note: String,
     leaf: bool,
     /// The boxes that its gradients go to.
     next: Vec<usize>,
 }
 
-/// The graph behind these tensors in the language of Graphviz; `dot -Tsvg` draws it.
+/// The graph behind these tensors as Graphviz source; `dot -Tsvg` renders it.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -76,7 +76,7 @@ fn dot_of(boxes: &[Drawn]) -> String {
 const LEAF: &str = "#cfe8cf";
 const CALL: &str = "#dde6f2";
 
-/// The graph behind these tensors as a picture, leaves at the top.
+/// Renders the graph behind these tensors as SVG, leaves at the top.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -146,13 +146,13 @@ fn way(from: &Place, passes: &[Place], to: &Place) -> String {
     path
 }
 
-/// Names come from plugins and programs.
+/// Escapes names, which come from plugins and programs.
 fn escaped(text: &str) -> String {
     let plain: String = text.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
     plain.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// The nodes behind these tensors, each once, those of the tensors first.
+/// The nodes behind these tensors without duplicates, those of the tensors first.
 fn collect(op: &'static str, outputs: &[&TensorRef]) -> Result<Vec<Drawn>> {
     let mut found: FxHashMap<u64, usize> = FxHashMap::default();
     let mut nodes: Vec<GradFn> = Vec::new();

@@ -45,14 +45,14 @@ use std::borrow::Borrow;
 pub struct BackwardOptions {
     /// The gradient of each output to start from; one for outputs of one element if not given.
     pub gradients: Option<Vec<Tensor>>,
-    /// Keeps the saved tensors, so that the graph can be used again.
+    /// Retains the saved tensors, so that the graph can be used again.
     pub retain_graph: bool,
-    /// Records the pass itself, so that gradients can be differentiated. Keeps the graph too.
+    /// Records the pass itself, so that gradients can be differentiated. Retains the graph too.
     pub create_graph: bool,
-    /// In `grad`: gives `None` for an input that the outputs do not depend on, instead of an error.
+    /// In `grad`: returns `None` for an input that the outputs do not depend on, instead of an error.
     pub allow_unused: bool,
-    /// Gives strided gradients also where they are sparse: of a sparse tensor at the places that it stores, and 0 elsewhere;
-    /// where it has several entries at one place, once for the place and not for each entry.
+    /// Returns strided gradients also for sparse tensors: the gradient at the coordinates that the tensor stores, and 0
+    /// elsewhere; duplicates count once, not per entry.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -77,8 +77,8 @@ impl From<&Tensor> for BackwardOptions {
 /// Gradients of a node's inputs, where there is one.
 pub(super) type Made = SmallVec<[Option<Tensor>; 4]>;
 
-/// Of which nodes it is known whether a target can be reached from them. A few are searched one by one. Their numbers count
-/// up, so the hasher needs no defence against chosen keys.
+/// The nodes for which it is known whether a target is reachable from them. A few are searched one by one. Their numbers are
+/// sequential, so the hasher needs no defence against chosen keys.
 #[derive(Default)]
 struct Known {
     few: SmallVec<[(u64, bool); 16]>,
@@ -164,8 +164,8 @@ fn grads_of(
     Ok(grads)
 }
 
-/// A backward pass is in the dtypes of the forward one, on plain tensors: neither mixed precision nor functionalities of the program
-/// act in it.
+/// A backward pass runs in the dtypes of the forward pass and on plain tensors: neither mixed precision nor the program's
+/// handlers apply to it.
 fn plain_calls() -> Option<KeyGuard> {
     let included = local_keys().0.intersect(KeySet::of(DispatchKey::AUTOCAST));
     let off = included.union(functionality::registered());
@@ -197,7 +197,7 @@ fn start(
                 }
                 .into());
             }
-            // What a caller gives is a tensor like any other: its entries at one place add up.
+            // A caller's gradient is an ordinary tensor: its duplicate coordinates add up.
             Some(g) if edge.by_entry() => {
                 g.coalesce()?.project_like(&Tensor::from_ref(output.shallow_copy()))?
             }
@@ -228,9 +228,9 @@ fn add(pending: &mut Pending, edge: &Edge, grad: Tensor) -> Result<()> {
     Ok(())
 }
 
-/// The sum of two gradients of one tensor. Those of a tensor that may have several entries at one place say for each entry
-/// what the entry's is, in the tensor's pattern, and not what the elements are that entries add up to; a strided one among
-/// them is brought to that pattern first. Those of one pattern are added entry by entry.
+/// The sum of two gradients of one tensor. Gradients of a tensor that may have duplicate coordinates are per stored entry, on the
+/// tensor's pattern, not per element; a strided one is projected onto that pattern first. Two gradients of one pattern are added
+/// entry by entry.
 fn sum(a: Tensor, b: Tensor, by_entry: bool) -> Result<Tensor> {
     let [first, second] = [&a, &b].map(|t| t.as_ref().is_strided());
     let one_pattern = !first && has_pattern_of(b.as_ref(), a.as_ref());
@@ -244,7 +244,7 @@ fn sum(a: Tensor, b: Tensor, by_entry: bool) -> Result<Tensor> {
     unchecked(&a, &parts)
 }
 
-/// Notes the nodes from which one of `targets` can be reached, among those that the pass may come to.
+/// Marks the nodes from which one of `targets` is reachable, among the nodes that the pass may visit.
 fn leading_to(known: &mut Known, pending: &Pending, targets: &[Edge]) {
     targets.iter().for_each(|target| known.insert(&target.node, true));
     // Depth first, with an explicit stack: a node is decided once all that it leads to are.
@@ -263,7 +263,7 @@ fn leading_to(known: &mut Known, pending: &Pending, targets: &[Edge]) {
     }
 }
 
-/// How many passes may lie within each other, by hooks and functions that begin another: each takes room on the stack.
+/// Maximum nesting of backward passes started by hooks and functions; each uses stack space.
 const DEEPEST: u32 = 100;
 
 fn run(
@@ -330,7 +330,7 @@ fn run(
     Ok(captured)
 }
 
-/// Runs the hooks of a node, or of the leaf whose gradient it collects.
+/// Runs the hooks of a node, or of the leaf whose gradient it accumulates.
 fn run_hooks(node: &Shared<Node>, leaf: Option<&TensorRef>, grads: &mut Slots) -> Result<()> {
     if let Some(leaf) = leaf {
         for (_, hook) in meta::hooks(leaf) {
@@ -348,7 +348,7 @@ fn run_hooks(node: &Shared<Node>, leaf: Option<&TensorRef>, grads: &mut Slots) -
     Ok(())
 }
 
-/// Runs the hooks of one output of a node that takes part in another's derivative.
+/// Runs the hooks of one output of a node that is part of another node's derivative.
 pub(super) fn run_hooks_of(edge: &Edge, grad: &mut Option<Tensor>) -> Result<()> {
     let Some(hooks) = edge.node.hooks() else { return Ok(()) };
     let hooks = lock(hooks).clone();
@@ -368,7 +368,7 @@ fn apply_hook(hook: &super::hooks::Hook, shape: &Shape, slot: &mut Option<Tensor
     Ok(())
 }
 
-/// A gradient that the user gives has the shape, dtype and device of the one or of the tensor that it is for.
+/// Checks that a gradient of the user has the shape, dtype and device of the gradient or tensor that it is for.
 pub(crate) fn require_like(op: &str, expected: &TensorRef, grad: &Tensor) -> Result<()> {
     let got = grad.as_ref();
     if got.sizes() != expected.sizes() {
@@ -411,17 +411,17 @@ pub(super) fn run_node(node: &Shared<Node>, grads: Slots, wanted: &[bool], retai
     Ok(made)
 }
 
-/// The gradients of a node's outputs, zeros where none came.
+/// The gradients of a node's outputs, zeros for missing ones.
 fn materialised(node: &Node, grads: Slots) -> Result<SmallVec<[Tensor; 2]>> {
     let all = grads.into_iter().zip(&node.outputs);
     all.map(|(grad, shape)| grad.map_or_else(|| zeros(shape), Ok)).collect()
 }
 
-/// What stands in place of a gradient that did not come.
+/// The zeros that replace a missing gradient.
 pub(super) fn zeros(shape: &Shape) -> Result<Tensor> {
     match &shape.pattern {
         Some(zeros) => Ok(Tensor::from_ref(zeros.clone())),
-        // Indices, say, which no formula asks for a gradient.
+        // Non-differentiable dtypes, such as that of indices, whose gradient no formula reads.
         None if !shape.dtype.is_differentiable() => {
             Tensor::zeros_with((), (shape.dtype, shape.device))?.expand(&shape.sizes[..])
         }
@@ -429,11 +429,11 @@ pub(super) fn zeros(shape: &Shape) -> Result<Tensor> {
     }
 }
 
-/// The formula's gradients. Zeros for what did not come are made when it asks for them: of most results but the first it does not.
+/// Runs the formula of an op. Zeros for missing gradients are created on request: most formulas read the first output's alone.
 fn op_backward(node: &Shared<Node>, call: &OpCall, grads: Slots, wanted: &[bool]) -> Result<Made> {
     let saved = lock(&call.saved);
     let saved = saved.as_ref().ok_or_else(|| AutogradError::Freed { op: node.name().to_string() })?;
-    // A plugin's backward op is given the dtypes that its op has.
+    // The backward op of a plugin receives the dtypes that its op has.
     let wide = call.def.and_then(|def| {
         let by_itself = |wide: &DType| *wide == DType::F32 && def.is(Facts::DERIVED_IN_F32);
         widest(&grads, &node.outputs, &call.inputs, wanted).filter(|wide| !by_itself(wide))
@@ -456,8 +456,8 @@ fn op_backward(node: &Shared<Node>, call: &OpCall, grads: Slots, wanted: &[bool]
     Ok(made.slots)
 }
 
-/// The backward op that a plugin named: gradients of the outputs, saved inputs, saved outputs, other arguments, and which
-/// gradients are wanted if it asks.
+/// Calls the backward op that a plugin named, with the gradients of the outputs, the saved inputs, the saved outputs, other
+/// arguments and, if the op takes it, the mask of requested gradients.
 fn foreign_backward(backward: &Backward<'_>, made: &mut Grads<'_>) -> Result<()> {
     let spec = &backward.call.op.spec;
     let Some(named) = spec.foreign.and_then(|foreign| foreign.backward) else { return Ok(()) };
@@ -468,7 +468,7 @@ fn foreign_backward(backward: &Backward<'_>, made: &mut Grads<'_>) -> Result<()>
         |i: usize| matches!(params.get(i).map(|p| p.kind), Some(Kind::Tensor | Kind::OptionalTensor));
     let bit = |mask: u32, i: usize| i < 32 && mask & (1 << i) != 0;
     let tensors: Vec<usize> = (0..params.len()).filter(|&i| is_tensor(i)).collect();
-    // A number may have come in the place of a tensor, and nothing in that of an optional one.
+    // A scalar may have been passed instead of a tensor, and no value for an optional one.
     let inputs = tensors
         .iter()
         .filter(|&&i| bit(named.saves, i))
@@ -500,7 +500,8 @@ fn foreign_backward(backward: &Backward<'_>, made: &mut Grads<'_>) -> Result<()>
     Ok(())
 }
 
-/// A gradient as a strided one. That by entry is the gradient at the entry's place, so that its mean there is.
+/// Converts a gradient to a strided one. A gradient per entry is the gradient at the entry's coordinate, so duplicates are
+/// averaged.
 fn strided(grad: Tensor, by_entry: bool) -> Result<Tensor> {
     if grad.as_ref().is_strided() {
         return Ok(grad);
@@ -516,7 +517,7 @@ fn strided(grad: Tensor, by_entry: bool) -> Result<Tensor> {
     sums.div(&counts)
 }
 
-/// Adds to a leaf's gradient, which has the strides of the leaf, or its layout where that can project gradients.
+/// Accumulates a leaf's gradient, which has the strides of the leaf, or its layout where that can project gradients.
 fn accumulate(leaf: &TensorRef, grad: Tensor, options: &BackwardOptions) -> Result<()> {
     let grad = if !leaf.is_strided() && can_project(leaf) {
         grad.project_like(&Tensor::from_ref(leaf.shallow_copy()))?
@@ -541,7 +542,7 @@ fn accumulate(leaf: &TensorRef, grad: Tensor, options: &BackwardOptions) -> Resu
     })
 }
 
-/// A gradient that nobody else holds, with the leaf's strides.
+/// A uniquely owned gradient with the leaf's strides.
 fn own(leaf: &TensorRef, grad: Tensor, create_graph: bool) -> Result<Tensor> {
     if create_graph {
         return Ok(grad);
@@ -571,8 +572,7 @@ fn own(leaf: &TensorRef, grad: Tensor, create_graph: bool) -> Result<Tensor> {
     Ok(copy)
 }
 
-/// A view of the whole of some memory as a tensor of its own: what it is a view of, such as a product that was transposed, may be held
-/// by nobody else.
+/// A view of a whole storage as a tensor of its own: its base, such as a transposed product, may be uniquely owned.
 fn of_its_own(grad: Tensor) -> Tensor {
     let own = grad.as_ref();
     let is_whole = own.storage().is_some_and(|s| s.bytes() == own.numel() * own.dtype().size());
@@ -580,7 +580,7 @@ fn of_its_own(grad: Tensor) -> Tensor {
     if is_view && is_whole { Tensor::from_ref(own.shallow_copy()) } else { grad }
 }
 
-/// A sparse gradient whose numbers nobody else holds; where they stand it may share.
+/// A sparse gradient whose values are uniquely owned; its indices may be shared.
 fn own_parts(grad: Tensor) -> Result<Tensor> {
     let alone = Shared::strong_count(grad.as_ref()) == 1;
     let is_own = |part: &TensorRef| {

@@ -1,4 +1,4 @@
-//! What autograd cannot do, and what to do instead.
+//! Errors of autograd, and what to do instead.
 
 /// An error of autograd.
 ///
@@ -31,7 +31,7 @@ pub enum AutogradError {
         /// The op.
         op: &'static str,
     },
-    /// A write through an accessor or a slice where a gradient is wanted.
+    /// A write through an accessor or a slice to a tensor that requires grad.
     #[error(
         "{op}: what is written by hand is not recorded, and the tensor requires grad; write under `no_grad`, or to \
          `detach().copy()`"
@@ -40,7 +40,7 @@ pub enum AutogradError {
         /// The call.
         op: &'static str,
     },
-    /// A change in place of a tensor made of components, such as a sparse one, where a gradient is wanted.
+    /// An in-place change of a tensor made of components, such as a sparse one, that requires grad.
     #[error(
         "{op}: a sparse tensor cannot be changed in place where a gradient is wanted; use the form that returns a new tensor, \
          or `no_grad`"
@@ -49,7 +49,7 @@ pub enum AutogradError {
         /// The op.
         op: &'static str,
     },
-    /// A custom function's `forward` has changed an input in place whose gradient is wanted.
+    /// A custom function's `forward` changed an input in place that requires grad.
     #[error(
         "{function}: expected `forward` to leave its inputs as they are, but it changed input {input} in place, whose gradient is \
          wanted; change a `copy()` of it instead"
@@ -68,7 +68,7 @@ pub enum AutogradError {
         /// Why.
         reason: &'static str,
     },
-    /// A history that cannot be taken from the tensor itself.
+    /// A history that cannot be detached in place.
     #[error("detach_: the tensor {reason}; use `detach()`, which gives another tensor over the same memory")]
     DetachInPlace {
         /// Why.
@@ -80,7 +80,7 @@ pub enum AutogradError {
         /// The op.
         op: &'static str,
     },
-    /// A saved tensor that is no longer what it was.
+    /// A saved tensor that was changed since.
     #[error(
         "{op}: `{argument}` was saved for backward at version {expected}, but is at version {got}: it was changed \
          in place since; change a `copy()` of it instead, or call backward before"
@@ -88,22 +88,22 @@ pub enum AutogradError {
     SavedChanged {
         /// The op.
         op: String,
-        /// Which tensor.
+        /// Name of the tensor.
         argument: String,
         /// The version that was saved.
         expected: u32,
         /// The version now.
         got: u32,
     },
-    /// A composite tensor of the graph with a component that is no longer what it was.
+    /// A composite tensor of the graph with a component that was changed since.
     #[error(
         "{op}: a component of `{argument}` was changed in place after this tensor was made, which its history does not \
          know; change a `copy()` of the component, and make the tensor anew with `from_components`"
     )]
     ComponentChanged {
-        /// The op that the tensor came to.
+        /// The op that received the tensor.
         op: &'static str,
-        /// Which argument.
+        /// Name of the argument.
         argument: &'static str,
     },
     /// A graph that was used already.
@@ -136,23 +136,23 @@ pub enum AutogradError {
     /// A gradient of a wrong shape.
     #[error("{op}: expected a gradient of shape {expected:?}, got {got:?}")]
     GradientShape {
-        /// Where.
+        /// The op or function.
         op: String,
         /// The shape that was expected.
         expected: Vec<usize>,
-        /// The shape that came.
+        /// The actual shape.
         got: Vec<usize>,
     },
     /// A gradient of a wrong dtype or on another device.
     #[error("{op}: expected a gradient {expected}, got one {got}; call `{call}` on it before")]
     GradientPlace {
-        /// Where.
+        /// The op or function.
         op: String,
         /// The dtype or the device that was expected.
         expected: String,
-        /// What came.
+        /// The actual dtype or device.
         got: String,
-        /// What makes one of the other.
+        /// The call that converts one to the other.
         call: &'static str,
     },
     /// A tensor that cannot require grad.
@@ -186,7 +186,7 @@ pub enum AutogradError {
         "grad: input {index} was not used to compute the outputs; give `allow_unused` to get None for it"
     )]
     Unused {
-        /// Its place.
+        /// Its index.
         index: usize,
     },
     /// Something that waits for a gradient, on a tensor that gets none.
@@ -211,17 +211,17 @@ pub enum AutogradError {
     Anomaly {
         /// The op.
         op: String,
-        /// Which gradient.
+        /// Index of the gradient.
         index: usize,
-        /// Where the forward call was made.
+        /// Source location of the forward call.
         trace: String,
     },
-    /// A formula that asked for what it did not declare.
+    /// A formula that requested a tensor that it did not declare.
     #[error("{op}: the derivative asked for `{what}`, which it did not save")]
     NotSaved {
         /// The op.
         op: String,
-        /// What it asked for.
+        /// The requested tensor.
         what: String,
     },
     /// A pass within a pass, and so on.
@@ -231,7 +231,7 @@ pub enum AutogradError {
     NestedTooDeep {
         /// The call.
         op: &'static str,
-        /// How many there may be.
+        /// Maximum number.
         most: u32,
     },
     /// A backward that returned a wrong number of gradients.
@@ -239,16 +239,15 @@ pub enum AutogradError {
     GradientCount {
         /// The op.
         op: String,
-        /// How many there are inputs.
+        /// Number of inputs.
         expected: usize,
-        /// How many came.
+        /// Number of gradients passed.
         got: usize,
     },
 }
 
 impl AutogradError {
-    /// Names the function that was called in the place of the op that it is composed of; what a backward pass reports is of its
-    /// own ops.
+    /// Replaces the name of the op by that of the composite op that the user called; errors of a backward pass name its own ops.
     pub(crate) fn rename(&mut self, name: &'static str) {
         use AutogradError as E;
         match self {

@@ -8,8 +8,8 @@ use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::tensor::TensorRef;
 use std::fmt;
 
-/// A node of the graph: a recorded call, or the leaf that collects a gradient (`accumulate_grad`). Holding it keeps what it leads
-/// to alive.
+/// A node of the graph: a recorded call, or the leaf that accumulates a gradient (`accumulate_grad`). A handle keeps the graph
+/// behind it alive.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -28,7 +28,7 @@ pub struct GradFn {
     node: Shared<Node>,
 }
 
-/// A tensor that a node keeps for its derivative.
+/// A tensor that a node saved for its derivative.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -41,15 +41,15 @@ pub struct GradFn {
 /// ```
 #[derive(Clone, Debug)]
 pub struct SavedTensor {
-    /// Which it is: an input, by its place among the tensors of the call, or an output.
+    /// Input, with its index among the tensors of the call, or output.
     pub place: SavedPlace,
-    /// The tensor as it is now, outside the graph.
+    /// The tensor with its current value, outside the graph.
     pub tensor: Tensor,
-    /// How often its memory had been changed in place when it was saved; see [`Tensor::version`].
+    /// Version of its memory, the number of in-place changes, at the time of saving; see [`Tensor::version`].
     pub version: u32,
 }
 
-/// Which tensor of a call was saved.
+/// Identifies a saved tensor of a call.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -61,14 +61,15 @@ pub struct SavedTensor {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SavedPlace {
-    /// An input, counted among the tensors that the call was given.
+    /// An input, by index among the tensors of the call.
     Input(usize),
     /// An output.
     Output(usize),
 }
 
 impl GradFn {
-    /// The node that a gradient of this tensor goes to; that of a leaf collects it. None where no gradient is wanted.
+    /// The node that receives a gradient of this tensor; for a leaf, the node that accumulates it. `None` if the tensor does not
+    /// require grad.
     pub(crate) fn of(tensor: &TensorRef) -> Option<(GradFn, usize)> {
         meta::edge(tensor).map(GradFn::at)
     }
@@ -77,7 +78,7 @@ impl GradFn {
         (GradFn { node: edge.node }, edge.output)
     }
 
-    /// The op, the function of one's own, or what autograd calls the node.
+    /// The name of the op or custom function, or autograd's name for the node.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -90,7 +91,7 @@ impl GradFn {
         self.node.name()
     }
 
-    /// Nodes made later have higher numbers; the backward pass runs the highest first.
+    /// Sequence number: later nodes have higher numbers, and the backward pass runs the highest first.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -105,7 +106,8 @@ impl GradFn {
         self.node.number
     }
 
-    /// For each tensor of the call: the node that its gradient goes to and the output of that node, none where no gradient is wanted.
+    /// For each tensor of the call, the node that receives its gradient and the output of that node; `None` if it requires no
+    /// gradient.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -133,7 +135,7 @@ impl GradFn {
         self.node.outputs.iter().map(|shape| shape.sizes.to_vec()).collect()
     }
 
-    /// The leaf that this node collects the gradient of; none of a recorded call, and where the leaf is gone.
+    /// The leaf whose gradient this node accumulates; `None` for a recorded call and for a leaf that was dropped.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -152,7 +154,8 @@ impl GradFn {
         }
     }
 
-    /// The tensors that the derivative reads; none once a backward pass has freed them. Those of one's own functions are theirs.
+    /// The tensors that the derivative reads; empty once a backward pass has freed them, and for custom functions, which own
+    /// theirs.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

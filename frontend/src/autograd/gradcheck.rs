@@ -18,7 +18,7 @@ use keyway_dispatcher::Error as DispatchError;
 /// ```
 pub type Mapping<'a> = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + 'a;
 
-/// How close is close enough: |analytic - numeric| <= atol + rtol * |numeric|.
+/// Tolerance of the comparison: |analytic - numeric| <= atol + rtol * |numeric|.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -63,17 +63,17 @@ impl Default for Tolerance {
      differences give {numeric}"
 )]
 pub struct Mismatch {
-    /// Which output.
+    /// Index of the output.
     pub output: usize,
-    /// Which of its elements, in row-major order.
+    /// Row-major index of its element.
     pub output_element: usize,
-    /// Which input.
+    /// Index of the input.
     pub input: usize,
-    /// Which of its elements, in row-major order.
+    /// Row-major index of its element.
     pub input_element: usize,
-    /// What the derivative gives.
+    /// The derivative that autograd computed.
     pub analytic: f64,
-    /// What differences give.
+    /// The derivative by central differences.
     pub numeric: f64,
 }
 
@@ -97,7 +97,7 @@ fn flat(outputs: &[Tensor]) -> Result<Vec<f64>> {
 /// ```
 ///
 /// # Errors
-/// What the function or autograd reports.
+/// Errors of the function or of autograd.
 pub fn gradcheck(
     function: &Mapping<'_>,
     inputs: &[Tensor],
@@ -114,7 +114,7 @@ pub fn gradcheck(
         .into());
     }
     let outputs: Vec<Tensor> = function(inputs)?.into_iter().filter(|o| o.dtype().is_float()).collect();
-    // The place of each output's first element among all of them.
+    // Offset of each output's first element among the elements of all outputs.
     let mut starts = vec![0usize];
     outputs.iter().for_each(|o| starts.push(starts.last().copied().unwrap_or(0) + o.elem_count()));
     let total = starts.last().copied().unwrap_or(0);
@@ -193,7 +193,7 @@ pub fn gradcheck(
 /// ```
 ///
 /// # Errors
-/// As [`gradcheck`].
+/// Like [`gradcheck`].
 pub fn gradgradcheck(
     function: &Mapping<'_>,
     inputs: &[Tensor],

@@ -1,4 +1,4 @@
-//! What the autograd key does with a call: run it below itself, and record it if a gradient is wanted.
+//! The handler of the autograd key: runs the call below itself, and records it if an argument requires grad.
 
 use super::error::AutogradError;
 use super::meta;
@@ -33,13 +33,13 @@ pub(crate) fn install() -> DispatchResult<()> {
     })
 }
 
-/// Every op but those that the host makes of others itself.
+/// Whether the key acts on an op: on all except composite ones of the host.
 fn applies(op: &OpEntry) -> bool {
     let by_the_host = matches!(op.spec.rule, Rule::Host(_));
     !(by_the_host && matches!(definition(op).map(|d| &d.derivative), Some(Derivative::Composite)))
 }
 
-/// Whether a call is of one tensor, element by element, and 0 where that is 0.
+/// Whether a call is unary, element-wise, and maps 0 to 0.
 fn keeps_zero(definition: &OpDef, args: &Args<'_>) -> bool {
     let number = |i: usize| match args.get(i) {
         Arg::Int(number) => Some(number as f64),
@@ -59,8 +59,8 @@ fn keeps_zero(definition: &OpDef, args: &Args<'_>) -> bool {
             && number(1).is_some_and(|number| number != 0.0 && !number.is_nan())
 }
 
-/// An op of one sparse tensor that keeps zero, recorded as the op on what the tensor stores, each place once: so its derivative
-/// is that on strided tensors, and counts where something is stored.
+/// Records a zero-preserving op of one sparse tensor as the op on the coalesced stored values: its derivative is that of the
+/// strided op, and counts at stored entries alone.
 fn of_stored(call: &Call<'_>) -> Result<Outputs> {
     let whole =
         Tensor::from_ref(call.args.tensor(0).map_err(crate::Error::from)?.clone()).without_duplicates()?;
@@ -77,8 +77,8 @@ fn of_stored(call: &Call<'_>) -> Result<Outputs> {
     Ok(Outputs::from_iter([unchecked(&whole, &parts)?.into_ref()]))
 }
 
-/// The call with each place once in its sparse arguments, if some may have several entries at one place and the op goes by
-/// elements: so its derivative does, too.
+/// The call with coalesced sparse arguments, if some may have duplicate coordinates and the op is element-wise: its derivative is
+/// then element-wise too.
 fn by_element(call: &Call<'_>) -> Result<Option<DispatchResult<Outputs>>> {
     let any = call.args.values.iter().any(|arg| match arg {
         Arg::Tensor(t) => by_entry(t),
@@ -120,7 +120,7 @@ fn of_composite(call: &Call<'_>) -> Option<DispatchResult<Outputs>> {
     (matches!(call.out, Out::New) && is_composite && kept).then(|| Ok(of_stored(call)?))
 }
 
-/// What is to be recorded of an op.
+/// The recorded derivative of an op.
 enum Plan {
     Formula {
         def: Option<&'static OpDef>,
@@ -210,7 +210,7 @@ fn plan(call: &Call<'_>) -> Result<Plan> {
     }
 }
 
-/// The backward op that a plugin names for its op; `None` if it names none, or one that nobody brings.
+/// The backward op that a plugin names for its op; `None` if it names none, or an op that is not registered.
 pub(super) fn backward_op(op: &OpEntry) -> Option<&'static OpEntry> {
     let foreign = op.spec.foreign?;
     if let Some(found) = foreign.backward_entry.get() {
@@ -220,7 +220,7 @@ pub(super) fn backward_op(op: &OpEntry) -> Option<&'static OpEntry> {
     Some(foreign.backward_entry.get_or_init(|| found))
 }
 
-/// Refuses an in-place change that no graph could follow.
+/// Refuses an in-place change that cannot be recorded.
 fn check_in_place(call: &Call<'_>) -> Result<()> {
     let op = call.args.name();
     let target = call.args.tensor(0).map_err(crate::Error::from)?;
@@ -252,7 +252,7 @@ fn record(
         meta::refuse_complex(call.args.name(), call.args.tensor(0)?)?;
     }
     let op = call.args.op;
-    // The node's lists are written where they stay.
+    // The node's lists are written in place.
     let mut node = Node::unnumbered(|| {
         let saved = Mutex::new(Some(SavedTensors::default()));
         Body::Op(OpCall { op, def, args: SmallVec::new(), inputs: SmallVec::new(), saved })
@@ -262,7 +262,7 @@ fn record(
     };
     let saved = recorded.saved.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
     let inputs = &mut recorded.inputs;
-    // The list of an op that saves nothing stays empty.
+    // The list of an op that saves nothing remains empty.
     let mut saved = saved.as_mut().filter(|_| saves != 0 || call.args.values.len() > 32);
     let mut visit = |i: usize, t: &TensorRef| -> Result<()> {
         if t.changed_since_made() && meta::is_result(t) {
@@ -306,7 +306,7 @@ fn record(
     }
 
     let mut result = {
-        // A view of a strided tensor is made by the host alone, and notes whether the graph was on.
+        // A view of a strided tensor is created by the host alone, and records whether the graph was on.
         let _off = (!is_host_view(call)).then(no_grad);
         redispatch(call, below)
     };
@@ -314,7 +314,7 @@ fn record(
     let Ok(made) = &mut result else { return result };
     if !in_place {
         unalias(&call.args, made);
-        // What the parts of the op made on the way is nobody's: a view of it is a result like others.
+        // Intermediate results of the op's parts have no other handle: a view of one is a result like any other.
         if matches!(op.spec.rule, Rule::Structured(_)) {
             made.iter_mut().filter(|made| made.base().is_some()).for_each(|made| *made = made.shallow_copy());
         }
@@ -355,7 +355,7 @@ fn record(
     result
 }
 
-/// Whether the call makes views without any kernel.
+/// Whether the call creates views without a kernel.
 fn is_host_view(call: &Call<'_>) -> bool {
     call.args.op.spec.rule.is_view() && matches!(call.args.get(0), Arg::Tensor(t) if t.is_strided())
 }

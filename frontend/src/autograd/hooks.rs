@@ -31,7 +31,7 @@ enum Place {
     Nodes(Arc<Nodes>),
 }
 
-/// The nodes that have a hook: that of the tensor when the hook was registered, and those that took its place since.
+/// The nodes that have a hook: the tensor's node at registration, and those that have replaced it since.
 pub(crate) type Nodes = Mutex<SmallVec<[Weak<Node>; 1]>>;
 
 /// A hook on the gradient of a node's output.
@@ -40,11 +40,11 @@ pub(crate) struct Hooked {
     pub(crate) output: usize,
     pub(crate) id: u64,
     pub(crate) hook: Hook,
-    /// None of what collects the gradient.
+    /// `None` for the hook that accumulates the gradient.
     nodes: Option<Arc<Nodes>>,
 }
 
-/// Takes its hook away when dropped, unless [`HookHandle::keep`] is called.
+/// Removes its hook when dropped, unless [`HookHandle::keep`] is called.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -110,11 +110,11 @@ impl Drop for HookHandle {
     }
 }
 
-/// The number of what collects the gradient of a result, in the place of a hook's. It runs after the hooks, which may replace the
+/// The identifier, in place of a hook's, of the hook of `retain_grad`. It runs after the other hooks, which may replace the
 /// gradient.
 pub(super) const RETAINS: u64 = 0;
 
-/// Collects the gradient that comes to an edge; once, however often it is asked for.
+/// Retains the gradient of an edge; repeated calls register one hook.
 pub(crate) fn retain(
     edge: &Edge,
     collect: impl Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
@@ -126,7 +126,7 @@ pub(crate) fn retain(
     }
 }
 
-/// Collects from now on what comes to another edge: that of the tensor after a change in place.
+/// Retains the gradient of another edge from now on: that of the tensor after an in-place change.
 pub(super) fn move_retained(from: &Edge, to: &Edge) {
     let Some(hooks) = from.node.hooks() else { return };
     let taken = {
@@ -139,7 +139,7 @@ pub(super) fn move_retained(from: &Edge, to: &Edge) {
     }
 }
 
-/// Lets hooks see what comes to another edge, too: that of a view whose base was changed in place.
+/// Registers hooks for the gradient of another edge as well: that of a view whose base was changed in place.
 pub(super) fn copy_hooks(from: &Edge, to: &Edge) {
     let Some(hooks) = from.node.hooks() else { return };
     let hooks: Vec<Hooked> =
@@ -155,7 +155,7 @@ pub(super) fn copy_hooks(from: &Edge, to: &Edge) {
     }
 }
 
-/// Registers a hook; it belongs to the tensor if that is a leaf, else to the node that made it.
+/// Registers a hook, on the tensor if it is a leaf, else on the node that computed it.
 pub(crate) fn register(tensor: &TensorRef, hook: Box<HookFn>) -> Result<HookHandle> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let id = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The autograd metadata of a tensor, kept in its extension slot.
+//! The autograd metadata of a tensor, stored in its extension slot.
 
 use super::alias::{self, Alias};
 use super::error::AutogradError;
@@ -19,18 +19,18 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 /// The autograd side of one tensor.
 #[derive(Default)]
 pub(crate) struct Meta {
-    /// A leaf that collects a gradient.
+    /// Whether the tensor is a leaf that accumulates a gradient.
     leaf: AtomicBool,
-    /// How often the history was rebased by in-place changes of this tensor or of its views.
+    /// Number of times the history was rebased by in-place changes of this tensor or of its views.
     rebased: AtomicU32,
-    /// Whether `state` has an edge, true until `detach_`; so that asking whether a gradient is wanted takes no lock.
+    /// Whether `state` has an edge, true until `detach_`; lets `requires_grad` avoid the lock.
     recorded: AtomicBool,
     /// Whether `state` has hooks.
     hooked: AtomicBool,
-    /// Whether this is the result of a user's function and shares memory with other tensors.
+    /// Whether this is the result of a custom function and shares memory with other tensors.
     aliased: AtomicBool,
     accumulator: OnceLock<Shared<Node>>,
-    /// Held while a gradient is added to the one that is there, which takes calls of ops.
+    /// Locked while a gradient is added to the accumulated one, which calls ops.
     adding: Mutex<()>,
     state: Mutex<State>,
 }
@@ -42,18 +42,18 @@ struct State {
     hooks: Vec<(u64, Hook)>,
     /// The base's `rebased` when `edge` was made.
     seen: u32,
-    /// What functionalities of the program keep with the tensor, by key.
+    /// Payloads of the program's handlers, by key.
     payloads: Option<Box<Payloads>>,
-    /// Of a result of a user's function: the input that it shares memory with.
+    /// For a result of a custom function, the input that it shares memory with.
     alias: Option<Box<Alias>>,
 }
 
 type Payloads = SmallVec<[(DispatchKey, Payload); 1]>;
 
-/// What a functionality of the program keeps with a tensor.
+/// Data that a handler of the program attaches to a tensor.
 pub(crate) type Payload = Arc<dyn Any + Send + Sync>;
 
-/// What a hook, a payload or a gradient leads to may lead on for ever: to tensors with hooks and gradients of their own.
+/// Hooks, payloads and gradients may own further tensors with hooks and gradients, to any depth.
 impl Drop for State {
     #[inline]
     fn drop(&mut self) {
@@ -109,7 +109,7 @@ fn ensure(tensor: &TensorImpl) -> Option<&Meta> {
     tensor.extension_or_init(Meta::default)
 }
 
-/// Whether gradients flow to the tensor.
+/// Whether the tensor requires grad.
 pub(crate) fn requires_grad(tensor: &TensorRef) -> bool {
     if !tensor.keys().has(DispatchKey::AUTOGRAD) {
         return false;
@@ -120,7 +120,8 @@ pub(crate) fn requires_grad(tensor: &TensorRef) -> bool {
     get(tensor).is_some_and(|m| m.recorded.load(Ordering::Acquire) || m.leaf.load(Ordering::Relaxed))
 }
 
-/// The base of a view, if it was changed in place since the view was made, itself or through a view; and how often.
+/// The base of a view, if it was changed in place since the view was created, directly or through a view; and the number of
+/// rebases.
 fn rebased_base(tensor: &TensorRef) -> Option<(&TensorRef, u32)> {
     let base = tensor.base()?;
     if tensor.view_origin() == Some(ViewOrigin::Unrecorded) {
@@ -134,7 +135,7 @@ fn rebased_base(tensor: &TensorRef) -> Option<(&TensorRef, u32)> {
     (rebased > 0).then_some((base, rebased))
 }
 
-/// Refuses a complex tensor where a gradient is wanted: the formulas take no conjugates, so it would be a wrong one.
+/// Refuses a complex tensor that requires grad: the formulas do not conjugate, so its gradient would be wrong.
 pub(crate) fn refuse_complex(op: &str, tensor: &TensorRef) -> Result<()> {
     if tensor.dtype().category() != Category::Complex {
         return Ok(());
@@ -163,7 +164,7 @@ pub(crate) fn set_requires_grad(tensor: &TensorRef, on: bool) -> Result<()> {
     Ok(())
 }
 
-/// Takes a tensor's history away, so that it is a leaf that collects no gradient.
+/// Removes a tensor's history, so that it is a leaf that does not require grad.
 pub(crate) fn forget_history(tensor: &TensorRef) -> Result<()> {
     let refused = |reason| Err(AutogradError::DetachInPlace { reason }.into());
     if tensor.base().is_some() {
@@ -181,7 +182,7 @@ pub(crate) fn forget_history(tensor: &TensorRef) -> Result<()> {
     Ok(())
 }
 
-/// Where the gradient of this tensor goes; `None` if none is wanted.
+/// The edge that receives the gradient of this tensor; `None` if it does not require grad.
 pub(crate) fn edge(tensor: &TensorRef) -> Option<Edge> {
     if let Some((base, rebased)) = rebased_base(tensor) {
         return refreshed_view_edge(tensor, base, rebased);
@@ -200,8 +201,7 @@ pub(crate) fn edge(tensor: &TensorRef) -> Option<Edge> {
     Some(Edge { node, output: 0 })
 }
 
-/// The history of a view whose base was changed in place, itself or through a view: a view of the base as
-/// it is now.
+/// The history of a view whose base was changed in place, directly or through a view: a view of the current base.
 fn refreshed_view_edge(tensor: &TensorRef, base: &TensorRef, rebased: u32) -> Option<Edge> {
     let meta = ensure(tensor)?;
     if let (seen, Some(edge)) = {
@@ -220,7 +220,7 @@ fn refreshed_view_edge(tensor: &TensorRef, base: &TensorRef, rebased: u32) -> Op
     Some(fresh)
 }
 
-/// Gives a tensor its history.
+/// Sets a tensor's history.
 pub(crate) fn set_edge(tensor: &TensorRef, edge: Edge) {
     if let Some(meta) = ensure(tensor) {
         meta.set_edge(edge, rebased_so_far(tensor));
@@ -229,8 +229,7 @@ pub(crate) fn set_edge(tensor: &TensorRef, edge: Edge) {
     tensor.set_key(DispatchKey::AUTOGRAD, true);
 }
 
-/// Gives a tensor that an op has just made its history. Nearly always nobody else has the tensor yet, and nothing need
-/// be locked.
+/// Sets the history of an op's new result. Such a tensor is nearly always uniquely owned, and no lock is needed.
 pub(crate) fn set_first_edge(tensor: &mut TensorRef, edge: Edge) {
     let seen = rebased_so_far(tensor);
     match TensorImpl::extend_new::<Meta>(tensor, DispatchKey::AUTOGRAD) {
@@ -243,12 +242,12 @@ pub(crate) fn set_first_edge(tensor: &mut TensorRef, edge: Edge) {
     }
 }
 
-/// How often the history of a view's base was rebased.
+/// Number of times the history of a view's base was rebased.
 fn rebased_so_far(tensor: &TensorRef) -> u32 {
     tensor.base().map_or(0, times_rebased)
 }
 
-/// How often the history of a tensor was rebased.
+/// Number of times the history of a tensor was rebased.
 pub(super) fn times_rebased(tensor: &TensorRef) -> u32 {
     get(tensor).map_or(0, |m| m.rebased.load(Ordering::Relaxed))
 }
@@ -261,7 +260,7 @@ pub(crate) fn rebase_history(base: &TensorRef, edge: Edge) {
     }
 }
 
-/// Gives a view that was changed in place its history, after that of its base.
+/// Rebases the history of a view that was changed in place, after that of its base.
 pub(super) fn rebase_view(view: &TensorRef, base: &TensorRef, edge: Edge) {
     if let Some(meta) = ensure(view) {
         meta.set_edge(edge, times_rebased(base));
@@ -269,7 +268,7 @@ pub(super) fn rebase_view(view: &TensorRef, base: &TensorRef, edge: Edge) {
     view.set_key(DispatchKey::AUTOGRAD, true);
 }
 
-/// The edge as it was recorded, whatever has become of the base since.
+/// The edge as recorded, regardless of later in-place changes of the base.
 pub(super) fn recorded_edge(tensor: &TensorRef) -> Option<Edge> {
     get(tensor)?.state().edge.clone()
 }
@@ -282,24 +281,24 @@ pub(super) fn set_alias(tensor: &TensorRef, alias: Option<Alias>) {
     drop(old);
 }
 
-/// Of a result of a user's function that shares memory: the input with which it does, if it is one.
+/// For a result of a custom function that shares memory: the input that it shares it with, if any.
 pub(super) fn alias(tensor: &TensorRef) -> Option<Option<Alias>> {
     let meta = get(tensor).filter(|meta| meta.aliased.load(Ordering::Relaxed))?;
     Some(meta.state().alias.as_deref().cloned())
 }
 
-/// Whether this is the result of a user's function and shares memory with other tensors, or a view of such a result.
+/// Whether this is the result of a custom function that shares memory with other tensors, or a view of such a result.
 pub(super) fn is_aliased(tensor: &TensorRef) -> bool {
     let owner: &TensorImpl = tensor.base().unwrap_or(tensor);
     get(owner).is_some_and(|meta| meta.aliased.load(Ordering::Relaxed))
 }
 
-/// Whether this is a leaf that collects a gradient.
+/// Whether this is a leaf that accumulates a gradient.
 pub(crate) fn is_collecting_leaf(tensor: &TensorRef) -> bool {
     get(tensor).is_some_and(|m| m.leaf.load(Ordering::Relaxed))
 }
 
-/// Whether this is a result of the graph.
+/// Whether a recorded call computed the tensor.
 pub(crate) fn is_result(tensor: &TensorRef) -> bool {
     edge(tensor).is_some_and(|edge| !edge.node.is_accumulator())
 }
@@ -308,7 +307,7 @@ pub(crate) fn grad(tensor: &TensorRef) -> Option<Tensor> {
     get(tensor)?.state().grad.clone()
 }
 
-/// Lets one thread at a time add to the gradient of a leaf.
+/// Serialises additions to the gradient of a leaf.
 pub(crate) fn while_adding<R>(leaf: &TensorRef, add: impl FnOnce() -> R) -> R {
     let lock = ensure(leaf).map(|meta| meta.adding.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
     let result = add();
@@ -326,20 +325,19 @@ pub(crate) fn set_grad(tensor: &TensorRef, grad: Option<Tensor>) {
     }
 }
 
-/// What the functionality of a key keeps with this tensor.
+/// The payload of a key on this tensor.
 pub(crate) fn payload(tensor: &TensorRef, key: DispatchKey) -> Option<Payload> {
     let state = get(tensor)?.state();
     state.payloads.as_ref()?.iter().find(|(of, _)| *of == key).map(|(_, payload)| payload.clone())
 }
 
-/// What every functionality keeps with this tensor.
+/// The payloads of all keys on this tensor.
 pub(crate) fn payloads(tensor: &TensorRef) -> Vec<(DispatchKey, Payload)> {
     let of = |meta: &Meta| meta.state().payloads.as_ref().map(|all| all.to_vec());
     get(tensor).and_then(of).unwrap_or_default()
 }
 
-/// Keeps something for the functionality of a key, in the place of what was there, and brings the key to calls; `None` takes
-/// both away.
+/// Sets the payload of a key, replacing an earlier one, and adds the key to the tensor's calls; `None` removes both.
 pub(crate) fn set_payload(tensor: &TensorRef, key: DispatchKey, payload: Option<Payload>) {
     if payload.is_none() && get(tensor).is_none() {
         return;
@@ -354,7 +352,7 @@ pub(crate) fn set_payload(tensor: &TensorRef, key: DispatchKey, payload: Option<
     drop(old);
 }
 
-/// The hooks of a leaf; those of other tensors stand with their node.
+/// The hooks of a leaf; those of other tensors are stored in their node.
 pub(crate) fn with_hooks<R>(
     tensor: &TensorRef,
     change: impl FnOnce(&mut Vec<(u64, Hook)>) -> R,
@@ -366,7 +364,7 @@ pub(crate) fn with_hooks<R>(
     Some(result)
 }
 
-/// The hooks of a leaf, as they are now.
+/// The current hooks of a leaf.
 pub(crate) fn hooks(tensor: &TensorRef) -> Vec<(u64, Hook)> {
     match get(tensor) {
         Some(meta) if meta.hooked.load(Ordering::Acquire) => meta.state().hooks.clone(),

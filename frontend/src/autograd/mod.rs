@@ -1,5 +1,5 @@
-//! Autograd: a functionality key above the backends that records a graph, and the engine that runs it
-//! backwards. Derivatives stand with their ops; nothing here knows one.
+//! Autograd: a dispatch key above the backends that records a graph, and the engine that runs it backwards. Derivatives are
+//! defined with their ops; this module names none.
 
 mod alias;
 mod anomaly;

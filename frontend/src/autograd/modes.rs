@@ -36,7 +36,7 @@ pub fn enable_grad() -> KeyGuard {
     KeyGuard::clear(KeySet::of(DispatchKey::AUTOGRAD))
 }
 
-/// [`enable_grad`] or [`no_grad`], as `on` says.
+/// [`enable_grad`] or [`no_grad`], depending on `on`.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

@@ -8,9 +8,9 @@ use crate::ops::memory::from_components::{map_stored_as, stored};
 use crate::{DType, Tensor};
 
 impl Backward<'_> {
-    /// The gradient of argument `i` of an op whose result holds some of its elements elsewhere, some perhaps several times,
-    /// on the argument's pattern; `None` if gradients of it count everywhere, as those of a strided one do. `moves` is the op:
-    /// of a tensor that holds at each place the number of its element it tells where each came from.
+    /// The gradient, on the argument's pattern, of argument `i` of an op that moves or repeats its elements; `None` if its
+    /// gradients are not restricted to a pattern, as those of a strided argument. `moves` is the op; applied to element indices
+    /// (as `arange`) it returns the source of each result element.
     pub(crate) fn moved_back(
         &self,
         i: usize,
@@ -26,7 +26,7 @@ impl Backward<'_> {
         let (grad, kept) = (self.grad(0)?, stored(&pattern)?);
         let (count, device) = (kept.elem_count(), kept.device());
         let zeros = |count: usize| Tensor::zeros_with(count, (grad.dtype(), device));
-        // Number 0 is that of what is stored nowhere.
+        // Index 0 stands for elements that are not stored.
         let (numbers, grads) = {
             let _off = no_grad();
             let numbers = Tensor::arange_with(1, count as i64 + 1, 1, (DType::I64, device))?;

@@ -1,4 +1,4 @@
-//! Nodes of the graph: one for each recorded call, one for each collecting leaf.
+//! Nodes of the graph: one for each recorded call and one for each leaf that accumulates a gradient.
 
 use super::hooks::Hooked;
 use super::modes::no_grad;
@@ -21,7 +21,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 /// The name of the nodes that collect gradients of leaves.
 pub(crate) const ACCUMULATE: &str = "accumulate_grad";
 
-/// Where a gradient goes: an output of a node.
+/// The destination of a gradient: an output of a node.
 #[derive(Clone)]
 pub(crate) struct Edge {
     pub(crate) node: Shared<Node>,
@@ -29,18 +29,18 @@ pub(crate) struct Edge {
 }
 
 impl Edge {
-    /// What is known of the tensor whose gradient goes there.
+    /// Metadata of the tensor whose gradient the edge receives.
     #[inline]
     pub(crate) fn shape(&self) -> Option<&Shape> {
         self.node.outputs.get(self.output)
     }
 
-    /// Whether gradients that go there are by entry, see [`Shape::by_entry`].
+    /// Whether gradients on this edge are per stored entry, see [`Shape::by_entry`].
     pub(crate) fn by_entry(&self) -> bool {
         self.shape().is_some_and(|shape| shape.by_entry)
     }
 
-    /// The pattern that gradients that go there have, see [`Shape::pattern`]; a leaf's is its own.
+    /// The pattern of gradients on this edge, see [`Shape::pattern`]; for a leaf, its own pattern.
     pub(crate) fn pattern(&self) -> Option<Tensor> {
         match &self.node.body {
             Body::Accumulate(leaf) => {
@@ -51,17 +51,17 @@ impl Edge {
         }
     }
 
-    /// Whether what goes there is the gradient of a strided tensor, as nearly all are.
+    /// Whether the edge receives the gradient of a strided tensor, the common case.
     #[inline]
     pub(crate) fn is_strided(&self) -> bool {
         self.shape().is_none_or(|shape| shape.strided)
     }
 
-    /// A gradient of a sparse tensor as it is to arrive there: on the pattern of the tensor that it is of, so that nothing
-    /// becomes as large as the sizes say on its way back.
+    /// Projects a gradient of a sparse tensor onto the pattern of that tensor, so that no intermediate is allocated at the full
+    /// dense size.
     pub(crate) fn on_pattern(&self, grad: Tensor) -> Result<Tensor> {
         match self.pattern() {
-            // A formula's gradient comes here twice: as it is made, and as it is added to others.
+            // A formula's gradient passes here twice: when it is computed and when it is accumulated.
             Some(pattern) if has_pattern_of(grad.as_ref(), pattern.as_ref()) => Ok(grad),
             Some(pattern) if grad.dtype() == pattern.dtype() => grad.project_like(&pattern),
             Some(pattern) => grad.project_like(&pattern.to_dtype(grad.dtype())?),
@@ -70,30 +70,30 @@ impl Edge {
     }
 }
 
-/// What is known of a tensor without keeping it.
+/// Metadata of a tensor, without a reference to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     pub(crate) sizes: SmallVec<[usize; 4]>,
     pub(crate) dtype: DType,
     pub(crate) device: Device,
-    /// Whether elements lie by strides; else the layout is a composite one.
+    /// Whether the layout is strided; otherwise it is a composite one.
     pub(crate) strided: bool,
-    /// Whether its memory is in channels_last: then its gradients are.
+    /// Whether the memory format is channels_last; gradients then have it too.
     pub(crate) last: bool,
-    /// Whether it is sparse and may have several entries at one place: then gradients are by entry, and not by element.
+    /// Whether it is sparse and may have duplicate coordinates; gradients are then per stored entry, not per element.
     pub(crate) by_entry: bool,
-    /// Of a sparse result: zeros where it stores something, without memory for each, if gradients count there alone. They
-    /// come whole for what was made of strided tensors alone, whose elements that are 0 have derivatives, too.
+    /// For a sparse result whose gradients count only at stored entries: zeros on its pattern, without memory for each entry. A
+    /// result of strided tensors alone has dense gradients, since elements that are 0 have derivatives too.
     pub(crate) pattern: Option<TensorRef>,
 }
 
-/// Whether gradients of a tensor are by entry, see [`Shape::by_entry`].
+/// Whether gradients of a tensor are per stored entry, see [`Shape::by_entry`].
 pub(crate) fn by_entry(tensor: &TensorRef) -> bool {
     !tensor.is_strided() && may_repeat(tensor) && can_project(tensor)
 }
 
-/// Whether gradients of a tensor are in channels_last, see [`Shape::last`]. A view of rank 3 is an image only if its base is one:
-/// of a sequence that was transposed for a product the gradient may lie as it comes.
+/// Whether gradients of a tensor are in channels_last, see [`Shape::last`]. A view of rank 3 counts as an image only if its base
+/// is one: the gradient of a sequence that was transposed for a product may keep any strides.
 #[inline]
 fn lies_last(tensor: &TensorRef) -> bool {
     let is_last = |tensor: &TensorImpl| matches!(tensor.format(), Format::ChannelsLast | Format::EitherLast);
@@ -138,7 +138,7 @@ impl Shape {
         }
     }
 
-    /// Of a result of these inputs; `of_values` if it was made of components, and not of elements.
+    /// Metadata of a result of these inputs; `of_values` if it was computed from components, not from elements.
     #[inline]
     pub(crate) fn of_result(
         tensor: &TensorRef,
@@ -178,7 +178,7 @@ impl Shape {
     }
 }
 
-/// A gradient in channels_last. One whose elements share places, as that of a sum, lies in no order and stays as it is.
+/// Converts a gradient to channels_last. An expanded gradient, as that of a sum, has no memory format and is returned unchanged.
 fn in_channels_last(grad: Tensor) -> Result<Tensor> {
     let there = grad.as_ref();
     let stays = !there.is_strided()
@@ -187,7 +187,7 @@ fn in_channels_last(grad: Tensor) -> Result<Tensor> {
     if stays { Ok(grad) } else { grad.to(MemoryFormat::ChannelsLast) }
 }
 
-/// An argument of a recorded call, owned. Tensors are slots: places in the node's list of edges.
+/// An argument of a recorded call, owned. Tensors are slots: indices into the node's list of edges.
 #[derive(Clone, Debug)]
 pub(crate) enum OwnedArg {
     Tensor { slot: usize },
@@ -196,7 +196,7 @@ pub(crate) enum OwnedArg {
     Int(i64),
     Float(f64),
     Bool(bool),
-    // Boxed, so that the many arguments that are no lists stay small.
+    // Boxed to keep the common variants small.
     Ints(Box<[i64]>),
     Floats(Box<[f64]>),
     Str(Box<str>),
@@ -222,9 +222,9 @@ impl OwnedArg {
 /// The tensors that a call's derivative reads.
 #[derive(Default)]
 pub(crate) struct SavedTensors {
-    /// By slot.
+    /// Indexed by slot.
     pub(crate) inputs: SmallVec<[Option<Saved>; 2]>,
-    /// By output.
+    /// Indexed by output.
     pub(crate) outputs: SmallVec<[Option<Saved>; 1]>,
 }
 
@@ -234,23 +234,23 @@ pub(crate) struct OpCall {
     /// The definition; `None` for an op of a plugin.
     pub(crate) def: Option<&'static OpDef>,
     pub(crate) args: SmallVec<[OwnedArg; 4]>,
-    /// By slot.
+    /// Indexed by slot.
     pub(crate) inputs: SmallVec<[Shape; 2]>,
     /// Freed after backward.
     pub(crate) saved: Mutex<Option<SavedTensors>>,
 }
 
 impl OpCall {
-    /// Takes what was saved out; nothing where the derivative reads nothing.
+    /// Takes the saved tensors out; `None` if the derivative reads no tensor.
     fn free(&self) -> Option<SavedTensors> {
         lock(&self.saved).take_if(|saved| !(saved.inputs.is_empty() && saved.outputs.is_empty()))
     }
 }
 
-/// What a node does with the gradients of its outputs. Nearly all nodes are calls of ops, so that variant lies inline.
+/// The backward function of a node. Nearly all nodes are calls of ops, so that variant is stored inline.
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum Body {
-    /// Adds to the gradient of a leaf.
+    /// Accumulates the gradient of a leaf.
     Accumulate(Weak<TensorImpl>),
     /// The derivative of an op.
     Op(OpCall),
@@ -260,7 +260,7 @@ pub(crate) enum Body {
     ViewOfBase(super::view::Geometry),
     /// A user's function.
     Custom(super::custom::CustomCall),
-    /// Of a node that is being dropped.
+    /// A node that is being dropped.
     Gone,
 }
 
@@ -272,12 +272,12 @@ pub(crate) struct Node {
     /// Later nodes have higher numbers; the engine runs the highest first.
     pub(crate) number: u64,
     pub(crate) body: Body,
-    /// Where the gradient of each tensor input goes.
+    /// The edge that receives the gradient of each tensor input.
     pub(crate) edges: SmallVec<[Option<Edge>; 2]>,
     pub(crate) outputs: SmallVec<[Shape; 1]>,
     /// Made with the first hook.
     hooks: OnceLock<Mutex<Hooks>>,
-    /// Where the forward call was made, when anomaly detection is on.
+    /// Source location of the forward call, when anomaly detection is on.
     pub(crate) trace: Option<Box<str>>,
 }
 
@@ -317,7 +317,7 @@ impl Node {
         NEXT.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The node that collects the gradient of a leaf.
+    /// The node that accumulates the gradient of a leaf.
     pub(crate) fn accumulator(tensor: &TensorRef) -> Shared<Node> {
         let outputs = SmallVec::from_iter([Shape::of(tensor)]);
         Node::new(Body::Accumulate(Shared::downgrade(tensor)), SmallVec::new(), outputs)
@@ -343,7 +343,7 @@ impl Node {
         self.hooks.get()
     }
 
-    /// The place of the hooks.
+    /// The hooks, created at first use.
     pub(crate) fn hooks_or_init(&self) -> &Mutex<Hooks> {
         self.hooks.get_or_init(Mutex::default)
     }
@@ -366,7 +366,7 @@ impl Node {
         drop(taken);
     }
 
-    /// Moves the nodes that only this one keeps alive into `to`, and drops all else that it holds.
+    /// Moves the nodes that are uniquely owned by this one into `to`, and drops everything else that it holds.
     fn take_links(&mut self, to: &mut Vec<Shared<Node>>) {
         let mut take = |edge: Edge| {
             if Shared::strong_count(&edge.node) == 1 {
@@ -385,8 +385,8 @@ impl Node {
         drop(self.hooks.take());
     }
 
-    /// Drops all that the node holds. A chain of edges is taken apart link by link; what is found on other ways is handed
-    /// over to the outermost drop, which the caller is.
+    /// Drops everything that the node holds. A chain of edges is unlinked iteratively; nodes found on other paths are handed over
+    /// to the outermost drop, the caller.
     pub(super) fn dismantle(&mut self) {
         let mut links = Vec::new();
         self.take_links(&mut links);
@@ -415,7 +415,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// A long chain is taken apart link by link: dropped recursively it would overflow the stack.
+/// Unlinks a long chain iteratively: a recursive drop would overflow the stack.
 impl Drop for Node {
     #[inline]
     fn drop(&mut self) {

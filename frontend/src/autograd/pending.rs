@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// One gradient for each output of a node, where one has come.
 pub(super) type Slots = SmallVec<[Option<Tensor>; 2]>;
 
-/// A place for each of `count` gradients.
+/// An empty slot for each of `count` gradients.
 #[inline]
 pub(super) fn places<const N: usize>(count: usize) -> SmallVec<[Option<Tensor>; N]> {
     let mut places = SmallVec::new();
@@ -17,7 +17,7 @@ pub(super) fn places<const N: usize>(count: usize) -> SmallVec<[Option<Tensor>; 
     places
 }
 
-/// A node and what has come for it.
+/// A node and its accumulated gradients.
 pub(super) struct Waiting {
     pub(super) node: Shared<Node>,
     pub(super) grads: Slots,
@@ -26,8 +26,8 @@ pub(super) struct Waiting {
 /// Nodes that are searched one by one.
 const NEAR: usize = 8;
 
-/// Nodes that wait, the newest to be taken first. The newest few, among which nearly all search ends, lie in a short
-/// list, and the rest in a tree: each of the few is newer than all of the rest.
+/// Nodes that wait, ordered by sequence number, the newest first. The newest few, where nearly every search ends, are in a short
+/// list and the rest in a tree: each node of the list is newer than all nodes of the tree.
 #[derive(Default)]
 pub(super) struct Pending {
     /// Oldest first.
@@ -47,7 +47,7 @@ impl Pending {
         }
         let waiting = || Waiting { node: node.clone(), grads: places(node.outputs.len()) };
         let at = older.map_or(0, |at| at + 1);
-        // Older than all that is near: it may stand there only if nothing further away is newer, and there is room.
+        // Older than every node of the list: it may be inserted there only if no node of the tree is newer and the list has room.
         if at == 0 && (!self.far.is_empty() || self.near.len() == NEAR) {
             return &mut self.far.entry(number).or_insert_with(waiting).grads;
         }

@@ -1,4 +1,4 @@
-//! Tensors that a node keeps for its derivative.
+//! Tensors that a node saves for its derivative.
 
 use super::error::AutogradError;
 use super::meta;
@@ -9,8 +9,8 @@ use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::tensor::TensorRef;
 use once_cell::sync::OnceCell;
 
-/// A tensor as it was when it was saved. A result of the graph is kept without its own history slot, so
-/// that a later in-place change can make no cycle of nodes.
+/// A tensor with its version at the time of saving. A result of the graph is saved without its own autograd metadata, so that a
+/// later in-place change cannot create a cycle of nodes.
 pub(crate) enum Saved {
     /// A leaf, or a tensor outside the graph.
     Plain { tensor: TensorRef, version: u32 },
@@ -20,7 +20,7 @@ pub(crate) enum Saved {
     Output { data: TensorRef, version: u32, output: usize },
     /// A tensor for a formula on another device, moved there when it is first read.
     Moving { tensor: Tensor, to: Device, moved: OnceCell<Tensor> },
-    /// Given up, when a graph is taken apart.
+    /// Released when a graph is dropped.
     Gone,
 }
 
@@ -67,7 +67,7 @@ impl Saved {
         matches!(self, Saved::Moving { tensor, to, moved } if moved.get().is_some() && tensor.device() != *to)
     }
 
-    /// The tensor again, if it is still what it was.
+    /// The saved tensor, if it was not changed in place since.
     pub(crate) fn unpack(&self, node: &Shared<Node>, what: &str) -> Result<Tensor> {
         let changed = |expected: u32, got: u32| AutogradError::SavedChanged {
             op: node.name().to_string(),
@@ -106,7 +106,7 @@ impl Saved {
         }
     }
 
-    /// The node that this keeps alive.
+    /// The edge that this saved tensor owns.
     pub(crate) fn take_edge(&mut self) -> Option<Edge> {
         match std::mem::replace(self, Saved::Gone) {
             Saved::Result { edge, .. } => Some(edge),

@@ -1,8 +1,8 @@
-//! Dropping graphs of any depth: what a dropped node or tensor leads to is dropped after it, not within it.
+//! Iterative drop of graphs of any depth: what a dropped node or tensor owns is dropped after it, not within it.
 //!
-//! A node keeps others by its edges, and by whatever a hook, a function or a saved tensor holds: closures of users,
-//! whose contents are opaque. So the outermost drop of a thread sets a flag, each nested drop queues its nodes, and the
-//! outermost one drops the queue when its own work is done: recursion becomes iteration.
+//! A node owns others by its edges and by the contents of hooks, functions and saved tensors, which are opaque closures. The
+//! outermost drop of a thread sets a flag, each nested drop queues its nodes, and the outermost drop empties the queue when its
+//! own work is done: recursion becomes iteration.
 
 use super::node::Node;
 use std::any::Any;
@@ -25,11 +25,11 @@ enum Held {
 
 thread_local! {
     static STATE: Cell<State> = const { Cell::new(State::Idle) };
-    // Without a destructor, so that it is there for what a thread drops while it ends. Whoever empties it frees its memory.
+    // Without a destructor, so that it is available to drops while a thread ends. The code that empties it frees its memory.
     static HELD: RefCell<ManuallyDrop<Vec<Held>>> = const { RefCell::new(ManuallyDrop::new(Vec::new())) };
 }
 
-/// Runs for the outermost drop of a thread; what was handed over meanwhile is dropped when this is.
+/// Marks the outermost drop of a thread; nodes queued meanwhile are dropped when this is.
 pub(super) struct Outermost(());
 
 impl Outermost {
@@ -56,7 +56,7 @@ impl Drop for Outermost {
 
 #[cold]
 fn drop_held() {
-    /// A destructor of a user's may panic: then what is left waits until something else is handed over.
+    /// A user's destructor may panic: the remaining nodes then wait until the next drop.
     struct Unwinding;
     impl Drop for Unwinding {
         fn drop(&mut self) {
@@ -88,7 +88,7 @@ pub(super) fn drop_node_later(node: Node) {
     hand_over(Held::Node(Box::new(node)));
 }
 
-/// Drops what may lead to a graph.
+/// Drops a value that may own a graph.
 #[cold]
 pub(super) fn drop_flat(value: impl Any) {
     match Outermost::enter() {

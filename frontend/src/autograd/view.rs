@@ -1,5 +1,5 @@
-//! In-place changes of views: the base gets a rebased history in which part of it was replaced, and every view a
-//! history as a view of the new base.
+//! In-place changes of views: the base gets a rebased history in which part of it was replaced, and every view a history as a
+//! view of the new base.
 
 use super::engine::Made;
 use super::meta;
@@ -11,7 +11,7 @@ use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
 use smallvec::SmallVec;
 
-/// Where a view lies in its base.
+/// The sizes, strides and offset of a view in its base.
 #[derive(Clone, Debug)]
 pub(crate) struct Geometry {
     base_sizes: Dims,
@@ -25,7 +25,7 @@ pub(crate) struct Geometry {
 /// The history of a base after one of its views was changed in place.
 pub(crate) struct CopySlices {
     geometry: Geometry,
-    /// The node of the change itself, whose argument 0 is the view as it was.
+    /// The node of the change itself, whose argument 0 is the view before the change.
     pub(crate) inner: Shared<Node>,
 }
 
@@ -57,7 +57,7 @@ impl Geometry {
     }
 }
 
-/// Gives `base` the history that a change of `view`, recorded as `inner`, means for it.
+/// Rebases the history of `base` on the change of `view` that was recorded as `inner`.
 pub(super) fn rewrite_base(view: &TensorRef, base: &TensorRef, inner: Shared<Node>) {
     let mut edges: SmallVec<[Option<Edge>; 2]> = SmallVec::from_iter([meta::edge(base)]);
     edges.extend(inner.edges.iter().skip(1).cloned());
@@ -66,7 +66,7 @@ pub(super) fn rewrite_base(view: &TensorRef, base: &TensorRef, inner: Shared<Nod
     let node = Node::new(Body::CopySlices(slices), edges, shapes);
     let edge = Edge { node, output: 0 };
     meta::rebase_history(base, edge.clone());
-    // Now and not at its next use, since its hooks stay with what it was before its own change.
+    // Done now and not at its next use, since its hooks stay with its value before its own change.
     meta::rebase_view(view, base, Edge { node: view_of_base(view, base, edge), output: 0 });
 }
 

@@ -1,4 +1,4 @@
-//! Watching a function that is run without a graph for tensors that would have given it one.
+//! Detects whether a function that runs without a graph uses tensors that would have recorded one.
 
 use std::cell::Cell;
 
@@ -13,13 +13,13 @@ thread_local! {
     static STATE: Cell<State> = const { Cell::new(State::Off) };
 }
 
-/// Whether this thread is watched: it records nothing.
+/// Whether this thread is watched: nothing is recorded.
 #[inline]
 pub(super) fn is_on() -> bool {
     STATE.get() != State::Off
 }
 
-/// Notes that a tensor which requires grad came to a call, if the thread is watched.
+/// Notes that a call received a tensor that requires grad, if the thread is watched.
 pub(super) fn note() {
     if is_on() {
         STATE.set(State::Seen);

@@ -109,9 +109,9 @@ impl Cifar {
         Ok(cifar)
     }
 
-    /// Reads the folder of a set: the images of [`TRAIN_FILES`] for training, those of [`TEST_FILE`] for testing. The
-    /// published files hold [`FILE_RECORDS`] records each. A part of the set may hold fewer, but as many in each file, so
-    /// that one which is cut is noticed.
+    /// Reads the folder of a set: the images of [`TRAIN_FILES`] for training, those of [`TEST_FILE`] for testing. The published
+    /// files have [`FILE_RECORDS`] records each. Files of a subset may have fewer, but all the same number, so that a truncated
+    /// file is detected.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -175,8 +175,8 @@ impl Cifar {
         ChannelStats::of(&self.pixels, SHAPE)
     }
 
-    /// The images as `[rows, 3, 32, 32]` in f32, each colour less its mean and divided by its deviation, and the labels as
-    /// `[rows]` in i64. Pixels stay bytes until a batch is asked for.
+    /// The images as `[rows, 3, 32, 32]` in f32, normalised per channel by mean and standard deviation, and the labels as
+    /// `[rows]` in i64. Pixels are stored as bytes until a batch is requested.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -190,12 +190,12 @@ impl Cifar {
     /// ```
     ///
     /// # Errors
-    /// [`DataError::Images`] for pixels or statistics that do not fit.
+    /// [`DataError::Images`] if the pixels or statistics do not have matching sizes.
     pub fn normalized(self, stats: &ChannelStats) -> Result<ImageDataset, DataError> {
         ImageDataset::new(self.pixels, self.labels, SHAPE, stats)
     }
 
-    /// How many images there are.
+    /// Number of images.
     ///
     /// ```
     /// use keyway::data::cifar::{Cifar, RECORD};

@@ -21,9 +21,9 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// What a model is given, one row after the other.
+    /// Inputs of a model, one row per sample.
     pub inputs: Tensor,
-    /// What it should answer, one row after the other.
+    /// Expected outputs, one row per sample.
     pub targets: Tensor,
 }
 
@@ -34,9 +34,9 @@ impl From<Batch> for (Tensor, Tensor) {
     }
 }
 
-/// Samples that are read by their index, one at a time or as a batch.
+/// Samples with random access by index, one at a time or as a batch.
 ///
-/// A data set of one's own has a length and gives single samples; the loader stacks them. One that can read many at once also
+/// An implementation provides its length and single samples; the loader stacks them. One that can read many at once also
 /// implements [`Dataset::batch`].
 ///
 /// ```
@@ -89,7 +89,7 @@ pub trait Dataset {
     /// ```
     ///
     /// # Errors
-    /// An index out of range; what the source of the samples reports.
+    /// An index out of range; errors of the source of the samples.
     fn get(&self, index: usize) -> Result<(Tensor, Tensor)>;
 
     /// The samples of these indices, in this order, stacked along a new first dimension.
@@ -158,7 +158,7 @@ macro_rules! through {
 }
 through!(&D, Box<D>, Arc<D>);
 
-/// A data set that is two tensors of as many rows.
+/// A data set of two tensors with the same number of rows.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -244,8 +244,8 @@ impl Dataset for TensorDataset {
     }
 }
 
-/// These rows of a tensor that has them. The host copies those of its own memory, so that a program which trains on another
-/// device needs no backend for the CPU.
+/// Gathers rows of a tensor. The host copies from its own memory, so that a program which trains on another device needs no
+/// backend for the CPU.
 fn rows_of(t: &Tensor, rows: &[usize]) -> Result<Tensor> {
     let (&[count, ref row @ ..], true) = (t.shape(), t.is_contiguous() && t.device() == Device::CPU) else {
         let index: Vec<i64> = rows.iter().map(|&row| row as i64).collect();

@@ -15,12 +15,12 @@ pub const SIDE: usize = 8;
 pub const BRIGHTEST: u8 = 16;
 /// The highest label; the lowest is 0.
 pub const HIGHEST_LABEL: u8 = 9;
-/// How many of the embedded rows are for training; the 360 after them are for testing.
+/// Number of the embedded rows for training; the 360 after them are for testing.
 pub const TRAIN_ROWS: usize = 1_437;
 
 const EMBEDDED: &[u8] = include_bytes!("../../data/digits.csv");
 const COLUMNS: usize = PIXELS + 1;
-/// How much of a wrong value an error shows.
+/// Maximum length of a wrong value in an error.
 const SHOWN: usize = 24;
 
 /// Images and their labels.
@@ -101,7 +101,7 @@ impl Digits {
         Ok(digits)
     }
 
-    /// How many images there are.
+    /// Number of images.
     ///
     /// ```
     /// use keyway::data::Digits;
@@ -148,7 +148,7 @@ impl Digits {
     }
 }
 
-/// Where a line stands.
+/// The position of a line.
 struct Place<'a> {
     origin: &'a str,
     line: usize,

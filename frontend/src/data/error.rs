@@ -1,9 +1,9 @@
-//! What can be wrong with data.
+//! Errors of data sets.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What is wrong with data, where, and what to do. Lines, columns and records are counted from 1, bytes from 0.
+/// An error of a data set, with its position and what to do. Lines, columns and records are counted from 1, bytes from 0.
 ///
 /// ```
 /// use keyway::data::{DataError, Digits};
@@ -19,15 +19,15 @@ pub enum DataError {
     Read {
         /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// There is not a single row or record.
+    /// An input without rows or records.
     #[error("{origin}: expected {expected}, got an empty input; fetch the file again")]
     Empty {
-        /// The file, or what else the data came from.
+        /// The file or other origin of the data.
         origin: String,
-        /// What should be there.
+        /// The expected content.
         expected: &'static str,
     },
     /// A row has too few or too many values.
@@ -36,34 +36,34 @@ pub enum DataError {
          mend or remove the row"
     )]
     RowLength {
-        /// The file, or what else the data came from.
+        /// The file or other origin of the data.
         origin: String,
         /// The line.
         line: usize,
-        /// Where the line begins.
+        /// Byte offset of the line.
         offset: usize,
-        /// How many values a row has.
+        /// Expected number of values.
         expected: usize,
-        /// How many this row has.
+        /// Actual number of values.
         got: usize,
     },
-    /// A value in a row is not what its column holds.
+    /// A value in a row that its column does not allow.
     #[error(
         "{origin}, line {line}, column {column} (byte {offset}): expected {expected}, got {got:?}; \
          mend or remove the row"
     )]
     Value {
-        /// The file, or what else the data came from.
+        /// The file or other origin of the data.
         origin: String,
         /// The line.
         line: usize,
-        /// Which of the row's values.
+        /// Column of the value.
         column: usize,
-        /// Where the value begins.
+        /// Byte offset of the value.
         offset: usize,
-        /// What the column holds.
+        /// The expected content of the column.
         expected: &'static str,
-        /// The beginning of what stands there.
+        /// The beginning of the actual text.
         got: String,
     },
     /// A binary file does not end with a record's end.
@@ -72,25 +72,25 @@ pub enum DataError {
          the file is cut or of another format, fetch it again"
     )]
     PartialRecord {
-        /// The file, or what else the data came from.
+        /// The file or other origin of the data.
         origin: String,
         /// The length of a record.
         record: usize,
         /// The length of the data.
         got: usize,
-        /// How many whole records there are.
+        /// Number of whole records.
         records: usize,
         /// The bytes after them.
         rest: usize,
     },
-    /// A file holds another number of records than its format says.
+    /// A file with an unexpected number of records.
     #[error("{origin}: expected {expected} records, got {got}; the file is cut or joined, fetch it again")]
     RecordCount {
-        /// The file, or what else the data came from.
+        /// The file or other origin of the data.
         origin: String,
-        /// How many there should be.
+        /// Expected number of records.
         expected: usize,
-        /// How many there are.
+        /// Actual number of records.
         got: usize,
     },
     /// A record's label is not a class.
@@ -99,15 +99,15 @@ pub enum DataError {
          the file is damaged or of another format, fetch it again"
     )]
     Label {
-        /// The file, or what else the data came from.
+        /// The file or other origin of the data.
         origin: String,
         /// The record.
         record: usize,
-        /// Where the label stands.
+        /// Byte offset of the label.
         offset: usize,
         /// The highest label.
         highest: u8,
-        /// What stands there.
+        /// The actual byte.
         got: u8,
     },
     /// A folder lacks files of a data set.
@@ -115,11 +115,11 @@ pub enum DataError {
     MissingFiles {
         /// The folder.
         folder: PathBuf,
-        /// What it should hold.
+        /// The expected content.
         expected: &'static str,
-        /// The names that are not there.
+        /// The missing names.
         missing: Vec<&'static str>,
-        /// What to do.
+        /// The advice.
         advice: &'static str,
     },
     /// Images whose parts do not fit together.
@@ -127,19 +127,19 @@ pub enum DataError {
         "ImageDataset: expected {expected} {what} for images of shape {shape:?} and their labels, got {got}"
     )]
     Images {
-        /// What does not fit.
+        /// Name of the mismatched part.
         what: &'static str,
         /// Channels, rows and columns.
         shape: [usize; 3],
-        /// How many there should be.
+        /// Expected number.
         expected: usize,
-        /// How many came.
+        /// Actual number.
         got: usize,
     },
-    /// A batch of no rows was asked for.
+    /// A batch size of 0.
     #[error("batch_size: expected at least 1, got 0; pass the number of rows that one step shall see")]
     BatchSize,
-    /// Inputs and targets of different numbers of rows.
+    /// Inputs and targets with different numbers of rows.
     #[error(
         "TensorDataset: expected as many rows of inputs as of targets, got shapes {inputs:?} and {targets:?}; both need a \
          first dimension of the same size"
@@ -163,14 +163,14 @@ pub enum DataError {
     /// A row that a data set does not have.
     #[error("batch: expected rows below {rows}, got {got}; the data set has {rows} rows, counted from 0")]
     Row {
-        /// How many rows there are.
+        /// Number of rows.
         rows: usize,
-        /// The row that was asked for.
+        /// The requested row.
         got: usize,
     },
 }
 
-/// How many missing files an error names.
+/// Maximum number of missing files in an error.
 const NAMED: usize = 2;
 
 fn missing_files(missing: &[&str]) -> String {
@@ -187,7 +187,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, DataError> {
     std::fs::read(path).map_err(|source| DataError::Read { path: path.to_path_buf(), source })
 }
 
-/// The message, which is what `main` and `unwrap` print.
+/// The message, as `main` and `unwrap` print it.
 impl fmt::Debug for DataError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

@@ -1,4 +1,4 @@
-//! Images of bytes that become numbers batch by batch.
+//! Images stored as bytes and converted to floats batch by batch.
 
 use super::dataset::only;
 use super::error::DataError;
@@ -24,8 +24,8 @@ pub struct ChannelStats {
 }
 
 impl ChannelStats {
-    /// Those of images of these channels, rows and columns, whose bytes stand in this order, one image after the other.
-    /// Without images, mean 0 and deviation 1.
+    /// The statistics of images with these channels, rows and columns, whose bytes are contiguous in this order. Without images,
+    /// mean 0 and standard deviation 1.
     ///
     /// ```
     /// use keyway::data::ChannelStats;
@@ -55,8 +55,8 @@ impl ChannelStats {
     }
 }
 
-/// Images whose pixels are kept as bytes, a quarter of what numbers would take. A batch has them as
-/// `[rows, channels, height, width]` in f32, each `(byte - mean) / std` of its channel, and the labels as `[rows]` in i64.
+/// Images whose pixels are stored as bytes, a quarter of their size in f32. A batch has them as `[rows, channels, height, width]`
+/// in f32, each `(byte - mean) / std` of its channel, and the labels as `[rows]` in i64.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -73,7 +73,7 @@ pub struct ImageDataset {
     pixels: Vec<u8>,
     labels: Vec<u8>,
     shape: [usize; 3],
-    /// What each byte becomes, channel by channel.
+    /// Lookup table of normalised values, per channel.
     values: Vec<[f32; LEVELS]>,
 }
 

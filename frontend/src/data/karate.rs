@@ -13,7 +13,7 @@
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
-    /// How many nodes there are.
+    /// Number of nodes.
     pub nodes: usize,
     /// The nodes at the ends of each edge, the lower first; each edge once.
     pub edges: Vec<[usize; 2]>,
@@ -26,7 +26,7 @@ pub const INSTRUCTOR: usize = 0;
 /// The officer's node, of class 1.
 pub const OFFICER: usize = 33;
 
-/// Whom each member met, of those with higher numbers.
+/// The neighbours of each member with higher indices.
 const TIES: [&[usize]; 34] = [
     &[1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 17, 19, 21, 31],
     &[2, 3, 7, 13, 17, 19, 21, 30],
@@ -64,7 +64,7 @@ const TIES: [&[usize]; 34] = [
     &[],
 ];
 
-/// Who went with the instructor.
+/// The members who joined the instructor's club.
 const WITH_INSTRUCTOR: [usize; 17] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 16, 17, 19, 21];
 
 /// The club: 34 nodes, 78 edges, two classes.

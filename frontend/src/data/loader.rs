@@ -7,10 +7,10 @@ use crate::Result;
 use crate::rng::drawn_seed;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Gives a data set in batches, epoch by epoch.
+/// Iterates over a data set in batches, epoch by epoch.
 ///
-/// The order of an epoch depends on the seed and the epoch's number alone, so a run that is taken up again goes on with the
-/// orders that it would have had.
+/// The order of an epoch depends on the seed and the epoch's index alone, so a resumed run has the same orders as an
+/// uninterrupted one.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -26,8 +26,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// # Ok(()) }
 /// ```
 ///
-/// Each `for batch in &loader` is the next epoch: 0, then 1, and so on. [`DataLoader::set_epoch`] says which one comes next, as a run
-/// that is taken up again needs it; [`DataLoader::epoch`] is the epoch of a number.
+/// Each `for batch in &loader` is the next epoch: 0, then 1, and so on. [`DataLoader::set_epoch`] sets the next one, as for a
+/// resumed run; [`DataLoader::epoch`] is the epoch of an index.
 #[derive(Debug)]
 pub struct DataLoader<D> {
     dataset: D,
@@ -118,7 +118,7 @@ impl<D: Dataset> DataLoader<D> {
         DataLoaderBuilder { dataset, batch_size: 1, shuffle: Shuffle(None), drop_last: false }
     }
 
-    /// With the rows in another random order in each epoch: by a seed, or `true` for one that is drawn from the default generator.
+    /// Shuffles the rows in each epoch: by a seed, or `true` for one from the default generator.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -136,7 +136,7 @@ impl<D: Dataset> DataLoader<D> {
         self
     }
 
-    /// With or without a last batch that is smaller than the others.
+    /// Sets whether a last batch that is smaller than the others is dropped.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -150,7 +150,7 @@ impl<D: Dataset> DataLoader<D> {
         self
     }
 
-    /// How many batches an epoch has.
+    /// Number of batches per epoch.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -259,7 +259,7 @@ impl<'a, D: Dataset> IntoIterator for &'a DataLoader<D> {
     }
 }
 
-/// The batches of one epoch, read as they are asked for; see [`DataLoader::epoch`].
+/// The batches of one epoch, read lazily; see [`DataLoader::epoch`].
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -297,7 +297,7 @@ impl<D: Dataset> Iterator for Batches<'_, D> {
 
 impl<D: Dataset> ExactSizeIterator for Batches<'_, D> {}
 
-/// What a [`DataLoader`] is made from, see [`DataLoader::builder`].
+/// Builder of a [`DataLoader`], see [`DataLoader::builder`].
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -316,21 +316,21 @@ pub struct DataLoaderBuilder<D> {
 }
 
 impl<D: Dataset> DataLoaderBuilder<D> {
-    /// With batches of this number of samples.
+    /// Sets the number of samples per batch.
     #[must_use]
     pub fn batch_size(mut self, batch_size: usize) -> Self {
         self.batch_size = batch_size;
         self
     }
 
-    /// With another random order in each epoch; see [`DataLoader::shuffle`].
+    /// Sets a random order in each epoch; see [`DataLoader::shuffle`].
     #[must_use]
     pub fn shuffle(mut self, seed: impl Into<Shuffle>) -> Self {
         self.shuffle = seed.into();
         self
     }
 
-    /// With or without a last batch that is smaller than the others.
+    /// Sets whether a last batch that is smaller than the others is dropped.
     #[must_use]
     pub fn drop_last(mut self, on: bool) -> Self {
         self.drop_last = on;

@@ -1,4 +1,4 @@
-//! Data sets, and loaders that give them in batches.
+//! Data sets, and loaders that iterate over them in batches.
 
 pub mod cifar;
 mod dataset;

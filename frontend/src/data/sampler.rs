@@ -3,10 +3,10 @@
 use super::error::DataError;
 use crate::rng::Philox;
 
-/// Gives the rows of a data set in their own order or, for each epoch, in another random order.
+/// The order of the rows of a data set: sequential or, for each epoch, random.
 ///
-/// The order of an epoch is a function of the seed and the epoch's number alone: epoch `e` shuffles with stream `e` of
-/// the seed. So a run that was stopped after some epochs goes on with the orders that it would have had.
+/// The order of an epoch is a function of the seed and the epoch's index alone: epoch `e` shuffles with stream `e` of the seed.
+/// So a resumed run has the same orders as an uninterrupted one.
 ///
 /// ```
 /// use keyway::data::Sampler;
@@ -47,7 +47,7 @@ impl Sampler {
         Self { rows, seed: Some(seed) }
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     ///
     /// ```
     /// use keyway::data::Sampler;
@@ -99,7 +99,7 @@ impl Sampler {
         Ok(groups.map(<[usize]>::to_vec).collect())
     }
 
-    /// How many groups [`Sampler::batches`] gives.
+    /// Number of batches of [`Sampler::batches`].
     ///
     /// ```
     /// use keyway::data::Sampler;

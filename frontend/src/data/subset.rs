@@ -6,7 +6,7 @@ use crate::rng::{Philox, drawn_seed};
 use crate::{Result, Tensor};
 use std::sync::Arc;
 
-/// Some samples of a data set, in an order of their own.
+/// Some samples of a data set, in any order.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -159,7 +159,7 @@ impl<D: Dataset> Dataset for ConcatDataset<D> {
     }
 }
 
-/// How a data set is split: the numbers of samples of the parts, `[800, 200]`, or their shares, `[0.8, 0.2]`.
+/// The sizes of a split: numbers of samples, `[800, 200]`, or fractions, `[0.8, 0.2]`.
 ///
 /// ```
 /// use keyway::data::SplitSizes;
@@ -168,8 +168,8 @@ impl<D: Dataset> Dataset for ConcatDataset<D> {
 /// assert!([8, 2].sizes(11).is_err());
 /// ```
 pub trait SplitSizes {
-    /// The numbers of samples of the parts of a data set of this length. Samples that rounding leaves over go to the first parts,
-    /// one to each.
+    /// The number of samples of each part of a data set of this length. Samples left by rounding go to the first parts, one to
+    /// each.
     ///
     /// ```
     /// use keyway::data::SplitSizes;
@@ -177,7 +177,7 @@ pub trait SplitSizes {
     /// ```
     ///
     /// # Errors
-    /// Numbers that do not add up to the length; shares that are negative or do not add up to 1.
+    /// Numbers that do not add up to the length; fractions that are negative or do not add up to 1.
     fn sizes(&self, length: usize) -> Result<Vec<usize>, DataError>;
 }
 
@@ -227,8 +227,8 @@ impl<S: SplitSizes + ?Sized> SplitSizes for &S {
     }
 }
 
-/// Splits a data set at random into parts that share it, by the numbers of their samples or by their shares. The order is drawn
-/// from the default generator, which [`manual_seed`](crate::manual_seed) seeds.
+/// Splits a data set at random into parts that share it, by numbers of samples or by fractions. The order comes from the default
+/// generator, which [`manual_seed`](crate::manual_seed) seeds.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

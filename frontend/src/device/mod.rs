@@ -112,7 +112,7 @@ pub use keyway_dispatcher::device::reset_peak;
 pub use keyway_dispatcher::device::set_memory_limit;
 pub use keyway_dispatcher::device::synchronize;
 
-/// How many devices of a kind are there, such as `cuda`: 0 where no backend brings it, or where it finds none.
+/// Number of devices of a kind, such as `cuda`: 0 if no backend provides it, or if it finds none.
 ///
 /// ```
 /// assert_eq!(keyway::device::count("cpu"), 1);
@@ -120,7 +120,7 @@ pub use keyway_dispatcher::device::synchronize;
 /// ```
 #[doc(alias = "device_count")]
 pub fn count(kind: &str) -> usize {
-    // Without a runtime no backend has brought anything.
+    // Without a runtime no backend was loaded.
     let _started = crate::runtime::start();
     match Device::new(kind, 0) {
         Ok(Device::CPU) => 1,
@@ -132,7 +132,7 @@ pub fn count(kind: &str) -> usize {
     }
 }
 
-/// Whether tensors can be on a device, such as `cuda` (its first one) or `cuda:1`.
+/// Whether tensors can be created on a device, such as `cuda` (its first one) or `cuda:1`.
 ///
 /// ```
 /// assert!(keyway::device::is_available("cpu"));
@@ -144,13 +144,13 @@ pub fn is_available(device: &str) -> bool {
     Device::parse(device).is_ok_and(|device| usize::from(device.index) < count(device.name()))
 }
 
-/// The device of this kind and index, which a backend brings.
+/// The device of this kind and index, which must exist.
 ///
 /// # Errors
-/// No backend that brings it, or fewer devices of that kind.
+/// No backend that provides it, or fewer devices of that kind.
 pub(crate) fn present(kind: &str, index: u16) -> Result<Device> {
     let device = Device::new(kind, index)?;
-    // A tensor without elements shows whether the device is there.
+    // A tensor without elements checks that the device exists.
     crate::Tensor::uninit(0, device)?;
     Ok(device)
 }

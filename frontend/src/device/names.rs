@@ -1,5 +1,5 @@
-//! The kinds of devices that users of other libraries name: the only module of this crate that names one. Whoever brings another
-//! kind is reached in the same way by its name, `Device::parse("npu:0")` and `x.to("npu:0")`.
+//! Names of device kinds that users of other libraries expect: the only module of this crate that names one. Other kinds are
+//! selected in the same way by name, `Device::parse("npu:0")` and `x.to("npu:0")`.
 
 use super::present;
 use crate::nn::Module;
@@ -26,7 +26,7 @@ pub trait KnownDevices: Sized {
     /// ```
     ///
     /// # Errors
-    /// No backend that brings GPUs, or no GPU of this index.
+    /// No backend for GPUs, or no GPU of this index.
     #[doc(alias = "new_cuda")]
     fn cuda(index: u16) -> Result<Self>;
 
@@ -38,7 +38,7 @@ pub trait KnownDevices: Sized {
         Self::cuda(index)
     }
 
-    /// The GPU of this index, or the CPU where there is none.
+    /// The GPU of this index, or the CPU if there is none.
     ///
     /// ```
     /// use keyway::prelude::*;
@@ -83,7 +83,7 @@ impl KnownDevices for Device {
 }
 
 impl Tensor {
-    /// This tensor on the first GPU, a copy if it is elsewhere; [`Tensor::to`] takes any device.
+    /// This tensor on the first GPU, a copy if it is on another device; [`Tensor::to`] takes any device.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,4 +1,4 @@
-//! For those who come from another library: its names beside ours.
+//! Guides for users of other libraries: their names and the names here.
 //!
 //! The tables are written by `frontend-tests/tests/from_other_libraries`, which compiles and runs every row.
 

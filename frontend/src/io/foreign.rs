@@ -1,4 +1,4 @@
-//! What a file is that is not of the format that was expected, by its first bytes.
+//! Detects the format of a file of an unexpected format by its first bytes.
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -41,7 +41,8 @@ const MAGIC: [(&[u8], &str); 9] = [
     (b"{", "JSON text, perhaps the index of a model in several files; load the files that it names"),
 ];
 
-/// The format of a file that begins with these bytes, if it is not the expected one, and what to do; `None` for an unknown one.
+/// The format of a file that begins with these bytes, if it is not the expected one, and what to do; `None` for an unknown
+/// format.
 fn kind(start: &[u8], expected: Format) -> Option<&'static str> {
     let own = match start {
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Some((Format::Npy, NPY)),
@@ -65,7 +66,7 @@ fn kind(start: &[u8], expected: Format) -> Option<&'static str> {
     ["<!doctype html", "<html", "<head", "<?xml", "<!--"].iter().any(begins).then_some(PAGE)
 }
 
-/// As [`kind`], of a file.
+/// Like [`kind`], for a file.
 pub(super) fn kind_of(file: &mut (impl Read + Seek), expected: Format) -> Option<&'static str> {
     let mut start = Vec::new();
     file.seek(SeekFrom::Start(0)).ok()?;

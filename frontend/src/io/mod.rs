@@ -10,7 +10,7 @@ pub use replace::replace;
 
 use crate::DType;
 
-/// What a file of named tensors holds under one name.
+/// The entry of one name in a file of named tensors.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -32,6 +32,6 @@ pub struct Listed {
     pub dtype: String,
     /// Its shape.
     pub shape: Vec<usize>,
-    /// The dtype that a load gives; `None` where it cannot be loaded.
+    /// The dtype of the loaded tensor; `None` if it cannot be loaded.
     pub loads: Option<DType>,
 }

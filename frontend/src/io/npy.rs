@@ -11,12 +11,12 @@
 //! ```
 //!
 //! Decisions:
-//! - a save replaces the file as a whole, as [`safetensors`](super::safetensors) does; it writes row-major order and
-//!   little-endian numbers;
-//! - a load takes both byte orders and Fortran's order of elements, which gives a transposed view: nothing is copied, and no
-//!   backend is needed;
-//! - bf16, which NumPy does not have, is refused rather than saved as bytes that no other program could name; Python's objects,
-//!   texts and structures are refused too, the first since they are code, and of an archive only where they are asked for;
+//! - a save replaces the file atomically, as [`safetensors`](super::safetensors) does; it writes row-major order and
+//!   little-endian values;
+//! - a load accepts both byte orders and Fortran order, which results in a transposed view: nothing is copied, and no backend is
+//!   needed;
+//! - bf16, which NumPy lacks, is refused rather than saved as bytes of a dtype that no other program could name; Python objects,
+//!   strings and structured dtypes are refused too, the first since they are code; in an archive only if they are requested;
 //! - a load checks the header against the length of the file before it allocates anything.
 
 mod error;
@@ -34,7 +34,7 @@ use crate::{Result, Tensor};
 use std::fs::File;
 use std::path::Path;
 
-/// The array of a file, on the CPU.
+/// Loads the array of a file, on the CPU.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -48,7 +48,7 @@ use std::path::Path;
 /// ```
 ///
 /// # Errors
-/// [`NpyError`] for a file that cannot be read, is damaged, or holds what is no array of numbers; memory that does not suffice.
+/// [`NpyError`] for a file that cannot be read, is damaged, or holds a dtype that tensors lack; insufficient memory.
 pub fn load(path: impl AsRef<Path>) -> Result<Tensor> {
     let path = path.as_ref();
     let failed = |source| NpyError::Read { at: path.display().to_string(), source };
@@ -61,7 +61,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<Tensor> {
     })
 }
 
-/// The error for a file that is not of the expected format: which one it is of, where its first bytes say so.
+/// The error for a file that is not of the expected format; it names the actual format if the first bytes identify it.
 pub(super) fn named(at: &str, format: Format, file: &mut File, error: crate::Error) -> crate::Error {
     let expected = if format == Format::Npy { "an array of NumPy" } else { "NumPy's archive of arrays" };
     match kind_of(file, format) {
@@ -70,7 +70,7 @@ pub(super) fn named(at: &str, format: Format, file: &mut File, error: crate::Err
     }
 }
 
-/// Saves a tensor, of any strides and on any device. An old file of that name is replaced as a whole, or stays as it is.
+/// Saves a tensor, with any strides and on any device. An existing file is replaced atomically, or is unchanged on failure.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -83,8 +83,7 @@ pub(super) fn named(at: &str, format: Format, file: &mut File, error: crate::Err
 /// ```
 ///
 /// # Errors
-/// [`NpyError`] for a file that cannot be written, and for bf16 and dtypes of plugins, which NumPy does not have; what the device
-/// reports.
+/// [`NpyError`] for a file that cannot be written, and for bf16 and dtypes of plugins, which NumPy lacks; errors of the device.
 pub fn save(path: impl AsRef<Path>, tensor: &Tensor) -> Result<()> {
     let path = path.as_ref();
     let at = path.display().to_string();
@@ -92,7 +91,7 @@ pub fn save(path: impl AsRef<Path>, tensor: &Tensor) -> Result<()> {
     replaced(path, |file| write(&at, file, tensor))
 }
 
-/// Writes a file as a whole. An error of a device stays what it is.
+/// Writes a file atomically. An error of a device is returned unchanged.
 pub(super) fn replaced(path: &Path, make: impl FnOnce(&mut dyn std::io::Write) -> Result<()>) -> Result<()> {
     let mut trouble = None;
     let written = super::replace(path, |file| {

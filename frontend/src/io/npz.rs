@@ -13,9 +13,11 @@
 //!
 //! Decisions:
 //! - archives are read and written by the crate `zip`, with the two methods that NumPy writes, stored and deflated;
-//! - no memory is taken for more than deflated bytes can hold, 1032 for each of them, whatever the archive says;
-//! - what no tensor can hold, as an array of texts, is an error of that array alone: `list` shows it, and `load_only` loads others;
-//! - a save replaces the file as a whole, and the same tensors give the same bytes: entries have no date.
+//! - memory allocated is bounded by the maximum size of the deflated data, 1032 times the compressed size, whatever the archive
+//!   declares;
+//! - an array of a dtype that tensors lack, as one of strings, is an error of that array alone: `list` includes it, and
+//!   `load_only` loads others;
+//! - a save replaces the file atomically, and is deterministic: entries have no date.
 
 use super::Listed;
 use super::foreign::Format;
@@ -28,12 +30,12 @@ use std::path::Path;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
-/// What deflated bytes hold at most.
+/// Maximum compression ratio of deflate.
 const LARGEST_RATIO: u64 = 1032;
-/// From this size on an entry needs the fields of 64 bits.
+/// From this size on an entry needs the 64-bit fields.
 const LARGE: u64 = u32::MAX as u64;
 
-/// The arrays of an archive by name, on the CPU.
+/// Loads the arrays of an archive by name, on the CPU.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -47,7 +49,7 @@ const LARGE: u64 = u32::MAX as u64;
 /// ```
 ///
 /// # Errors
-/// [`NpyError`](Error) for a file that cannot be read, is damaged, or holds what is no array of numbers; memory that does not suffice.
+/// [`NpyError`](Error) for a file that cannot be read, is damaged, or holds a dtype that tensors lack; insufficient memory.
 pub fn load(path: impl AsRef<Path>) -> Result<StateDict> {
     let mut archive = Archive::open(path.as_ref())?;
     let mut tensors = StateDict::new();
@@ -64,7 +66,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<StateDict> {
     Ok(tensors)
 }
 
-/// Some arrays of an archive by name, on the CPU. The others are not read, and may be of dtypes that no tensor has.
+/// Loads some arrays of an archive by name, on the CPU. The others are not read, and may have dtypes that tensors lack.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -79,7 +81,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<StateDict> {
 /// ```
 ///
 /// # Errors
-/// As [`load`]; a name that is not there.
+/// As [`load`]; a name that does not exist.
 pub fn load_only<S: AsRef<str>>(path: impl AsRef<Path>, names: &[S]) -> Result<StateDict> {
     let mut archive = Archive::open(path.as_ref())?;
     let (mut tensors, mut there) = (StateDict::new(), Vec::new());
@@ -193,7 +195,7 @@ impl Archive {
         }
     }
 
-    /// Gives an entry to `take`, with its name if it is an array, after its sizes were checked.
+    /// Passes an entry to `take`, with its name if it is an array, after its sizes were checked.
     fn array<R>(
         &mut self,
         nth: usize,
@@ -218,7 +220,7 @@ impl Archive {
     }
 }
 
-/// Saves tensors by name, as they are. An old file of that name is replaced as a whole, or stays as it is.
+/// Saves tensors by name, without compression. An existing file is replaced atomically, or is unchanged on failure.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -232,13 +234,13 @@ impl Archive {
 /// ```
 ///
 /// # Errors
-/// [`NpyError`](Error) for a file that cannot be written, and for bf16 and dtypes of plugins, which NumPy does not have; what the
-/// device reports.
+/// [`NpyError`](Error) for a file that cannot be written, and for bf16 and dtypes of plugins, which NumPy lacks; errors of the
+/// device.
 pub fn save(path: impl AsRef<Path>, tensors: &StateDict) -> Result<()> {
     save_by(path.as_ref(), tensors, CompressionMethod::Stored)
 }
 
-/// [`save`], deflated.
+/// [`save`], compressed by deflate.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

@@ -1,4 +1,4 @@
-//! Replacing a file as a whole: the old content stays until the new one is on the disk.
+//! Atomic replacement of files: the old content remains until the new one is on the disk.
 
 use keyway_dispatcher::host::without_file_size_signal;
 use std::fs::File;
@@ -6,16 +6,16 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// How much is gathered before it is handed to the system.
+/// Size of the write buffer in bytes.
 const BUFFER: usize = 1 << 16;
 
-/// Writes a new file beside `path`, brings it to the disk and renames it over `path`. Whatever fails, `path` is as it
-/// was, and the new file is gone. A device or a pipe is written to as it is. A link is followed, so that it stays a link;
-/// permissions of an old file are kept.
+/// Writes a new file beside `path`, syncs it to the disk and renames it over `path`. On failure `path` is unchanged, and the new
+/// file is removed. A device or a pipe is written to directly. A link is followed, so that it remains a link; permissions of an
+/// old file are preserved.
 ///
-/// The new file is locked while it is written. An unlocked one was left by a killed process; the next call for the same
-/// folder removes it. A limit on the size of files (`ulimit -f`) is an error like that of a full disk: the signal
-/// SIGXFSZ is held back from this thread for the time of the call.
+/// The new file is locked while it is written. An unlocked one was left by a killed process; the next call for the same folder
+/// removes it. A limit on the size of files (`ulimit -f`) is an error like that of a full disk: the signal SIGXFSZ is blocked on
+/// this thread during the call.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -34,7 +34,7 @@ const BUFFER: usize = 1 << 16;
 /// ```
 ///
 /// # Errors
-/// What `write` or the system reports.
+/// Errors of `write` or of the system.
 pub fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     without_file_size_signal(|| replace_file(path, write))
 }
@@ -49,7 +49,7 @@ fn replace_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()
     let old = std::fs::metadata(&target).ok();
     match &old {
         Some(old) if old.is_dir() => return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a folder")),
-        // A device or a pipe has no old content to keep, and must not be renamed away.
+        // A device or a pipe has no old content to preserve, and must not be replaced by a rename.
         Some(old) if !old.is_file() => {
             let mut file = std::fs::OpenOptions::new().write(true).open(&target)?;
             write(&mut file)?;
@@ -82,7 +82,7 @@ fn locked_file_in(folder: &Path) -> io::Result<NamedTempFile> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // What a plain new file would get; the system takes the process's mask off.
+        // The permissions of a plain new file; the system applies the process's umask.
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
     loop {
@@ -91,7 +91,7 @@ fn locked_file_in(folder: &Path) -> io::Result<NamedTempFile> {
         if fresh.as_file().lock().is_err() || !was_removed(&fresh) {
             return Ok(fresh);
         }
-        // Another process took it for one that was left, in the moment before it was locked.
+        // Another process took it for a leftover before it was locked, and removed it.
     }
 }
 
@@ -99,7 +99,7 @@ fn was_removed(file: &NamedTempFile) -> bool {
     std::fs::symlink_metadata(file.path()).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
-/// Removes the files that killed processes left in a folder. What cannot be removed is no failure of the save.
+/// Removes the files that killed processes left in a folder. A failed removal is not an error of the save.
 fn remove_left(folder: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
@@ -128,8 +128,8 @@ fn folder_of(target: &Path) -> PathBuf {
     }
 }
 
-/// Brings the rename itself to the disk. The content is there already and the name points to one of two whole files, so
-/// a file system that cannot do this is no failure.
+/// Syncs the rename itself to the disk. The content is there already and the name points to one of two whole files, so a file
+/// system that cannot do this is no failure.
 fn sync_folder(folder: &Path) {
     if let Ok(folder) = File::open(folder) {
         let _ = folder.sync_all();

@@ -1,4 +1,4 @@
-//! The safetensors format: named tensors of plain numbers, with a JSON header and no code.
+//! The safetensors format: named tensors of plain values, with a JSON header and no code.
 //!
 //! ```
 //! # fn main() -> keyway::Result<()> {
@@ -12,17 +12,17 @@
 //! ```
 //!
 //! Decisions:
-//! - a save replaces the file as a whole, by a rename, so that a full disk or a crash keeps the old one;
-//! - the same tensors and metadata give the same bytes: entries are ordered by size of element, then by name;
-//! - a tensor of a plugin's dtype is saved as bytes of U8, its dtype named in the metadata under `keyway.dtypes`, so that
-//!   other programs can read the rest of the file;
-//! - a tensor in channels_last is saved in row-major order as every other, and named in the metadata under `keyway.formats`,
-//!   so that other programs read the same values and a load here gives the memory format back;
-//! - a tensor of a composite layout is saved as its components, `NAME.component`, and put together again when it is loaded;
-//!   its layout stands in the metadata under `keyway.layouts`;
-//! - what a file holds and this program cannot have (F8_E4M3, a plugin's dtype or layout) is an error of that tensor alone:
-//!   `list` shows it, and `load_only` loads others;
-//! - a load checks the header wholly before it allocates anything, and reads into memory that kernels may use.
+//! - a save replaces the file atomically, by a rename, so that a full disk or a crash preserves the old one;
+//! - a save is deterministic: entries are ordered by element size, then by name;
+//! - a tensor of a plugin's dtype is saved as bytes of U8, with its dtype in the metadata under `keyway.dtypes`, so that other
+//!   programs can read the rest of the file;
+//! - a tensor in channels_last is saved in row-major order like any other, and named in the metadata under `keyway.formats`, so
+//!   that other programs read the same values and a load here restores the memory format;
+//! - a tensor of a composite layout is saved as its components, `NAME.component`, and reassembled when it is loaded; its layout
+//!   is in the metadata under `keyway.layouts`;
+//! - an entry that this program cannot load (F8_E4M3, a plugin's dtype or layout) is an error of that tensor alone: `list`
+//!   includes it, and `load_only` loads others;
+//! - a load checks the whole header before it allocates anything, and reads into memory that kernels may use.
 
 mod error;
 mod formats;

@@ -23,9 +23,9 @@ use crate::{Result, Tensor, profiler};
 pub struct AdagradOptions {
     /// The learning rate.
     pub lr: f64,
-    /// How fast it falls: step `t`, from 0, has the rate `lr / (1 + t * lr_decay)`.
+    /// Decay of the learning rate: step `t`, from 0, has the rate `lr / (1 + t * lr_decay)`.
     pub lr_decay: f64,
-    /// How much of the parameter is added to its gradient, which must be strided then.
+    /// Weight decay: this multiple of the parameter is added to its gradient, which must be strided unless it is 0.
     pub weight_decay: f64,
     /// The sums of squares before the first step.
     pub initial_accumulator_value: f64,
@@ -76,7 +76,7 @@ impl Options for AdagradOptions {
 
 const OWNER: &str = "Adagrad";
 
-/// What is remembered of a parameter.
+/// Optimiser state of a parameter.
 #[derive(Debug)]
 struct Sums {
     steps: i64,
@@ -95,8 +95,8 @@ const NAMES: [&str; 2] = ["step", "sum"];
 /// p = p - lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + eps)        (t: the step, from 1)
 /// ```
 ///
-/// Of a sparse gradient the step touches the rows that it has and no others, and is the same as of a strided one. Weight decay
-/// would touch all, and is refused. f16 and bf16 are computed in f32 and rounded where they are kept.
+/// With a sparse gradient the step touches only its rows, and equals that of the strided gradient. Weight decay would touch all
+/// rows, and is refused. f16 and bf16 are computed in f32 and rounded when stored.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -137,7 +137,7 @@ impl Adagrad {
         Adagrad::with_groups(vec![Group { parameters, options: options.into() }])
     }
 
-    /// Several groups.
+    /// An optimiser of several parameter groups.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -159,7 +159,7 @@ impl Adagrad {
         Ok(Adagrad { sums: memory_of(OWNER, &groups)?, groups, initial: None })
     }
 
-    /// The groups, with the options as they are now.
+    /// The groups, with their current options.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -203,10 +203,10 @@ fn update(p: &Tensor, grad: &Gradient, s: &mut Sums, o: &AdagradOptions) -> Resu
 }
 
 impl Optimizer for Adagrad {
-    /// Changes every parameter that has a gradient.
+    /// Updates every parameter that has a gradient.
     ///
     /// # Errors
-    /// A sparse gradient where there is weight decay, after which nothing is changed; what the backend reports.
+    /// A sparse gradient with weight decay, in which case nothing is changed; errors of the backend.
     fn step(&mut self) -> Result<()> {
         let _scope = profiler::scope("Adagrad.step");
         let _off = no_grad();

@@ -15,7 +15,7 @@ use crate::ops::index::adam_rows::Step;
 use crate::ops::optim::adam_step::{self, Lists};
 use crate::{Device, Result, Tensor, profiler};
 
-/// The fields of both kinds of options, which differ in what the weight decay does and in its default.
+/// The fields of both kinds of options, which differ in the effect and the default of the weight decay.
 macro_rules! options {
     ($(#[$doc:meta])* $name:ident, $(#[$decay_doc:meta])* $decay:literal) => {
         $(#[$doc])*
@@ -23,17 +23,17 @@ macro_rules! options {
         pub struct $name {
             /// The learning rate.
             pub lr: f64,
-            /// How much is kept of the mean of the gradients.
+            /// Decay rate of the mean of the gradients.
             pub beta1: f64,
-            /// How much is kept of the mean of their squares.
+            /// Decay rate of the mean of their squares.
             pub beta2: f64,
             /// Added to the root of that mean.
             pub eps: f64,
             $(#[$decay_doc])*
             pub weight_decay: f64,
-            /// What a sparse gradient moves. Off, the step is that of the strided gradient and touches the whole parameter. On, only
-            /// the rows that the gradient has decay and move, and the means of all others stay as they are, so that time and memory
-            /// follow the rows; the corrections of the means count all steps. Strided gradients are not concerned.
+            /// The effect of a sparse gradient. Off, the step is that of the strided gradient and touches the whole parameter.
+            /// On, only the gradient's rows are decayed and updated, and the means of all others are unchanged, so that time and
+            /// memory depend on the number of those rows; the bias corrections count all steps. Strided gradients are unaffected.
             pub lazy: bool,
         }
 
@@ -83,7 +83,7 @@ options! {
     /// assert_eq!((options.lr, options.weight_decay), (0.1, 0.0));
     /// ```
     AdamOptions,
-    /// How much of the parameter is added to its gradient.
+    /// L2 weight decay: this multiple of the parameter is added to its gradient.
     0.0
 }
 
@@ -97,7 +97,7 @@ options! {
     /// ```
     #[doc(alias = "ParamsAdamW")]
     AdamWOptions,
-    /// How much of the parameter, times the learning rate, is taken off it.
+    /// Decoupled weight decay: this multiple of the parameter, times the learning rate, is subtracted from it.
     0.01
 }
 
@@ -108,14 +108,14 @@ impl From<AdamWOptions> for AdamOptions {
     }
 }
 
-/// What Adam and AdamW share.
+/// The common part of Adam and AdamW.
 #[derive(Debug)]
 struct Core<O> {
     owner: &'static str,
     groups: Vec<Group<O>>,
     initial: InitialRates,
     moments: Vec<Option<Moments>>,
-    /// Whether weight decay acts on the parameter rather than on its gradient.
+    /// Whether weight decay is applied to the parameter rather than to its gradient.
     decoupled: bool,
     /// The count of steps on the device, where captured work counts them.
     clock: Option<Clock>,
@@ -158,7 +158,7 @@ impl<O: Options + Copy + Into<AdamOptions>> Core<O> {
             let expected = "used with strided gradients that lie as their parameters do";
             return Err(refuse(self.owner, "capturable", expected, got).into());
         }
-        // What is refused above has changed nothing.
+        // Errors above have changed nothing.
         for (own, new) in self.moments.iter_mut().zip(fresh).filter(|(_, new)| new.is_some()) {
             *own = new;
         }
@@ -224,8 +224,8 @@ impl<O: Options + Copy + Into<AdamOptions>> Core<O> {
     }
 }
 
-/// The numbers of step `steps`, counted from 1. The corrections of both means are moved out of the tensors into the numbers:
-/// `p - lr * (first / c1) / (sqrt(second / c2) + eps)`, multiplied through by `sqrt(c2)`.
+/// The scalars of step `steps`, counted from 1. The bias corrections of both means are folded into the scalars: `p - lr * (first
+/// / c1) / (sqrt(second / c2) + eps)`, multiplied through by `sqrt(c2)`.
 fn numbers(o: &AdamOptions, steps: i64, decoupled: bool) -> Step {
     let root = (1.0 - o.beta2.powf(steps as f64)).sqrt();
     Step {
@@ -344,13 +344,13 @@ macro_rules! optimizer {
             )]
             ///
             /// # Errors
-            /// Parameters on several devices, or of which some have had more steps than others; what the backend reports.
+            /// Parameters on several devices, or with different numbers of steps; errors of the backend.
             pub fn capturable(mut self) -> Result<$name> {
                 self.0.count_on_device()?;
                 Ok(self)
             }
 
-            /// The groups, with the options as they are now.
+            /// The groups, with their current options.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",

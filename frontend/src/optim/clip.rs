@@ -8,9 +8,9 @@ use crate::tensor::handles;
 use crate::{DType, Result, Tensor};
 use std::borrow::Borrow;
 
-/// Multiplies the gradients by a common factor such that their norm, taken over all of them as one vector, is at most
-/// `max_norm`. Gives the norm that they had, as a tensor of no dimensions; nothing is read back to the host. The norm is f32, or f64
-/// where a gradient is: one beyond that dtype is infinite, and all gradients become 0.
+/// Scales the gradients by a common factor such that their norm, over all of them as one vector, is at most `max_norm`. Returns
+/// the previous norm as a 0-d tensor; nothing is read back to the host. The norm is f32, or f64 if a gradient is: a norm beyond
+/// the range of that dtype is infinite, and all gradients become 0.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -24,7 +24,7 @@ use std::borrow::Borrow;
 /// ```
 ///
 /// # Errors
-/// A `max_norm` that is negative or not a number; what the backend reports.
+/// A `max_norm` that is negative or NaN; errors of the backend.
 pub fn clip_grad_norm_<T: Borrow<Tensor>>(parameters: &[T], max_norm: f64) -> Result<Tensor> {
     called("clip_grad_norm_", &["parameters", "max_norm"], || {
         clip_norm(parameters.iter().filter_map(|p| p.borrow().grad()).collect(), max_norm)
@@ -53,7 +53,7 @@ fn clip_norm(grads: Vec<Tensor>, max_norm: f64) -> Result<Tensor> {
         let factor = factor.to_device(grad.device())?;
         for part in held(grad)? {
             match part.dtype() {
-                // The factor may be below what f16 holds, though its product is not.
+                // The factor may be below the range of f16, though its product is not.
                 DType::F16 | DType::BF16 => part.copy_(&part.to_dtype(DType::F32)?.mul(&factor)?)?,
                 _ => part.mul_(&factor)?,
             };
@@ -62,7 +62,7 @@ fn clip_norm(grads: Vec<Tensor>, max_norm: f64) -> Result<Tensor> {
     Ok(norm)
 }
 
-/// Holds each element of the gradients within `-clip_value ..= clip_value`.
+/// Clamps each element of the gradients to `-clip_value ..= clip_value`.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -75,7 +75,7 @@ fn clip_norm(grads: Vec<Tensor>, max_norm: f64) -> Result<Tensor> {
 /// ```
 ///
 /// # Errors
-/// A `clip_value` that is negative or not a number; what the backend reports.
+/// A `clip_value` that is negative or NaN; errors of the backend.
 pub fn clip_grad_value_<T: Borrow<Tensor>>(parameters: &[T], clip_value: f64) -> Result<()> {
     if clip_value.is_nan() || clip_value < 0.0 {
         return Err(refuse("clip_grad_value_", "clip_value", "a number of 0 or more", clip_value).into());
@@ -89,7 +89,7 @@ fn clip_values(parameters: &[Tensor], clip_value: f64) -> Result<()> {
     let _off = no_grad();
     for parameter in parameters {
         let Some(grad) = parameter.grad() else { continue };
-        // What stands in several entries for one element is one number.
+        // Duplicates of one coordinate are one element.
         let whole = if grad.as_ref().is_strided() { grad } else { grad.coalesce()? };
         held(&whole)?.iter().try_for_each(|part| part.clamp_(-clip_value, clip_value).map(drop))?;
         parameter.set_grad(whole)?;
@@ -97,7 +97,7 @@ fn clip_values(parameters: &[Tensor], clip_value: f64) -> Result<()> {
     Ok(())
 }
 
-/// The tensors that hold the elements of a gradient: itself, or the components of a sparse one that are numbers.
+/// The tensors that store the elements of a gradient: itself, or the value components of a sparse one.
 pub(super) fn held(grad: &Tensor) -> Result<Vec<Tensor>> {
     if grad.as_ref().is_strided() {
         return Ok(vec![grad.clone()]);

@@ -1,4 +1,4 @@
-//! Steps that are counted on the device, and what cannot be captured of a step.
+//! Step counters on the device, and steps that cannot be captured.
 
 use super::adam::AdamOptions;
 use super::group::refuse;
@@ -10,7 +10,7 @@ use crate::{DType, Device, Result, Tensor, graph};
 pub(super) struct Clock(Tensor);
 
 impl Clock {
-    /// After so many steps.
+    /// A counter that starts at this number of steps.
     pub(super) fn new(device: Device, steps: i64) -> Result<Clock> {
         Ok(Clock(Tensor::full_with((), steps as f64, (DType::F64, device))?))
     }
@@ -71,13 +71,13 @@ pub(super) fn check_same<M>(
     Err(refuse(owner, "capturable", expected, got).into())
 }
 
-/// Refuses to capture a step whose numbers are the host's.
+/// Refuses to capture a step whose scalars are computed by the host.
 pub(super) fn refuse_captured(owner: &'static str, parameter: &Tensor) -> Result<()> {
     let reason = "its corrections follow the number of the step, which the host counts";
     graph::refuse(owner, parameter.device(), reason, "call `capturable` after `new`")
 }
 
-/// Refuses to capture a first step, which makes what later ones go on from.
+/// Refuses to capture a first step, which creates the state of later ones.
 pub(super) fn refuse_first(owner: &'static str, parameter: &Tensor) -> Result<()> {
     let reason = "the first step makes what is remembered of a parameter, and each replay would make it anew";
     graph::refuse(owner, parameter.device(), reason, "make one step before the capture")

@@ -1,19 +1,19 @@
-//! Parameters that one call of a fused step serves.
+//! Parameters that are updated by one fused call.
 //!
-//! Stepped one by one are parameters whose tensors have different orders in memory, and parameters that share memory, where the
-//! order of the steps matters. Overlaps are found by sorting addresses, not by comparing pairs.
+//! Updated one by one are parameters whose tensors have different dimension orders, and parameters that share memory, for which
+//! the order of the steps matters. Overlaps are found by sorting addresses, not by comparing pairs.
 
 use super::group::Group;
 use crate::ops::optim::go_together;
 use crate::{DType, Device, Result, Tensor};
 
-/// Parameters of one group, dtype and device whose `key` is the same, by their numbers among all.
+/// Parameters of one group, dtype and device with the same `key`, by index among all parameters.
 pub(super) struct Batch<K> {
     pub(super) key: K,
     pub(super) members: Vec<usize>,
 }
 
-/// Those parameters that have a gradient: in batches, or to be stepped one by one, in order.
+/// The parameters that have a gradient: in batches, or one by one, in order.
 pub(super) struct Batches<K> {
     pub(super) together: Vec<Batch<K>>,
     pub(super) alone: Vec<usize>,
@@ -25,12 +25,12 @@ pub(super) fn numbered<O>(groups: &[Group<O>]) -> Vec<(usize, &Tensor)> {
     all.flat_map(|(nth, group)| group.parameters.iter().map(move |parameter| (nth, parameter))).collect()
 }
 
-/// Whether single ops would round after each operation what the fused ops compute in f32 and round once.
+/// Whether single ops would round after each operation, where the fused ops compute in f32 and round once.
 pub(super) fn is_half(t: &Tensor) -> bool {
     matches!(t.dtype(), DType::F16 | DType::BF16)
 }
 
-/// Writes what was computed of a `widened` tensor back to where it is kept; what needed no widening was changed in place.
+/// Writes the result for a `widened` tensor back to the stored tensor; tensors that were not widened were changed in place.
 pub(super) fn keep(place: &Tensor, computed: &Tensor) -> Result<()> {
     if place.dtype() != computed.dtype() {
         place.copy_(computed)?;
@@ -39,8 +39,8 @@ pub(super) fn keep(place: &Tensor, computed: &Tensor) -> Result<()> {
 }
 
 impl<K: PartialEq> Batches<K> {
-    /// Those go together whose gradient, and what is remembered of them, lie as they do and share no memory with another
-    /// parameter's, where a kernel serves the step (`served`). `memory` gives what is remembered, and the key.
+    /// Batches the parameters whose gradient and state have the same strides and share no memory with another parameter, if a
+    /// kernel exists for the step (`served`). `memory` returns the state and the key.
     pub(super) fn new<'a>(
         parameters: &[(usize, &'a Tensor)],
         grads: &'a [Option<Tensor>],
@@ -104,13 +104,13 @@ impl Places {
         }
     }
 
-    /// Of `count` parameters, those whose memory may meet another one's, where one of both is written: the order of their steps
-    /// counts. The time follows the number of tensors, not that of pairs.
+    /// Marks those of `count` parameters whose memory may overlap another's where one of both is written, so that the order of
+    /// their steps matters. The time depends on the number of tensors, not on that of pairs.
     fn shared(mut self, count: usize) -> Vec<bool> {
         let mut shared = vec![false; count];
         self.0.sort_unstable_by_key(|place| (place.device, place.begin));
         let mut rest = &self.0[..];
-        // What lies together without a gap.
+        // Adjacent ranges without a gap.
         while let Some(first) = rest.first() {
             let (mut end, mut length) = (first.end, 1);
             let meets = |place: &&Place, end| place.device == first.device && place.begin < end;
@@ -152,7 +152,7 @@ mod tests {
                     }
                 }
             }
-            // Nobody is kept apart who meets nobody.
+            // A parameter that overlaps no other must not be marked.
             for (owner, is_shared) in shared.iter().enumerate() {
                 let lonely = all.iter().filter(|a| a.owner == owner).all(|a| {
                     let others = all.iter().filter(|b| b.owner != owner && b.device == a.device);

@@ -16,11 +16,11 @@ use std::ops::RangeInclusive;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GradScalerOptions {
-    /// What losses are multiplied by at first.
+    /// Initial loss scale.
     pub init_scale: f64,
-    /// What the scale is multiplied by after `growth_interval` steps without an infinity or NaN.
+    /// Factor of the scale after `growth_interval` steps without an infinity or NaN.
     pub growth_factor: f64,
-    /// What the scale is multiplied by after a gradient with an infinity or NaN.
+    /// Factor of the scale after a gradient with an infinity or NaN.
     pub backoff_factor: f64,
     /// Steps in a row without an infinity or NaN after which the scale grows.
     pub growth_interval: u64,
@@ -37,11 +37,11 @@ impl Default for GradScalerOptions {
     }
 }
 
-/// What losses in f32 can be multiplied by.
+/// Valid scales of losses in f32.
 const SCALES: RangeInclusive<f64> = f32::MIN_POSITIVE as f64..=f32::MAX as f64;
 const SCALE: &str = "from 2^-126, the smallest normal f32, to the largest f32";
 
-/// What a [`GradScaler`] remembers.
+/// State of a [`GradScaler`].
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -52,7 +52,7 @@ const SCALE: &str = "from 2^-126, the smallest normal f32, to the largest f32";
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GradScalerState {
-    /// What losses are multiplied by.
+    /// The loss scale.
     pub scale: f64,
     /// Steps since the scale changed.
     pub growth_tracker: u64,
@@ -146,7 +146,7 @@ impl GradScaler {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     pub fn scale(&self, loss: &Tensor) -> Result<Tensor> {
         // The scale leaves the range of f16.
         let wide = if [DType::F16, DType::BF16].contains(&loss.dtype()) {
@@ -157,8 +157,8 @@ impl GradScaler {
         wide.mul(self.state.scale)
     }
 
-    /// Divides the gradients of an optimiser's parameters by the scale: for what comes between `backward` and `step`, such as
-    /// [`clip_grad_norm_`](super::clip_grad_norm_). Gives whether all of them are finite.
+    /// Divides the gradients of an optimiser's parameters by the scale: for operations between `backward` and `step`, such as
+    /// [`clip_grad_norm_`](super::clip_grad_norm_). Returns whether all of them are finite.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -175,7 +175,8 @@ impl GradScaler {
     /// ```
     ///
     /// # Errors
-    /// No gradient at all; gradients that were divided since the last [`GradScaler::update`]; those in f16, where what is divided may be 0.
+    /// No gradient at all; gradients that were divided since the last [`GradScaler::update`]; gradients in f16, which may
+    /// underflow when divided.
     pub fn unscale_(&mut self, optimizer: &dyn Optimizer) -> Result<bool> {
         let parameters = optimizer.parameters();
         if self.found(&parameters).is_some() {
@@ -252,8 +253,8 @@ impl GradScaler {
         Ok(finite)
     }
 
-    /// Changes the scale by what came since the last update: smaller after a gradient that was not finite, larger after
-    /// `growth_interval` steps without one.
+    /// Updates the scale: decreases it after a gradient that was not finite, and increases it after `growth_interval` steps
+    /// without one.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -281,12 +282,12 @@ impl GradScaler {
         } else if growth_tracker + 1 < growth_interval {
             next(scale, growth_tracker + 1)
         } else {
-            // Not beyond what losses in f32 can be multiplied by.
+            // Capped at the largest f32.
             next(if scale * growth_factor <= f64::from(f32::MAX) { scale * growth_factor } else { scale }, 0)
         };
     }
 
-    /// What losses are multiplied by and the number of steps since it changed, to be saved.
+    /// The loss scale and the number of steps since it changed, to be saved.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -300,7 +301,7 @@ impl GradScaler {
         self.state
     }
 
-    /// Puts back what [`GradScaler::state`] gave.
+    /// Restores the state that [`GradScaler::state`] returned.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -312,7 +313,7 @@ impl GradScaler {
     /// ```
     ///
     /// # Errors
-    /// A scale that is no normal f32 above 0.
+    /// A scale that is not a positive normal f32.
     pub fn set_state(&mut self, state: GradScalerState) -> Result<()> {
         if !SCALES.contains(&state.scale) {
             return Err(refuse(OWNER, "scale", SCALE, state.scale).into());

@@ -1,4 +1,4 @@
-//! Groups of parameters with options of their own, and how they are saved.
+//! Parameter groups with options of their own, and their state dicts.
 
 use crate::nn::{Mismatch, ModuleError, StateDict};
 use crate::{Result, Tensor};
@@ -29,19 +29,19 @@ pub struct Group<O> {
     pub options: O,
 }
 
-/// Options as named numbers.
+/// Options as named scalars.
 pub(super) trait Options: Copy {
     /// Their names, `lr` first.
     const NAMES: &'static [&'static str];
     /// The values in the order of the names.
     fn values(&self) -> Vec<f64>;
-    /// Options of these values. Missing ones keep their defaults.
+    /// Options with these values. Missing ones have their defaults.
     fn from_values(values: &[f64]) -> Self;
     /// Refuses values out of range, in the name of an optimiser.
     fn check(&self, owner: &'static str) -> Result<(), ModuleError>;
     /// Sets the learning rate, unchecked.
     fn set_lr(&mut self, lr: f64);
-    /// Whether these options ask for what is remembered by this name.
+    /// Whether these options need the state of this name.
     fn remembers(&self, name: &str) -> bool {
         let _ = name;
         true
@@ -143,7 +143,7 @@ fn check_rates<O>(owner: &'static str, groups: &[Group<O>], rates: &[f64]) -> Re
     Ok(())
 }
 
-/// Sets the learning rate of each group, or none if one is refused or there are not as many as groups.
+/// Sets the learning rate of each group; none is changed if one is invalid or their number differs from that of the groups.
 pub(super) fn set_rates<O: Options>(
     owner: &'static str,
     groups: &mut [Group<O>],
@@ -156,7 +156,7 @@ pub(super) fn set_rates<O: Options>(
     Ok(())
 }
 
-/// Says, once in a program, that a step has no gradient to go by: mostly it is of parameters that a module has replaced.
+/// Warns once per process that no parameter of a step has a gradient, usually since a module has replaced its parameters.
 pub(super) fn warn_without_gradients<O>(owner: &'static str, groups: &[Group<O>]) {
     static ONCE: Once = Once::new();
     if with_options(groups).all(|(parameter, _)| parameter.grad().is_none()) {
@@ -198,7 +198,7 @@ pub(super) fn refuse_gradients<O>(
     }
 }
 
-/// A place for what is remembered of each parameter of these groups, which are checked first.
+/// Empty state for each parameter of these groups, which are checked first.
 pub(super) fn memory_of<O: Options, M>(
     owner: &'static str,
     groups: &[Group<O>],
@@ -208,13 +208,13 @@ pub(super) fn memory_of<O: Options, M>(
     Ok(std::iter::repeat_with(|| None).take(count).collect())
 }
 
-/// The count of steps in a state dict.
+/// The number of steps in a state dict.
 ///
 /// # Errors
-/// What is no whole number, or below 0.
+/// A value that is not an integer, or negative.
 pub(super) fn steps_of(owner: &'static str, saved: &Tensor) -> Result<i64> {
     let steps = saved.to_f64_vec()?.first().copied().unwrap_or(0.0);
-    // Beyond 2^53 not every whole number is an f64.
+    // Above 2^53 not every integer is an f64.
     if !(0.0..=(1u64 << 53) as f64).contains(&steps) || steps.fract() != 0.0 {
         return Err(refuse(owner, "step", "a whole number of 0 or more in the state dict", steps).into());
     }
@@ -229,8 +229,7 @@ const COUNT: &str = "parameters";
 /// The name of the rate that schedules begin from.
 const INITIAL: &str = "initial_lr";
 
-/// Writes the groups' options and numbers of parameters, the rates that schedules begin from, and what is remembered of each
-/// parameter.
+/// Writes the groups' options and numbers of parameters, the initial rates of schedules, and the state of each parameter.
 pub(super) fn save<O: Options>(
     groups: &[Group<O>],
     initial: &InitialRates,
@@ -254,15 +253,15 @@ pub(super) fn save<O: Options>(
     Ok(state)
 }
 
-/// What a state dict holds, once checked: options by group, memories by parameter.
+/// The contents of a state dict, once checked: options by group, state by parameter.
 pub(super) struct Loaded<O> {
     pub(super) options: Vec<O>,
     pub(super) initial: InitialRates,
     pub(super) memories: Vec<Option<Vec<Tensor>>>,
 }
 
-/// Reads what [`save`] wrote. Of each parameter there is all of `names` that its options ask for, or nothing; those in `scalars` have no dimensions
-/// and keep their dtype, the others have the parameter's shape, dtype and device.
+/// Reads the output of [`save`]. A parameter has either all `names` that its options need, or none; those in `scalars` are 0-d
+/// and preserve their dtype, the others have the parameter's shape, dtype and device.
 pub(super) fn load<O: Options>(
     owner: &'static str,
     groups: &[Group<O>],
@@ -278,7 +277,7 @@ pub(super) fn load<O: Options>(
         options
             .push(O::NAMES.iter().filter_map(|name| check.take(format!("group.{g}.{name}"), &[])).collect());
     }
-    // A state dict of before a schedule has no such rates, and older ones have no numbers of parameters either.
+    // A state dict saved before a schedule was made lacks such rates, and older ones also lack numbers of parameters.
     let mut initial: Vec<&Tensor> = Vec::new();
     for g in 0..groups.len() {
         check.take_if_there(format!("group.{g}.{COUNT}"));
@@ -321,12 +320,12 @@ pub(super) fn load<O: Options>(
     Ok(Loaded { options, initial, memories: made })
 }
 
-/// The number behind `prefix` in a name, as in `state.3.step`.
+/// The number after `prefix` in a name, as in `state.3.step`.
 fn number_in(name: &str, prefix: &str) -> Option<usize> {
     name.strip_prefix(prefix)?.split('.').next()?.parse().ok()
 }
 
-/// Refuses a state dict of another number of groups or parameters: what it remembers would go to the wrong ones.
+/// Refuses a state dict with another number of groups or parameters, whose state would be assigned to the wrong ones.
 fn check_counts<O>(owner: &'static str, groups: &[Group<O>], state: &StateDict) -> Result<()> {
     let refused = |what: String, expected: usize, got: usize| {
         Err(ModuleError::StateCount { owner, what, expected, got }.into())
@@ -360,7 +359,7 @@ struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    /// As [`Check::take`], of a number that need not be there.
+    /// Like [`Check::take`], for an optional scalar.
     fn take_if_there(&mut self, name: String) -> Option<&'a Tensor> {
         if self.state.contains_key(&name) { self.take(name, &[]) } else { None }
     }

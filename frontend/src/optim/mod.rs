@@ -16,14 +16,15 @@
 //! ```
 //!
 //! Decisions:
-//! - all parameters whose gradients and means have the same strides as they, and that share no memory, are stepped by
-//!   one op, which a backend may serve with one fused loop or launch; without such a kernel, and for other parameters,
-//!   a step consists of ops for each parameter, in order;
+//! - all parameters whose gradients and means have the parameter's strides, and that share no memory, are updated by one op, for
+//!   which a backend may have one fused loop or launch; without such a kernel, and for other parameters, a step consists of ops
+//!   for each parameter, in order;
 //! - f16 and bf16 are computed in f32 either way: 1e-8 is 0 in f16, and a quotient by it is infinite or NaN;
 //! - updates run in place and outside the graph; addends are added to a parameter one by one if a sum would need
 //!   memory, so SGD in f32 allocates nothing after its first step;
-//! - the state is a state dict of plain tensors, options included, so it is saved as weights are;
-//! - what is not linear in the gradient coalesces a sparse one and works on copies of its rows, which are a few of many.
+//! - the state is a state dict of plain tensors, options included, so it is saved in the same way as weights;
+//! - an update that is not linear in the gradient coalesces a sparse one and works on copies of its rows, which are usually a
+//!   small part.
 
 mod adagrad;
 mod adam;

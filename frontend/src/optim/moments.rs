@@ -7,7 +7,7 @@ use crate::ops::composite::{cast, widened};
 use crate::ops::index::adam_rows::{self, Step};
 use crate::{Result, Tensor};
 
-/// What is remembered of a parameter.
+/// Optimiser state of a parameter.
 #[derive(Debug)]
 pub(super) struct Moments {
     pub(super) steps: i64,
@@ -20,7 +20,7 @@ pub(super) struct Moments {
 const NAMES: [&str; 3] = ["step", "exp_avg", "exp_avg_sq"];
 
 impl Moments {
-    /// Those before the first step.
+    /// The state before the first step.
     pub(super) fn zeros(p: &Tensor) -> Result<Moments> {
         let zeros = || p.detach().zeros_like();
         Ok(Moments { steps: 0, first: zeros()?, second: zeros()? })
@@ -63,13 +63,13 @@ impl Moments {
     }
 }
 
-/// Moves the rows that a gradient has, and their means; all others stay as they are.
+/// Updates the rows of a sparse gradient, and their means; all others are unchanged.
 ///
 /// # Errors
 /// As [`Rows::of`].
 pub(super) fn lazy_step(p: &Tensor, grad: &Tensor, m: &Moments, step: Step) -> Result<()> {
     let grad = grad.as_coordinates()?;
-    // One op for what rows alone are, in whatever order: nothing is coalesced.
+    // One op for gradients with one sparse dimension, whose rows may be in any order: nothing is coalesced.
     if grad.sparse_dim()? == 1
         && adam_rows::in_place(
             [p, &m.first, &m.second],

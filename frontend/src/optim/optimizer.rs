@@ -1,4 +1,4 @@
-//! What all optimisers do.
+//! The common interface of optimisers.
 
 use crate::nn::StateDict;
 use crate::{Result, Tensor};
@@ -17,7 +17,7 @@ use crate::{Result, Tensor};
 /// # Ok(()) }
 /// ```
 pub trait Optimizer {
-    /// Changes every parameter that has a gradient.
+    /// Updates every parameter that has a gradient.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -32,7 +32,7 @@ pub trait Optimizer {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     fn step(&mut self) -> Result<()>;
 
     /// The parameters of all groups, in order.
@@ -48,7 +48,7 @@ pub trait Optimizer {
     /// ```
     fn parameters(&self) -> Vec<Tensor>;
 
-    /// Takes the gradients of all parameters away.
+    /// Clears the gradients of all parameters.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -79,7 +79,7 @@ pub trait Optimizer {
     #[doc(alias = "get_last_lr")]
     fn learning_rates(&self) -> Vec<f64>;
 
-    /// Sets the learning rate of each group. Schedules that are made later begin from these.
+    /// Sets the learning rate of each group, from which later schedules begin.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -93,12 +93,12 @@ pub trait Optimizer {
     /// ```
     ///
     /// # Errors
-    /// A rate that is negative or not finite, rates that are not as many as groups; then none is set.
+    /// A rate that is negative or not finite, or a number of rates that differs from that of groups; none is set then.
     fn set_learning_rates(&mut self, rates: &[f64]) -> Result<()>;
 
-    /// The learning rate of each group that schedules begin from, PyTorch's `initial_lr`: the rate that the group had when
-    /// the first schedule was made. `None` before a schedule has taken a step, and once rates were set by hand. It is saved
-    /// with the state, so that a schedule that is made after loading does not begin from a rate that was lowered already.
+    /// The initial learning rate of each group for schedules, PyTorch's `initial_lr`: the rate of the group when the first
+    /// schedule was made. `None` before a schedule has taken a step, and once rates were set by hand. It is saved with the state,
+    /// so that a schedule made after loading does not begin from an already reduced rate.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -116,7 +116,7 @@ pub trait Optimizer {
         None
     }
 
-    /// Sets the rates that schedules begin from. Schedules call it; an optimiser that does not keep such rates ignores it.
+    /// Sets the initial rates of schedules. Schedules call it; an optimiser that does not store such rates ignores it.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -137,7 +137,7 @@ pub trait Optimizer {
         Ok(())
     }
 
-    /// The learning rate of the first group, which is that of all where there is one group.
+    /// The learning rate of the first group.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -170,7 +170,7 @@ pub trait Optimizer {
         self.set_learning_rates(&vec![rate; self.learning_rates().len()])
     }
 
-    /// One step by the gradients of a loss alone: drops the gradients, computes those of the loss, and steps.
+    /// One step by the gradients of a loss alone: clears the gradients, computes those of the loss, and steps.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -191,8 +191,7 @@ pub trait Optimizer {
         self.step()
     }
 
-    /// The options and what the optimiser remembers of each parameter, by name: `group.0.lr`, `state.3.momentum`. The
-    /// tensors are copies.
+    /// The options and the state of each parameter, by name: `group.0.lr`, `state.3.momentum`. The tensors are copies.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -205,7 +204,7 @@ pub trait Optimizer {
     /// ```
     ///
     /// # Errors
-    /// Memory that does not suffice.
+    /// Insufficient memory.
     fn state_dict(&self) -> Result<StateDict>;
 
     /// Puts options and memories back.

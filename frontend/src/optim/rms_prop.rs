@@ -22,15 +22,15 @@ use crate::{Result, Tensor, profiler};
 pub struct RmsPropOptions {
     /// The learning rate.
     pub lr: f64,
-    /// How much of the running means is kept.
+    /// Decay rate of the running means.
     pub alpha: f64,
     /// Added to the root.
     pub eps: f64,
-    /// How much of the parameter is added to its gradient.
+    /// Weight decay: this multiple of the parameter is added to its gradient.
     pub weight_decay: f64,
-    /// How much of the last step's direction is kept.
+    /// Momentum: this multiple of the last step's direction is added.
     pub momentum: f64,
-    /// Whether the gradient is divided by its deviation instead of its size.
+    /// Whether the gradient is divided by its standard deviation instead of its root mean square.
     pub centered: bool,
 }
 
@@ -83,7 +83,7 @@ const DIRECTION: &str = "momentum_buffer";
 const MEAN: &str = "grad_avg";
 const NAMES: [&str; 3] = [SQUARES, DIRECTION, MEAN];
 
-/// What is remembered of a parameter, by the names of the options that ask for it.
+/// Optimiser state of a parameter, by the names of the options that need it.
 #[derive(Debug)]
 struct Memory {
     /// The running mean of the gradient's squares.
@@ -95,7 +95,7 @@ struct Memory {
 }
 
 impl Memory {
-    /// As many zeros as these options ask for.
+    /// Zeros for each state tensor that these options need.
     fn new(p: &Tensor, o: &RmsPropOptions) -> Result<Memory> {
         let zeros = || p.detach().zeros_like();
         let some = |name: &str| if o.remembers(name) { zeros().map(Some) } else { Ok(None) };
@@ -122,7 +122,7 @@ impl Memory {
 /// p = p - lr * b
 /// ```
 ///
-/// f16 and bf16 are computed in f32 and rounded where they are kept.
+/// f16 and bf16 are computed in f32 and rounded when stored.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -166,7 +166,7 @@ impl RmsProp {
         RmsProp::with_groups(vec![Group { parameters, options: options.into() }])
     }
 
-    /// Several groups.
+    /// An optimiser of several parameter groups.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -188,7 +188,7 @@ impl RmsProp {
         Ok(RmsProp { memories: memory_of(OWNER, &groups)?, groups, initial: None })
     }
 
-    /// The groups, with the options as they are now.
+    /// The groups, with their current options.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -239,10 +239,10 @@ fn update(p: &Tensor, grad: &Tensor, memory: &Memory, o: &RmsPropOptions) -> Res
 }
 
 impl Optimizer for RmsProp {
-    /// Changes every parameter that has a gradient.
+    /// Updates every parameter that has a gradient.
     ///
     /// # Errors
-    /// A sparse gradient, after which nothing is changed; what the backend reports.
+    /// A sparse gradient, in which case nothing is changed; errors of the backend.
     fn step(&mut self) -> Result<()> {
         let _scope = profiler::scope("RmsProp.step");
         let _off = no_grad();
@@ -298,7 +298,7 @@ impl Optimizer for RmsProp {
         self.groups.iter_mut().zip(options).for_each(|(group, options)| group.options = options);
         self.initial = initial;
         let memory = |(memory, (_, o)): (Option<Vec<Tensor>>, (&Tensor, &RmsPropOptions))| {
-            // In the order of the names, those that the options ask for.
+            // Sorted by name, those that the options need.
             let mut tensors = memory?.into_iter();
             let squares = tensors.next()?;
             let mut next = |name| if o.remembers(name) { tensors.next() } else { None };

@@ -1,4 +1,4 @@
-//! What an optimiser needs of a gradient: its elements, or the rows that a sparse one has.
+//! The elements of a gradient, or the rows of a sparse one, for an optimiser.
 
 use crate::{Result, Tensor};
 
@@ -10,11 +10,11 @@ pub(super) enum Gradient {
     Rows(Rows),
 }
 
-/// The rows of a sparse gradient, each once: blocks at places of the sparse dimensions, of which there usually is one.
+/// The coalesced rows of a sparse gradient: blocks at coordinates of the sparse dimensions, usually one dimension.
 pub(super) struct Rows {
-    /// Where they lie: the indices along each sparse dimension. Without any there is one block, the whole.
+    /// Their coordinates: the indices along each sparse dimension. Without sparse dimensions there is one block, the whole.
     at: Vec<Tensor>,
-    /// What the gradient is there, `[rows, dense sizes...]`.
+    /// The gradient's values, `[rows, dense sizes...]`.
     pub(super) values: Tensor,
 }
 
@@ -22,7 +22,7 @@ impl Gradient {
     /// A gradient, the rows of a sparse one coalesced.
     ///
     /// # Errors
-    /// A layout that is neither strided nor coordinates; what the backend reports.
+    /// A layout that is neither strided nor COO; errors of the backend.
     pub(super) fn of(grad: Tensor) -> Result<Gradient> {
         match grad.as_ref().is_strided() {
             true => Ok(Gradient::Whole(grad)),
@@ -45,7 +45,7 @@ impl Gradient {
 }
 
 impl Rows {
-    /// The rows of a sparse gradient. What is done with them is not linear, so each is wanted once.
+    /// The rows of a sparse gradient, coalesced since updates are not linear in them.
     ///
     /// # Errors
     /// As [`Gradient::of`].

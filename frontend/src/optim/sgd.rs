@@ -30,11 +30,11 @@ use crate::{Result, Tensor, profiler};
 pub struct SgdOptions {
     /// The learning rate.
     pub lr: f64,
-    /// How much of the last step's direction is kept.
+    /// Momentum: this multiple of the last step's direction is added.
     pub momentum: f64,
-    /// The dampening of the momentum buffer: the share of the gradient that is left out of it, but for the first step.
+    /// The dampening of the momentum buffer: the fraction of the gradient that is not added to it, except in the first step.
     pub dampening: f64,
-    /// How much of the parameter is added to its gradient.
+    /// Weight decay: this multiple of the parameter is added to its gradient.
     pub weight_decay: f64,
     /// Nesterov momentum. Needs momentum and no dampening.
     pub nesterov: bool,
@@ -93,8 +93,8 @@ const OWNER: &str = "Sgd";
 /// p = p - lr * (nesterov ? d + momentum * v : v)
 /// ```
 ///
-/// Of a sparse gradient, without momentum and weight decay, the step touches the rows that it has and no others; with them it
-/// is the same step as of a strided one, and touches all.
+/// With a sparse gradient, and without momentum and weight decay, the step touches only its rows; with them the step equals that
+/// of the strided gradient, and touches all rows.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -139,7 +139,7 @@ impl Sgd {
         Sgd::with_groups(vec![Group { parameters, options: options.into() }])
     }
 
-    /// Several groups.
+    /// An optimiser of several parameter groups.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -161,7 +161,7 @@ impl Sgd {
         Ok(Sgd { directions: memory_of(OWNER, &groups)?, groups, initial: None })
     }
 
-    /// The groups, with the options as they are now.
+    /// The groups, with their current options.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -180,7 +180,7 @@ impl Sgd {
     }
 }
 
-/// The numbers of a step.
+/// The scalars of a step.
 fn numbers(o: &SgdOptions, first: bool) -> Step {
     let SgdOptions { lr, momentum, dampening, weight_decay, nesterov } = *o;
     Step { lr, momentum, dampening, weight_decay, nesterov, first }
@@ -242,7 +242,7 @@ impl Optimizer for Sgd {
         warn_without_gradients(OWNER, &self.groups);
         let parameters = numbered(&self.groups);
         let grads: Vec<Option<Tensor>> = parameters.iter().map(|(_, p)| p.grad()).collect();
-        // Buffers hold nothing before the step that makes them.
+        // Buffers have no contents before the step that creates them.
         let mut fresh: Vec<Option<Tensor>> = vec![None; parameters.len()];
         for (nth, (group, parameter)) in parameters.iter().enumerate() {
             let has_buffer = self.groups[*group].options.momentum != 0.0;

@@ -23,9 +23,9 @@ use crate::{Result, Tensor, profiler};
 pub struct SparseAdamOptions {
     /// The learning rate.
     pub lr: f64,
-    /// How much is kept of the mean of the gradients.
+    /// Decay rate of the mean of the gradients.
     pub beta1: f64,
-    /// How much is kept of the mean of their squares.
+    /// Decay rate of the mean of their squares.
     pub beta2: f64,
     /// Added to the root of that mean, before the correction.
     pub eps: f64,
@@ -64,8 +64,8 @@ impl Options for SparseAdamOptions {
 
 const OWNER: &str = "SparseAdam";
 
-/// Adam of the rows that a sparse gradient has, as PyTorch's `SparseAdam`: these rows and their running means move, all others
-/// stay as they are, and time and memory of a step follow the rows.
+/// Adam for sparse gradients, PyTorch's `SparseAdam`: the gradient's rows and their running means are updated, all others are
+/// unchanged, and time and memory of a step depend on the number of those rows.
 ///
 /// ```text
 /// m = beta1 * m + (1 - beta1) * grad                                                    (rows of the gradient)
@@ -108,13 +108,12 @@ impl SparseAdam {
     /// ```
     ///
     /// # Errors
-    /// No backend that serves `sparse_coo`; options out of range; no parameters, the same twice, or such that cannot be
-    /// changed.
+    /// No backend for `sparse_coo`; options out of range; no parameters, duplicates, or parameters that cannot be changed.
     pub fn new(parameters: Vec<Tensor>, options: impl Into<SparseAdamOptions>) -> Result<SparseAdam> {
         SparseAdam::with_groups(vec![Group { parameters, options: options.into() }])
     }
 
-    /// Several groups.
+    /// An optimiser of several parameter groups.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -140,7 +139,7 @@ impl SparseAdam {
         Ok(SparseAdam { moments: memory_of(OWNER, &groups)?, groups, initial: None })
     }
 
-    /// The groups, with the options as they are now.
+    /// The groups, with their current options.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -160,10 +159,10 @@ impl SparseAdam {
 }
 
 impl Optimizer for SparseAdam {
-    /// Changes the rows that the gradients have.
+    /// Updates the rows of the gradients.
     ///
     /// # Errors
-    /// A strided gradient, after which nothing is changed; what the backend reports.
+    /// A strided gradient, in which case nothing is changed; errors of the backend.
     fn step(&mut self) -> Result<()> {
         let _scope = profiler::scope("SparseAdam.step");
         let _off = no_grad();

@@ -1,4 +1,4 @@
-//! What a profile found, as text.
+//! Text form of a profile's report.
 
 use super::report::{Report, Row};
 use keyway_dispatcher::ledger::Fallback;

@@ -1,6 +1,6 @@
-//! What can be wrong with a file that is read as a trace.
+//! Errors of reading a trace from a file.
 
-/// What was expected, what came, and what to do.
+/// A file that cannot be read as a trace; the message names the expected and actual content and what to do.
 ///
 /// ```
 /// use keyway::profiler::{Trace, TraceError};
@@ -13,7 +13,7 @@ pub enum TraceError {
     /// Text that is no JSON, or ends too early.
     #[error("expected a trace that `--profile FILE` wrote, got damaged text: {reason}; record it again")]
     Damaged {
-        /// What is wrong, and where.
+        /// What is wrong, with its position.
         reason: String,
     },
     /// JSON that is no such trace.

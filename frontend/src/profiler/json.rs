@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Counts up where the member of this program changes its meaning.
 const VERSION: u64 = 1;
 
-/// What this program keeps in the file for itself.
+/// The program's own section of the file.
 #[derive(Serialize, Deserialize)]
 struct Own<R> {
     version: u64,
@@ -28,7 +28,7 @@ struct File {
     events: Vec<Line>,
 }
 
-/// What tells a file of this program from others.
+/// The header that identifies a file of this program.
 #[derive(Deserialize)]
 struct Head {
     keyway: Option<Version>,
@@ -72,7 +72,7 @@ struct Line {
     dur: Option<f64>,
     pid: u32,
     tid: u32,
-    /// How far an instant event is drawn.
+    /// Scope of an instant event: thread, process or global.
     #[serde(skip_serializing_if = "Option::is_none")]
     s: Option<String>,
     /// A colour of chrome://tracing.
@@ -95,7 +95,7 @@ fn microseconds(ns: u64) -> f64 {
 }
 
 fn nanoseconds(us: f64) -> u64 {
-    // A file that has been changed by hand may hold any number; the cast keeps within the range.
+    // An edited file may hold any number; the cast saturates.
     (us * 1e3).round() as u64
 }
 
@@ -134,7 +134,7 @@ impl Line {
         }
     }
 
-    /// What names the process or the thread.
+    /// A metadata event that names the process or the thread.
     fn metadata(what: &str, name: &str, thread: &Thread) -> Line {
         Line {
             name: what.to_string(),
@@ -150,7 +150,7 @@ impl Line {
         }
     }
 
-    /// What says, behind the last event, how many there are no lines of.
+    /// A metadata event after the last event with the number of events left out.
     fn left_out(trace: &Trace) -> Option<Line> {
         let last = trace.events.iter().map(|event| event.start_ns.saturating_add(event.duration_ns)).max()?;
         (trace.left_out > 0).then(|| Line {
@@ -163,7 +163,7 @@ impl Line {
         })
     }
 
-    /// The event; `None` for what names or counts something.
+    /// The event; `None` for metadata and counters.
     fn event(self) -> Option<Event> {
         let Arguments { served_by, key, inputs, outputs, bytes, scratch_bytes, caller, .. } = self.args;
         let caller: Arc<str> = caller.unwrap_or_default().into();
@@ -198,7 +198,7 @@ fn damaged(reason: impl std::fmt::Display) -> TraceError {
 }
 
 impl Trace {
-    /// Writes the trace in the Trace Event Format, one event a line.
+    /// Writes the trace in the Trace Event Format, one event per line.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -214,7 +214,7 @@ impl Trace {
     /// ```
     ///
     /// # Errors
-    /// What the writer reports.
+    /// Errors of the writer.
     pub fn write_json(&self, out: impl Write) -> io::Result<()> {
         let mut out = BufWriter::new(out);
         let own = Own { version: VERSION, events_left_out: self.left_out, report: &self.report };
@@ -236,7 +236,7 @@ impl Trace {
         out.flush()
     }
 
-    /// Reads what [`write_json`](Self::write_json) has written.
+    /// Reads a trace written by [`write_json`](Self::write_json).
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -256,7 +256,7 @@ impl Trace {
     pub fn read_json(mut from: impl Read) -> Result<Trace, TraceError> {
         let mut bytes = Vec::new();
         from.read_to_end(&mut bytes).map_err(TraceError::Read)?;
-        // The whole text is looked at first: what is no JSON is damaged, whoever wrote it.
+        // The whole text is parsed first: invalid JSON is reported as damaged, for any program's file.
         serde_json::from_slice::<IgnoredAny>(&bytes).map_err(damaged)?;
         let head = serde_json::from_slice::<Head>(&bytes).map_err(|error| match error.classify() {
             Category::Data => TraceError::Foreign,

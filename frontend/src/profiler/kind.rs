@@ -1,5 +1,5 @@
-//! Kinds of calls: what the table and the trace say of a call, the op, who served it, and the shapes and formats of its
-//! arguments and results. They are told apart by a code of numbers, so that text is made once for each kind.
+//! Kinds of calls: the description of a call in the table and the trace: the op, the plugin that ran it, and the shapes and
+//! formats of its arguments and results. A kind is identified by an integer code, so that its text is formatted once.
 
 use super::tensors;
 use super::trace::CallInfo;
@@ -13,7 +13,7 @@ use keyway_dispatcher::tensor::TensorRef;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many tensors of a call are told by themselves.
+/// Maximum number of tensors of a call that are described individually.
 const MAX_TEXTS: usize = 16;
 
 /// Calls and their times.
@@ -42,16 +42,16 @@ pub(super) struct Kind {
     pub(super) op: &'static str,
     pub(super) info: Arc<CallInfo>,
     pub(super) tally: Tally,
-    /// What the copy made of what, if its elements lie in another order than the source's.
+    /// Formats of source and result of a copy that reorders elements.
     pub(super) reordering: Option<(Arc<str>, Arc<str>)>,
     /// The format that the arguments had, and the one that the results have.
     pub(super) change: Option<(&'static str, &'static str)>,
-    /// Whether it stands for all kinds of its op that have no row of their own.
+    /// Whether it stands for all kinds of its op without a row of their own.
     pub(super) shared: bool,
 }
 
 impl Kind {
-    /// What stands for this kind and all others of its op that have no row of their own.
+    /// The kind that stands for this and all others of its op without a row of their own.
     pub(super) fn for_others(&self, inputs: &str) -> Kind {
         let inputs = vec![inputs.to_string()];
         let info = CallInfo { inputs, outputs: Vec::new(), bytes: 0, ..(*self.info).clone() };
@@ -60,7 +60,7 @@ impl Kind {
     }
 }
 
-/// Writes the code of a call's kind. The first two numbers are those of the op and of who served it.
+/// Writes the code of a call's kind. The first two integers identify the op and the plugin that ran it.
 pub(super) fn encode(call: &Call<'_>, served: Option<Served>, outputs: &[TensorRef], code: &mut Vec<u64>) {
     code.clear();
     code.extend([call.args.op.id as u64, served.map_or(u64::MAX, number)]);
@@ -69,7 +69,7 @@ pub(super) fn encode(call: &Call<'_>, served: Option<Served>, outputs: &[TensorR
     outputs.iter().for_each(|t| tensors::encode(t, code));
 }
 
-/// A number for who served a call, other for each.
+/// A unique number for each way in which a call can be run.
 fn number(served: Served) -> u64 {
     match served {
         Served::Kernel(kernel) => std::ptr::from_ref(kernel).addr() as u64,
@@ -81,7 +81,7 @@ fn number(served: Served) -> u64 {
     }
 }
 
-/// The texts of the first tensors, and how many more there are.
+/// The texts of the first tensors, and the number of further ones.
 fn texts<'a>(mut all: impl Iterator<Item = &'a TensorRef>) -> Vec<String> {
     let mut texts: Vec<String> = all.by_ref().take(MAX_TEXTS).map(|t| tensors::text(t)).collect();
     let more = all.count();
@@ -124,7 +124,7 @@ pub(super) fn describe(call: &Call<'_>, served: Option<Served>, outputs: &[Tenso
         }
         _ => None,
     };
-    // What asks for a format, and what gives the same memory in another shape, keeps to what was meant.
+    // A call that requests a format, or returns the same memory in another shape, preserves the intended format.
     let asks = definition(args.op).is_some_and(|definition| definition.is(Facts::SETS_FORMAT));
     let shares = |t: &TensorRef| {
         inputs().any(|from| from.storage().zip(t.storage()).is_some_and(|(a, b)| a.same_as(b)))

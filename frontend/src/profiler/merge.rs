@@ -1,10 +1,10 @@
-//! A profile within another: what it has recorded is added to the outer one.
+//! Nested profiles: the records of an inner profile are added to the outer one.
 
 use super::kind::{Kind, Tally};
 use super::state::{Added, State, What};
 
 impl State {
-    /// Adds what a profile within this one has recorded.
+    /// Adds the records of a nested profile.
     pub(super) fn absorb(&mut self, inner: State) {
         let mut indices = vec![0; inner.kinds.len()];
         for (code, at) in inner.codes {
@@ -26,7 +26,7 @@ impl State {
         events.left_out += new.left_out;
         let first = events.kept.len();
         let count = events.most.saturating_sub(first).min(new.kept.len());
-        // Only what has not ended yet is looked for.
+        // Only open events are searched for.
         if new.kept.iter().any(|event| matches!(event.what, What::Open)) {
             self.added.push(Added { number: inner.number, first, count });
             let within = inner.added.into_iter().map(|added| Added { first: first + added.first, ..added });

@@ -1,19 +1,19 @@
-//! Counts and times the calls of a thread, by op and by who served them, and finds where memory is reordered: a
-//! functionality key above all others.
+//! Counts and times the calls of a thread, by op and by plugin, and finds reordering copies of memory: a dispatch key above all
+//! others.
 //!
 //! Decisions:
-//! - the time of a row is its own: what the ops inside a composed op take stands in rows of their own, so the times of
-//!   all rows add up to the time spent in ops;
-//! - a profile sees the thread that started it, with all that this thread calls: the ops of a backward pass, which runs on
-//!   the thread that asks for it, and the casts and copies that a call needs;
-//! - what the profiler itself takes for a call, some hundred nanoseconds, counts as the own time of the op around it;
-//! - while nothing is profiled no call is routed through the key, so it costs nothing;
-//! - memory is bounded: calls are counted whatever happens, but only so many of them keep an event of the trace, so many
-//!   kinds of arguments a row, and so many places of a reordering a line of their own;
-//! - bytes are those of the arguments and results of calls that read or write memory themselves. A view counts none, and
-//!   neither does an op that calls others, which count theirs;
-//! - what a kernel copies for itself is known by the scratch memory that it asks the host for, on whichever thread. Reports
-//!   by the kernels themselves would be one more service, and could be forgotten.
+//! - the time of a row is self time: the ops inside a composite op have rows of their own, so the times of all rows add up to the
+//!   time spent in ops;
+//! - a profile covers the thread that started it and everything that this thread calls: the ops of a backward pass, which runs on
+//!   the calling thread, and the casts and copies that a call needs;
+//! - the overhead of the profiler, some hundred nanoseconds per call, is part of the self time of the enclosing op;
+//! - without a running profile no call is routed through the key, so it costs nothing;
+//! - memory is bounded: all calls are counted, but the number of trace events, of argument kinds per row, and of source locations
+//!   per reordering is limited;
+//! - bytes are those of the arguments and results of calls that read or write memory themselves. A view counts none, and neither
+//!   does an op that calls others, whose bytes are counted instead;
+//! - copies inside a kernel are measured by the scratch memory that it requests from the host, on any thread. Reports by the
+//!   kernels themselves would be one more service, and could be forgotten.
 
 mod display;
 mod error;
@@ -44,7 +44,7 @@ use record::{LOCAL, PROFILES};
 use state::State;
 use std::time::Instant;
 
-/// How many events a trace keeps unless another number is asked for.
+/// Default maximum number of events of a trace.
 pub const MAX_EVENTS: usize = 100_000;
 
 /// Registers the profiler's key.
@@ -59,7 +59,7 @@ pub(crate) fn install() -> DispatchResult<()> {
     })
 }
 
-/// A profile of this thread that is being taken; dropping it ends it.
+/// A running profile of this thread; dropping it ends it.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -76,18 +76,18 @@ pub(crate) fn install() -> DispatchResult<()> {
 pub struct Profile {
     number: u64,
     start: Instant,
-    /// How many events are wanted, if any.
+    /// Maximum number of events; `None` without a trace.
     events: Option<usize>,
     fallbacks: Vec<Fallback>,
-    // Sets the thread's keys back when dropped; not `Send`, as they belong to the thread.
+    // Restores the thread's keys when dropped; not `Send`, as they are thread-local.
     _key: KeyGuard,
     _scratch: Counting,
 }
 
 /// Counts and times every call of this thread while the result lives.
 ///
-/// A profile within another takes its own figures, which are added to the outer one when it ends. Where the outer one ends first, the
-/// inner one goes on.
+/// A nested profile has its own figures, which are added to the outer one when it ends. If the outer one ends first, the inner
+/// one continues.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -108,7 +108,7 @@ pub fn profile() -> Profile {
     Profile::begin(None)
 }
 
-/// As [`profile`], and keeps each call as an event of a [`Trace`], up to [`MAX_EVENTS`] of them.
+/// As [`profile`], and records each call as an event of a [`Trace`], up to [`MAX_EVENTS`] of them.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -126,7 +126,7 @@ pub fn trace() -> Profile {
     trace_at_most(MAX_EVENTS)
 }
 
-/// As [`trace`], with another number of events: the first ones are kept, and the trace says how many were left out.
+/// As [`trace`], with another maximum number of events: the first ones are recorded, and the trace has the number left out.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -148,7 +148,7 @@ impl Profile {
         PROFILES.set(PROFILES.get() + 1);
         let number = LOCAL.with(|local| {
             let (number, mut states) = (local.number(), local.states.borrow_mut());
-            // What is added to the outer profile later must have been kept.
+            // Events that are added to the outer profile later must have been recorded.
             let kept = events.max(states.last().and_then(State::room));
             states.push(State::new(number, start, kept));
             number
@@ -163,7 +163,7 @@ impl Profile {
         }
     }
 
-    /// What was counted so far; counting goes on.
+    /// The counts so far; the profile continues.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -181,7 +181,7 @@ impl Profile {
         self.with_state(|state| state.report(time, fallbacks))
     }
 
-    /// What was recorded so far, with the calls that have ended as events if the profile keeps them; recording goes on.
+    /// The records so far, with finished calls as events if the profile records them; the profile continues.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -198,7 +198,7 @@ impl Profile {
         self.with_state(|state| state.trace(report, self.events))
     }
 
-    /// What it has recorded, which no profile within it has taken along.
+    /// Reads the records that no nested profile holds.
     fn with_state<R>(&self, read: impl FnOnce(&State) -> R) -> R {
         LOCAL.with(|local| match local.states.borrow().iter().find(|state| state.number == self.number) {
             Some(state) => read(state),
@@ -206,7 +206,7 @@ impl Profile {
         })
     }
 
-    /// The calls that ran on another device than they asked for, those of other threads included.
+    /// The calls that ran on another device than requested, those of other threads included.
     fn fallbacks_since(&self) -> Vec<Fallback> {
         let before = |f: &Fallback| {
             let same = |b: &&Fallback| (&b.op, &b.from, &b.to) == (&f.op, &f.from, &f.to);
@@ -223,12 +223,12 @@ impl Profile {
 impl Drop for Profile {
     fn drop(&mut self) {
         PROFILES.set(PROFILES.get().saturating_sub(1));
-        // At the end of a thread there is nothing left to add to.
+        // At the end of a thread its records no longer exist.
         let _ = LOCAL.try_with(|local| {
             let mut states = local.states.borrow_mut();
             let Some(at) = states.iter().rposition(|state| state.number == self.number) else { return };
             let own = states.remove(at);
-            // Those within it go on, and are added to the one around it when they end.
+            // Inner profiles continue, and are added to the outer one when they end.
             if let Some(outer) = at.checked_sub(1).and_then(|at| states.get_mut(at)) {
                 outer.absorb(own);
             }

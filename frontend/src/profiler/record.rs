@@ -1,4 +1,4 @@
-//! What a thread records while it calls: the stack of what is open, and the end of each call.
+//! Thread-local records of calls: the stack of open frames, and the end of each call.
 
 use super::state::{Around, Slot, State, Took};
 use keyway_dispatcher::call::redispatch;
@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What a thread is in.
+/// A frame that a thread is in.
 #[derive(Clone)]
 pub(super) enum Frame {
     /// A call of an op.
@@ -24,25 +24,24 @@ pub(super) enum Frame {
     Region,
 }
 
-/// What a thread records.
+/// Records of a thread.
 pub(super) struct Local {
-    /// What each profile that is being taken has recorded, the innermost last.
+    /// Records of each running profile, innermost last.
     pub(super) states: RefCell<Vec<State>>,
-    /// What is open, the innermost last, by numbers that count up.
+    /// Open frames, innermost last, with increasing numbers.
     pub(super) stack: RefCell<Stack>,
-    /// The next of these numbers.
+    /// The next frame number.
     next: Cell<u64>,
-    /// Time taken so far by the calls inside the one that runs now.
+    /// Time so far in the calls inside the current one.
     inside: Cell<Duration>,
-    /// Bytes of scratch memory taken so far by those.
+    /// Bytes of scratch memory used so far by those.
     scratch_inside: Cell<u64>,
-    /// Whether an op inside the one that runs now has changed the format, which tells why this one does.
+    /// Whether an op inside the current one changed the format, which is then the cause of this one's change.
     pub(super) changed: Cell<bool>,
 }
 
 thread_local! {
-    /// How many profiles are being taken. Apart from the rest, since nothing of it is dropped at the thread's end: reading it
-    /// is one load.
+    /// Number of running profiles. Separate from `LOCAL`, since it has no destructor: reading it is one load.
     pub(super) static PROFILES: Cell<u32> = const { Cell::new(0) };
     pub(super) static LOCAL: Local = const {
         Local {
@@ -64,13 +63,13 @@ impl Local {
         number
     }
 
-    /// A place in the innermost profile for an event that begins now.
+    /// Reserves a slot in the innermost profile for an event that begins now.
     pub(super) fn reserve(&self) -> Option<Slot> {
         self.states.borrow_mut().last_mut()?.reserve()
     }
 }
 
-/// A frame of the stack while it lives; it is gone from there also if what it stands for unwinds. Scopes may end in any order.
+/// A frame of the stack, removed on drop, also by unwinding. Scopes may end in any order.
 pub(super) struct Open {
     number: u64,
 }
@@ -89,8 +88,8 @@ impl Drop for Open {
     }
 }
 
-/// The frames of a thread by their numbers, which count up. Those that ended before the ones within them are gone, and taken out when
-/// they are many.
+/// The frames of a thread, with increasing numbers. Frames that ended before their inner ones are marked, and compacted when
+/// there are many.
 pub(super) struct Stack {
     frames: Vec<(u64, Option<Frame>)>,
     gone: usize,
@@ -137,7 +136,7 @@ pub(super) fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> 
         let took = Took { start, own, total, scratch };
         let mut states = local.states.borrow_mut();
         let told = match states.last_mut() {
-            // Tried, and run in another way.
+            // Refused, and run in another way.
             _ if result.is_err() && fallback::is_refused() => false,
             Some(state) => state.record(call, result.as_ref().ok(), took, slot, around),
             None => false,

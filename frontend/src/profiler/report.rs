@@ -1,4 +1,4 @@
-//! What a profile found, as data.
+//! Report of a profile, as data.
 
 use super::kind::{Kind, Tally};
 use super::state::State;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The calls of one op that were served in one way.
+/// The calls of one op that were run in one way.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -25,11 +25,11 @@ use std::time::Duration;
 pub struct Row {
     /// The op.
     pub op: String,
-    /// The plugin that served the calls; `(view)`, `(host)`, `(decomposition)`, `(fallback)` or `(failed)` where none did.
+    /// The plugin that ran the calls; `(view)`, `(host)`, `(decomposition)`, `(fallback)` or `(failed)` if none did.
     pub served_by: String,
-    /// The kernel's key, `cpu/channels_last/f32`; where no kernel served the calls, what the first tensor is.
+    /// The kernel's key, `cpu/channels_last/f32`; without a kernel, the key of the first tensor.
     pub key: String,
-    /// How many calls.
+    /// Number of calls.
     pub calls: u64,
     /// Nanoseconds in these calls alone, without the ops that they called.
     pub self_ns: u64,
@@ -37,15 +37,15 @@ pub struct Row {
     pub total_ns: u64,
     /// Bytes of all arguments and results that these calls read and wrote themselves.
     pub bytes: u64,
-    /// Bytes of scratch memory that the kernels asked the host for in these calls: packed weights, turned or padded rows,
-    /// sums. With more threads it may be more.
+    /// Bytes of scratch memory that the kernels requested from the host in these calls: packed weights, transposed or padded
+    /// rows, accumulators. It may increase with the number of threads.
     #[serde(default)]
     pub scratch_bytes: u64,
     /// The same by the shapes and formats of the arguments, as PyTorch's `group_by_input_shape`; the most frequent first.
     pub shapes: Vec<Shapes>,
 }
 
-/// The calls of a row whose tensors are alike.
+/// The calls of a row with the same shapes and formats.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -64,7 +64,7 @@ pub struct Shapes {
     pub inputs: Vec<String>,
     /// The results.
     pub outputs: Vec<String>,
-    /// How many calls.
+    /// Number of calls.
     pub calls: u64,
     /// Nanoseconds in these calls alone.
     pub self_ns: u64,
@@ -72,12 +72,12 @@ pub struct Shapes {
     pub total_ns: u64,
     /// Bytes of arguments and results.
     pub bytes: u64,
-    /// As [`Row::scratch_bytes`].
+    /// Like [`Row::scratch_bytes`].
     #[serde(default)]
     pub scratch_bytes: u64,
 }
 
-/// Copies whose elements lie in another order than those of their source, at one place of the program.
+/// Copies that change the order of elements, at one source location.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -93,8 +93,7 @@ pub struct Shapes {
 pub struct Reordering {
     /// The op that copied.
     pub op: String,
-    /// The ops in whose calls it did, and derivatives as `backward of conv`, the outermost first; empty where the program
-    /// itself asked for the copy.
+    /// The enclosing ops, outermost first, derivatives as `backward of conv`; empty if the program itself requested the copy.
     pub callers: Vec<String>,
     /// The modules in which it happened, `2.0`, as in the names of a state dict; empty outside of any.
     pub path: String,
@@ -102,7 +101,7 @@ pub struct Reordering {
     pub from: String,
     /// The copy.
     pub to: String,
-    /// How many calls.
+    /// Number of calls.
     pub calls: u64,
     /// Bytes read and written.
     pub bytes: u64,
@@ -111,7 +110,7 @@ pub struct Reordering {
 }
 
 impl Reordering {
-    /// Where it happened, in words: `reshape in flatten, module 3`.
+    /// The location in words: `reshape in flatten, module 3`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -128,7 +127,7 @@ impl Reordering {
     }
 }
 
-/// An op at one place of the program of whose images some came in another memory format than the one that they left in.
+/// An op at one source location that changed the memory format of images.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -146,14 +145,13 @@ impl Reordering {
 pub struct FormatChange {
     /// The op.
     pub op: String,
-    /// The plugin that served it.
+    /// The plugin that ran it.
     pub served_by: String,
-    /// As [`Reordering::callers`].
+    /// Like [`Reordering::callers`].
     pub callers: Vec<String>,
-    /// As [`Reordering::path`].
+    /// Like [`Reordering::path`].
     pub path: String,
-    /// The format of the arguments: `contiguous`, `channels_last`, or `both formats` where some lie in one and some in the
-    /// other.
+    /// The format of the arguments: `contiguous`, `channels_last`, or `both formats` if they differ.
     pub from: String,
     /// The format of the result.
     pub to: String,
@@ -161,12 +159,12 @@ pub struct FormatChange {
     pub inputs: Vec<String>,
     /// The results of the first call.
     pub outputs: Vec<String>,
-    /// How many calls.
+    /// Number of calls.
     pub calls: u64,
 }
 
 impl FormatChange {
-    /// Where it happened, in words.
+    /// The location in words.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -185,7 +183,7 @@ impl FormatChange {
     }
 }
 
-/// The memory that tensors took on one device.
+/// The memory of tensors on one device.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -201,15 +199,15 @@ impl FormatChange {
 pub struct DeviceMemory {
     /// The device.
     pub device: String,
-    /// Bytes that tensors hold now.
+    /// Bytes currently used by tensors.
     pub in_use: u64,
     /// Most bytes that tensors held at a time, since the program began or the device's peaks were reset.
     pub peak_in_use: u64,
-    /// Most bytes taken from the system at a time, caches included.
+    /// Peak bytes allocated from the system, caches included.
     pub peak_held: u64,
 }
 
-/// What a profile found.
+/// The report of a profile.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -224,17 +222,17 @@ pub struct DeviceMemory {
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// One row for each op, who served it and by which key, the one with most time of its own first.
+    /// One row for each op, plugin and key, the largest self time first.
     pub rows: Vec<Row>,
-    /// Where memory was reordered, most time first.
+    /// Reordering copies, the longest time first.
     pub reorderings: Vec<Reordering>,
-    /// Which ops changed the format of images, in the order in which they did.
+    /// Ops that changed the format of images, in order of occurrence.
     pub format_changes: Vec<FormatChange>,
     /// Seconds since the profile began, between calls included.
     pub seconds: f64,
-    /// Memory of each device that keeps statistics.
+    /// Memory of each device that provides statistics.
     pub memory: Vec<DeviceMemory>,
-    /// Calls that ran on another device than they asked for.
+    /// Calls that ran on another device than requested.
     pub fallbacks: Vec<Fallback>,
 }
 
@@ -277,7 +275,7 @@ fn rows(kinds: &[Kind]) -> Vec<Row> {
             served_by: served_by.to_string(),
             key: key.to_string(),
             calls: sum.calls,
-            // Of the parts, so that they add up whatever fractions were cut off.
+            // Computed from the parts, so that they add up after rounding.
             self_ns: total(shapes.iter().map(|part| part.self_ns)),
             total_ns: total(shapes.iter().map(|part| part.total_ns)),
             bytes: sum.bytes,
@@ -286,12 +284,12 @@ fn rows(kinds: &[Kind]) -> Vec<Row> {
         }
     };
     let mut rows: Vec<Row> = groups.into_iter().map(row).collect();
-    // The groups came in the order of their names, which decides between equals.
+    // The groups are sorted by name, which breaks ties.
     rows.sort_by_key(|row| std::cmp::Reverse(row.self_ns));
     rows
 }
 
-/// The sum of figures, which a file that was changed may have as large as it likes.
+/// Saturating sum: an edited file may hold any numbers.
 fn total(figures: impl Iterator<Item = u64>) -> u64 {
     figures.fold(0, u64::saturating_add)
 }
@@ -380,7 +378,7 @@ impl Report {
     }
 }
 
-/// The memory of every device that this program has used and that keeps statistics.
+/// Memory statistics of every device that this program has used and that provides them.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -395,7 +393,7 @@ impl Report {
 pub fn device_memory() -> Vec<DeviceMemory> {
     let mut memory = Vec::new();
     for entry in registry::devices() {
-        // A driver that nobody needs is not asked: it may take its time, or worse.
+        // Unused drivers are not initialised: that may take long, or fail.
         if !keyway_dispatcher::device::kind_was_used(entry.kind) {
             continue;
         }

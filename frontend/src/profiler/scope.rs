@@ -48,10 +48,10 @@ impl Drop for Scope {
 fn leave(Entered { start, name, slot, open }: Entered) {
     let total = start.elapsed();
     drop(open);
-    // At the end of a thread nobody asks for it any more.
+    // At the end of a thread the state no longer exists.
     let _ = LOCAL.try_with(|local| {
         let mut states = local.states.borrow_mut();
-        // A profile may have begun since, or the one that keeps the scope have ended.
+        // A profile may have begun since, or the one with the scope's event may have ended.
         if let Some(state) = slot.and_then(|slot| states.iter_mut().find(|state| state.keeps(slot))) {
             state.end_scope(name, start, total, slot);
         }
@@ -75,9 +75,9 @@ fn record((name, frame): (Arc<str>, Frame)) -> Option<Box<Entered>> {
     LOCAL.try_with(enter).ok()
 }
 
-/// Shows the calls of this thread under a name in the trace while the result lives, as PyTorch's `record_function` does.
-/// Costs nothing worth mention while the thread is not profiled. It belongs to its thread: a thread's own calls stand in its own scopes
-/// and its own profile.
+/// Groups the calls of this thread under a name in the trace while the result lives, as PyTorch's `record_function` does. Its
+/// cost is negligible while the thread is not profiled. It is thread-local: a thread's calls appear in its own scopes and its own
+/// profile.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -97,8 +97,7 @@ pub fn scope(name: &str) -> Scope {
     enter(|| (name.into(), Frame::Region))
 }
 
-/// The forward function of a module: its name in the module around it is part of the path at which calls are told, by which the trace names
-/// it.
+/// The scope of a module's forward: its name in the parent module is part of the path of calls, by which the trace names it.
 pub(crate) fn module_scope(name: &str, kind: &str) -> Scope {
     enter(|| {
         let around = LOCAL.try_with(|local| place(&local.stack.borrow()).1).unwrap_or_default();
@@ -107,7 +106,7 @@ pub(crate) fn module_scope(name: &str, kind: &str) -> Scope {
     })
 }
 
-/// Keeps the stack of modules of this thread for [`module_path`] while it lives, also where nothing is profiled.
+/// Records the stack of modules of this thread for [`module_path`] while it lives, also without a profile.
 pub(crate) struct ModulePaths(PhantomData<*const ()>);
 
 impl ModulePaths {

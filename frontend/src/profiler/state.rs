@@ -1,4 +1,4 @@
-//! What one profile has recorded: calls by kind, where memory was reordered, where a format changed, and events.
+//! Records of one profile: calls by kind, reordering copies, format changes, and events.
 
 use super::kind::{Kind, Tally, describe, encode};
 use super::record::{Stack, place};
@@ -11,24 +11,24 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How many kinds of calls have rows of their own; the others of an op share one.
+/// Maximum number of kinds of calls with rows of their own; further ones share one row per op.
 const MAX_KINDS: usize = 4096;
-/// How many places each kind of event of memory has; the others share one.
+/// Maximum number of locations for each kind of memory event; further ones share one.
 const MAX_PLACES: usize = 1000;
-/// The tensors of calls that share a row, and the places that share one.
+/// Label of the shared row and of the shared location.
 const OTHERS: &str = "(others)";
 
 type FxMap<K, V> = HashMap<K, V, FxBuildHasher>;
 
-/// The place of an event that was kept for a call before it ran, so that events stand in the order in which they began.
+/// A slot reserved for the event of a call before it runs, so that events are ordered by their beginning.
 #[derive(Clone, Copy)]
 pub(super) struct Slot {
-    /// Which profile keeps it.
+    /// Number of the profile that holds it.
     state: u64,
     index: usize,
 }
 
-/// What an event is of.
+/// The subject of an event.
 #[derive(Clone)]
 pub(super) enum What {
     /// It has not ended.
@@ -50,14 +50,14 @@ pub(super) struct Recorded {
     pub(super) what: What,
 }
 
-/// The events of a profile that keeps them.
+/// The events of a profile that records them.
 pub(super) struct Events {
     pub(super) kept: Vec<Recorded>,
     pub(super) most: usize,
     pub(super) left_out: u64,
 }
 
-/// A profile whose first `count` events are kept from this one on.
+/// A nested profile whose `count` events are stored from index `first` on.
 #[derive(Clone, Copy)]
 pub(super) struct Added {
     pub(super) number: u64,
@@ -65,7 +65,7 @@ pub(super) struct Added {
     pub(super) count: usize,
 }
 
-/// What a call took: time of its own, with that of the calls inside it, and bytes of scratch memory of its own.
+/// The cost of a call: self time, total time, and bytes of its own scratch memory.
 #[derive(Clone, Copy)]
 pub(super) struct Took {
     pub(super) start: Instant,
@@ -74,36 +74,36 @@ pub(super) struct Took {
     pub(super) scratch: u64,
 }
 
-/// What a call stands in.
+/// The context of a call.
 pub(super) struct Around<'a> {
     pub(super) stack: &'a Stack,
-    /// Whether an op inside the call has changed the format of images.
+    /// Whether an op inside the call changed the format of images.
     pub(super) changed: bool,
 }
 
 /// The callers of an op, and the path of the modules around it.
 type Place = (Vec<String>, String);
 
-/// What stands for the places that have no line of their own. There are as many of them as kinds at most.
+/// The location that stands for those without a line of their own. At most one per kind.
 fn others() -> Place {
     (vec![OTHERS.to_string()], String::new())
 }
 
-/// What one profile has recorded.
+/// Records of one profile.
 pub(super) struct State {
-    /// Of which profile.
+    /// Number of the profile.
     pub(super) number: u64,
     pub(super) start: Instant,
     pub(super) codes: FxMap<Box<[u64]>, usize>,
     pub(super) kinds: Vec<Kind>,
-    /// By kind, and where it came about.
+    /// By kind and location.
     pub(super) reorderings: FxMap<(usize, Box<str>), Reordering>,
-    /// By op, and where it came about: when first, and what.
+    /// By op and location: time of the first change, and its description.
     pub(super) changes: FxMap<(&'static str, Box<str>), (Duration, FormatChange)>,
     pub(super) events: Option<Events>,
-    /// The profiles within it that were added to it: what began in one may end now.
+    /// Nested profiles that were added to it: an event that began in one may end now.
     pub(super) added: Vec<Added>,
-    /// Where the code of a call is put together.
+    /// Buffer for the code of a call.
     code: Vec<u64>,
 }
 
@@ -122,12 +122,12 @@ impl State {
         }
     }
 
-    /// Whether it has this place.
+    /// Whether it holds this slot.
     pub(super) fn keeps(&self, slot: Slot) -> bool {
         self.index(slot).is_some()
     }
 
-    /// Where it has this place, of its own or of a profile that was added to it.
+    /// The index of this slot, in its own events or those of a profile that was added to it.
     fn index(&self, slot: Slot) -> Option<usize> {
         if slot.state == self.number {
             return Some(slot.index);
@@ -136,12 +136,12 @@ impl State {
         Some(added.first + slot.index)
     }
 
-    /// How many more events are kept; `None` if none are wanted.
+    /// Number of further events that it can record; `None` if it records none.
     pub(super) fn room(&self) -> Option<usize> {
         self.events.as_ref().map(|events| events.most.saturating_sub(events.kept.len()))
     }
 
-    /// A place for an event that begins now; those behind the last place are counted.
+    /// Reserves a slot for an event that begins now; events beyond the maximum are counted.
     pub(super) fn reserve(&mut self) -> Option<Slot> {
         let (state, events) = (self.number, self.events.as_mut()?);
         if events.kept.len() >= events.most {
@@ -154,7 +154,7 @@ impl State {
     }
 
     fn finish(&mut self, slot: Option<Slot>, start: Instant, (time, scratch): (Duration, u64), what: What) {
-        // A profile that began or ended while the call ran has other places.
+        // A profile that began or ended while the call ran has other slots.
         let (Some(index), Some(events)) = (slot.and_then(|slot| self.index(slot)), self.events.as_mut())
         else {
             return;
@@ -187,7 +187,7 @@ impl State {
             None => self.learn(&mut code, || describe(call, served, outputs)),
         };
         self.code = code;
-        // What shares a row is looked at each time.
+        // Calls that share a row are described each time.
         let own_kind = if self.kinds[index].shared { Some(describe(call, served, outputs)) } else { None };
         let kind = own_kind.as_ref().unwrap_or(&self.kinds[index]);
         let (bytes, reordering, change) = (kind.info.bytes, kind.reordering.clone(), kind.change);

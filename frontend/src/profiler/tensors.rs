@@ -4,14 +4,14 @@ use keyway_dispatcher::op::Arg;
 use keyway_dispatcher::tensor::{Format, TensorImpl, TensorRef};
 use smallvec::SmallVec;
 
-/// How a tensor lies in memory, told more finely than by [`Format`].
+/// Memory format of a tensor, more detailed than [`Format`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lies {
     RowMajor,
     ChannelsLast,
-    /// In both formats at once; the strides are those of row-major order.
+    /// Contiguous in both formats; the strides are those of row-major order.
     EitherRowMajor,
-    /// In both formats at once; the strides are those of channels_last.
+    /// Contiguous in both formats; the strides are those of channels_last.
     EitherLast,
     Strided,
     Composite,
@@ -39,7 +39,7 @@ pub(super) fn of<'a>(values: &'a [Arg<'a>]) -> impl Iterator<Item = &'a TensorRe
     })
 }
 
-/// Adds what the text, the bytes and the order of a tensor follow from.
+/// Appends the properties that determine the text, the bytes and the dimension order of a tensor.
 pub(super) fn encode(t: &TensorImpl, code: &mut Vec<u64>) {
     let (lies, device) = (lies(t), t.device());
     let kind =
@@ -83,7 +83,7 @@ pub(super) fn bytes(t: &TensorImpl) -> u64 {
     distinct.map(|(&n, _)| n as u64).product::<u64>() * t.dtype().size() as u64
 }
 
-/// The dimensions that have a say in the order of memory, counted from the last, the outermost in memory first.
+/// The dimensions that affect the memory order, counted from the last, outermost in memory first.
 fn order(t: &TensorImpl) -> SmallVec<[usize; 8]> {
     let n = t.ndim();
     let mut dims: SmallVec<[usize; 8]> =
@@ -92,7 +92,7 @@ fn order(t: &TensorImpl) -> SmallVec<[usize; 8]> {
     dims
 }
 
-/// Whether a copy of `source` in `result` has its elements in another order, or in another layout.
+/// Whether the copy from `source` to `result` changes the order of elements, or the layout.
 pub(super) fn reordered(source: &TensorImpl, result: &TensorImpl) -> bool {
     if source.layout() != result.layout() {
         return true;
@@ -106,15 +106,15 @@ pub(super) fn reordered(source: &TensorImpl, result: &TensorImpl) -> bool {
     from != to
 }
 
-/// The formats of images, if the results of a call lie in another one than an argument: channels_last became row-major, or
-/// the other way round.
+/// The formats of images, if a result of a call has a different one than an argument: channels_last became row-major, or the
+/// reverse.
 pub(super) fn format_change<'a>(
     inputs: impl Iterator<Item = &'a TensorRef> + Clone,
     outputs: &[TensorRef],
 ) -> Option<(&'static str, &'static str)> {
     const ROWS: &str = "contiguous";
     const LAST: &str = "channels_last";
-    // With three dimensions a transposed matrix of a batch looks like channels_last.
+    // With three dimensions a transposed batch of matrices looks like channels_last.
     let image = |t: &TensorImpl| t.is_strided() && (4..=5).contains(&t.ndim());
     outputs.iter().filter(|t| image(t)).find_map(|output| {
         let alike = inputs.clone().filter(|t| image(t) && t.ndim() == output.ndim());

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-/// What is known of a call besides its time.
+/// Description of a call, without its time.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -26,9 +26,9 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallInfo {
-    /// As [`Row::served_by`](super::Row::served_by).
+    /// Like [`Row::served_by`](super::Row::served_by).
     pub served_by: String,
-    /// As [`Row::key`](super::Row::key).
+    /// Like [`Row::key`](super::Row::key).
     pub key: String,
     /// The tensors among the arguments.
     pub inputs: Vec<String>,
@@ -38,7 +38,7 @@ pub struct CallInfo {
     pub bytes: u64,
 }
 
-/// What an event is of.
+/// The subject of an event.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -57,7 +57,7 @@ pub enum EventKind {
     Op(Arc<CallInfo>),
     /// A call that copied elements into another order, and its callers in words.
     Reordering(Arc<CallInfo>, Arc<str>),
-    /// The first call of an op at a place that changed the format of images, in words.
+    /// The first call of an op at a location that changed the format of images, in words.
     FormatChange(Arc<str>),
     /// A module, a derivative, a step of an optimiser, or a part that the program names by [`scope`](super::scope).
     Scope,
@@ -80,13 +80,13 @@ pub enum EventKind {
 pub struct Event {
     /// The op or the part.
     pub name: Arc<str>,
-    /// What it is.
+    /// The subject.
     pub kind: EventKind,
     /// Nanoseconds from the beginning of the profile.
     pub start_ns: u64,
-    /// Nanoseconds that it took.
+    /// Duration in nanoseconds.
     pub duration_ns: u64,
-    /// Of a call, as [`Row::scratch_bytes`](super::Row::scratch_bytes).
+    /// For a call, as [`Row::scratch_bytes`](super::Row::scratch_bytes).
     pub scratch_bytes: u64,
 }
 
@@ -131,9 +131,9 @@ impl Thread {
     }
 }
 
-/// What a profile found, and the calls in the order in which they began. An event within another began later and ended
-/// earlier: of two scopes that overlap, since they were not dropped in the opposite order, the later one is shown without the
-/// part before or after the other one's end, whichever is shorter.
+/// The report of a profile, and the calls ordered by their beginning. A nested event begins later and ends earlier: of two scopes
+/// that overlap, since they were not dropped in reverse order, the later one is shortened by the part before or after the other
+/// one's end, whichever is shorter.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -149,24 +149,24 @@ impl Thread {
 pub struct Trace {
     /// The figures of all calls, also of those without an event.
     pub report: Report,
-    /// The events that were kept.
+    /// The recorded events.
     pub events: Vec<Event>,
-    /// How many were not, since there were too many.
+    /// Number of events beyond the maximum.
     pub left_out: u64,
     /// The thread that was profiled.
     pub thread: Thread,
 }
 
-/// How often an event may begin later, so that it is not within those that end before it does.
+/// Maximum number of times that the beginning of an event is moved, so that it is not within those that end before it does.
 const MOVES: u32 = 8;
 
-/// Takes from events, in the order in which they began, what reaches out of the events around them.
+/// Clips events, ordered by their beginning, to the events that enclose them.
 fn nest(events: Vec<Event>) -> Vec<Event> {
     let end = |event: &Event| event.start_ns.saturating_add(event.duration_ns);
     let mut nested: Vec<Event> = Vec::with_capacity(events.len());
     // When the events end that are around the next one, the innermost last.
     let mut around: Vec<u64> = Vec::new();
-    // Events that begin later now, by when, and how often they were moved.
+    // Events that begin later now, sorted by beginning, with the number of moves.
     let mut moved: BinaryHeap<Reverse<(u64, u32, usize)>> = BinaryHeap::new();
     let mut waiting: Vec<Option<Event>> = Vec::new();
     let mut rest = events.into_iter().peekable();
@@ -212,8 +212,7 @@ fn nanoseconds(time: Duration) -> u64 {
 }
 
 impl State {
-    /// The events of calls that have ended, with these figures: so many at most, if any are wanted. More may be kept for a profile
-    /// around this one.
+    /// The events of finished calls, with this report, at most `most` of them. More may be recorded for an enclosing profile.
     pub(super) fn trace(&self, report: Report, most: Option<usize>) -> Trace {
         let (most, is_wanted) = (most.unwrap_or(0), most.is_some());
         let kept = self.events.as_ref().map_or(&[][..], |events| &events.kept);
@@ -229,7 +228,7 @@ impl State {
                 scratch_bytes: 0,
             };
             events.extend(self.changes.values().map(told));
-            // Stable, so that of two that began at once the outer one stays first.
+            // Stable: of two events with the same beginning the outer one remains first.
             events.sort_by_key(|event| event.start_ns);
             events = nest(events);
         }

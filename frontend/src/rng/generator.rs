@@ -1,11 +1,11 @@
-//! The source of a random op's seed and offset: a position in the stream that is documented in
+//! Generators of the seed and offset of a random op: a position in the stream documented in
 //! [`philox::element`](crate::rng::philox::element).
 //!
 //! Decisions:
 //! - a generator is two integers, not a running state: an op reserves the blocks that it needs under a lock
 //!   and the kernel computes them in any order;
-//! - each device has a generator, so that work on one does not change the numbers of another; [`using`] replaces it by
-//!   another generator for one thread, instead of a parameter of every op.
+//! - each device has a generator, so that work on one does not change the random numbers of another; [`using`] replaces it by
+//!   another generator on one thread, instead of a parameter of every op.
 
 use super::Philox;
 use crate::{Result, Tensor};
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
-/// A place in a stream.
+/// A position in a stream.
 ///
 /// ```
 /// use keyway::rng::{Generator, GeneratorState};
@@ -24,9 +24,9 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GeneratorState {
-    /// Which stream.
+    /// The seed that selects the stream.
     pub seed: u64,
-    /// The next block that nobody has used.
+    /// The next unused block.
     pub offset: u64,
 }
 
@@ -34,7 +34,7 @@ pub struct GeneratorState {
 const STATE: [usize; 1] = [2];
 
 impl GeneratorState {
-    /// The place as a tensor that can be saved: the bits of seed and offset as `[2]` in i64.
+    /// The state as a tensor that can be saved: the bits of seed and offset, shape `[2]`, i64.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -48,12 +48,12 @@ impl GeneratorState {
     /// ```
     ///
     /// # Errors
-    /// Memory that does not suffice.
+    /// Insufficient memory.
     pub fn to_tensor(self) -> Result<Tensor> {
         Tensor::new([self.seed.cast_signed(), self.offset.cast_signed()])
     }
 
-    /// The place that [`GeneratorState::to_tensor`] gave.
+    /// The state that [`GeneratorState::to_tensor`] returned.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -76,7 +76,7 @@ impl GeneratorState {
     }
 }
 
-/// A source of random numbers. Clones share it; all calls may come from any thread.
+/// A pseudorandom number generator (Philox). Clones share its state; all calls may come from any thread.
 ///
 /// ```
 /// use keyway::rng::Generator;
@@ -105,7 +105,7 @@ impl Generator {
         Generator(Arc::new(Mutex::new(GeneratorState { seed, offset: 0 })))
     }
 
-    /// A generator of its own at the same place.
+    /// An independent generator with the same state.
     fn copied(&self) -> Generator {
         Generator(Arc::new(Mutex::new(self.state())))
     }
@@ -127,7 +127,7 @@ impl Generator {
         self.set_state(GeneratorState { seed, offset: 0 });
     }
 
-    /// The place in the stream, to return to with [`Generator::set_state`].
+    /// The current state, to return to with [`Generator::set_state`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -147,7 +147,7 @@ impl Generator {
         *self.lock()
     }
 
-    /// Goes to a place in a stream.
+    /// Sets the state.
     ///
     /// ```
     /// use keyway::rng::{Generator, GeneratorState};
@@ -160,7 +160,7 @@ impl Generator {
         *self.lock() = state;
     }
 
-    /// Takes `blocks` blocks of four words for one op, and says where they begin.
+    /// Reserves `blocks` blocks of four words for one op and returns the position of the first.
     ///
     /// ```
     /// use keyway::rng::Generator;
@@ -179,7 +179,7 @@ impl Generator {
 struct Defaults {
     seed: u64,
     generators: HashMap<Device, Generator>,
-    /// The same ones, for the locks that are held while the process forks. Never dropped: there are as many as devices.
+    /// The same generators, for the locks that are held while the process forks. Never dropped: one per device.
     at_fork: HashMap<Device, &'static Generator>,
 }
 
@@ -189,7 +189,7 @@ impl Defaults {
         self.generators.entry(device).or_insert_with(|| Generator::new(seed)).clone()
     }
 
-    /// Generators of their own at the same places.
+    /// Independent generators with the same states.
     fn copied(&self) -> Defaults {
         let generators = self.generators.iter().map(|(device, own)| (*device, own.copied())).collect();
         Defaults { seed: self.seed, generators, at_fork: HashMap::new() }
@@ -197,12 +197,12 @@ impl Defaults {
 }
 
 static DEFAULTS: LazyLock<Mutex<Defaults>> = LazyLock::new(|| {
-    // A new hasher's keys are random, which is all the entropy that the standard library gives.
+    // The random keys of a new hasher are the only entropy in the standard library.
     let seed = RandomState::new().build_hasher().finish();
     Mutex::new(Defaults { seed, generators: HashMap::new(), at_fork: HashMap::new() })
 });
 
-/// What a thread draws from in the place of the default generators.
+/// The generators that replace the default ones on a thread.
 #[derive(Clone)]
 enum Source {
     /// One generator, whatever the device.
@@ -271,7 +271,7 @@ pub fn default_generator(device: Device) -> Generator {
     defaults().of(device)
 }
 
-/// Runs `body` with `generator` in the place of every device's default one, on this thread.
+/// Runs `body` on this thread with `generator` instead of every device's default generator.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -285,7 +285,7 @@ pub fn using<R>(generator: &Generator, body: impl FnOnce() -> R) -> R {
     drawing_from(Source::One(generator.clone()), body)
 }
 
-/// [`using`] of the generator if there is one.
+/// [`using`] with the generator, if there is one.
 pub(crate) fn using_some<R>(generator: Option<&Generator>, body: impl FnOnce() -> R) -> R {
     match generator {
         Some(generator) => using(generator, body),
@@ -321,11 +321,11 @@ pub(crate) fn drawn_seed() -> u64 {
     u64::from(draws.next_u32()) << 32 | u64::from(draws.next_u32())
 }
 
-/// The places of all generators that calls of this thread draw from.
+/// The states of all generators that calls of this thread use.
 pub(crate) struct Places(Source);
 
 impl Places {
-    /// Those of now.
+    /// The current states.
     pub(crate) fn now() -> Places {
         let each = |own: &Defaults| Source::Each(Arc::new(Mutex::new(own.copied())));
         Places(match CURRENT.with(|current| current.borrow().last().cloned()) {
@@ -335,8 +335,8 @@ impl Places {
         })
     }
 
-    /// Runs `body` on this thread with generators of its own that begin at these places: it draws what was drawn after them,
-    /// and nobody else's numbers change.
+    /// Runs `body` on this thread with private generators in these states: it repeats the random numbers that followed them, and
+    /// no other generator advances.
     pub(crate) fn replay<R>(&self, body: impl FnOnce() -> R) -> R {
         let source = match &self.0 {
             Source::One(generator) => Source::One(generator.copied()),

@@ -1,4 +1,4 @@
-//! Random numbers with one definition, so that every backend gives the same numbers for the same seed.
+//! Random numbers with one definition: every backend computes the same values from the same seed.
 
 pub mod generator;
 

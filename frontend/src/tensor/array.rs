@@ -22,10 +22,10 @@ use keyway_dispatcher::op::Arg;
 /// # Ok(()) }
 /// ```
 pub trait NdArray {
-    /// The type of the numbers.
+    /// The type of the elements.
     type Elem: Plain;
 
-    /// The sizes, the outermost first; where there are no elements, what is known of them.
+    /// Appends the sizes, outermost first; without elements, the sizes that are known.
     ///
     /// ```
     /// use keyway::{dispatcher::dims::Dims, tensor::NdArray};
@@ -35,7 +35,7 @@ pub trait NdArray {
     /// ```
     fn add_shape(&self, sizes: &mut Dims);
 
-    /// Appends the numbers in row-major order.
+    /// Appends the elements in row-major order.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -47,7 +47,7 @@ pub trait NdArray {
     /// ```
     ///
     /// # Errors
-    /// Parts that are not of these `sizes`.
+    /// Nested parts that do not have these `sizes`.
     fn add_values(&self, sizes: &[usize], values: &mut Vec<Self::Elem>) -> Result<()>;
 }
 
@@ -119,12 +119,12 @@ fn ragged(sizes: &[usize], got: usize) -> crate::Error {
     Error::Value { op: "new", argument: "array", expected, got }.into()
 }
 
-/// The first number that an integer dtype does not hold.
+/// The first of these numbers that an integer dtype cannot represent.
 fn first_lost<T: Into<Arg<'static>>>(numbers: Vec<T>, dtype: DType) -> Option<Arg<'static>> {
     numbers.into_iter().map(Into::into).find(|&number| !is_held(number, dtype))
 }
 
-/// Refuses numbers that the integer dtype which they are to be converted to does not hold.
+/// Refuses values that the target integer dtype cannot represent.
 fn require_held(values: &Tensor, dtype: DType) -> Result<()> {
     let own = values.dtype();
     let Some((low, high)) = dtype.integer_range().filter(|_| dtype.is_integer() && own != DType::BOOL) else {
@@ -168,7 +168,7 @@ impl Tensor {
         Tensor::new_with(array, ())
     }
 
-    /// [`Tensor::new`], converted to the dtype and put on the device and in the memory format that are named.
+    /// [`Tensor::new`] with a dtype, a device and a memory format.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -179,7 +179,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::new`]; a device that is not there; a number that an integer dtype cannot hold.
+    /// As [`Tensor::new`]; a device that does not exist; a value that an integer dtype cannot represent.
     pub fn new_with<A: NdArray>(array: A, options: impl IntoOptions) -> Result<Tensor> {
         called("new", &["array", "options"], || {
             let mut options = options.into_options()?;

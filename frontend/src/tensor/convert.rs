@@ -10,7 +10,7 @@ use keyway_dispatcher::{DType, Device};
 /// Bytes that are read at once; a multiple of every element's size.
 const CHUNK: usize = 1 << 16;
 
-/// A host type that [`Tensor::item`] gives.
+/// A host type that [`Tensor::item`] returns.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -52,7 +52,7 @@ impl Tensor {
         })
     }
 
-    /// [`Tensor::to_vec`] of a tensor of one dimension.
+    /// [`Tensor::to_vec`] of a one-dimensional tensor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -63,7 +63,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::to_vec`]; another number of dimensions. So for the next two.
+    /// As [`Tensor::to_vec`]; another rank. The same applies to the next two.
     pub fn to_vec1<T: Plain>(&self) -> Result<Vec<T>> {
         called("to_vec1", &["self"], || {
             self.dims1()?;
@@ -146,8 +146,8 @@ impl Tensor {
         })
     }
 
-    /// All elements in row-major order as f64, whatever the dtype; large integers are rounded. A plugin's dtype is read
-    /// with the conversion that the plugin brings.
+    /// All elements in row-major order as f64, for any real dtype; large integers are rounded. A plugin's dtype is converted by
+    /// the plugin.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -158,7 +158,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dtype that is no real number.
+    /// A dtype that is not real.
     pub fn to_f64_vec(&self) -> Result<Vec<f64>> {
         called("to_f64_vec", &["self"], || {
             use half::{bf16, f16};
@@ -206,7 +206,7 @@ impl Tensor {
         Err(Error::HostType { op, expected, got: self.dtype() })
     }
 
-    /// The elements' bytes in row-major order without gaps.
+    /// The bytes of the elements in row-major order without gaps.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -217,7 +217,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A layout that cannot become strided; host memory that does not suffice; what the device reports.
+    /// A layout that cannot be converted to strided; insufficient host memory; errors of the device.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         called("to_bytes", &["self"], || {
             let mut out = host_vec(self.elem_count().saturating_mul(self.dtype().size()))?;
@@ -229,10 +229,10 @@ impl Tensor {
         })
     }
 
-    /// Gives the elements' bytes in row-major order, some whole elements at a time. Needs no backend: the host iterates
-    /// over the strides.
+    /// Passes the bytes of the elements to `visit` in row-major order, in chunks of whole elements. Needs no backend: the host
+    /// iterates over the strides.
     pub(crate) fn for_each_chunk(&self, mut visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        // A composite tensor is converted where it is if somebody can, else in the host's memory.
+        // A composite tensor is converted on its device if that has a kernel, else in host memory.
         let served = layout_ops(self.layout(), self.device().kind).is_some();
         let home = match self.inner.is_strided() || served {
             true => self.clone(),

@@ -49,7 +49,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::from_vec`]; memory that does not suffice.
+    /// As [`Tensor::from_vec`]; insufficient memory.
     pub fn from_slice<T: Plain>(values: &[T], shape: impl IntoShape) -> Result<Tensor> {
         called("from_slice", &["values", "shape"], || {
             let mut copy = host_vec(values.len())?;

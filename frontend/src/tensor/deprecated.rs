@@ -1,5 +1,5 @@
-//! Names that users of PyTorch, candle and burn type by habit, each of which says what to write here. A warning with the name is
-//! worth more than an error, which proposes the nearest name instead: `sqrt` for candle's `sqr`, `ge` for `get`.
+//! Names that users of PyTorch, candle and burn type by habit; each has a deprecation note with the name used here. The note is
+//! more helpful than the compiler's error, which proposes the nearest name instead: `sqrt` for candle's `sqr`, `ge` for `get`.
 
 use super::shape::{Int, IntoDims, IntoShape};
 use super::{Item, MemoryFormat, NdArray, Tensor};
@@ -63,7 +63,7 @@ impl Tensor {
     }
 }
 
-/// Declares methods that call another one and say its name.
+/// Declares methods that call another one and are deprecated in its favour.
 macro_rules! pointers {
     ($($(#[$library:meta])* $name:ident $(<$generic:ident: $bound:path>)? ($($arg:ident: $type:ty),*) -> $result:ty
         => $note:literal, |$x:ident| $call:expr;)*) => {
@@ -132,7 +132,7 @@ pointers! {
     powi_scalar(exponent: i64) -> Result<Tensor> => "powers are `pow(exponent)`", |x| x.pow(exponent);
     /// candle's and burn's reciprocal.
     recip() -> Result<Tensor> => "write `reciprocal()`", |x| x.reciprocal();
-    /// candle's product and sum with numbers.
+    /// candle's multiply and add with scalars.
     affine(factor: f64, addend: f64) -> Result<Tensor> => "write `mul(factor)?.add(addend)`", |x| x.mul(factor)?.add(addend);
     /// candle's exact gelu.
     gelu_erf() -> Result<Tensor> => "write `gelu()`", |x| x.gelu();
@@ -190,9 +190,9 @@ pointers! {
         let number: Arg<'_> = number.into();
         x.div(number)
     };
-    /// burn's sum over one dimension, which stays as size 1.
+    /// burn's sum over one dimension, which is retained with size 1.
     sum_dim(dim: impl Int) -> Result<Tensor> => "write `sum_keepdim(dim)`, or `sum(dim)` without it", |x| x.sum_keepdim(dim);
-    /// burn's mean over one dimension, which stays as size 1.
+    /// burn's mean over one dimension, which is retained with size 1.
     mean_dim(dim: impl Int) -> Result<Tensor> => "write `mean_keepdim(dim)`, or `mean(dim)` without it", |x| x.mean_keepdim(dim);
     /// burn's transposition.
     swap_dims(dim0: impl Int, dim1: impl Int) -> Result<Tensor> => "write `transpose(dim0, dim1)`", |x| x.transpose(dim0, dim1);
@@ -231,7 +231,7 @@ pointers! {
     write_npy(path: impl AsRef<Path>) -> Result<()> => "write `io::npy::save(path, &x)`, or `save(path)`", |x| crate::io::npy::save(path, x);
 }
 
-/// Declares functions that call another one and say its name.
+/// Declares functions that call another one and are deprecated in its favour.
 macro_rules! constructors {
     ($($(#[$library:meta])* $name:ident($($arg:ident: $type:ty),*) => $note:literal, $call:expr;)*) => {
         impl Tensor {$(
@@ -255,9 +255,9 @@ constructors! {
         => "write `Tensor::sparse_csr`", Tensor::sparse_csr(crow_indices, col_indices, values, shape);
     /// PyTorch's joined tensors.
     concat(tensors: &[&Tensor], dim: impl Int) => "write `Tensor::cat`", Tensor::cat(tensors, dim);
-    /// PyTorch's tensor of numbers.
+    /// PyTorch's tensor from values.
     tensor(array: impl NdArray) => "write `Tensor::new`", Tensor::new(array);
-    /// burn's tensor of numbers.
+    /// burn's tensor from values.
     from_floats(array: impl NdArray) => "write `Tensor::new`", Tensor::new(array);
     /// candle's range with a step.
     arange_step(start: impl Into<Arg<'static>>, end: impl Into<Arg<'static>>, step: impl Into<Arg<'static>>)

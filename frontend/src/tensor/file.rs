@@ -1,4 +1,4 @@
-//! A tensor in a file of its own.
+//! A single tensor in a file.
 
 use super::Tensor;
 use crate::error::Result;
@@ -13,8 +13,8 @@ fn is_npy(path: &Path) -> bool {
 }
 
 impl Tensor {
-    /// Saves this tensor: in NumPy's format where the path ends in `.npy`, else in a safetensors file under the name `tensor`.
-    /// A file that is already there is replaced as a whole, or kept if the save fails.
+    /// Saves this tensor: in NumPy's format if the path ends in `.npy`, else in a safetensors file under the name `tensor`. An
+    /// existing file is replaced atomically, and is unchanged if the save fails.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -26,11 +26,11 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     ///
-    /// Several tensors in one file are saved by [`safetensors::save`] or [`npz::save`](crate::io::npz::save), those of a module by
-    /// [`Module::save`](crate::nn::Module::save).
+    /// Use [`safetensors::save`] or [`npz::save`](crate::io::npz::save) for several tensors in one file, and
+    /// [`Module::save`](crate::nn::Module::save) for the tensors of a module.
     ///
     /// # Errors
-    /// A file that cannot be written; a dtype that the format does not have; what the device reports.
+    /// A file that cannot be written; a dtype that the format lacks; errors of the device.
     #[doc(alias = "save_safetensors")]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();

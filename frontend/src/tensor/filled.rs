@@ -30,7 +30,7 @@ impl Tensor {
         Tensor::empty_with(shape, ())
     }
 
-    /// [`Tensor::empty`] with a dtype, a device and a memory format, as far as they are given.
+    /// [`Tensor::empty`] with an optional dtype, device and memory format.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -43,8 +43,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::empty`]; a device that is not there; channels_last of fewer than 3 or more than 5 dimensions;
-    /// [`MemoryFormat::Preserve`], since there is nothing to preserve. So for all factories with options.
+    /// As [`Tensor::empty`]; a device that does not exist; channels_last with fewer than 3 or more than 5 dimensions;
+    /// [`MemoryFormat::Preserve`], since there is no input to preserve. The same applies to all factories with options.
     pub fn empty_with(shape: impl IntoShape, options: impl IntoOptions) -> Result<Tensor> {
         called("empty", &["shape", "options"], || {
             readable(new("empty", &sizes("empty", shape)?, options.into_options()?)?)
@@ -70,12 +70,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::empty`]; another number of strides than of sizes.
+    /// As [`Tensor::empty`]; a number of strides that differs from the number of sizes.
     pub fn empty_strided(shape: impl IntoShape, strides: impl IntoShape) -> Result<Tensor> {
         Tensor::empty_strided_with(shape, strides, ())
     }
 
-    /// [`Tensor::empty_strided`] with a dtype and a device, as far as they are given.
+    /// [`Tensor::empty_strided`] with an optional dtype and device.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -86,7 +86,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::empty_strided`]; a memory format, which the strides give already.
+    /// As [`Tensor::empty_strided`]; a memory format, since the strides determine it.
     pub fn empty_strided_with(
         shape: impl IntoShape,
         strides: impl IntoShape,
@@ -120,7 +120,7 @@ impl Tensor {
         Ok(Tensor { inner: TensorImpl::empty_strided(sizes, strides, options.dtype(), options.device())? })
     }
 
-    /// A new tensor whose elements are all `value`: i64 for an integer, bool for a truth value, else of the default dtype.
+    /// A new tensor whose elements are all `value`: i64 for an integer, bool for a bool, else of the default dtype.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -136,7 +136,7 @@ impl Tensor {
         Tensor::full_with(shape, value, ())
     }
 
-    /// [`Tensor::full`] with a dtype, a device and a memory format, as far as they are given.
+    /// [`Tensor::full`] with an optional dtype, device and memory format.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -147,7 +147,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::empty_with`]; a value that the dtype cannot hold.
+    /// As [`Tensor::empty_with`]; a value that the dtype cannot represent.
     pub fn full_with<'a>(
         shape: impl IntoShape,
         value: impl Into<Arg<'a>>,
@@ -173,7 +173,7 @@ impl Tensor {
         Tensor::zeros_with(shape, ())
     }
 
-    /// [`Tensor::zeros`] with a dtype, a device and a memory format, as far as they are given.
+    /// [`Tensor::zeros`] with an optional dtype, device and memory format.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -205,7 +205,7 @@ impl Tensor {
         Tensor::ones_with(shape, ())
     }
 
-    /// [`Tensor::ones`] with a dtype, a device and a memory format, as far as they are given.
+    /// [`Tensor::ones`] with an optional dtype, device and memory format.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -223,7 +223,7 @@ impl Tensor {
     }
 }
 
-/// The forms `…_like_with` take the place of what the options name.
+/// The forms `…_like_with` override the properties that the options name.
 impl Tensor {
     /// [`Tensor::empty`] of this one's shape, dtype, device and memory format.
     ///
@@ -241,7 +241,7 @@ impl Tensor {
         self.empty_like_with(())
     }
 
-    /// [`Tensor::empty_like`], but for what the options name.
+    /// [`Tensor::empty_like`] with options that override properties of this tensor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -254,7 +254,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::empty_with`], but that a format may be preserved. So for all below.
+    /// As [`Tensor::empty_with`], except that a format may be preserved. The same applies to all methods below.
     pub fn empty_like_with(&self, options: impl IntoOptions) -> Result<Tensor> {
         called("empty_like", &["self", "options"], || readable(self.uninit_like(options)?))
     }
@@ -284,7 +284,7 @@ impl Tensor {
         self.full_like_with(value, ())
     }
 
-    /// [`Tensor::full_like`], but for what the options name.
+    /// [`Tensor::full_like`] with options that override properties of this tensor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -311,7 +311,7 @@ impl Tensor {
         called("ones_like", &["self"], || self.full_like(1))
     }
 
-    /// [`Tensor::ones_like`], but for what the options name.
+    /// [`Tensor::ones_like`] with options that override properties of this tensor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -325,7 +325,7 @@ impl Tensor {
         called("ones_like", &["self", "options"], || self.full_like_with(1, options))
     }
 
-    /// [`Tensor::zeros_like`], but for what the options name, and strided.
+    /// [`Tensor::zeros_like`] with options that override properties of this tensor; the result is strided.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -339,7 +339,7 @@ impl Tensor {
         called("zeros_like", &["self", "options"], || self.full_like_with(0, options))
     }
 
-    /// [`Tensor::empty`] of this one's dtype and device; channels_last where this one is and has as many dimensions.
+    /// [`Tensor::empty`] with this tensor's dtype and device; channels_last if this tensor is and has the same rank.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -431,13 +431,13 @@ pub(crate) fn new(op: &'static str, sizes: &[usize], options: TensorOptions) -> 
     Ok(Tensor { inner })
 }
 
-/// A new tensor of one value, of its dtype where the options name none.
+/// A new tensor of one value, with the value's dtype unless the options name one.
 fn filled(op: &'static str, sizes: &[usize], value: Arg<'_>, mut options: TensorOptions) -> Result<Tensor> {
     options.dtype = options.dtype.or(Some(dtype_of(&[value])));
     fill(&new(op, sizes, options)?, value)
 }
 
-/// A new tensor of one number, of the default dtype where the options name none.
+/// A new tensor of one scalar, with the default dtype unless the options name one.
 fn number(op: &'static str, sizes: &[usize], value: i64, options: TensorOptions) -> Result<Tensor> {
     fill(&new(op, sizes, options)?, Arg::Int(value))
 }
@@ -446,7 +446,7 @@ fn fill(tensor: &Tensor, value: Arg<'_>) -> Result<Tensor> {
     crate::ops::memory::fill::DEF.run_in_place(&[tensor.into(), value])
 }
 
-/// The dtype of a tensor of these numbers: bool, i64, or the default one where there is a floating-point number.
+/// The dtype of a tensor of these scalars: bool, i64, or the default one if there is a floating-point scalar.
 pub(crate) fn dtype_of(numbers: &[Arg<'_>]) -> DType {
     if numbers.iter().all(|number| matches!(number, Arg::Bool(_))) {
         DType::BOOL

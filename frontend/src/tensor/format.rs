@@ -1,4 +1,4 @@
-//! The memory format of a tensor: asked for and changed.
+//! The memory format of a tensor: queries and conversions.
 
 use super::Tensor;
 use super::options::{IntoOptions, TensorOptions};
@@ -12,11 +12,11 @@ use keyway_dispatcher::op::Arg;
 use keyway_dispatcher::tensor::Format;
 use std::fmt;
 
-/// How the elements of a tensor lie in memory. The order of its dimensions is the same in each.
+/// The order in which the elements of a tensor are stored in memory. The order of its dimensions is the same in each format.
 ///
-/// What is given a format lies in it afterwards, and ops keep it: a result is channels_last where an argument of its shape is,
-/// and in the order in which all of them lie where they agree. Factories take a format in their form `…_with`, and `…_like` keeps
-/// that of its tensor.
+/// Conversions set the format, and ops preserve it: a result is channels_last if an argument of its shape is, and otherwise has
+/// the dimension order that all arguments share. Factories take a format in their form `…_with`; `…_like` preserves that of its
+/// tensor.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -28,7 +28,7 @@ use std::fmt;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemoryFormat {
-    /// As they lie now, without gaps.
+    /// The current dimension order, without gaps.
     #[doc(alias = "preserve_format")]
     Preserve,
     /// Row-major.
@@ -62,8 +62,8 @@ impl fmt::Display for MemoryFormat {
 }
 
 impl Tensor {
-    /// Whether elements lie in that format without gaps. With one channel or one pixel they may lie in both; in
-    /// [`MemoryFormat::Preserve`] they always do. A composite tensor, such as a sparse one, is in no other format.
+    /// Whether the tensor is contiguous in that format. With one channel or one pixel it may be contiguous in both; with
+    /// [`MemoryFormat::Preserve`] the result is always true. A composite tensor, such as a sparse one, has no other format.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -82,9 +82,9 @@ impl Tensor {
         }
     }
 
-    /// This tensor as the options say, a copy where anything changes: a dtype as [`Tensor::to_dtype`] has it, a device as
-    /// [`Tensor::to_device`], a memory format. Where the elements lie in both formats, with one channel or one pixel, a view with
-    /// the strides of that format, so that what is computed from it keeps to it.
+    /// Converts this tensor to the dtype (see [`Tensor::to_dtype`]), device (see [`Tensor::to_device`]) and memory format of the
+    /// options; copies only if one of them changes. If the elements are contiguous in both formats, with one channel or one
+    /// pixel, returns a view with the strides of the requested format, so that results computed from it preserve that format.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -120,7 +120,7 @@ impl Tensor {
         let made = if !moves || self.dtype() == dtype || !self.as_ref().is_strided() {
             self.to_dtype(dtype)?.in_format(format)?
         } else {
-            // In one pass.
+            // Conversion and copy in one pass.
             Tensor::uninit(self.shape(), (dtype, self.device(), format))?.copy_(self)?
         };
         made.to_device(device)
@@ -145,7 +145,7 @@ impl Tensor {
         self.as_strided(self.shape(), &strides)
     }
 
-    /// This tensor if its elements lie in row-major order without gaps, else a copy that does.
+    /// This tensor if it is contiguous, else a contiguous copy.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -157,13 +157,13 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     pub fn contiguous(&self) -> Result<Tensor> {
         called("contiguous", &["self"], || self.in_format(MemoryFormat::Contiguous))
     }
 
-    /// [`Tensor::contiguous`] in any format. In [`MemoryFormat::Preserve`] it is a copy without gaps where there are gaps;
-    /// otherwise it does what [`Tensor::to`] does.
+    /// [`Tensor::contiguous`] in any format. With [`MemoryFormat::Preserve`] it copies only a tensor with gaps; otherwise it is
+    /// the same as [`Tensor::to`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -208,7 +208,7 @@ impl Tensor {
 }
 
 impl Tensor {
-    /// Strides without gaps that keep the order of this tensor's elements.
+    /// Strides without gaps in this tensor's dimension order.
     pub(super) fn preserved_strides(&self) -> Dims {
         if !self.as_ref().is_strided() {
             return contiguous_strides(self.shape());
@@ -223,7 +223,7 @@ impl Tensor {
 /// The strides of a new tensor in a memory format.
 ///
 /// # Errors
-/// channels_last of fewer than 3 or more than 5 dimensions; a format to preserve where there is none.
+/// channels_last with fewer than 3 or more than 5 dimensions; [`MemoryFormat::Preserve`], as there is no input to preserve.
 pub(super) fn strides_in(op: &'static str, sizes: &[usize], format: MemoryFormat) -> Result<Dims> {
     match format {
         MemoryFormat::Contiguous => Ok(contiguous_strides(sizes)),

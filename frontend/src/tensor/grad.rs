@@ -7,7 +7,7 @@ use crate::functionality;
 use keyway_dispatcher::memory::Shared;
 
 impl Tensor {
-    /// Whether gradients flow to this tensor.
+    /// Whether gradients are computed for this tensor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -22,7 +22,7 @@ impl Tensor {
         meta::requires_grad(&self.inner)
     }
 
-    /// Makes this leaf a tensor that collects a gradient, or no longer. Returns the tensor.
+    /// Sets whether this leaf accumulates a gradient. Returns the tensor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -33,7 +33,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dtype that has no gradient; a tensor that is a result of the graph and cannot be switched off.
+    /// A dtype that is not differentiable; a result of the graph, whose gradient cannot be switched off.
     #[doc(alias = "set_requires_grad")]
     #[doc(alias = "Var")]
     pub fn requires_grad_(&self, on: bool) -> Result<Tensor> {
@@ -41,7 +41,7 @@ impl Tensor {
         Ok(self.clone())
     }
 
-    /// Whether this is a leaf of the graph: made by the user, not by an op that was recorded.
+    /// Whether this is a leaf of the graph: created by the user, not the result of a recorded op.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -54,7 +54,7 @@ impl Tensor {
         meta::edge(&self.inner).is_none_or(|edge| edge.node.is_accumulator())
     }
 
-    /// The gradient collected so far.
+    /// The accumulated gradient.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -66,14 +66,14 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     ///
-    /// The gradient of a sparse leaf is sparse, with the indices of the leaf: each entry has the gradient at its place, also where
-    /// several entries are of one place. A leaf's place that is not stored has none.
+    /// The gradient of a sparse leaf is sparse and has the leaf's indices: each entry has the gradient at its coordinate, also
+    /// among duplicates. Coordinates that the leaf does not store have no gradient.
     #[doc(alias = "GradStore")]
     pub fn grad(&self) -> Option<Tensor> {
         meta::grad(&self.inner)
     }
 
-    /// Makes [`Tensor::grad`] collect the gradient of this result too, as it does for leaves; nothing on a leaf.
+    /// Makes [`Tensor::grad`] available for this result, as it is for leaves; no effect on a leaf.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -106,7 +106,7 @@ impl Tensor {
         Ok(())
     }
 
-    /// Whether this tensor is a view: it shows the elements of another tensor, its base.
+    /// Whether this tensor is a view of another tensor, its base.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -133,7 +133,7 @@ impl Tensor {
         self.inner.base().cloned().map(Tensor::from_ref)
     }
 
-    /// Replaces the gradient. One of another layout, such as a sparse one, may take the place of a strided one.
+    /// Replaces the gradient. The layout may differ from that of the old gradient, such as sparse instead of strided.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -148,7 +148,7 @@ impl Tensor {
     /// A gradient of another shape or dtype than this tensor's, or on another device.
     pub fn set_grad(&self, grad: Tensor) -> Result<()> {
         autograd::engine::require_like("set_grad", &self.inner, &grad)?;
-        // What is added to a gradient may be added in place.
+        // Later gradients may be accumulated in place.
         if grad.is_same(self) || grad.shares_storage(self) {
             let expected = "memory of its own; `copied()` of it has".to_string();
             let (op, argument, got) = ("set_grad", "grad", "that of the tensor itself".to_string());
@@ -173,7 +173,7 @@ impl Tensor {
         meta::set_grad(&self.inner, None);
     }
 
-    /// The node of the call that made this tensor; none of a leaf.
+    /// The node of the call that computed this tensor; `None` for a leaf.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -187,7 +187,7 @@ impl Tensor {
         autograd::GradFn::of(&self.inner).filter(|_| !self.is_leaf()).map(|(node, _)| node)
     }
 
-    /// The same memory outside the graph. In-place changes to either are seen by both.
+    /// The same memory outside the graph. In-place changes are visible through both.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -205,8 +205,8 @@ impl Tensor {
         Tensor { inner: detached }
     }
 
-    /// Takes the tensor itself out of the graph, so that it is a leaf that requires no grad; gradients that it has stay. What was
-    /// computed from it before keeps its history. Returns the tensor.
+    /// Detaches the tensor itself from the graph, so that it is a leaf that does not require grad; an accumulated gradient is
+    /// retained. Earlier results computed from it keep their history. Returns the tensor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -228,8 +228,8 @@ impl Tensor {
         Ok(self.clone())
     }
 
-    /// Calls `hook` with the gradient of this tensor whenever one is computed; what it returns, if anything,
-    /// takes the gradient's place. Keep the handle: dropping it takes the hook away.
+    /// Calls `hook` with the gradient of this tensor whenever one is computed; a returned tensor replaces the gradient. Store the
+    /// handle: dropping it removes the hook.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -250,7 +250,7 @@ impl Tensor {
         autograd::hooks::register(&self.inner, Box::new(hook))
     }
 
-    /// Computes the gradients of this one-element tensor with respect to every leaf it came from.
+    /// Computes the gradients of this one-element tensor with respect to every leaf that it was computed from.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -262,13 +262,13 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A tensor that is not one element or not part of a graph; a graph that was used already; a saved
-    /// tensor that was changed in place since.
+    /// A tensor that does not have one element or is not part of a graph; a graph that was freed; a saved tensor that was changed
+    /// in place since.
     pub fn backward(&self) -> Result<()> {
         autograd::backward(std::slice::from_ref(self), autograd::BackwardOptions::default())
     }
 
-    /// [`Tensor::backward`] with the gradient to start from, or with options: keeping the graph, recording it.
+    /// [`Tensor::backward`] with an initial gradient, or with options: retain the graph, record it.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -10,7 +10,7 @@ use keyway_dispatcher::memory::bytes::{Element, Plain};
 use keyway_dispatcher::memory::{Accessor, AccessorMut, AccessorRef, Blob, Storage};
 use keyway_dispatcher::tensor::TensorImpl;
 
-/// The blob's memory with these sizes and strides; errors are those of `from_blob`.
+/// A tensor over the blob's memory with these sizes and strides; errors are those of `from_blob`.
 fn laid_over(blob: Blob, sizes: &[usize], strides: &[usize], dtype: DType) -> Result<Tensor> {
     const OP: &str = "from_blob";
     let storage = Storage::from_blob(OP, blob, dtype)?;
@@ -18,7 +18,7 @@ fn laid_over(blob: Blob, sizes: &[usize], strides: &[usize], dtype: DType) -> Re
 }
 
 impl Tensor {
-    /// The memory that the tensor lies in, which it may share with others and show in part.
+    /// The storage of the tensor, which may be shared with other tensors and larger than this one.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -58,8 +58,8 @@ impl Tensor {
         self.inner.storage().map_or(std::ptr::null(), |storage| storage.data_ptr().wrapping_add(byte))
     }
 
-    /// A row-major tensor over memory of somebody else, without a copy. The blob's deleter runs once, when the last tensor over
-    /// the memory is dropped, on whatever thread; also when this call fails.
+    /// A row-major tensor over foreign memory, without a copy. The blob's deleter runs once, when the last tensor over the memory
+    /// is dropped, on any thread; also if this call fails.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -97,8 +97,8 @@ impl Tensor {
         })
     }
 
-    /// As [`Tensor::from_blob`], with strides in elements. Strides that show an element twice are allowed, as `expand` makes them;
-    /// such a tensor is not written to.
+    /// As [`Tensor::from_blob`], with strides in elements. Overlapping strides are allowed, as `expand` returns them; such a
+    /// tensor cannot be written to.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -111,7 +111,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::from_blob`]; another number of strides than of sizes; elements outside the blob.
+    /// As [`Tensor::from_blob`]; a number of strides that differs from the number of sizes; elements outside the blob.
     pub fn from_blob_strided(
         blob: Blob,
         shape: impl IntoShape,
@@ -130,9 +130,9 @@ impl Tensor {
         })
     }
 
-    /// A row-major tensor over the slice that `owner` shows, without a copy: an `Arc<[T]>`, a `Bytes`, a mapped file. The owner is
-    /// dropped with the last tensor. Others may hold the memory, so the tensor is read-only: a change in place is an error. What
-    /// nobody else holds may be written to with [`Tensor::from_vec`], or [`Blob::from_owner_mut`] and [`Tensor::from_blob`].
+    /// A row-major tensor over the slice of `owner`, without a copy: an `Arc<[T]>`, a `Bytes`, a mapped file. The owner is
+    /// dropped with the last tensor. The memory may be shared, so the tensor is read-only: an in-place change is an error. For
+    /// uniquely owned memory use [`Tensor::from_vec`], or [`Blob::from_owner_mut`] and [`Tensor::from_blob`], which are writable.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -166,7 +166,7 @@ impl Tensor {
         })
     }
 
-    /// Whether the memory may not be written to, see [`Tensor::from_owner`].
+    /// Whether the memory is read-only, see [`Tensor::from_owner`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -179,8 +179,8 @@ impl Tensor {
         self.inner.is_read_only()
     }
 
-    /// The elements by their indices, where the host can read them. Others may hold the tensor and change it, so elements are
-    /// copied out; [`Tensor::accessor_ref`] gives references. A tensor of bool is read as `u8`.
+    /// Access to elements by index, where the host can read them. The tensor may be shared and change, so elements are copied
+    /// out; [`Tensor::accessor_ref`] returns references. A tensor of bool is read as `u8`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -193,14 +193,14 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Another dtype or number of dimensions than the tensor's; a device that the host cannot read; a composite layout.
+    /// A dtype or rank other than the tensor's; a device that the host cannot read; a composite layout.
     #[doc(alias = "packed_accessor")]
     pub fn accessor<T: Element, const N: usize>(&self) -> Result<Accessor<'_, T, N>> {
         Ok(self.inner.accessor()?)
     }
 
-    /// The elements by reference, `a[[i, j]]`, for as long as the tensor is borrowed; it must be the only handle of its memory, or lie
-    /// in read-only memory.
+    /// The elements by reference, `a[[i, j]]`, for the lifetime of the borrow; the tensor must be the only handle of its memory,
+    /// or the memory be read-only.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -212,13 +212,13 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::accessor`]; memory that others hold: clones, views, graphs that saved it.
+    /// As [`Tensor::accessor`]; shared memory: clones, views, graphs that saved it.
     pub fn accessor_ref<T: Element, const N: usize>(&mut self) -> Result<AccessorRef<'_, T, N>> {
         Ok(TensorImpl::accessor_ref(&mut self.inner)?)
     }
 
-    /// The elements by mutable reference, `a[[i, j]] = 1.0`, for as long as the tensor is borrowed; it must be the only handle of
-    /// its memory, as for `Arc::get_mut`. Counts as one change in place.
+    /// The elements by mutable reference, `a[[i, j]] = 1.0`, for the lifetime of the borrow; the tensor must be the only handle
+    /// of its memory, as for `Arc::get_mut`. Counts as one in-place change.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -231,7 +231,7 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     ///
-    /// The tensor cannot be read or changed otherwise meanwhile:
+    /// The borrow excludes other accesses to the tensor:
     ///
     /// ```compile_fail,E0502
     /// # fn main() -> keyway::Result<()> {
@@ -252,15 +252,15 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::accessor_ref`]; read-only memory; strides that show an element twice; a tensor that requires grad, outside
-    /// [`no_grad`](crate::autograd::no_grad), since what is written is not recorded.
+    /// As [`Tensor::accessor_ref`]; read-only memory; overlapping strides; a tensor that requires grad, outside
+    /// [`no_grad`](crate::autograd::no_grad), since such writes are not recorded.
     pub fn accessor_mut<T: Element, const N: usize>(&mut self) -> Result<AccessorMut<'_, T, N>> {
         self.check_unrecorded("accessor_mut")?;
         Ok(TensorImpl::accessor_mut(&mut self.inner)?)
     }
 
-    /// All elements of a contiguous tensor as a slice, for as long as the tensor is borrowed; it must be the only handle of its
-    /// memory, or lie in read-only memory. [`Tensor::to_vec`] copies any tensor.
+    /// All elements of a contiguous tensor as a slice, for the lifetime of the borrow; the tensor must be the only handle of its
+    /// memory, or the memory be read-only. [`Tensor::to_vec`] copies any tensor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -282,13 +282,13 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::accessor_ref`]; elements that do not lie in row-major order without gaps.
+    /// As [`Tensor::accessor_ref`]; a tensor that is not contiguous.
     #[doc(alias = "const_data_ptr")]
     pub fn as_slice<T: Element>(&mut self) -> Result<&[T]> {
         Ok(TensorImpl::as_slice(&mut self.inner)?)
     }
 
-    /// As [`Tensor::as_slice`], for a change. Counts as one change in place.
+    /// The mutable form of [`Tensor::as_slice`]. Counts as one in-place change.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -299,7 +299,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::accessor_mut`]; elements that do not lie in row-major order without gaps.
+    /// As [`Tensor::accessor_mut`]; a tensor that is not contiguous.
     #[doc(alias = "data_ptr")]
     pub fn as_slice_mut<T: Element>(&mut self) -> Result<&mut [T]> {
         self.check_unrecorded("as_slice_mut")?;

@@ -20,7 +20,7 @@ use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToIncl
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewAxis;
 
-/// As many whole dimensions as are left.
+/// All remaining dimensions, as `...` in NumPy.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -45,7 +45,7 @@ pub struct Ellipsis;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step<R>(pub R, pub i64);
 
-/// What is done with one dimension, or with several by a mask.
+/// An index for one dimension, or for several (a mask).
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -61,13 +61,13 @@ pub struct Step<R>(pub R, pub i64);
 pub enum Index {
     /// One index, and the dimension is dropped; -1 is the last.
     At(i64),
-    /// A range. Negative positions count from the end; beyond the ends they are brought to them.
+    /// A range. Negative positions count from the end; beyond the ends they are clamped.
     Range {
         /// The first index; none is the start.
         start: Option<i64>,
-        /// Behind the last index; none is the end.
+        /// The exclusive end; `None` is the end of the dimension.
         end: Option<i64>,
-        /// Every so many indices.
+        /// Step between indices.
         step: i64,
     },
     /// See [`NewAxis`].
@@ -79,7 +79,7 @@ pub enum Index {
 }
 
 impl Index {
-    /// How many dimensions of the tensor it stands for, but for the ellipsis.
+    /// Number of dimensions of the tensor that it indexes; the ellipsis excepted.
     fn width(&self) -> usize {
         match self {
             Index::At(_) | Index::Range { .. } => 1,
@@ -94,7 +94,7 @@ fn range(start: Option<i64>, end: Option<i64>) -> Index {
     Index::Range { start, end, step: 1 }
 }
 
-/// The end behind an included last index; -1 is the end itself.
+/// The exclusive end after an included last index; -1 is the end itself.
 fn behind(last: i64) -> Option<i64> {
     if last == -1 { None } else { Some(last.saturating_add(1)) }
 }
@@ -233,10 +233,10 @@ macro_rules! tuples {
 tuples!((A), (A B), (A B C), (A B C D), (A B C D E), (A B C D E F), (A B C D E F G), (A B C D E F G H));
 
 impl Tensor {
-    /// A view at these indices, one for each dimension from the first on: an integer drops its dimension, a
-    /// range keeps a part, [`Step`] every so many of it, [`NewAxis`] puts in a dimension, and [`Ellipsis`]
-    /// stands for all dimensions that are left. Negative integers count from the end. With tensors of integers
-    /// or masks among them the result is a copy: what the others leave, indexed as by [`Tensor::index`].
+    /// A view at these indices, one for each dimension from the first on: an integer drops its dimension, a range selects a part,
+    /// [`Step`] selects with a step, [`NewAxis`] inserts a dimension, and [`Ellipsis`] stands for all remaining dimensions.
+    /// Negative integers count from the end. With integer tensors or masks among them the result is a copy: the view by the other
+    /// indices, indexed as by [`Tensor::index`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -253,7 +253,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// More indices than dimensions, an index out of range, a step below 1; tensors as [`Tensor::index`] says.
+    /// More indices than dimensions, an index out of range, a step below 1; for tensors, see [`Tensor::index`].
     pub fn i(&self, indices: impl IntoIndices) -> Result<Tensor> {
         called("i", &["indices"], || {
             let indices = indices.into_indices();

@@ -1,4 +1,4 @@
-//! The tensor that users hold.
+//! The user-facing tensor.
 
 mod array;
 mod convert;
@@ -42,7 +42,7 @@ use keyway_dispatcher::{DType, Device, Layout};
 use smallvec::SmallVec;
 use std::borrow::Borrow;
 
-/// An n-dimensional array on some device, in some layout, with its place in the graph. Cloning shares it.
+/// An n-dimensional array with a dtype, a device, a layout and autograd metadata. Cloning shares it.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -54,10 +54,10 @@ use std::borrow::Borrow;
 /// # Ok(()) }
 /// ```
 ///
-/// Threads may share tensors, and change them in place; which change comes first is the program's to order. An op that goes by
-/// integers or bools (indices, a mask, the structure of a sparse tensor) and another thread's write to the same elements wait for
-/// each other, so that the op sees them before or after the write. Floats that are written meanwhile may be seen half changed, and
-/// results be of neither.
+/// Threads may share tensors and change them in place; the program determines the order of changes. An op that depends on
+/// integers or bools (indices, a mask, the structure of a sparse tensor) and another thread's write to the same elements exclude
+/// each other, so that the op reads them before or after the write. Concurrent writes to floats may be read partly done, and
+/// results may then match neither state.
 #[derive(Clone)]
 pub struct Tensor {
     inner: TensorRef,
@@ -79,7 +79,7 @@ impl Tensor {
         Tensor { inner }
     }
 
-    /// The tensor as the dispatcher knows it.
+    /// The tensor of the dispatcher.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -108,7 +108,7 @@ impl Tensor {
         self.inner.sizes()
     }
 
-    /// [`Tensor::shape`], as it is called in candle.
+    /// [`Tensor::shape`] under its candle name.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -157,7 +157,7 @@ impl Tensor {
         self.inner.strides()
     }
 
-    /// Where the first element lies, in elements from the storage's start.
+    /// Offset of the first element in the storage, in elements.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -245,7 +245,7 @@ impl Tensor {
         self.inner.layout()
     }
 
-    /// Whether elements lie in row-major order without gaps.
+    /// Whether the tensor is contiguous: elements in row-major order without gaps.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -274,7 +274,7 @@ impl Tensor {
         self.inner.format()
     }
 
-    /// How many times the memory has been changed in place; of a composite tensor, also that of its components.
+    /// Number of in-place changes of the memory; for a composite tensor, including those of its components.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -290,8 +290,8 @@ impl Tensor {
         self.inner.version()
     }
 
-    /// Whether both lie in one storage, as a tensor and its views do, whatever parts of it they show. A composite tensor has
-    /// no storage of its own and shares none.
+    /// Whether both have the same storage, as a tensor and its views do, regardless of the parts that they view. A composite
+    /// tensor has no storage of its own and shares none.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -348,7 +348,7 @@ impl Tensor {
     }
 }
 
-/// The tensors of a list, as a call takes them: all that is compiled for each kind of list.
+/// The tensors of a list, as the arguments of a call: the only code that is compiled for each type of list.
 pub(crate) fn refs<T: Borrow<Tensor>>(tensors: &[T]) -> SmallVec<[&TensorRef; 8]> {
     let mut all = SmallVec::new();
     tensors.iter().for_each(|t| all.push(&t.borrow().inner));
@@ -367,7 +367,7 @@ impl AsRef<TensorRef> for Tensor {
     }
 }
 
-/// What a function that is given references writes, `x.add(&y)`.
+/// For functions with reference parameters, `x.add(&y)`.
 impl<'a> From<&'a &Tensor> for Arg<'a> {
     #[inline]
     fn from(tensor: &'a &Tensor) -> Arg<'a> {

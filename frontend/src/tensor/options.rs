@@ -7,7 +7,7 @@ use keyway_dispatcher::error::Error;
 use keyway_dispatcher::{DType, Device};
 use std::fmt::Debug;
 
-/// Dtype, device and memory format; what is `None` is left to the call: the defaults for a new tensor, the tensor's own in
+/// Dtype, device and memory format; `None` means the call's default: the program's defaults for a new tensor, the tensor's own in
 /// [`Tensor::to`](super::Tensor::to) and in the factories that end in `_like`.
 ///
 /// ```

@@ -1,6 +1,6 @@
-//! Printing, by the rules of PyTorch: four digits, columns aligned, scientific where the range demands it,
-//! the edges alone above 1,000 elements, lines of at most 80 columns. Of tensors of many dimensions, whose edges alone are
-//! millions of elements, less is shown, and no element is read that is not.
+//! Printing, by the rules of PyTorch: four digits, columns aligned, scientific notation if the range demands it, above 1,000
+//! elements the edges alone, lines of at most 80 columns. A tensor with many dimensions, whose edges are millions of elements, is
+//! summarised further, and only printed elements are read.
 
 use super::Tensor;
 use crate::DType;
@@ -9,26 +9,26 @@ use keyway_dispatcher::Device;
 use keyway_dispatcher::dtype::Category;
 use std::fmt;
 
-/// Elements shown at each end of a dimension that is cut short.
+/// Elements printed at each end of a summarised dimension.
 const EDGE: usize = 3;
 /// Tensors of more elements are cut short.
 const MOST: usize = 1000;
-/// The most elements that are shown, if the edges can be made short enough for it.
+/// Maximum number of printed elements, if the edges can be shortened enough.
 const SHOWN: usize = 10_000;
 /// Columns of a line.
 const LINE: usize = 80;
-/// Digits behind the point, unless the format says how many: `{:.2}`.
+/// Digits after the decimal point, unless the format has a precision: `{:.2}`.
 const DIGITS: usize = 4;
 const OPEN: &str = "tensor(";
 
-/// The elements as [`Display`](fmt::Display) shows them; with `{:#?}` what is known of the tensor without reading it.
+/// The elements as in [`Display`](fmt::Display); with `{:#?}` the metadata of the tensor without reading it.
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if f.alternate() { fmt::Debug::fmt(&self.inner, f) } else { fmt::Display::fmt(self, f) }
     }
 }
 
-/// The elements, with what cannot be read said in their place. A precision is that of the numbers.
+/// The elements, or the reason if they cannot be read. A precision applies to the elements.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -47,7 +47,7 @@ impl fmt::Display for Tensor {
     }
 }
 
-/// What is said behind the elements.
+/// The notes after the elements.
 fn notes(t: &Tensor) -> Vec<String> {
     let mut notes = Vec::new();
     if t.device() != Device::CPU {
@@ -102,7 +102,7 @@ fn composite(t: &Tensor, digits: usize) -> String {
     }
     for (i, attr) in t.inner.attributes().iter().enumerate() {
         let name = name(layout.map(|l| &l.attrs), i);
-        // A flag, which attributes hold as a number.
+        // A flag, which attributes store as a number.
         let flag = t.is_coordinates().then(|| (t.attrs()[i] != 0).to_string());
         let attr = flag.unwrap_or_else(|| attr.to_string());
         parts.push(name + &attr);
@@ -118,15 +118,15 @@ enum Value {
     Real(f64),
     /// Real and imaginary part.
     Complex(f64, f64),
-    /// As a plugin prints it.
+    /// Text from the plugin.
     Text(String),
 }
 
-/// How many elements of a dimension are shown at its beginning and its end; `None` for all.
+/// Number of elements printed at the beginning and the end of a dimension; `None` for all.
 type Cut = Option<(usize, usize)>;
 
-/// How each dimension of a large tensor is cut short: where the edges of all would be too much, shorter ones, and of the
-/// outermost dimensions the first element alone.
+/// The summary of each dimension of a large tensor: shorter edges if the normal ones have too many elements, and of the outermost
+/// dimensions the first element alone.
 fn cuts(sizes: &[usize]) -> Vec<Cut> {
     let all = |edge: usize| sizes.iter().map(|&n| (n > 2 * edge).then_some((edge, edge))).collect::<Vec<_>>();
     let fits = |cuts: &[Cut]| {
@@ -145,7 +145,7 @@ fn cuts(sizes: &[usize]) -> Vec<Cut> {
     cuts
 }
 
-/// The elements to be shown; a list that is cut short holds both its ends, and where the gap is.
+/// The printed elements; a summarised list has both ends and the position of the gap.
 enum Shown {
     Values(Vec<Value>, Option<usize>),
     Lists(Vec<Shown>, Option<usize>),
@@ -214,7 +214,7 @@ fn decode(t: &Tensor) -> Result<Vec<Value>> {
     })
 }
 
-/// Complex numbers, whose parts follow each other.
+/// Complex elements, stored as pairs of real and imaginary part.
 fn complex(bytes: &[u8], dtype: DType) -> Vec<Value> {
     let parts: Vec<f64> = match dtype {
         DType::C64 => bytes.as_chunks().0.iter().map(|b| f32::from_ne_bytes(*b).into()).collect(),
@@ -223,7 +223,7 @@ fn complex(bytes: &[u8], dtype: DType) -> Vec<Value> {
     parts.as_chunks().0.iter().map(|&[real, imaginary]| Value::Complex(real, imaginary)).collect()
 }
 
-/// The elements of a plugin's dtype: as the plugin prints them, else as numbers of their category.
+/// The elements of a plugin's dtype: text from the plugin, else values of their category.
 fn decode_by_plugin(t: &Tensor, dtype: DType, bytes: &[u8]) -> Result<Vec<Value>> {
     let texts: Option<Vec<_>> = bytes.chunks_exact(dtype.size()).map(|e| dtype.format_element(e)).collect();
     if let Some(texts) = texts {
@@ -237,12 +237,12 @@ fn decode_by_plugin(t: &Tensor, dtype: DType, bytes: &[u8]) -> Result<Vec<Value>
     Ok(t.to_f64_vec()?.into_iter().map(number).collect())
 }
 
-/// How the elements of one tensor are written.
+/// The number format of the elements of one tensor.
 struct Style {
     whole: bool,
     scientific: bool,
     width: usize,
-    /// Digits behind the point.
+    /// Digits after the decimal point.
     digits: usize,
 }
 
@@ -253,7 +253,7 @@ impl Style {
             style.width = values.iter().map(|v| style.plain(v).chars().count()).max().unwrap_or(1);
             return style;
         }
-        // Zeros, infinities and NaN have no say in the style.
+        // Zeros, infinities and NaN do not affect the style.
         let finite = |v: &Value| matches!(v, Value::Real(x) if x.is_finite() && *x != 0.0);
         let numbers: Vec<f64> = values
             .iter()

@@ -1,4 +1,4 @@
-//! Handles that are given another shape, or another tensor.
+//! In-place changes of a handle: another shape, or another tensor.
 
 use super::Tensor;
 use super::shape::{IntoShape, sizes};
@@ -9,9 +9,8 @@ use keyway_dispatcher::dims::{contiguous_strides, numel};
 use keyway_dispatcher::tensor::TensorImpl;
 
 impl Tensor {
-    /// Gives this handle a row-major tensor of another shape over the same storage, from the same first element on. Where the
-    /// storage is too small, the tensor is over a new one, to which the old elements are copied; those behind them are undefined.
-    /// Returns the tensor.
+    /// Makes this handle a row-major tensor of another shape over the same storage and offset. If the storage is too small, a new
+    /// one is allocated and the old elements are copied to it; the elements after them are undefined. Returns the tensor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -26,11 +25,11 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     ///
-    /// Other handles of the old tensor, and its views, keep their shapes: a tensor itself does not change its shape, unlike in
-    /// PyTorch. A new shape for the same elements is [`Tensor::reshape`].
+    /// Other handles of the old tensor, and its views, keep their shapes: unlike in PyTorch, the tensor itself does not change
+    /// its shape. For a new shape of the same elements use [`Tensor::reshape`].
     ///
     /// # Errors
-    /// A tensor that requires grad or is sparse; a negative size, sizes whose product overflows, memory that does not suffice.
+    /// A tensor that requires grad or is sparse; a negative size, sizes whose product overflows, insufficient memory.
     pub fn resize_(&mut self, shape: impl IntoShape) -> Result<Tensor> {
         called("resize_", &["self", "shape"], || {
             const OP: &str = "resize_";
@@ -69,7 +68,7 @@ impl Tensor {
         })
     }
 
-    /// Gives this handle another tensor, without a copy: its storage, shape and strides. Returns the tensor.
+    /// Makes this handle another tensor, without a copy: its storage, shape and strides. Returns the tensor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -81,7 +80,7 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     ///
-    /// Other handles of the old tensor keep it. Whether this one requires grad stays as it is.
+    /// Other handles of the old tensor are unchanged, as is whether this one requires grad.
     ///
     /// # Errors
     /// A tensor of another dtype or on another device; a tensor that is the result of an op and requires grad.

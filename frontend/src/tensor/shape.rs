@@ -18,7 +18,7 @@ use std::ops::RangeFull;
 /// ```
 pub type Ints = SmallVec<[i64; 8]>;
 
-/// An integer type that sizes and dimensions are given in.
+/// An integer type of sizes and dimensions.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -28,7 +28,7 @@ pub type Ints = SmallVec<[i64; 8]>;
 /// # Ok(()) }
 /// ```
 pub trait Int: Copy + Into<Arg<'static>> {
-    /// As i64; what is larger becomes the largest, which is beyond every size.
+    /// As i64; larger values saturate to `i64::MAX`, which is out of range for every size.
     ///
     /// ```
     /// use keyway::tensor::Int;
@@ -64,7 +64,7 @@ ints!(i32, i64, isize, u32, u64, usize);
 /// # Ok(()) }
 /// ```
 pub trait IntoShape {
-    /// The numbers.
+    /// Converts to a list of integers.
     ///
     /// ```
     /// use keyway::tensor::IntoShape;
@@ -91,7 +91,7 @@ impl IntoShape for () {
 impl<I: Int> IntoShape for &[I] {
     #[inline]
     fn into_ints(self) -> Ints {
-        // The usual shape is written where it stays.
+        // The usual shape is written in place.
         let mut ints = [0; 8];
         if self.len() > ints.len() {
             return self.iter().map(|i| i.to_i64()).collect();
@@ -147,7 +147,7 @@ macro_rules! tuples {
 }
 tuples!((A), (A B), (A B C), (A B C D), (A B C D E), (A B C D E F), (A B C D E F G), (A B C D E F G H));
 
-/// The dimensions that a reduction goes over: what [`IntoShape`] takes, where -1 is the last dimension, or `..` for all.
+/// The dimensions of a reduction: what [`IntoShape`] takes, where -1 is the last dimension, or `..` for all.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -186,18 +186,18 @@ impl IntoDims for RangeFull {
 /// The sizes of a shape.
 ///
 /// # Errors
-/// A negative number, and one that i64 does not hold.
+/// A negative number, and one above i64.
 #[inline]
 pub(crate) fn sizes(op: &'static str, shape: impl IntoShape) -> Result<Dims> {
     let ints = shape.into_ints();
-    // What is larger than i64 came as its largest number.
+    // A value above i64 was saturated.
     if ints.contains(&i64::MAX) {
         return Err(negative(op, "shape", &ints));
     }
     not_negative(op, "shape", &ints)
 }
 
-/// As [`sizes`], of any argument.
+/// Like [`sizes`], for any argument.
 ///
 /// # Errors
 /// A negative number.

@@ -1,4 +1,4 @@
-//! Sparse tensors as coordinates: made; and what every sparse tensor is asked about itself.
+//! Sparse COO tensors: constructors; and queries of every sparse tensor.
 
 use super::Tensor;
 use super::shape::{self, IntoShape};
@@ -11,19 +11,19 @@ use keyway_dispatcher::registry::{FallbackPolicy, layout_ops};
 use keyway_dispatcher::table;
 use std::path::Path;
 
-/// The name of the layout of coordinates, whoever serves it.
+/// The name of the COO layout, for any backend.
 pub(crate) const COO: &str = "sparse_coo";
 /// The name of the layout of compressed rows.
 pub(crate) const CSR: &str = "sparse_csr";
-/// Who serves them, for those who lack it.
+/// The backend for these layouts, named in errors.
 const SERVED_BY: &str = "keyway-sparse";
 
-/// The backend of this project that serves a layout of this name.
+/// The backend of this project that implements a layout of this name.
 pub(crate) fn served_by(layout: &str) -> Option<&'static str> {
     [COO, CSR].contains(&layout).then_some(SERVED_BY)
 }
 
-/// A tensor of these components, whose errors are those of `op`.
+/// A tensor of these components, with errors in the name of `op`.
 pub(super) fn composed(
     op: &'static str,
     layout: Layout,
@@ -48,7 +48,7 @@ pub(super) fn composed(
 /// The layout of this name, one of those above, for tensors on a device.
 ///
 /// # Errors
-/// No backend that brings it; on the CPU none that serves it there, as where only a GPU's backend knows it.
+/// No loaded backend implements it; on the CPU, no backend implements it there, as when only a GPU backend provides it.
 pub(crate) fn sparse_layout(name: &'static str, op: &'static str, device: Device) -> Result<Layout> {
     crate::runtime::start()?;
     let found = Layout::from_name(name).filter(|&layout| is_served(layout, device));
@@ -60,7 +60,7 @@ pub(crate) fn sparse_layout(name: &'static str, op: &'static str, device: Device
     })
 }
 
-/// Whether somebody brings a layout, and on the CPU serves it: what another device lacks, its own errors say.
+/// Whether a backend provides a layout, and on the CPU implements it there; other devices report their own errors.
 pub(crate) fn is_served(layout: Layout, device: Device) -> bool {
     let table = table::current();
     let helped = !matches!(table.fallback(device.kind), FallbackPolicy::Error);
@@ -68,7 +68,7 @@ pub(crate) fn is_served(layout: Layout, device: Device) -> bool {
         && (device.kind != Device::CPU.kind || helped || layout_ops(layout, device.kind).is_some())
 }
 
-/// Why a library that is there was not loaded, if its file's name says that it is this backend.
+/// The reason why an existing library was not loaded, if its file name is that of this backend.
 fn refused(backend: &str) -> Option<String> {
     let name = backend.strip_prefix("keyway-").unwrap_or(backend).replace('-', "_");
     let rejected = &crate::runtime::backends()?.rejected;
@@ -86,7 +86,7 @@ pub(super) fn wrong(
     DispatchError::Value { op, argument, expected: expected.into(), got: got.into() }.into()
 }
 
-/// Indices of any integer dtype as i64, in which layouts keep them; those that are i64 share memory.
+/// Converts indices of any integer dtype to i64, the dtype of indices in layouts; i64 indices share memory.
 pub(super) fn as_i64(op: &'static str, argument: &'static str, indices: &Tensor) -> Result<Tensor> {
     match indices.dtype() {
         DType::I64 => Ok(indices.clone()),
@@ -96,10 +96,11 @@ pub(super) fn as_i64(op: &'static str, argument: &'static str, indices: &Tensor)
 }
 
 impl Tensor {
-    /// A sparse tensor of these entries: entry `n` lies at `indices[.., n]` and holds `values[n]`. `indices` is of integers, which are
-    /// kept as i64, and of shape `[sparse_dim, nnz]`; `values` is of shape `[nnz, dense sizes...]`, and `sizes` holds the sizes of the sparse dimensions
-    /// and then those. Entries of one place are added up. The tensor shares memory with `values`, and with `indices` if they are i64;
-    /// gradients flow to `values`: each entry's is that at its place.
+    /// A sparse COO tensor: entry `n` has the coordinate `indices[.., n]` and the value `values[n]`. `indices` has an integer
+    /// dtype, stored as i64, and the shape `[sparse_dim, nnz]`; `values` has the shape `[nnz, dense sizes...]`, and `sizes` lists
+    /// the sizes of the sparse dimensions followed by the dense ones. Duplicate coordinates add up. The tensor shares memory with
+    /// `values`, and with `indices` if they are i64; gradients flow to `values`: that of an entry is the gradient at its
+    /// coordinate.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -111,12 +112,12 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     ///
-    /// Made a leaf by [`Tensor::requires_grad_`], it has a sparse gradient of the same indices, duplicates included: the entries of one
-    /// place have each the whole gradient at that place, as if each were added on its own.
+    /// Made a leaf by [`Tensor::requires_grad_`], it has a sparse gradient with the same indices, duplicates included: each
+    /// duplicate has the whole gradient at its coordinate, as if each were added on its own.
     ///
     /// # Errors
-    /// No backend that serves `sparse_coo`; components whose dtypes, ranks or counts do not fit; an index that is negative or
-    /// beyond its size; sizes whose product overflows.
+    /// No backend for `sparse_coo`; components whose dtypes, ranks or counts do not fit; an index that is negative or beyond its
+    /// size; sizes whose product overflows.
     #[doc(alias = "sparse_coo_tensor")]
     pub fn sparse_coo(indices: &Tensor, values: &Tensor, shape: impl IntoShape) -> Result<Tensor> {
         called("sparse_coo", &["indices", "values", "shape"], || {
@@ -143,8 +144,8 @@ impl Tensor {
         })
     }
 
-    /// The values as a strided tensor: entries of one place added up, 0 where nothing is stored; this tensor itself if it is
-    /// strided. The same as [`Tensor::to_strided`].
+    /// The values as a strided tensor: duplicates are added up, and unstored elements are 0; this tensor itself if it is strided.
+    /// The same as [`Tensor::to_strided`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -155,12 +156,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A layout that cannot become strided.
+    /// A layout that cannot be converted to strided.
     pub fn to_dense(&self) -> Result<Tensor> {
         called("to_dense", &["self"], || self.to_strided())
     }
 
-    /// Whether this is a sparse tensor: of coordinates or of compressed rows.
+    /// Whether this is a sparse tensor, COO or CSR.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -169,13 +170,13 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     ///
-    /// PyTorch's `is_sparse` is true of coordinates alone, `is_sparse_csr` of compressed rows; [`Tensor::layout`] tells them apart.
+    /// PyTorch's `is_sparse` is true for COO alone, `is_sparse_csr` for CSR; [`Tensor::layout`] distinguishes them.
     #[doc(alias = "is_sparse_csr")]
     pub fn is_sparse(&self) -> bool {
         self.is_coordinates() || self.is_compressed()
     }
 
-    /// Whether this is a sparse tensor of coordinates.
+    /// Whether this is a sparse COO tensor.
     pub(crate) fn is_coordinates(&self) -> bool {
         self.layout().name() == COO && self.as_ref().components().len() == 2
     }
@@ -198,19 +199,19 @@ impl Tensor {
         Err(wrong(op, "self", format!("a sparse tensor, of layout {COO} or {CSR}"), got))
     }
 
-    /// Compressed rows as coordinates, and what is another layout as it is.
+    /// Converts CSR to COO; other layouts are returned unchanged.
     pub(crate) fn as_coordinates(&self) -> Result<Tensor> {
         if self.is_compressed() { self.to_sparse_with(2) } else { Ok(self.clone()) }
     }
 
-    /// The tensor with one entry for each element: [`Tensor::coalesce`] where its layout may hold several, and says so by an attribute
-    /// `coalesced`; else the tensor itself. Other composite layouts need no kernel for `coalesce`.
+    /// The tensor without duplicates: [`Tensor::coalesce`] if its layout may hold some, as its attribute `coalesced` states; else
+    /// the tensor itself. Other composite layouts need no kernel for `coalesce`.
     pub(crate) fn without_duplicates(&self) -> Result<Tensor> {
         if may_repeat(self.as_ref()) { self.coalesce() } else { Ok(self.clone()) }
     }
 
-    /// Whether the entries of a sparse tensor are known to be in row-major order, and each place once. A tensor without
-    /// entries is, and so are compressed rows.
+    /// Whether the entries of a sparse tensor are known to be in row-major order without duplicates. This holds for a tensor
+    /// without entries, and for CSR.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -251,9 +252,9 @@ impl Tensor {
         })
     }
 
-    /// The values of a sparse tensor, of shape `[nnz, dense sizes...]`, or `[nnz]` of compressed rows; memory is shared, and
-    /// gradients flow through. Of a tensor that is not coalesced these are the entries as they are stored, several for one
-    /// place perhaps: `coalesce()?.values()` are their sums. An op's result that needs a gradient has each place once.
+    /// The values of a sparse tensor, of shape `[nnz, dense sizes...]`, or `[nnz]` for CSR; memory is shared, and gradients flow
+    /// through. For a tensor that is not coalesced these are the stored entries, possibly with duplicates: `coalesce()?.values()`
+    /// are their sums. A result that requires grad has no duplicates.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -273,7 +274,7 @@ impl Tensor {
         })
     }
 
-    /// How many entries a sparse tensor stores: also zeros, and each of several for one place.
+    /// Number of stored entries of a sparse tensor, including explicit zeros and duplicates.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -293,7 +294,7 @@ impl Tensor {
         Ok(parts[parts.len() - 2].sizes().last().copied().unwrap_or(0))
     }
 
-    /// How many dimensions of a sparse tensor are sparse: the first ones.
+    /// Number of sparse dimensions of a sparse tensor: the first ones.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -314,7 +315,7 @@ impl Tensor {
         Ok(self.as_ref().components()[0].sizes().first().copied().unwrap_or(0))
     }
 
-    /// How many dimensions of a sparse tensor are dense: the last ones, within each entry.
+    /// Number of dense dimensions of a sparse tensor: the last ones, within each entry.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {

@@ -1,4 +1,4 @@
-//! Sparse matrices as compressed rows: made, and asked about themselves.
+//! Sparse CSR matrices: constructors and queries.
 
 use super::Tensor;
 use super::shape::{IntoShape, sizes};
@@ -6,11 +6,11 @@ use super::sparse::{CSR, as_i64, composed, sparse_layout, wrong};
 use crate::error::{Result, called};
 
 impl Tensor {
-    /// A sparse matrix as compressed rows: row `i` has the entries from `crow_indices[i]` up to `crow_indices[i + 1]`, whose
-    /// columns and values lie in the two other tensors. `crow_indices` is of shape `[rows + 1]`, begins with 0, never
-    /// falls and ends with the count of entries; `col_indices` is of shape `[nnz]` and rises within each row; `values` is
-    /// of shape `[nnz]`. Indices of any integer dtype are kept as i64; the tensor shares memory with those that are i64 and with
-    /// `values`, to which gradients flow.
+    /// A sparse CSR matrix: row `i` has the entries from `crow_indices[i]` up to `crow_indices[i + 1]`, with columns in
+    /// `col_indices` and values in `values`. `crow_indices` has the shape `[rows + 1]`, begins with 0, never decreases and ends
+    /// with `nnz`; `col_indices` has the shape `[nnz]` and increases within each row; `values` has the shape `[nnz]`. Indices of
+    /// any integer dtype are stored as i64; the tensor shares memory with those that are i64 and with `values`, to which
+    /// gradients flow.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -24,8 +24,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// No backend that serves `sparse_csr`; sizes that are no matrix's: stacks of matrices are held by `sparse_coo`;
-    /// components whose dtypes, ranks or counts do not fit; row pointers and columns that are not as above.
+    /// No backend that implements `sparse_csr`; sizes of rank other than 2 (use `sparse_coo` for stacks of matrices); components
+    /// whose dtypes, ranks or counts do not fit; row pointers and columns that are not as above.
     #[doc(alias = "sparse_csr_tensor")]
     pub fn sparse_csr(
         crow_indices: &Tensor,
@@ -64,7 +64,7 @@ impl Tensor {
         })
     }
 
-    /// Where the entries of each row of compressed rows begin, and the end: i64 of shape `[rows + 1]`; memory is shared.
+    /// The row pointers of a CSR matrix: i64 of shape `[rows + 1]`; memory is shared.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -102,7 +102,7 @@ impl Tensor {
         })
     }
 
-    /// Whether this is a matrix as compressed rows.
+    /// Whether this is a CSR matrix.
     pub(super) fn is_compressed(&self) -> bool {
         self.layout().name() == CSR && self.as_ref().components().len() == 3
     }

@@ -1,4 +1,4 @@
-//! What the gradients of these norms are made of.
+//! Gradients of these norms.
 
 use super::pixels::{Number, Numbers, Pixels, zero};
 use super::{channels, of_groups, statistics, write_numbers};
@@ -10,21 +10,21 @@ use keyway_sdk::half::{bf16, f16};
 /// Sums over a channel of a unit.
 #[derive(Clone, Copy, Default)]
 struct OfGradient {
-    /// Of the gradient, and of its products with the distances from the mean, both counted from the first numbers of each block:
-    /// equal ones are summed exactly.
+    /// Sums of the gradient, and of its products with the distances from the mean, both shifted by the first values of each
+    /// block: equal ones are summed exactly.
     total: f64,
     product: f64,
-    /// Of the distances from the mean.
+    /// Sum of the distances from the mean.
     distance: f64,
-    /// Of the gradient and its products with the distances, as they are.
+    /// Unshifted sums of the gradient and its products with the distances.
     whole: f64,
     along: f64,
 }
 
-/// These sums of each channel of each unit by its mean, which `near` gives in the numbers that are computed in.
+/// These sums for each channel of each unit, with its mean, which `near` returns in the type of the computation.
 ///
 /// # Safety
-/// The images must hold the elements that they name, and there must be a mean for each channel of each unit.
+/// The images must contain their elements, and there must be a mean for each channel of each unit.
 unsafe fn of_gradient<T: Pixel>(
     x: &Pixels<'_, T>,
     grad: &Pixels<'_, T>,

@@ -1,7 +1,7 @@
-//! Images as pixels of channels side by side.
+//! Images as pixels with contiguous channels.
 //!
-//! Pixels are gone through in blocks of constant size, by vectors of channels: sums are taken from the block's first pixel on,
-//! so that large means cost no digits, and those of blocks are put together in f64.
+//! Pixels are processed in blocks of constant size, by vectors of channels: sums are shifted by the block's first pixel, so that
+//! large means lose no digits, and blocks are combined in f64.
 
 use keyway_cpu_conv::image::{dense, unsupported};
 use keyway_cpu_loops::images::Volume;
@@ -10,7 +10,7 @@ use keyway_cpu_loops::vectors::{Lanes as Pixel, Vector, load_some, plus, read_so
 use keyway_sdk::author::{Error, Float, Lanes, Real, Scratch};
 use std::ops::Range;
 
-/// The numbers that elements are widened to, and a vector of them.
+/// The type that elements are widened to, and a vector of it.
 pub type Number<T> = <T as Float>::Acc;
 pub type Numbers<T> = <T as Pixel>::Vector;
 
@@ -21,16 +21,16 @@ const MOST: usize = 16;
 const BLOCK: usize = 1 << 13;
 /// Elements that are worth handing to a thread.
 const WORK: usize = 1 << 15;
-/// Vectors of channels that are gone through together, so that pixels are read in the order in which they lie; and how many where the
-/// registers do not hold what more of them need.
+/// Number of vectors of channels that are processed together, so that pixels are read in memory order; and the number if more
+/// would exceed the registers.
 const TOGETHER: usize = 4;
 const FEWER: usize = 2;
-/// Vector registers for what vectors of channels need from one pixel to the next.
+/// Vector registers available for the state of vectors of channels between pixels.
 const REGISTERS: usize = if cfg!(target_feature = "avx512f") { 28 } else { 14 };
 /// Channels below which vectors would mostly be empty.
 const LEAST: usize = 8;
 
-/// An image as pixels of channels side by side, in units that are normalised by themselves.
+/// An image as pixels with contiguous channels, in units that are normalised independently.
 pub struct Pixels<'a, T: Pixel> {
     pub data: Lanes<'a, T>,
     pub channels: usize,
@@ -69,7 +69,7 @@ impl<'a, T: Pixel> Pixels<'a, T> {
         (unit * self.count + first..unit * self.count + (first + self.block).min(self.count), unit)
     }
 
-    /// Gives `body` each block's number.
+    /// Calls `body` with the index of each block.
     fn each(&self, body: impl Fn(usize) -> Result<(), Error> + Sync) -> Result<(), Error> {
         let grain = WORK / (self.block.min(self.count) * self.channels).max(1);
         parallel_try(self.units * self.blocks(), grain, |tasks| tasks.into_iter().try_for_each(&body))
@@ -80,14 +80,14 @@ impl<'a, T: Pixel> Pixels<'a, T> {
         self.data.as_ptr().wrapping_add(pixel * self.channels + channel)
     }
 
-    /// What sums of channels are counted from: their numbers in a pixel, or 0 for those that are not finite.
+    /// The shifts of the sums of channels: their values in a pixel, or 0 for those that are not finite.
     ///
     /// # Safety
-    /// The image must hold the elements that it names.
+    /// The image must contain its elements.
     pub unsafe fn first(&self, pixel: usize, c: usize) -> Numbers<T> {
         const { assert!(Numbers::<T>::LANES <= MOST) };
         let mut numbers = [Number::<T>::ZERO; MOST];
-        // SAFETY: as the caller guarantees; there is room for a vector.
+        // SAFETY: as the caller guarantees; the buffer has room for a vector.
         unsafe {
             read_some(self.at(pixel, c), 1, Numbers::<T>::LANES.min(self.channels - c))
                 .store(numbers.as_mut_ptr());
@@ -97,11 +97,10 @@ impl<'a, T: Pixel> Pixels<'a, T> {
         }
     }
 
-    /// Sums of what `f` makes of the vectors at each pixel, for each block and channel, behind the numbers that the block
-    /// counts from.
+    /// Sums of the results of `f` for the vectors at each pixel, for each block and channel, after the shifts of the block.
     ///
     /// # Safety
-    /// The images must hold the elements that they name.
+    /// The images must contain their elements.
     pub unsafe fn sums<const M: usize, const N: usize>(
         &self,
         other: Option<&Pixels<'_, T>>,
@@ -111,13 +110,13 @@ impl<'a, T: Pixel> Pixels<'a, T> {
         let blocks = self.units * self.blocks();
         let mut shifts = Scratch::<Number<T>>::zeroed(M * blocks * self.channels)?;
         let mut sums = Scratch::<Number<T>>::zeroed(N * blocks * self.channels)?;
-        // SAFETY: the addresses are used within the scratch, which outlives the loop; each block has its own places.
+        // SAFETY: the addresses are used within the scratch, which outlives the loop; each block has disjoint elements.
         let (to_shifts, to_sums) =
             unsafe { (Lanes::new(shifts.as_mut_ptr()), Lanes::new(sums.as_mut_ptr())) };
         self.each(|task| {
             let (pixels, _) = self.pixels(task);
             let place = task * self.channels;
-            // SAFETY: these are places of the block; the caller guarantees the elements.
+            // SAFETY: these are elements of the block; the caller guarantees those of the images.
             let write = |c: usize, n: usize, numbers: [Numbers<T>; M], all: [Numbers<T>; N]| unsafe {
                 for (i, number) in numbers.into_iter().enumerate() {
                     store_some(to_shifts.as_ptr().add(i * blocks * self.channels + place + c), n, number);
@@ -141,10 +140,10 @@ impl<'a, T: Pixel> Pixels<'a, T> {
         Ok(Sums { shifts, sums })
     }
 
-    /// Writes what `f` makes of the vectors at each pixel and the numbers of their channels.
+    /// Writes the results of `f` for the vectors at each pixel and the values of their channels.
     ///
     /// # Safety
-    /// The images must hold the elements that they name, and nobody else may use those of `out`.
+    /// The images must contain their elements, and the elements of `out` must be uniquely owned.
     pub unsafe fn write<const N: usize>(
         &self,
         other: Option<&Pixels<'_, T>>,
@@ -154,7 +153,7 @@ impl<'a, T: Pixel> Pixels<'a, T> {
     ) -> Result<(), Error> {
         self.each(|task| {
             let (pixels, unit) = self.pixels(task);
-            // SAFETY: there are numbers for the channels of each unit.
+            // SAFETY: there are values for the channels of each unit.
             let given = |c: usize, n: usize| unsafe {
                 numbers
                     .each_ref()
@@ -180,8 +179,8 @@ impl<'a, T: Pixel> Pixels<'a, T> {
         })
     }
 
-    /// Gives `body` the first channel of each group of vectors, how many lanes of each are channels, and the number of vectors:
-    /// [`TOGETHER`] if they `fit` the registers, [`FEWER`], or 1, whose lanes may be fewer.
+    /// Calls `body` with the first channel of each group of vectors, the number of valid lanes of each, and the number of
+    /// vectors: [`TOGETHER`] if they `fit` the registers, [`FEWER`], or 1, which may be partial.
     #[inline(always)]
     fn vectors(&self, fit: bool, body: impl Fn(usize, usize, usize)) {
         let lanes = Numbers::<T>::LANES;
@@ -206,7 +205,7 @@ impl<'a, T: Pixel> Pixels<'a, T> {
         }
     }
 
-    /// Gives `write` the sums over some pixels, and what they are counted from, of each of `G` vectors.
+    /// Calls `write` with the sums over some pixels, and their shifts, for each of `G` vectors.
     ///
     /// # Safety
     /// As for [`Pixels::sums`].
@@ -288,20 +287,20 @@ pub fn zero<T: Pixel>() -> Numbers<T> {
     Numbers::<T>::splat(Number::<T>::ZERO)
 }
 
-/// The first channels of vectors side by side.
+/// The first channels of adjacent vectors.
 #[inline(always)]
 fn several<V: Vector, const G: usize>(c: usize) -> [usize; G] {
     std::array::from_fn(|k| c + k * V::LANES)
 }
 
-/// What [`Pixels::sums`] makes: by block and channel.
+/// The result of [`Pixels::sums`]: by block and channel.
 pub struct Sums<A, const M: usize, const N: usize> {
     shifts: Scratch<A>,
     sums: Scratch<A>,
 }
 
 impl<A: Real, const M: usize, const N: usize> Sums<A, M, N> {
-    /// What a block counts from, and its sums, of each of its `channels`.
+    /// The shifts of a block, and its sums, for each of its `channels`.
     pub fn of_block(&self, block: usize, channels: usize) -> impl Iterator<Item = ([f64; M], [f64; N])> + '_ {
         let (shifts, sums) = (self.shifts.len() / M, self.sums.len() / N);
         let part = |i: usize, all: usize| i * all + block * channels..i * all + (block + 1) * channels;

@@ -87,12 +87,12 @@ pub fn onto(tensor: Tensor<'_>, coo: Coo<'_>) -> Result<OwnedTensor, Error> {
     Ok(made)
 }
 
-/// The entries of a strided tensor that differ from zero somewhere, with its first dimensions sparse.
+/// The non-zero entries of a strided tensor, with its first dimensions sparse.
 pub fn entries_of<'a>(call: &Call<'_>, tensor: Tensor<'a>, sparse_dim: usize) -> Result<Coo<'a>, Error> {
     let (on, from) = (on(call)?, Laid::new(&tensor, Taken::Raw)?);
     let (sizes, kind) = (tensor.sizes().to_vec(), dtype_name(tensor.dtype()));
     let width = product(&sizes[sparse_dim..]);
-    // Where a place has no elements, none differs from zero.
+    // An entry without elements is zero.
     let places = if width == 0 { 0 } else { countable(product(&sizes[..sparse_dim]), "places")? };
     let (flat, flags) = (Flat::new(on, &from)?, Scratch::new(on, places, 1)?);
     // -0 is 0.
@@ -126,8 +126,8 @@ pub fn entries_of<'a>(call: &Call<'_>, tensor: Tensor<'a>, sparse_dim: usize) ->
     Ok(Coo { on, sizes, sparse_dim, nnz, coalesced: true, indices, values })
 }
 
-/// The elements of a strided tensor at the places of a pattern's entries: `[nnz, dense sizes...]`. The tensor has the
-/// pattern's sizes, or broadcasts to them.
+/// The elements of a strided tensor at the coordinates of a pattern: `[nnz, dense sizes...]`. The tensor has the pattern's sizes,
+/// or broadcasts to them.
 pub fn at_entries(tensor: Tensor<'_>, pattern: &Coo<'_>) -> Result<OwnedTensor, Error> {
     let from = Laid::new(&tensor, Taken::Raw)?;
     let more = pattern.sizes.len().checked_sub(from.sizes.len());
@@ -140,7 +140,7 @@ pub fn at_entries(tensor: Tensor<'_>, pattern: &Coo<'_>) -> Result<OwnedTensor, 
     }
     let strides = from.expanded(&pattern.sizes);
     let (sparse, dense) = strides.split_at(pattern.sparse_dim);
-    // Strides of what is repeated are 0, others not below it.
+    // Strides of broadcast dimensions are 0, others not negative.
     let steps: Vec<u64> = sparse.iter().map(|stride| *stride as u64).collect();
     let offsets = pattern.places_by(&steps)?.places;
     let made = pattern.new_tensor(tensor.dtype(), pattern.values.tensor().sizes())?;
@@ -152,7 +152,7 @@ pub fn at_entries(tensor: Tensor<'_>, pattern: &Coo<'_>) -> Result<OwnedTensor, 
     Ok(made)
 }
 
-/// The values of a coalesced tensor, whose places are given, at the places of a pattern's entries; 0 where it stores nothing.
+/// The values of a coalesced tensor, with given keys, at the coordinates of a pattern; 0 for unstored ones.
 pub fn sparse_at_entries(
     (coo, places): (&Coo<'_>, &Scratch),
     pattern: &Coo<'_>,
@@ -168,7 +168,7 @@ pub fn sparse_at_entries(
     found(coo, &numbers, pattern.nnz)
 }
 
-/// The blocks of the entries with these numbers from 1 on; zeros for 0.
+/// The blocks of the entries with these 1-based indices; zeros for 0.
 pub fn found(coo: &Coo<'_>, numbers: &Scratch, count: usize) -> Result<OwnedTensor, Error> {
     let (made, values, width) = (coo.new_values(count)?, coo.flat_values()?, coo.width());
     in_parts(count * width, |first, here| {

@@ -12,7 +12,7 @@ use keyway_sdk::author::{
 
 /// A tensor of the call, or one that this kernel made.
 pub enum Part<'a> {
-    /// Of the call.
+    /// A tensor of the call.
     Given(Tensor<'a>),
     /// Made here.
     Made(OwnedTensor),
@@ -35,7 +35,7 @@ impl Part<'_> {
         }
     }
 
-    /// As kernels read it.
+    /// As an operand of kernels.
     pub fn laid(&self) -> Result<Laid, Error> {
         Laid::new(&self.tensor(), Taken::Raw)
     }
@@ -43,13 +43,13 @@ impl Part<'_> {
 
 /// Elements that follow each other in row-major order: a copy where a tensor's do not.
 pub struct Flat {
-    /// Where they are.
+    /// Their address.
     pub at: u64,
     _copy: Option<Scratch>,
 }
 
 impl Flat {
-    /// Those of a tensor in device memory.
+    /// The elements of a tensor in device memory.
     pub fn new(on: On, tensor: &Laid) -> Result<Flat, Error> {
         let own = dense(&tensor.sizes);
         let straight = in_order(&tensor.sizes, [&own]) == in_order(&tensor.sizes, [&tensor.strides]);
@@ -62,17 +62,17 @@ impl Flat {
     }
 }
 
-/// Entry `n` lies at `indices[.., n]`, and holds the elements of `values[n]`. Entries of one place are added up.
+/// Entry `n` has the coordinate `indices[.., n]`, and the elements of `values[n]`. Duplicates are added up.
 pub struct Coo<'a> {
-    /// Where the call's work goes.
+    /// The device and stream of the call.
     pub on: On,
     /// The sizes of all dimensions, the sparse ones first.
     pub sizes: Vec<i64>,
-    /// How many dimensions are sparse.
+    /// Number of sparse dimensions.
     pub sparse_dim: usize,
-    /// How many entries there are.
+    /// Number of entries.
     pub nnz: usize,
-    /// Whether entries come in row-major order, and each place once.
+    /// Whether entries are in row-major order without duplicates.
     pub coalesced: bool,
     /// `[sparse_dim, nnz]`, i64.
     pub indices: Part<'a>,
@@ -80,7 +80,7 @@ pub struct Coo<'a> {
     pub values: Part<'a>,
 }
 
-/// The refusal of what no kernel here serves.
+/// The error of a call without a kernel here.
 pub fn unsupported(what: impl Into<String>) -> Error {
     Error::Unsupported { what: format!("{}; convert with `to_dense()` first: it", what.into()) }
 }
@@ -113,7 +113,7 @@ pub fn dim_of(dim: i64, ndim: usize) -> Result<usize, Error> {
     Err(wrong("dim", expected, dim.to_string()))
 }
 
-/// Whether a tensor is coordinates.
+/// Whether a tensor is COO.
 pub fn is_coo(tensor: &Tensor<'_>) -> bool {
     tensor.n_components() == 2 && Some(tensor.layout()) == layout::number()
 }
@@ -145,7 +145,7 @@ impl<'a> Coo<'a> {
             let expected = format!("at most {} rows, one for each sparse dimension", sizes.len());
             return Err(wrong("indices", expected, sparse_dim.to_string()));
         }
-        // What a size of 0 hides, the places of other dimensions must not overflow.
+        // The number of coordinates must not overflow, even if a size is 0.
         let sparse = &sizes[..sparse_dim];
         if sparse.iter().try_fold(1i64, |all, &size| all.checked_mul(size.max(1))).is_none() {
             let expected = format!("sparse dimensions of at most {} places", i64::MAX);
@@ -198,12 +198,12 @@ impl<'a> Coo<'a> {
         dtype_size(self.dtype()).unwrap_or(1)
     }
 
-    /// The values, side by side.
+    /// The values, contiguous.
     pub fn flat_values(&self) -> Result<Flat, Error> {
         Flat::new(self.on, &self.values.laid()?)
     }
 
-    /// The indices, one dimension's behind another's.
+    /// The indices, contiguous, dimension by dimension.
     pub fn flat_indices(&self) -> Result<Flat, Error> {
         Flat::new(self.on, &self.indices.laid()?)
     }
@@ -213,14 +213,14 @@ impl<'a> Coo<'a> {
         new_beside(&self.values.tensor(), dtype, sizes)
     }
 
-    /// A new tensor of values for so many entries.
+    /// A new tensor of values for `nnz` entries.
     pub fn new_values(&self, nnz: usize) -> Result<OwnedTensor, Error> {
         let mut sizes = vec![nnz as i64];
         sizes.extend_from_slice(self.dense_sizes());
         self.new_tensor(self.dtype(), &sizes)
     }
 
-    /// The values of the entries with these numbers.
+    /// The values of the entries with these indices.
     pub fn values_at(&self, entries: Operand, count: usize) -> Result<OwnedTensor, Error> {
         let made = self.new_values(count)?;
         let (out, from) = (Laid::new(&made.tensor(), Taken::Raw)?, self.values.laid()?);
@@ -230,7 +230,7 @@ impl<'a> Coo<'a> {
         Ok(made)
     }
 
-    /// The same places with other values.
+    /// The same pattern with other values.
     pub fn with_values(self, values: OwnedTensor) -> Coo<'a> {
         Coo { values: Part::Made(values), ..self }
     }
@@ -242,7 +242,7 @@ impl<'a> Coo<'a> {
         new_composite(number, self.dtype(), &self.sizes, &[self.indices.arg(), self.values.arg()], &[flag])
     }
 
-    /// As the first output.
+    /// Sets this as the first output.
     pub fn give(&self, call: &Call<'_>) -> Result<(), Error> {
         call.set_output(0, self.build()?)
     }

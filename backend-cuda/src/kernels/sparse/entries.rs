@@ -1,7 +1,7 @@
-//! Entries by their places: found, compared, brought in order, and added up where they share one.
+//! Entries by coordinate: keys, comparison, sorting, and addition of duplicates.
 //!
-//! The host waits for the answer whether indices are within the sizes, and whether the places rise: a component may have been
-//! changed since it was checked, and a kernel has no error to answer with.
+//! The host synchronises with the checks whether indices are in range, and whether the keys increase: a component may have been
+//! changed since it was checked, and a kernel cannot return an error.
 
 use super::super::Kernel;
 use super::super::choose::{fresh, marked_flat, words_at};
@@ -104,17 +104,17 @@ pub fn row_major(sizes: &[i64]) -> Vec<u64> {
     strides
 }
 
-/// The places of entries.
+/// The keys of entries.
 pub struct Places {
-    /// A number for each entry.
+    /// A key for each entry.
     pub places: Scratch,
-    /// The numbers of the entries.
+    /// The indices of the entries.
     order: Scratch,
-    /// Whether each place is greater than the one before.
+    /// Whether keys are strictly increasing.
     pub rise: bool,
 }
 
-/// How many of `places`, which rise, come before each number below `count`, or before each of those in `wanted`.
+/// The number of `places`, which increase, before each value below `count`, or before each of those in `wanted`.
 pub fn before(on: On, places: &Scratch, nnz: usize, count: usize) -> Result<Scratch, Error> {
     let out = Scratch::new(on, countable(count, "rows of a sparse tensor")?, 8)?;
     let (places, places_count) = (places.at(), nnz as u64);
@@ -124,7 +124,7 @@ pub fn before(on: On, places: &Scratch, nnz: usize, count: usize) -> Result<Scra
     Ok(out)
 }
 
-/// The number from 1 on of each wanted place among others, which rise; 0 where it is not there.
+/// The 1-based index of each wanted key among others, which increase; 0 if it is missing.
 pub fn numbers(
     on: On,
     (places, nnz): (&Scratch, usize),
@@ -144,7 +144,7 @@ pub fn numbers(
 }
 
 impl<'a> Coo<'a> {
-    /// The place of each entry in row-major order of the sparse dimensions.
+    /// The row-major key of each entry over the sparse dimensions.
     pub fn places(&self) -> Result<Places, Error> {
         self.places_by(&row_major(self.sparse_sizes()))
     }
@@ -164,7 +164,7 @@ impl<'a> Coo<'a> {
             count: count as u64,
             ..PlacesArgument::default()
         };
-        // Without sparse dimensions all entries lie at the one place.
+        // Without sparse dimensions all entries have the same coordinate.
         let zeros = Scratch::filled(on, if self.sparse_dim == 0 { count } else { 0 }, 0)?;
         if self.sparse_dim == 0 {
             let argument =
@@ -197,13 +197,13 @@ impl<'a> Coo<'a> {
         Ok(Places { places, order, rise: found[self.sparse_dim] == u64::MAX })
     }
 
-    /// Whether two tensors' indices are the same memory, by what is known without reading it.
+    /// Whether two tensors' indices have the same memory, checked without reading it.
     pub fn shares_indices(&self, other: &Coo<'_>) -> bool {
         let (a, b) = (self.indices.tensor(), other.indices.tensor());
         a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes() && a.strides() == b.strides()
     }
 
-    /// The indices of chosen entries; of chosen ranks in `order`, if there is one.
+    /// The indices of selected entries; of selected ranks in `order`, if there is one.
     fn picked(&self, chosen: u64, order: u64, count: usize) -> Result<OwnedTensor, Error> {
         let index = self.indices.laid()?;
         let made = self.new_tensor(dtype::I64, &[self.sparse_dim as i64, count as i64])?;
@@ -223,10 +223,10 @@ impl<'a> Coo<'a> {
         Ok(made)
     }
 
-    /// Coalesced, with the places. A flag that says so is not believed.
+    /// Coalesces the tensor and returns its keys too. The flag is not trusted.
     ///
-    /// Sums begin with the first value, so that a single -0.0 stays as it is; sums that cancel stay as stored zeros. f16 and
-    /// bf16 are added in f32 and rounded once.
+    /// Sums begin with the first value, so that a single -0.0 is preserved; sums that cancel remain as explicit zeros. f16 and
+    /// bf16 are accumulated in f32 and rounded once.
     pub fn in_order(self) -> Result<(Coo<'a>, Scratch), Error> {
         let Places { places, order, rise } = self.places()?;
         if rise {
@@ -258,7 +258,7 @@ impl<'a> Coo<'a> {
         Ok((Coo { nnz: groups, coalesced: true, indices, values: Part::Made(values), ..self }, places))
     }
 
-    /// As [`Coo::in_order`], without the places.
+    /// Like [`Coo::in_order`], without the keys.
     pub fn coalesced(self) -> Result<Coo<'a>, Error> {
         Ok(self.in_order()?.0)
     }
@@ -274,7 +274,7 @@ impl<'a> Coo<'a> {
         Ok((Coo { on, sizes, sparse_dim, nnz: count, coalesced: self.coalesced, indices, values }, numbers))
     }
 
-    /// The same entries with other rows of indices, each one of this tensor's or zeros; of no known order.
+    /// The same entries with other rows of indices, each one of this tensor's or zeros; in no known order.
     pub fn with_rows(self, rows: &[Option<usize>], sizes: Vec<i64>) -> Result<Coo<'a>, Error> {
         let index = self.indices.laid()?;
         let nnz = self.nnz as i64;

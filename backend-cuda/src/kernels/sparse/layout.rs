@@ -1,4 +1,4 @@
-//! The layout `sparse_coo` on this device: what makes a tensor of it valid, conversions, and projected gradients.
+//! The layout `sparse_coo` on this device: validation, conversions, and projected gradients.
 
 use super::convert::{at_entries, entries_of, sparse_at_entries, write};
 use super::coo::{Coo, is_coo, one, wrong};
@@ -10,14 +10,14 @@ use keyway_sdk::author::{
 };
 use std::sync::OnceLock;
 
-/// What the layout is, as every plugin that serves it declares it.
+/// The declaration of the layout, as in every plugin that provides it.
 pub static API: LayoutApi = layout_api::<SparseCoo>();
-/// What can be done with it here.
+/// Its operations on this device.
 pub static OPS: LayoutOpsApi = layout_ops_api::<OnCuda>();
 
 static NUMBER: OnceLock<u16> = OnceLock::new();
 
-/// Asks the host for the layout's number.
+/// Queries the host for the layout's number.
 pub fn learn_number() -> Result<(), Error> {
     let number = intern(NameKind::Layout, SparseCoo::NAME)?;
     NUMBER.get_or_init(|| number);
@@ -83,7 +83,7 @@ impl LayoutOps for OnCuda {
     }
 }
 
-/// The gradient at each entry's place, whatever stands there more than once.
+/// The gradient at each entry's coordinate, including duplicates.
 fn project(call: &Call<'_>) -> Result<(), Error> {
     let (gradient, pattern) = (call.tensor(0)?, Coo::argument(call, 1)?);
     if !is_coo(&gradient) {

@@ -1,8 +1,8 @@
-//! Tensors of coordinates (`sparse_coo`): the layout on this device, and its kernels.
+//! COO tensors (`sparse_coo`): the layout on this device, and its kernels.
 //!
-//! A tensor has `sparse_dim` sparse dimensions, the first ones, and dense ones behind them. Entries of one place are added up,
-//! whatever the op: a kernel of an op that is not linear coalesces first. What is computed element by element is computed by
-//! the op of that name on the component `values`; the kernels here know places.
+//! A tensor has `sparse_dim` sparse dimensions, the first ones, followed by dense ones. Duplicates are added up by every op: a
+//! kernel of an op that is not linear coalesces first. Element-wise computations are done by the op of that name on the component
+//! `values`; the kernels here compute coordinates.
 
 pub mod convert;
 pub mod coo;

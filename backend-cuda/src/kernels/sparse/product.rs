@@ -1,8 +1,8 @@
-//! Products of matrices, of which one side or both are entries.
+//! Matrix products with one or both sides sparse.
 //!
-//! Entries by a strided matrix have a thread for each element of the result, which goes through the entries of its row in
-//! their order. A strided matrix by entries is the same with rows and columns of all three exchanged. Entries by entries are
-//! written down one product after the other and coalesced. So sums have the same bits on each run.
+//! Sparse by strided has a thread for each element of the result, which iterates over the entries of its row in order. Strided by
+//! sparse is the same, transposed. Sparse by sparse lists all products and coalesces them. So sums are bitwise identical on each
+//! run.
 
 use super::super::Kernel;
 use super::super::elements::Taken;
@@ -90,12 +90,12 @@ fn matrix_strides(strides: &[i64]) -> [i64; 3] {
     }
 }
 
-/// Whether there are no dense dimensions, and a matrix or a stack of them.
+/// Whether there are no dense dimensions, and the rank is that of a matrix or a stack of them.
 fn is_matrix(coo: &Coo<'_>) -> bool {
     coo.sparse_dim == coo.sizes.len() && matches!(coo.sparse_dim, 2 | 3)
 }
 
-/// Where the entries of each row begin, and the end; rows of a stack follow each other.
+/// The row pointers; rows of a stack are concatenated.
 fn begins(coo: &Coo<'_>) -> Result<Scratch, Error> {
     let outer = &coo.sizes[..coo.sizes.len() - 1];
     let mut strides = row_major(outer);
@@ -103,7 +103,7 @@ fn begins(coo: &Coo<'_>) -> Result<Scratch, Error> {
     before(coo.on, &coo.places_by(&strides)?.places, coo.nnz, product(outer).saturating_add(1))
 }
 
-/// Entries by a strided matrix; the result's strides are those of a stack, of rows and of columns.
+/// Sparse by strided; the result's strides are those of a stack, of rows and of columns.
 fn by_dense(
     coo: Coo<'_>,
     dense: (Operand, [i64; 3]),
@@ -222,7 +222,7 @@ fn factor(call: &Call<'_>, index: usize) -> Result<Arg<'static>, Error> {
     call.int(index).map(Arg::Int).or_else(|_| call.float(index).map(Arg::Float))
 }
 
-/// Refuses a sum that `add` would refuse once the product is made: what a nested call does not serve is a failure of this one.
+/// Refuses a sum that `add` would refuse after the product: an unsupported nested call would be a failure of this one.
 fn is_sum_served(own: &Tensor<'_>, left: &Tensor<'_>, right: &Tensor<'_>) -> Result<(), Error> {
     if own.handle().is_null() {
         return Err(unsupported("a number in the place of a matrix"));

@@ -1,5 +1,5 @@
-//! `add` and `sub`, and the sums and means over dimensions: over dense ones alone places stay; over some of the sparse ones
-//! entries fall together; over all sparse ones the result is strided.
+//! `add` and `sub`, and sums and means over dimensions: over dense ones alone the pattern is preserved; over some of the sparse
+//! ones duplicates are added up; over all sparse ones the result is strided.
 
 use super::super::Kernel;
 use super::super::launch::Operand;
@@ -11,7 +11,7 @@ use super::values::{as_dtype, is_narrow};
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::author::{Arg, Call, Error, OwnedTensor, Tensor};
 
-/// `add`: two sparse tensors give a sparse one, coalesced; a sparse and a strided one a strided one.
+/// `add`: the sum of two sparse tensors is sparse, coalesced; that of a sparse and a strided one is strided.
 pub fn add(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     sum_of(call, 1)
 }
@@ -66,7 +66,7 @@ fn times<'a>(coo: Coo<'a>, factor: Arg<'_>) -> Result<Coo<'a>, Error> {
     Ok(coo.with_values(values))
 }
 
-/// The entries of both, coalesced. Of one pattern, the same one: also one with places that come more than once.
+/// The entries of both, coalesced. With the same pattern, that pattern: also one with duplicates.
 fn both<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
     if left.sparse_dim != right.sparse_dim {
         return Err(unsupported(format!(
@@ -78,11 +78,11 @@ fn both<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
         let values = one("add", &[left.values.arg(), right.values.arg(), Arg::Int(1)])?;
         return Ok(left.with_values(values));
     }
-    // Each side's own sums first, as they would be rounded where they are stored.
+    // Each side's duplicates are added up first, with the rounding that they have when stored.
     joined(left.coalesced()?, right.coalesced()?)?.coalesced()
 }
 
-/// The entries of one and then of the other, of which no order is known.
+/// The concatenated entries of both, in no known order.
 fn joined<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
     let nnz = left.nnz + right.nnz;
     let indices = left.new_tensor(dtype::I64, &[left.sparse_dim as i64, nnz as i64])?;
@@ -103,7 +103,7 @@ fn joined<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
     Ok(Coo { nnz, coalesced: false, indices, values, ..left })
 }
 
-/// Which dimensions a call reduces, and whether they stay with size 1.
+/// The mask of the dimensions that a call reduces, and keepdim.
 fn reduced_dims(call: &Call<'_>, ndim: usize) -> Result<(Vec<bool>, bool), Error> {
     let given = if call.is_none(1)? { &[][..] } else { call.ints(1)? };
     let mut mask = vec![given.is_empty(); ndim];
@@ -116,7 +116,7 @@ fn reduced_dims(call: &Call<'_>, ndim: usize) -> Result<(Vec<bool>, bool), Error
     Ok((mask, call.bool(2)?))
 }
 
-/// What a reduction gives.
+/// The result of a reduction.
 enum Reduced<'a> {
     Sparse(Coo<'a>),
     Strided(OwnedTensor),
@@ -188,7 +188,7 @@ pub fn sum(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
         dtype::F16 | dtype::BF16 => sums(as_dtype(coo, dtype::F32)?, &mask, keep)?
             .finished(|sums| one("to_dtype", &[sums, Arg::Dtype(own)]))?
             .give(call),
-        // Of integers that fall on one place, each is cast on its own: sums of 64 bits do not wrap earlier.
+        // Integer duplicates are cast one by one: sums of 64 bits do not wrap earlier.
         _ => sums(as_dtype(coo.coalesced()?, dtype::I64)?, &mask, keep)?.give(call),
     }
 }

@@ -1,4 +1,4 @@
-//! Ops that change values and keep places: the op of that name on the component `values`, by whoever serves it.
+//! Ops that change values and preserve the pattern: the op of that name on the component `values`, with any kernel.
 
 use super::super::Kernel;
 use super::super::elements::typed;
@@ -14,14 +14,14 @@ pub fn coalesce(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     Coo::argument(call, 0)?.coalesced()?.give(call)
 }
 
-/// A function of each place's sum.
+/// Applies the function to the sum of duplicates.
 pub fn each(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let coo = Coo::argument(call, 0)?.coalesced()?;
     let values = one(kernel.name, &[coo.values.arg()])?;
     coo.with_values(values).give(call)
 }
 
-/// A function of each place's sum, by a number or a word.
+/// Applies the function to the sum of duplicates, with a scalar or string argument.
 pub fn each_by(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let number = || call.float(1).map(Arg::Float).or_else(|_| call.int(1).map(Arg::Int));
     let argument = call.str(1).map(Arg::Str).or_else(|_| number())?;
@@ -30,14 +30,14 @@ pub fn each_by(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     coo.with_values(values).give(call)
 }
 
-/// Linear: no place need be known.
+/// Linear: duplicates need not be added up.
 pub fn neg(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     let coo = Coo::argument(call, 0)?;
     let values = one("neg", &[coo.values.arg()])?;
     coo.with_values(values).give(call)
 }
 
-/// Zeros where something is stored; no other number stays where nothing is.
+/// Fills stored entries with zeros; another value would change unstored elements.
 pub fn fill(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     let is_zero = call.int(1).map(|n| n == 0).or_else(|_| call.float(1).map(|n| n == 0.0));
     if !is_zero.or_else(|_| call.bool(1).map(|truth| !truth))? {
@@ -48,7 +48,7 @@ pub fn fill(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     coo.with_values(values).give(call)
 }
 
-/// Memory of its own for each component.
+/// Copies each component to memory of its own.
 pub fn clone(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     let coo = Coo::argument(call, 0)?;
     let copy = |part: Arg<'_>| one("clone", &[part, Arg::Str("contiguous")]);
@@ -56,7 +56,7 @@ pub fn clone(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     Coo { indices: Part::Made(indices), ..coo.with_values(values) }.give(call)
 }
 
-/// A cast rounds each place's sum; one to wider floats rounds nothing.
+/// A cast rounds the sum of duplicates; one to wider floats is exact.
 pub fn to_dtype(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     let (to, coo) = (call.dtype(1)?, Coo::argument(call, 0)?);
     let exact = match coo.dtype() {
@@ -76,12 +76,12 @@ pub fn as_dtype(coo: Coo<'_>, to: u16) -> Result<Coo<'_>, Error> {
     Ok(coo.with_values(values))
 }
 
-/// Whether a dtype rounds sums that it holds parts of.
+/// Whether a dtype rounds sums of its values.
 pub fn is_narrow(code: u16) -> bool {
     matches!(code, dtype::F16 | dtype::BF16)
 }
 
-/// The number that a tensor in the host's memory stands for.
+/// The value of a tensor in host memory as a scalar.
 fn number(tensor: &Tensor<'_>) -> Result<Arg<'static>, Error> {
     fn of<T: Element>(tensor: &Tensor<'_>) -> Result<Arg<'static>, Error> {
         let real = T::from_f64(0.5).to_f64() != 0.0;
@@ -94,8 +94,8 @@ fn number(tensor: &Tensor<'_>) -> Result<Arg<'static>, Error> {
     typed!(dtype_name(tensor.dtype()), T => of::<T>(tensor))
 }
 
-/// `mul`: a sparse tensor times a number or a strided tensor keeps its entries; two sparse ones give the places that both
-/// store.
+/// `mul`: a sparse tensor times a scalar or a strided tensor preserves the pattern; that of two sparse ones has the intersection
+/// of both patterns.
 pub fn mul(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     let (left, right) = (call.tensor(0)?, call.tensor(1)?);
     match (is_coo(&left), is_coo(&right)) {
@@ -116,8 +116,8 @@ pub fn div(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     by_strided(call, left, right, |a, b| one("div", &[a, b, mode]))
 }
 
-/// The values with the strided tensor's elements at their places. Sums that fit a narrow type may be of entries whose products
-/// do not, and a rounded quotient needs each place's sum.
+/// The values combined with the strided tensor's elements at their coordinates. The sum of duplicates may fit a narrow type when
+/// their products do not, and a rounded quotient needs the sum of duplicates.
 fn by_strided(
     call: &Call<'_>,
     sparse: Tensor<'_>,
@@ -135,7 +135,7 @@ fn by_strided(
     coo.with_values(values).give(call)
 }
 
-/// The products at the places that both store.
+/// The products at the coordinates that both store.
 fn both<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
     if left.sizes != right.sizes || left.sparse_dim != right.sparse_dim {
         return Err(unsupported(format!(
@@ -152,7 +152,7 @@ fn both<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
     Ok(kept.with_values(values))
 }
 
-/// `pow` with a number above 0, which keeps 0.
+/// `pow` with a positive scalar, which preserves 0.
 pub fn pow(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     let (base, exponent) = (call.tensor(0)?, call.tensor(1)?);
     if !is_coo(&base) || is_coo(&exponent) || !exponent.is_host_scalar() {

@@ -1,6 +1,6 @@
-//! First derivatives at numbers of every magnitude, against their formulas in f64: where a derivative is computed from an output
-//! that was rounded, through a square that overflows, or as a difference of what is nearly equal, it is 0, infinite or without
-//! digits there, which differences of the op's values would not show.
+//! First derivatives at values of every magnitude, against their formulas in f64: if a derivative is computed from a rounded
+//! output, through a square that overflows, or as a difference of nearly equal values, it is 0, infinite or without significant
+//! digits there, which finite differences would not detect.
 
 use super::Tolerance;
 use crate::array::{Array, Number, round_to};
@@ -21,7 +21,7 @@ struct Points {
 }
 
 impl Points {
-    /// Rows of `n` elements, one for each point: `of` is given the point and the column.
+    /// Rows of `n` elements, one for each point: `of` is called with the point and the column.
     fn rows(&self, n: usize, of: fn(f64, usize) -> f64) -> Value {
         let value = |x: f64, column: usize| Number::Float(of(x, column)).cast(self.dtype);
         let all = self.values.iter().flat_map(|&x| (0..n).map(move |column| (x, column)));
@@ -35,8 +35,8 @@ impl Points {
     }
 }
 
-/// An op's arguments at the points, which of its tensors the derivative is by, and the derivative of the sum of the results by an
-/// element at the point and the column; NaN where it is not judged.
+/// An op's arguments at the points, the index of the tensor of the derivative, and the derivative of the sum of the results by an
+/// element at the point and the column; NaN if it is not tested.
 struct Row {
     op: &'static str,
     args: fn(&Points) -> Vec<Value>,
@@ -199,12 +199,12 @@ fn of(op: &str) -> impl Iterator<Item = &'static Row> {
     ROWS.iter().filter(move |row| row.op == op)
 }
 
-/// How many cases there are of an op.
+/// Number of cases of an op.
 pub(super) fn count(op: &str) -> usize {
     of(op).count()
 }
 
-/// Powers of two of every exponent that the dtype has, numbers on both sides of 1, and those at which functions level off.
+/// Powers of two of every exponent of the dtype, values on both sides of 1, and those where functions saturate.
 fn points(dtype: DType) -> Points {
     let step = match dtype {
         DType::F16 => 1,
@@ -235,7 +235,7 @@ fn tolerance(dtype: DType) -> Tolerance {
     Tolerance { rtol: units * 2f64.powi(-bits), atol: 8.0 * least }
 }
 
-/// The largest number of which a step of a formula may be twice as large without leaving the range.
+/// The largest value for which an intermediate result twice as large is in range.
 fn most(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => 3e4,
@@ -283,7 +283,7 @@ mod tests {
         }
     }
 
-    /// By mpmath.
+    /// Computed with mpmath.
     #[test]
     fn slopes_far_from_0() {
         let slope = |op, nth, x| (of(op).nth(nth).expect("a row").slope)(x, 0);

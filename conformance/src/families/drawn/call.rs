@@ -7,13 +7,12 @@ use crate::axis_order::{self, Spacing, Strides};
 use keyway::DType;
 use keyway::ops::sample::Fill;
 
-/// What an op is drawn as: which sizes it has, and how its results are computed from few of its elements.
+/// The kind of a drawn op: its sizes, and how to compute its results from few of its elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Element by element, of tensors that broadcast.
     Pointwise,
-    /// One element of all those along some dimensions; the list of dimensions is argument 1, and whether they are left with
-    /// size 1 is the argument of this index.
+    /// A reduction over some dimensions; the list of dimensions is argument 1, and `keepdim` is the argument of this index.
     Reduction(usize),
     /// Lines along one dimension, which is argument 1.
     Lines,
@@ -25,7 +24,7 @@ pub enum Kind {
     Batched,
     /// `[n, k] @ [m, k]^T` with a bias of `[m]`; sizes are `[n, k, m]`.
     Linear,
-    /// Of images; sizes are `[n, inputs of a group, outputs of a group, groups, height, width, kernel, stride, padding]`.
+    /// A convolution; sizes are `[n, inputs of a group, outputs of a group, groups, height, width, kernel, stride, padding]`.
     Convolution,
 }
 
@@ -52,7 +51,7 @@ impl Order {
 /// A tensor argument.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Operand {
-    /// How its elements are arranged in memory.
+    /// Order of its elements in memory.
     pub order: Order,
     /// The dimensions along which it is broadcast; of element-wise ops alone.
     pub broadcast: Vec<bool>,
@@ -60,27 +59,27 @@ pub struct Operand {
     pub expanded: bool,
 }
 
-/// Where the result goes.
+/// The form of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// To a new tensor.
+    /// Functional: a new tensor.
     New,
-    /// To `out=`.
+    /// With `out=`.
     Out(Order),
-    /// To argument 0.
+    /// In place, in argument 0.
     InPlace,
 }
 
 /// The distribution of the elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// As in the op's samples.
+    /// The op's samples' own distribution.
     Own,
     /// Uniform in -1..2.
     Uniform,
-    /// Whole numbers from -100 to 100.
+    /// Integers from -100 to 100.
     Whole,
-    /// Numbers whose logarithms are uniform, over twelve powers of ten (f16: five), of either sign.
+    /// Log-uniform over twelve powers of ten (f16: five), of either sign.
     Magnitudes,
     /// Mostly zeros.
     Sparse,
@@ -91,21 +90,21 @@ pub enum Values {
 /// A drawn call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drawn {
-    /// What the op is drawn as.
+    /// The kind of the op.
     pub kind: Kind,
-    /// Which sample its other arguments are from; of element-wise ops alone.
+    /// Index of the sample with its other arguments; for element-wise ops alone.
     pub sample: usize,
-    /// The sizes, as the kind says.
+    /// The sizes, in the order of the kind.
     pub sizes: Vec<usize>,
     /// The dimensions that a reduction or lines go along.
     pub dims: Vec<usize>,
     /// The tensor arguments.
     pub operands: Vec<Operand>,
-    /// Where the result goes.
+    /// The form of the call.
     pub form: Form,
     /// The distribution of the elements.
     pub values: Values,
-    /// What the elements are drawn from.
+    /// Seed of the elements.
     pub seed: u64,
 }
 
@@ -150,7 +149,7 @@ impl Drawn {
         }
     }
 
-    /// Whether the sizes are those of a call.
+    /// Whether the sizes form a valid call.
     fn is_valid(&self) -> bool {
         let s = &self.sizes;
         match self.kind {
@@ -186,7 +185,7 @@ impl Drawn {
         }
         add(&|d| d.values = Values::Own);
         for dim in 0..self.sizes.len() {
-            // Of padding none is the least.
+            // The minimum of padding is 0.
             let least = usize::from(self.kind != Kind::Convolution || dim < 8);
             add(&|d| d.sizes[dim] = least.min(d.sizes[dim]));
         }

@@ -65,23 +65,23 @@ const LENGTHS: [usize; 6] = [1, 77, 128, 197, 224, 512];
 /// Images and sequences of a batch.
 const BATCHES: [usize; 9] = [1, 2, 2, 3, 4, 8, 16, 31, 32];
 
-/// Elements of a tensor at most, of each other draw fewer: so that many fit into the time, and memory stays small.
+/// Limits of a tensor's elements, one of which each draw selects, so that many draws fit into the time and memory stays small.
 const ELEMENTS: [usize; 2] = [1_000_000, 210_000];
 /// Products of a call of matrices or images at most.
 const STEPS: usize = 150_000_000;
 
-/// What an op is drawn as; none for those that are not.
+/// The kind of an op; `None` for ops that are not drawn.
 pub fn kind(def: &OpDef) -> Option<Kind> {
     let named = KINDS.iter().find(|(name, _)| *name == def.name()).map(|(_, kind)| *kind);
     named.or_else(|| (is_in(def, &[pointwise::ALL]) && !def.rule.is_view()).then_some(Kind::Pointwise))
 }
 
-/// Whether an op is drawn more often than others: those that networks consist of.
+/// Whether an op is drawn more often than others: the ops of common networks.
 pub fn is_frequent(def: &OpDef) -> bool {
     KINDS.iter().any(|(name, _)| *name == def.name()) || ANY_VALUES.contains(&def.name())
 }
 
-/// The samples of an op that can be given any sizes.
+/// The samples of an op that can be resized.
 fn suiting(op: &Op, dtype: DType) -> Vec<usize> {
     let mut nths = full(&op.samples);
     nths.retain(|&nth| {
@@ -196,7 +196,7 @@ fn sizes(kind: Kind, limit: usize, source: &mut Source) -> Vec<usize> {
     }
 }
 
-/// Sizes of a product with fewer columns, rows or matrices, where it would be too large: the number of terms is what a kernel is
+/// Reduces the columns, rows or matrices of a product that would be too large, but not the reduction dimension, which kernels are
 /// tuned to.
 fn products(mut sizes: Vec<usize>, limit: usize) -> Vec<usize> {
     let last = sizes.len() - 1;
@@ -240,7 +240,7 @@ fn convolution(limit: usize, source: &mut Source) -> Vec<usize> {
     let elements =
         |s: &[usize]| (s[0] * s[1].max(s[2]) * s[3] * s[4] * s[5]).max(s[1] * s[2] * s[3] * s[6] * s[6]);
     while steps(&sizes) > STEPS || elements(&sizes) > limit {
-        // The batch first, then outputs, groups and inputs: the sides of the image are what a kernel is tuned to.
+        // The batch first, then outputs, groups and inputs, but not the height and width, which kernels are tuned to.
         let Some(dim) = [0, 2, 3, 1].into_iter().find(|&dim| sizes[dim] > 1) else { break };
         sizes[dim] /= 2;
     }
@@ -250,7 +250,7 @@ fn convolution(limit: usize, source: &mut Source) -> Vec<usize> {
 fn dims(kind: Kind, sizes: &[usize], source: &mut Source) -> Vec<usize> {
     match kind {
         Kind::Reduction(_) => match (source.below(4), sizes.len()) {
-            // Of images a mean of each channel or each image's pixels; of others along one dimension, or of all.
+            // For images a mean over each channel or each image's pixels; for others along one dimension, or all.
             (0, 4) => vec![0, 2, 3],
             (1, 4) => vec![2, 3],
             (0, ndim) => (0..ndim).collect(),
@@ -263,7 +263,7 @@ fn dims(kind: Kind, sizes: &[usize], source: &mut Source) -> Vec<usize> {
 
 fn values(op: &Op, kind: Kind, sample: usize, source: &mut Source) -> Values {
     match kind {
-        // Sums of numbers that differ in sign are near 0, where every order of adding them differs.
+        // Sums of values of both signs are near 0, where the order of addition matters.
         Kind::Reduction(_) | Kind::Lines | Kind::Normalized(_) => {
             source.one_of(&[Values::Uniform, Values::Uniform, Values::Whole, Values::Sparse])
         }
@@ -273,8 +273,8 @@ fn values(op: &Op, kind: Kind, sample: usize, source: &mut Source) -> Values {
         // The transforms of F(4x4, 3x3) add up large and small elements of a tile.
         Kind::Convolution => source.one_of(&[Values::Own, Values::Uniform, Values::Sparse]),
         Kind::Pointwise => {
-            // A product by another number than 1 is rounded before it is added, and the difference may be near 0. A quotient that is
-            // rounded to a whole number may be off by one.
+            // With a factor other than 1 the product is rounded before the addition, and the difference may be near 0. A quotient
+            // that is rounded to an integer may be off by one.
             let simple = |arg: &SampleArg| match arg {
                 SampleArg::Float(_) | SampleArg::Str(_) => false,
                 SampleArg::Int(number) => *number == 1,

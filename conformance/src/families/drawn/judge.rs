@@ -22,21 +22,21 @@ const TERMS: usize = 500_000;
 /// The fewest and the most results of these.
 const FEWEST: usize = 16;
 const MOST: usize = 512;
-/// How many times the tolerance results of many terms may be off; of halves, which are rounded in the end.
+/// Factor of the tolerance for results with many addends; and for f16 and bf16, which are rounded at the end.
 const LOOSE: f64 = 100.0;
 const LOOSE_HALF: f64 = 4.0;
 
-/// What the oracle says of some results.
+/// Expected values of some results.
 struct Expected {
-    /// Where they are in row-major order of the result.
+    /// Their row-major indices in the result.
     places: Vec<usize>,
-    /// What they are.
+    /// Their values.
     values: Array,
-    /// How far off each may be, where the usual tolerances do not say it.
+    /// Their tolerances, if not the usual ones.
     allowed: Option<Vec<f64>>,
 }
 
-/// Makes the call and judges it.
+/// Makes the call and checks its results.
 ///
 /// # Errors
 /// The failure, or the reason why a call cannot be judged.
@@ -94,7 +94,7 @@ pub fn judge(context: &Context<'_>, sample: &Sample, drawn: &Drawn) -> Steps {
     Ok(())
 }
 
-/// What the report says of the call: offsets and the form too.
+/// The description of the call in the report, with offsets and form.
 fn tell(drawn: &Drawn, placed: &[Large], out: Option<&Large>, in_place: bool) {
     let Some(mut text) = last::words() else { return };
     if let Some(out) = out {
@@ -115,7 +115,7 @@ fn tell(drawn: &Drawn, placed: &[Large], out: Option<&Large>, in_place: bool) {
     last::tell(format!("{text}; values: {:?}", drawn.values));
 }
 
-/// What the tensors are filled with, and their dtypes.
+/// The fillings of the tensors, and their dtypes.
 fn fills(context: &Context<'_>, sample: &Sample, drawn: &Drawn) -> Vec<(Fill, DType)> {
     if drawn.kind != Kind::Pointwise {
         return vec![(Fill::Uniform(-2.0, 2.0), context.dtype()); drawn.operands.len()];
@@ -139,7 +139,7 @@ fn arguments(context: &Context<'_>, sample: &Sample, drawn: &Drawn, tensors: &[A
     match drawn.kind {
         Kind::Pointwise => {
             let mut arrays = arrays();
-            // Of no use but for the other arguments.
+            // Used only for the other arguments.
             let small = sample.args.iter().map(|arg| match arg {
                 SampleArg::Tensor(_) => plain(&[]),
                 other => other.clone(),
@@ -268,13 +268,13 @@ fn largest(dtype: DType) -> f64 {
     }
 }
 
-/// The unit roundoff of what a dtype is computed in, and the relative error of a result.
+/// The unit roundoff of the dtype of the computation, and the relative error of a result.
 fn precision(dtype: DType) -> [f64; 2] {
     [if dtype == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) }, Tolerance::of(dtype).rtol]
 }
 
-/// Sums of products: exact where they are of integers, else with the sum of what is added up, whatever its sign, by which
-/// rounding goes.
+/// Sums of products: exact for integers, else with the sum of the absolute values of the addends, which bounds the rounding
+/// error.
 struct Sum {
     exact: i128,
     float: f64,
@@ -335,7 +335,7 @@ fn products(context: &Context<'_>, drawn: &Drawn, placed: &[Large]) -> Expected 
     Expected { places, values, allowed: Some(allowed) }
 }
 
-/// How many units of roundoff of all that is added up a sum of `terms` may be off.
+/// Error bound of a sum of `terms` addends, in units of roundoff of the sum of absolute values.
 fn chain(terms: usize) -> f64 {
     16.0 + 4.0 * (terms as f64).sqrt()
 }
@@ -364,7 +364,7 @@ fn convolution(context: &Context<'_>, drawn: &Drawn, placed: &[Large]) -> Expect
         let bias = placed[2].at(&[at[1]]);
         sum.exact = sum.exact.wrapping_add(bias.int());
         sum.float += bias.float();
-        // Elements are at most 2; those of a tile are added up before they are multiplied (Winograd).
+        // Elements are at most 2; those of a tile are added before they are multiplied (Winograd).
         let of_tiles = 64.0 * (terms as f64).sqrt() * 4.0;
         let rounded = relative * (sum.float.abs() + bias.float().abs());
         allowed.push(rounded + unit * (chain(terms) * (sum.size + 2.0) + of_tiles));
@@ -467,12 +467,13 @@ fn freivalds(drawn: &Drawn, dtype: DType, placed: &[Large], result: &Result) -> 
             let results = &c[row * m..][..m];
             let got: f64 = results.iter().zip(&signs).map(|(c, sign)| c * sign).sum();
             let squares: f64 = results.iter().map(|c| c * c).sum();
-            // Columns of very different sizes: the largest error of one is that of all.
+            // For columns of very different sizes, the largest error of one is the error of all.
             let rounded = relative * (squares.sqrt() + of_bias * root);
             let allowed =
                 8.0 * (rounded + chain(k) * unit * size * root.max(m as f64 / 8.0)) + f64::MIN_POSITIVE;
             let off = (expected - got).abs();
-            // Where the sum of all sizes is beyond the dtype an infinite result may be right, and its row says no more.
+            // If the sum of absolute values overflows the dtype, an infinite result may be right, and its row is not tested
+            // further.
             let may_overflow = size * m as f64 + of_bias >= largest(dtype);
             if expected.is_finite()
                 && (got.is_finite() || !may_overflow)

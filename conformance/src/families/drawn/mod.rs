@@ -1,7 +1,7 @@
-//! Calls that a seed draws, another one for each run: no kernel can be made to suit them. Sizes are those of networks in use and
+//! Randomly drawn calls, different in each run, so that kernels cannot be fitted to them. Sizes are those of real networks and
 //! primes near them, with broadcasts, strides, offsets, `out=`, in place, and values of several distributions. They are bounded
-//! by time (see [`crate::runner::Limits`]) and by the elements of a tensor. What fails is made simpler, one trait at a time, as
-//! long as it fails; the report has the simplest call that does, and the command that makes it.
+//! by time (see [`crate::runner::Limits`]) and by the elements of a tensor. A failing call is shrunk, one trait at a time, as
+//! long as it fails; the report has the simplest failing call, and the command to reproduce it.
 
 mod call;
 mod draw;
@@ -31,19 +31,19 @@ pub const FAMILY: Family = Family {
 /// The kinds of calls that are drawn.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Draws<'a> {
-    /// What it is drawn from.
+    /// The seed.
     pub seed: u64,
-    /// Whether as many calls are wanted as an hour takes.
+    /// Whether to draw as many calls as an hour takes.
     pub thorough: bool,
-    /// Ids of single cases that are wanted, those of simpler calls among them.
+    /// Ids of requested single cases, including those of shrunk calls.
     pub ids: &'a [String],
 }
 
-/// Calls of an op in a quick run, in an ordinary one and in a thorough one, if there is time for them.
+/// Number of calls of an op in a quick, an ordinary and a thorough run, if there is time for them.
 const COUNTS: [usize; 3] = [1, 50, 2_500];
 /// Calls of an op that networks consist of for each call of another.
 const OFTEN: usize = 3;
-/// How many simpler calls are tried, and for how long.
+/// Maximum number of shrinking attempts, and their time limit.
 const TRIES: usize = 400;
 const SHRINKING: Duration = Duration::from_secs(5);
 
@@ -105,7 +105,7 @@ fn run(context: &Context<'_>) -> Steps {
         return judge(&drawn);
     }
     match judge(&drawn) {
-        // A plugin that has panicked answers nothing more, whatever the call.
+        // A plugin that has panicked refuses all further calls.
         Err(Stop::Failed(failure)) if !failure.got.contains("panicked") => {
             Err(shrunk(context, drawn, failure, &judge).into())
         }

@@ -1,11 +1,11 @@
-//! Random numbers with one definition (splitmix64), so that a seed draws the same everywhere.
+//! Pseudorandom numbers (splitmix64), so that a seed gives the same draws everywhere.
 
-/// A stream of random numbers.
+/// A stream of pseudorandom numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Source(u64);
 
 impl Source {
-    /// The stream of these numbers.
+    /// The stream seeded by these numbers.
     pub fn of(numbers: &[u64]) -> Source {
         let mut source = Source(0x6B65_7977_6179_0001);
         for &number in numbers {
@@ -15,7 +15,7 @@ impl Source {
         source
     }
 
-    /// The stream of a name and these numbers.
+    /// The stream seeded by a name and these numbers.
     pub fn named(name: &str, numbers: &[u64]) -> Source {
         let bytes = name.bytes().map(u64::from);
         Source::of(&bytes.chain(numbers.iter().copied()).collect::<Vec<_>>())
@@ -36,7 +36,7 @@ impl Source {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A whole number below `count`.
+    /// A uniform integer below `count`.
     pub fn below(&mut self, count: usize) -> usize {
         (self.next() % count.max(1) as u64) as usize
     }

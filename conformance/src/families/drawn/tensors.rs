@@ -1,5 +1,4 @@
-//! Large tensors of drawn values. The suite has no copy of their elements as numbers, only the bytes that it wrote, from which
-//! it reads those that it needs.
+//! Large tensors of drawn values. The suite stores their bytes alone, and reads from them the elements that it needs.
 
 use super::call::Order;
 use crate::array::{Array, Number, Places};
@@ -11,7 +10,7 @@ use keyway::dispatcher::memory::{Storage, read_bytes, write_bytes};
 use keyway::dispatcher::tensor::TensorImpl;
 use keyway::{DType, Device, Tensor};
 
-/// What guard bands, gaps and outputs are filled with: no result.
+/// The byte pattern of guard bands, gaps and outputs: not a valid result.
 const PATTERN: u8 = 0xA5;
 
 /// A tensor, with the bytes of its memory when it was made.
@@ -27,11 +26,11 @@ pub struct Large {
 }
 
 impl Large {
-    /// A tensor of these sizes, with strides of 0 where `expanded` says so; `element` gives each stored element by its index in
-    /// row-major order.
+    /// A tensor of these sizes, with strides of 0 in the dimensions of `expanded`; `element` returns each stored element by its
+    /// row-major index.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn new(
         (sizes, expanded): (&[usize], &[bool]),
         order: Order,
@@ -61,7 +60,7 @@ impl Large {
     /// A target for `out=`.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn garbage(sizes: &[usize], order: Order, dtype: DType, device: Device) -> keyway::Result<Large> {
         let filler = encode::number(&[PATTERN; 8][..dtype.size()], dtype).unwrap_or(Number::Bool(true));
         Large::new((sizes, &[]), order, dtype, device, |_| filler)
@@ -90,10 +89,10 @@ impl Large {
         Array::new(self.dtype, self.sizes.clone(), values)
     }
 
-    /// Refuses a call that wrote between or beside the elements, or to these if it should not have.
+    /// Refuses a call that wrote to gaps or guard bands, or to the elements if it should not have.
     ///
     /// # Errors
-    /// The damage; what the device reports.
+    /// The damage; errors of the device.
     pub fn check(&self, whose: &str, written: bool) -> Steps {
         let mut now = vec![0; self.image.len()];
         read_bytes(&self.storage, 0, &mut now)?;
@@ -124,7 +123,7 @@ impl Result {
     /// Reads a tensor of these sizes and this dtype.
     ///
     /// # Errors
-    /// Another shape or dtype; what the device reports.
+    /// Another shape or dtype; errors of the device.
     pub fn of(tensor: &Tensor, sizes: &[usize], dtype: DType) -> Steps<Result> {
         if tensor.dtype() != dtype || tensor.shape() != sizes {
             let got = format!("{} {:?}", tensor.dtype(), tensor.shape());

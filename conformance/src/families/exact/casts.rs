@@ -1,5 +1,5 @@
-//! Casts from each dtype to each: the ends of the integer dtypes, the whole numbers that f32 and f64 no longer hold, and
-//! numbers half-way between two of a narrower dtype.
+//! Casts between all dtypes: the limits of the integer dtypes, the first integers that f32 and f64 cannot represent, and values
+//! half-way between two of a narrower dtype.
 
 use super::super::{Context, Op};
 use crate::array::{Array, Number};
@@ -17,14 +17,14 @@ pub(super) fn cases(op: &Op, push: &mut impl FnMut(DType, usize, &str)) {
     if op.def.name() != OP {
         return;
     }
-    // A cast says nothing of another: the quick cases are of every dtype too.
+    // Casts are independent of each other: the quick cases include every dtype too.
     for dtype in DType::REAL.into_iter().filter(|&d| op.def.dtypes.has(d)) {
         let others = DType::REAL.into_iter().filter(|&to| to != dtype);
         others.for_each(|to| push(dtype, 0, &format!("{TO}{to}")));
     }
 }
 
-/// Whole numbers of either sign that some dtype ends at or no longer holds.
+/// Integers of either sign at the limits of some dtype, or not representable in it.
 fn whole() -> impl Iterator<Item = i128> {
     let powers = [7, 8, 11, 15, 16, 24, 31, 32, 53, 63, 64].map(|bits| 1_i128 << bits);
     let near = powers.into_iter().flat_map(|power| [-1, 0, 1, 3].map(|more| power + more));
@@ -39,7 +39,7 @@ fn values(dtype: DType) -> Vec<Number> {
     if let Some((low, high)) = dtype.integer_range() {
         return whole().filter(|v| (low..=high).contains(v)).map(Number::Int).collect();
     }
-    // Half-way between two numbers of f16, of bf16 and of f32, a bit beside that, and below their normal ranges.
+    // Half-way between two values of f16, of bf16 and of f32, slightly off, and below their normal ranges.
     let ties = [10, 7, 23].into_iter().flat_map(|digits| {
         let unit = 2f64.powi(-digits);
         [1.0 + unit / 2.0, 1.0 + unit * 1.5, 1.0 + unit * 0.53, 1.0 + unit * 0.47]
@@ -56,7 +56,7 @@ pub(super) fn to(context: &Context<'_>) -> Steps {
     let target = DType::REAL.into_iter().find(|d| d.name() == name);
     let target = target.ok_or_else(|| Stop::Skipped(format!("there is no dtype `{name}`")))?;
     let values = values(context.dtype());
-    // More than a vector holds, and some that are left over.
+    // More than the lanes of a vector, with a tail.
     let count = values.len() * 3 + 1;
     let array = Array::from_fn(context.dtype(), [count], |index| values[index[0] % values.len()]);
     let inputs = Inputs(vec![Value::Array(array), Value::DType(target)]);

@@ -1,5 +1,5 @@
-//! Many addends at one index, beside a number so large that each of them alone is lost in it: sums one after the other in the
-//! dtype stay where they are.
+//! Many addends at one index, added to a value so large that each alone is lost in rounding: sequential sums in the dtype would
+//! not change it.
 
 use super::super::{Context, Op, Scope};
 use crate::array::{Array, Number};
@@ -13,7 +13,7 @@ pub(super) const MANY: &str = "many";
 
 /// The ops that add at indices.
 const OPS: [&str; 3] = ["index_add", "scatter_add", "index_put"];
-/// The addends, and the columns of rows that are added: of one row kernels add by elements, of many by vectors.
+/// Number of addends, and columns of the added rows: kernels add a single column by element, many by vector.
 const ONES: usize = 3_000;
 const COLUMNS: [usize; 3] = [1, 5, 40];
 const ROWS: usize = 12;
@@ -27,7 +27,7 @@ pub(super) fn cases(scope: &Scope<'_>, op: &Op, push: &mut impl FnMut(DType, usi
     }
 }
 
-/// From here on the dtype holds no odd numbers.
+/// From this value on the dtype has no odd integers.
 fn large(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => 2048.0,
@@ -40,7 +40,7 @@ fn large(dtype: DType) -> f64 {
 pub(super) fn many(context: &Context<'_>) -> Steps {
     let (def, dtype) = (context.def()?, context.dtype());
     for columns in COLUMNS {
-        // Of f64 the addends are 2, since no wider type is asked for.
+        // For f64 the addends are 2, since no wider type is required.
         let addend = Number::Float(if dtype == DType::F64 { 2.0 } else { 1.0 });
         let own = Value::Array(Array::from_fn(dtype, [ROWS, columns], |_| Number::Float(large(dtype))));
         let source = Value::Array(Array::from_fn(dtype, [ONES, columns], |_| addend));

@@ -1,5 +1,5 @@
-//! Reductions: one element that differs from all others, at the first and the last place and at the edges of blocks, and sums
-//! of whole numbers, which are the same in every order.
+//! Reductions: one element that differs from all others, at the first and last index and at the edges of blocks, and sums of
+//! integers, which are the same in every order.
 
 use super::super::extremes::matrices;
 use super::super::{Context, Op, Scope, allowed, is_computed, is_in, tensors};
@@ -19,7 +19,7 @@ use keyway::ops::sample::Sample;
 pub(super) const MARKED: &str = "marked";
 /// The same of a vector, past 65,536 elements.
 pub(super) const LONG: &str = "long";
-/// Sums of whole numbers.
+/// Integer sums.
 pub(super) const WHOLE: &str = "whole";
 
 /// Elements of a row, whole blocks of every usual length, and where a row's mark is.
@@ -28,8 +28,8 @@ const PLACES: [usize; 14] = [0, 7, 8, 15, 16, 31, 32, 63, 64, 127, 128, 256, 510
 /// Elements of the vector, a multiple of 32 again. Its mark is the last.
 const VECTOR: usize = 65_568;
 
-/// The ops whose results are sums of the elements, or counts, and the numbers of terms. More trues than 8 and than 16 bits
-/// count, and whole blocks.
+/// Ops whose results are sums or counts of the elements, and the numbers of addends: more trues than 8 and 16 bits can count, and
+/// whole blocks.
 const SUMS: [&str; 4] = ["sum", "nansum", "cumsum", "count_nonzero"];
 const TERMS: [usize; 6] = [32, 64, 300, 1024, 4096, 70_000];
 
@@ -51,8 +51,8 @@ fn is_vector(sample: &Sample) -> bool {
     matches!(tensors(sample).collect::<Vec<_>>()[..], [one] if one.sizes.len() == 1 && one.sizes[0] > 1)
 }
 
-/// What most elements are, and what the marked one is. In one of the two pairs it is the largest, the only one that counts as
-/// true, in the other the least.
+/// The value of most elements, and that of the marked one. In one of the two pairs it is the largest, the only one that is true,
+/// in the other the smallest.
 fn pairs(def: &OpDef, dtype: DType) -> [[f64; 2]; 2] {
     match dtype {
         DType::BOOL => [[0.0, 1.0], [1.0, 0.0]],
@@ -95,7 +95,7 @@ pub(super) fn long(context: &Context<'_>) -> Steps {
     Ok(())
 }
 
-/// Sums of numbers from -3 to 3 but 0, which stay so small that every dtype holds what is added up on the way.
+/// Sums of integers from -3 to 3 except 0, small enough that every dtype represents all partial sums.
 pub(super) fn whole(context: &Context<'_>) -> Steps {
     let dtype = context.dtype();
     let signed = dtype.is_float() || dtype.integer_range().is_some_and(|(low, _)| low < 0);
@@ -112,8 +112,7 @@ pub(super) fn whole(context: &Context<'_>) -> Steps {
     Ok(())
 }
 
-/// The sample with another tensor, compared; without a tolerance where the op is exact or `exactly` says that these numbers
-/// are.
+/// Compares the sample with another tensor; without a tolerance if the op is exact, or with `exactly` for these values.
 fn compare(context: &Context<'_>, array: Array, exactly: bool) -> Steps {
     let def = context.def()?;
     let mut inputs: Inputs =
@@ -133,5 +132,5 @@ fn compare(context: &Context<'_>, array: Array, exactly: bool) -> Steps {
     Ok(compare::within(&expected, &got, |dtype| Tolerance::of(dtype).times(factor))?)
 }
 
-/// Ops whose results of such numbers are exact, whatever is said of others.
+/// Ops that are exact for such values, regardless of their facts.
 const EXACT: [&str; 8] = ["sum", "nansum", "cumsum", "*max", "*min", "arg*", "a??", "count_nonzero"];

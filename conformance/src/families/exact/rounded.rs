@@ -1,5 +1,5 @@
-//! Arithmetic that IEEE 754 rounds once, to the nearest number and to the even one of two: results half-way between two
-//! numbers, and results below the normal range, which an absolute tolerance hides.
+//! Arithmetic with one rounding, to nearest even by IEEE 754: results half-way between two values, and results below the normal
+//! range, which an absolute tolerance hides.
 
 use super::super::{Context, Op, Scope};
 use crate::array::{Array, Number};
@@ -14,8 +14,7 @@ use keyway::ops::sample::Sample;
 /// The variant.
 pub(super) const ONCE: &str = "rounded";
 
-/// The ops: those of two tensors of the same sizes, a product of matrices, whose terms are one each, and a sum of two
-/// elements.
+/// The ops: binary ones on equal sizes, a matrix product with one addend each, and a sum of two elements.
 const PAIRS: [&str; 4] = ["add", "sub", "mul", "div"];
 const PRODUCT: &str = "mm";
 const SUM: &str = "sum";
@@ -28,12 +27,12 @@ pub(super) fn cases(scope: &Scope<'_>, op: &Op, push: &mut impl FnMut(DType, usi
     }
     let Some(nth) = op.samples.iter().position(|s| suits(name, s)) else { return };
     let served = |d: &DType| d.is_float() && scope.target.service(entry, *d) != Service::Missing;
-    // Each float is rounded in a way of its own: the quick cases are of every one too.
+    // Each float dtype is rounded differently: the quick cases include every one too.
     let all = DType::REAL.into_iter().filter(|&d| op.def.dtypes.has(d));
     all.filter(served).for_each(|dtype| push(dtype, nth, ONCE));
 }
 
-/// Whether the sample has the tensors that the op's pairs go into.
+/// Whether the sample has tensors of the shapes that the op's pairs need.
 fn suits(name: &str, sample: &Sample) -> bool {
     let mut tensors = super::super::tensors(sample);
     let (first, second) = (tensors.next(), tensors.next());
@@ -45,8 +44,8 @@ fn suits(name: &str, sample: &Sample) -> bool {
     }
 }
 
-/// Numbers whose sums and products are half-way between two numbers, or below the normal range, or a number more than half
-/// a unit off: with an odd last digit, a half, a half and a bit of the last place of 1, and near the least normal number.
+/// Values whose sums and products are half-way between two representable values, below the normal range, or slightly more than
+/// half a unit off: with an odd last digit, a half, a half and a ULP of 1, and near the least normal value.
 fn values(dtype: DType) -> Vec<Number> {
     let (digits, normal) = match dtype {
         DType::F16 => (10, -14),
@@ -59,7 +58,7 @@ fn values(dtype: DType) -> Vec<Number> {
     let near_one = [1.0, 1.5, 1.0 + unit, 1.0 + 2.0 * unit, 1.0 + 3.0 * unit, 2.0 - unit, 1.25 + unit];
     let small = [unit / 2.0, unit * 0.75, unit * 1.5, unit / 4.0];
     let below = [least, least * 1.5, least * 1.25, least * unit, least * unit * 3.0, least * (1.0 - unit)];
-    // Whose products are below the normal range: about its root.
+    // Their products are below the normal range: about its square root.
     let half = 2f64.powi(normal / 2 - 2);
     let roots = [half, half * 1.5, half * (1.0 + unit), half * 0.03125, 0.5, 0.25];
     let all = near_one.into_iter().chain(small).chain(below).chain(roots);

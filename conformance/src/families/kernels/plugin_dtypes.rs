@@ -1,5 +1,5 @@
-//! Kernels for dtypes that plugins bring. The suite does not know their bytes: tensors are made and read by the dtype's own
-//! conversions from f32 and to f64, which the report says.
+//! Kernels for dtypes of plugins. The suite does not know their bytes: tensors are created and read by the dtype's own
+//! conversions from f32 and to f64, which the report names.
 
 use super::Asked;
 use crate::array::{Array, Number, unravelled};
@@ -61,7 +61,7 @@ pub(super) fn run(asked: &Asked<'_>, samples: &[Sample]) -> Steps {
     if served > 0 { Ok(()) } else { Err(asked.not_called()) }
 }
 
-/// Compares results with those of the oracle on the numbers that the tensors hold.
+/// Compares results with those of the oracle on the values stored in the tensors.
 fn same(asked: &Asked<'_>, given: &oracle::Inputs, tensors: &[Tensor], made: &[Tensor]) -> Steps {
     let mut held = tensors.iter().map(values).collect::<Steps<Vec<_>>>()?.into_iter();
     let mut inputs = given.clone();
@@ -79,7 +79,7 @@ fn same(asked: &Asked<'_>, given: &oracle::Inputs, tensors: &[Tensor], made: &[T
     asked.context.judge_by("the oracle, through the dtype's own conversions");
     for (nth, (expected, made)) in expected.iter().zip(made).enumerate() {
         let got = values(made)?;
-        // As near as the dtype comes to the exact number, or one step beside that.
+        // The nearest value of the dtype to the exact one, or a neighbour.
         let exact = expected.map(DType::F64, |v| Number::Float(v.float()));
         let rounded = match made.dtype().is_built_in() {
             true => exact.clone(),

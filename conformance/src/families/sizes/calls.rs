@@ -1,5 +1,5 @@
 //! Calls of products, convolutions, pooling, norms of images, attention, searches and rows at such sizes: few steps for the
-//! oracle, each size past what kernels work on at once.
+//! oracle, each size above the block size of kernels.
 
 use keyway::DType;
 use keyway::ops::sample::{Fill, Sample, SampleArg, fixed, index, plain, sample, tensor, uniform};
@@ -66,7 +66,7 @@ fn pair(n: i64) -> SampleArg {
     SampleArg::Ints(vec![n, n])
 }
 
-/// Rows, terms and columns that are whole blocks, of which there is no rest: a loop over blocks may leave out the last one.
+/// Rows, reduction lengths and columns that are whole blocks, without a tail: a loop over blocks may omit the last one.
 const WHOLE_BLOCKS: [[usize; 3]; 6] =
     [[8, 8, 8], [16, 16, 16], [5, 64, 32], [64, 32, 3], [3, 128, 256], [2, 4104, 3]];
 
@@ -221,7 +221,7 @@ pub(super) fn of(op: &str) -> Vec<Sample> {
             ATTENTION.map(|(sizes, causal)| call(sizes, causal)).into()
         }
         "searchsorted" => {
-            // Bounds and values between them, both exact in every dtype; some bounds are there several times.
+            // Bounds and values between them, both exact in every dtype; some bounds are duplicated.
             let bounds = || Fill::Values((0..70).map(|k| f64::from(k - k % 3)).collect());
             let values = || Fill::Values((0..140).map(|k| f64::from(k * 37 % 140) / 2.0 + 0.5).collect());
             let call = |first: &[usize], second: &[usize], right| {
@@ -231,7 +231,7 @@ pub(super) fn of(op: &str) -> Vec<Sample> {
                 [false, true].map(|right| [call(&[70], &[3, 140], right), call(&[5, 70], &[5, 140], right)]);
             calls.into_iter().flatten().collect()
         }
-        // Places past 65,536, and more of them than two million.
+        // Indices above 65,536, and more than two million of them.
         "gather" => [300, 2_097_169]
             .map(|n| sample([plain(&[TABLE]), SampleArg::Int(0), index(&[n], TABLE as i64)]))
             .into(),
@@ -246,7 +246,7 @@ pub(super) fn of(op: &str) -> Vec<Sample> {
             vec![sample([plain(&[TABLE]), SampleArg::Int(0)].into_iter().chain(rest))]
         }
         "index_copy" | "scatter" => {
-            // Each place once: which of several numbers for one place stays is open.
+            // Unique indices: with duplicates any of the values may be written.
             let at = Fill::Values((0..300).map(|k| f64::from(k * 233 + 5)).collect());
             vec![sample([plain(&[TABLE]), SampleArg::Int(0), fixed(&[300], DType::I64, at), plain(&[300])])]
         }
@@ -262,11 +262,11 @@ pub(super) fn of(op: &str) -> Vec<Sample> {
     }
 }
 
-/// Rows of a table whose places do not fit into 16 bits.
+/// Rows of a table whose indices do not fit into 16 bits.
 const TABLE: usize = 70_003;
 
-/// Heads, queries, keys, numbers of a query and of a value, and whether queries look back alone. Heads of 64 and 128 are those of
-/// most nets, which have kernels of their own.
+/// Heads, queries, keys, sizes of a query and of a value, and whether attention is causal. Heads of 64 and 128 are those of most
+/// networks, which have kernels of their own.
 const ATTENTION: [([usize; 5], bool); 6] = [
     ([1, 300, 300, 5, 3], true),
     ([2, 1030, 9, 5, 3], false),
@@ -281,12 +281,12 @@ fn looks([heads, queries, keys, width, values]: [usize; 5]) -> [SampleArg; 3] {
     [plain(&[1, heads, queries, width]), plain(&[1, heads, keys, width]), plain(&[1, heads, keys, values])]
 }
 
-/// What scores are multiplied by.
+/// The scale of the scores.
 fn scale([_, _, _, width, _]: [usize; 5]) -> f64 {
     1.0 / (width as f64).sqrt()
 }
 
-/// A step of rows of a table of these sizes, of which most have several gradients.
+/// A step on rows of a table of these sizes, most of which have several gradients.
 fn rows(sizes: &[usize], gradients: usize) -> Sample {
     let at = Fill::Values((0..gradients).map(|k| (k * k % sizes[0]) as f64).collect());
     let mut grad = sizes.to_vec();

@@ -9,7 +9,7 @@ fn no_dim(dim: i64) -> Unknown {
     Unknown(format!("no dimension {dim}"))
 }
 
-/// The arrays one behind the other along `dim`.
+/// Concatenates the arrays along `dim`.
 fn joined(list: &[Array], dim: usize) -> Result<Array, Unknown> {
     let Some(first) = list.first() else { return Err(Unknown("no tensor".into())) };
     let mut sizes = first.sizes.clone();
@@ -17,7 +17,7 @@ fn joined(list: &[Array], dim: usize) -> Result<Array, Unknown> {
     if dim >= sizes.len() || !list.iter().all(fits) {
         return Err(Unknown("shapes that do not fit".into()));
     }
-    // For each index along `dim` the array it comes from, and the index there.
+    // For each index along `dim` the source array, and the index in it.
     let sources: Vec<(usize, usize)> =
         list.iter().enumerate().flat_map(|(k, a)| (0..a.sizes[dim]).map(move |i| (k, i))).collect();
     sizes[dim] = sources.len();
@@ -80,7 +80,7 @@ fn roll(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![made])
 }
 
-/// The array so many times along each dimension; the missing dimensions are in front, of size 1.
+/// The array repeated along each dimension; missing dimensions are leading ones of size 1.
 fn repeated(a: &Array, repeats: &[i64]) -> Result<Vec<Array>, Unknown> {
     let lead = repeats.len().checked_sub(a.ndim()).ok_or_else(|| Unknown("too few repeats".into()))?;
     let own: Vec<usize> = std::iter::repeat_n(1, lead).chain(a.sizes.iter().copied()).collect();
@@ -98,15 +98,15 @@ fn repeat(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     repeated(inputs.array(0)?, inputs.ints(1)?)
 }
 
-/// As `repeat`, with missing repeats in front taken as 1.
+/// Like `repeat`, with missing leading repeats of 1.
 fn tile(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (a, given) = (inputs.array(0)?, inputs.ints(1)?);
     let missing = a.ndim().saturating_sub(given.len());
     repeated(a, &std::iter::repeat_n(1, missing).chain(given.iter().copied()).collect::<Vec<_>>())
 }
 
-/// Where an element of a padded dimension comes from, `i` being its place before padding: `None` outside of a
-/// border of one value. What is cut off by a negative width is no part of a circle.
+/// The source index of an element of a padded dimension, `i` being its index before padding: `None` in constant padding. Elements
+/// cropped by a negative width are not part of circular padding.
 fn source(mode: &str, i: i64, size: i64, [before, after]: [i64; 2]) -> Option<i64> {
     let (first, end) = ((-before).max(0), size - (-after).max(0));
     match mode {
@@ -130,7 +130,7 @@ fn padded(a: &Array, widths: &[i64], mode: &str, value: Number) -> Result<Vec<Ar
         let size = a.sizes[dim] as i64;
         let most = match mode {
             "reflect" => size - 1,
-            // Once around what is left, and no further.
+            // Once around the remaining elements, and no further.
             "circular" => size + pair[0].min(0) + pair[1].min(0),
             "replicate" if size == 0 => 0,
             "replicate" | "constant" => i64::MAX,

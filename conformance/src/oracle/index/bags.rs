@@ -6,8 +6,8 @@ use crate::oracle::args::wrap;
 use crate::oracle::number::sum;
 use crate::oracle::{Family, Inputs, Unknown};
 
-/// Which of the `n` indices belong to each bag: each row of a matrix of indices is one; indices of one dimension
-/// are parted by where each bag begins, and the last of these numbers is its end if `with_end`.
+/// The indices of each bag, out of `n`: each row of a matrix of indices is one; 1-d indices are split at the offsets, the last of
+/// which is the end of the last bag if `with_end`.
 fn bags(indices: &Array, offsets: Option<&Array>, with_end: bool) -> Result<Vec<Vec<usize>>, Unknown> {
     let n = indices.numel();
     let Some(offsets) = offsets else {

@@ -1,4 +1,4 @@
-//! Ops that join, move and choose elements by their place.
+//! Ops that join, move and select elements by index.
 
 mod arrange;
 mod bags;
@@ -23,7 +23,7 @@ fn with_dim(a: &Array) -> Array {
     if a.sizes.is_empty() { a.clone().reshaped([1]) } else { a.clone() }
 }
 
-/// An index as a place in `0..size`.
+/// An index in `0..size`.
 fn place(i: Number, size: usize) -> Result<usize, Unknown> {
     usize::try_from(i.int())
         .ok()
@@ -31,13 +31,13 @@ fn place(i: Number, size: usize) -> Result<usize, Unknown> {
         .ok_or_else(|| Unknown(format!("index {i:?} of {size}")))
 }
 
-/// An index as a place in `0..size`; negative ones count from the end.
+/// An index in `0..size`; negative ones count from the end.
 fn place_from_end(i: Number, size: usize) -> Result<usize, Unknown> {
     let back = if i.int() < 0 { size as i128 } else { 0 };
     place(Number::Int(i.int() + back), size)
 }
 
-/// Every place of an index tensor.
+/// All indices of an index tensor.
 fn places(index: &Array, size: usize) -> Result<Vec<usize>, Unknown> {
     index.values.iter().map(|&i| place(i, size)).collect()
 }
@@ -49,9 +49,9 @@ fn with(index: &[usize], dim: usize, i: usize) -> Index {
     changed
 }
 
-/// What index tensors point at, each for one of the ascending dimensions `dims`: the shape, and for each of its
-/// elements the multi-index into an array of `sizes`. The indices are broadcast together; their shape is in the
-/// place of the dimensions, or in front where these are not neighbours, as in NumPy.
+/// The elements selected by index tensors, each for one of the ascending dimensions `dims`: the shape, and for each of its
+/// elements the multi-index into an array of `sizes`. The indices are broadcast together; their shape replaces the dimensions, or
+/// is leading if these are not adjacent, as in NumPy.
 fn pointed(sizes: &[usize], indices: &[Array], dims: &[i64]) -> Result<(Vec<usize>, Vec<Index>), Unknown> {
     let dims: Vec<usize> = dims.iter().map(|&d| d as usize).collect();
     if dims.len() != indices.len() || dims.iter().any(|&d| d >= sizes.len()) {

@@ -1,4 +1,4 @@
-//! Ops that read elements at given places.
+//! Ops that read elements at given indices.
 
 use super::{places, pointed, with, with_dim};
 use crate::array::{Array, Index, Indices, Number};
@@ -24,7 +24,7 @@ fn gather(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![gathered(a, inputs.dim(1, a.ndim())?, inputs.array(2)?)?])
 }
 
-/// As `gather`, with the dimensions but `dim` broadcast; without `dim`, of the elements in row-major order.
+/// Like `gather`, with all dimensions except `dim` broadcast; without `dim`, for the elements in row-major order.
 fn take_along_dim(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (a, index) = (inputs.array(0)?, inputs.array(1)?);
     if inputs.is_none(2) {
@@ -65,7 +65,7 @@ fn index(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![Array::new(a.dtype, shape, found.iter().map(|i| a.at(i)).collect())])
 }
 
-/// The rows of a matrix; what `padding_idx` says is for gradients.
+/// The rows of a matrix; `padding_idx` affects gradients alone.
 fn embedding(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (weight, indices) = (inputs.array(0)?, inputs.array(1)?);
     let &[rows, columns] = weight.sizes.as_slice() else {
@@ -102,7 +102,7 @@ fn one_hot(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![Array::new(DType::I64, sizes, found.into_iter().flat_map(row).collect())])
 }
 
-/// `0..=n`: how many elements of an ascending sequence go before each value; with `right` also its equals.
+/// The number in `0..=n` of elements of an ascending sequence before each value; with `right` including equal ones.
 fn searchsorted(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let dtype = inputs.promote(&[0, 1])?;
     let (sequence, values) = (inputs.array(0)?.cast(dtype), inputs.operand(1)?.cast(dtype));

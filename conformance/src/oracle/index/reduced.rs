@@ -1,4 +1,4 @@
-//! Ops that join elements to those at given places by other reductions than the sum, and the sum beside them.
+//! Scatter ops with reductions other than the sum, and the sum.
 
 use super::{places, with, with_dim};
 use crate::array::{Array, Index, Indices, Number, flat, wrapped};
@@ -8,7 +8,7 @@ use crate::oracle::{Family, Inputs, Unknown};
 use keyway::DType;
 use std::cmp::Ordering;
 
-/// What one element is made of.
+/// The reduction of the values of one element.
 fn reduced(dtype: DType, members: &[Number], name: &str) -> Result<Number, Unknown> {
     Ok(match name {
         "sum" => total(dtype, members),
@@ -20,7 +20,7 @@ fn reduced(dtype: DType, members: &[Number], name: &str) -> Result<Number, Unkno
             if uncertain { Number::Any } else { Number::Float(average(members)) }
         }
         "mean" => {
-            // Sums are those of 64 bits.
+            // Integer sums are 64 bits wide.
             let wide = if dtype == DType::U64 { dtype } else { DType::I64 };
             let sum = wrapped(members.iter().copied().fold(zero(dtype), plus).int(), wide);
             Number::Int(sum.div_euclid(members.len() as i128))
@@ -29,7 +29,7 @@ fn reduced(dtype: DType, members: &[Number], name: &str) -> Result<Number, Unkno
     })
 }
 
-/// Argument 0 with each element joined to the source's that `target` sends to it: what comes at each place of the index, in order.
+/// Reduces into each element of argument 0 the source elements that `target` maps to it: the values for each index, in order.
 fn joined(inputs: &Inputs, coming: Vec<(usize, Number)>) -> Result<Vec<Array>, Unknown> {
     let a = inputs.array(0)?;
     if a.dtype == DType::BOOL {

@@ -1,11 +1,11 @@
-//! Ops that put elements in order. NaN is the greatest of all; equal elements keep their order.
+//! Sorting ops. NaN is the greatest; the sort is stable.
 
 use crate::array::{Array, Number};
 use crate::oracle::number::{along, order};
 use crate::oracle::{Family, Inputs, Unknown};
 use keyway::DType;
 
-/// The places of the elements in order.
+/// The indices that sort the elements.
 fn ranking(line: &[Number], descending: bool) -> Vec<usize> {
     let mut places: Vec<usize> = (0..line.len()).collect();
     places.sort_by(|&i, &j| {
@@ -15,7 +15,7 @@ fn ranking(line: &[Number], descending: bool) -> Vec<usize> {
     places
 }
 
-/// The first `k` elements in order along `dim`, and their places.
+/// The first `k` elements in order along `dim`, and their indices.
 fn first(a: &Array, dim: usize, k: usize, descending: bool) -> Vec<Array> {
     let values = along(a, dim, a.dtype, k, |line| {
         ranking(line, descending).into_iter().take(k).map(|i| line[i]).collect()
@@ -45,8 +45,8 @@ fn topk(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(first(a, dim, k, inputs.bool(3)?))
 }
 
-/// The different values ascending, for each element the place of its value, and how often each comes. Each NaN
-/// is a value of its own, and which of them is which is not certain. The second and third are empty where they are not asked for.
+/// The unique values ascending, the inverse indices, and the counts. Each NaN is a value of its own, and their order is
+/// unspecified. The second and third output are empty unless requested.
 fn unique(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let a = inputs.array(0)?;
     let (mut values, mut counts): (Vec<Number>, Vec<i128>) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Ops that write elements at given places.
+//! Ops that write elements at given indices.
 
 use super::{places, pointed, with, with_dim};
 use crate::array::{Array, Indices, Number, flat};
@@ -6,14 +6,14 @@ use crate::oracle::number::{plus, times};
 use crate::oracle::pointwise::{broadcast, leaves_range};
 use crate::oracle::{Family, Inputs, Unknown};
 
-/// Joins what is there with what comes.
+/// Combines the old and the new value.
 type Join = fn(Number, Number) -> Number;
 
 fn replace(_: Number, new: Number) -> Number {
     new
 }
 
-/// Writes each element of `src`, or the one it has, to its place along `dim`, one after the other.
+/// Writes each element of `src`, or its single one, to its index along `dim`, in order.
 fn scattered(inputs: &Inputs, join: Join) -> Result<Vec<Array>, Unknown> {
     let a = inputs.array(0)?;
     let dim = inputs.dim(1, a.ndim())?;
@@ -41,7 +41,7 @@ fn scatter_add(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     scattered(inputs, plus)
 }
 
-/// Writes each slice of argument 3, `source`, or its one element, to its place along `dim`, one after the other.
+/// Writes each slice of argument 3, `source`, or its single element, to its index along `dim`, in order.
 fn slices(inputs: &Inputs, source: &Array, join: Join) -> Result<Vec<Array>, Unknown> {
     let a = inputs.array(0)?;
     let dim = inputs.dim(1, a.ndim())?;

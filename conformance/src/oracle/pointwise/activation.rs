@@ -1,7 +1,7 @@
-//! Activations, and the gradients through those that have an op for it. Floats only.
+//! Activations, and their gradients if these are ops. Floats only.
 //!
-//! At an infinite input some are a product of zero and infinity: PyTorch's kernels give NaN there or the limit,
-//! by the number of elements. So anything is right.
+//! At an infinite input some are a product of zero and infinity: PyTorch's kernels return NaN or the limit there, depending on
+//! the number of elements. So any value is accepted.
 
 use super::special::{normal_density, normal_share, sigmoid};
 use super::{Outcome, each, float_unless, leaves_range, real_pairs, real_pairs_of, unknown};
@@ -30,7 +30,7 @@ const K: f64 = FRAC_2_SQRT_PI * FRAC_1_SQRT_2;
 /// D. Hendrycks, K. Gimpel, "Gaussian Error Linear Units", 2016.
 const C: f64 = 0.044715;
 
-/// Whether `gelu` is to be approximated by the hyperbolic tangent.
+/// Whether `gelu` uses the tanh approximation.
 fn by_tanh(inputs: &Inputs, i: usize) -> Result<bool, Unknown> {
     match inputs.str(i)? {
         "none" => Ok(false),
@@ -46,8 +46,8 @@ fn gelu(inputs: &Inputs) -> Outcome {
     floats_above(inputs, |x| x * normal_share(x))
 }
 
-/// The gradient times a slope. A slope that vanishes is the difference of numbers that do not, or below the
-/// dtype's range, so its digits are not promised: open where a large gradient shows them.
+/// The gradient times a slope. A vanishing slope is a difference of larger values, or below the dtype's range, so its digits are
+/// not promised: any value is accepted if a large gradient amplifies them.
 fn times_slope(open: bool, grad: f64, slope: f64) -> Number {
     let vanishing = slope.abs() < 1e-6 && grad.abs() > 100.0;
     float_unless(open || vanishing, grad * slope)
@@ -83,7 +83,7 @@ fn leaky_relu(inputs: &Inputs) -> Outcome {
 /// `log(1 + e^(beta x)) / beta`, or `x` itself where `beta x` is above the threshold.
 fn softplus(inputs: &Inputs) -> Outcome {
     let (beta, threshold) = (inputs.float(1)?, inputs.float(2)?);
-    // The exponential of what is not above 0, so that it is finite.
+    // The exponential of a value that is not positive, so it is finite.
     let soft = |x: f64| (x.max(0.0) + (-x.abs()).exp().ln_1p()) / beta;
     floats(inputs, |x| if beta * x > threshold { x } else { soft(beta * x) })
 }
@@ -105,7 +105,7 @@ fn mish(inputs: &Inputs) -> Outcome {
     })
 }
 
-/// G. Klambauer and others, "Self-normalizing neural networks", 2017: the factor below 0, and that of everything.
+/// SELU's alpha and scale (G. Klambauer and others, "Self-normalizing neural networks", 2017).
 const SELU: (f64, f64) = (1.673_263_242_354_377_2, 1.050_700_987_355_480_5);
 
 fn selu(inputs: &Inputs) -> Outcome {
@@ -113,8 +113,8 @@ fn selu(inputs: &Inputs) -> Outcome {
     floats(inputs, |x| scale * if x <= 0.0 { alpha * x.exp_m1() } else { x })
 }
 
-/// `x` above 0, `alpha * (e^(x / alpha) - 1)` elsewhere. For an alpha below 0 that grows without bounds, and its digits with
-/// those of the quotient.
+/// `x` above 0, `alpha * (e^(x / alpha) - 1)` elsewhere. For a negative alpha the latter is unbounded, and its precision that of
+/// the quotient.
 fn celu(inputs: &Inputs) -> Outcome {
     let alpha = inputs.float(1)?;
     if alpha == 0.0 {
@@ -177,7 +177,7 @@ fn softplus_backward(inputs: &Inputs) -> Outcome {
     })
 }
 
-/// The gradient but within `lambd`; a `lambd` of 0 holds nothing.
+/// The gradient, 0 within `lambd`; a `lambd` of 0 has no such range.
 fn softshrink_backward(inputs: &Inputs) -> Outcome {
     let lambd = inputs.float(2)?;
     if lambd.is_nan() || lambd < 0.0 {

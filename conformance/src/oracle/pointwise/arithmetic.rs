@@ -7,7 +7,7 @@ use crate::array::{Number, wrapped};
 use crate::oracle::{Family, Inputs, Unknown};
 use keyway::DType;
 
-/// A scale as a whole number; a fraction scales no integers.
+/// A scale as an integer; a fraction is no valid scale of integers.
 fn whole_scale(scale: Number) -> Result<i128, Unknown> {
     match scale {
         Number::Float(_) => unknown("a float scales no integers"),
@@ -61,8 +61,7 @@ pub fn smaller(x: f64, y: f64) -> f64 {
     if y.is_nan() || y < x { y } else { x }
 }
 
-/// The largest whole number that is not above `x / y`, as Python's `//` gives it: from the remainder, which is
-/// exact, and `x / y` itself where `y` is 0.
+/// The floor of `x / y`, as Python's `//`: from the remainder, which is exact, and `x / y` itself if `y` is 0.
 fn floor_quotient(x: f64, y: f64) -> f64 {
     if y == 0.0 {
         return x / y;
@@ -76,13 +75,13 @@ fn floor_quotient(x: f64, y: f64) -> f64 {
     if quotient == 0.0 { 0f64.copysign(x / y) } else { quotient.round() }
 }
 
-/// What is left of `x / y`, with the sign of `y`.
+/// The remainder of `x / y`, with the sign of `y`.
 fn remainder(x: f64, y: f64) -> f64 {
     let rest = x % y;
     if rest != 0.0 && (y < 0.0) != (rest < 0.0) { rest + y } else { rest }
 }
 
-/// A division of whole numbers; by 0 there is none.
+/// An integer division; there is none by 0.
 fn divided(x: i128, y: i128, by: fn(i128, i128) -> i128) -> Result<i128, Unknown> {
     if y == 0 { unknown("an integer is divided by zero") } else { Ok(by(x, y)) }
 }
@@ -97,8 +96,7 @@ fn remainder_whole(x: i128, y: i128) -> i128 {
     if rest != 0 && (rest < 0) != (y < 0) { rest + y } else { rest }
 }
 
-/// `x / y` without its fraction. Where the quotient is so near a whole number that rounding it to the dtype
-/// decides, either is right.
+/// `x / y` truncated. If the quotient is so near an integer that rounding it to the dtype decides, either is accepted.
 fn whole_quotient(dtype: DType, x: f64, y: f64) -> Number {
     let quotient = x / y;
     let precision = match dtype {
@@ -127,7 +125,7 @@ fn div(inputs: &Inputs) -> Outcome {
     }
 }
 
-/// A power of whole numbers modulo 2^bits, by repeated squaring.
+/// An integer power modulo 2^bits, by repeated squaring.
 fn power(base: i128, exponent: i128, dtype: DType) -> Result<i128, Unknown> {
     if exponent < 0 {
         return unknown("an integer to a negative power");
@@ -143,8 +141,8 @@ fn power(base: i128, exponent: i128, dtype: DType) -> Result<i128, Unknown> {
     Ok(result)
 }
 
-/// `self^exponent`, by IEEE 754 for floats. A bare exponent of 1/2 or -1/2 may be taken as a square root, which
-/// differs at minus zero and at minus infinity.
+/// `self^exponent`, by IEEE 754 for floats. A scalar exponent of 1/2 or -1/2 may be computed as a square root, which differs at
+/// minus zero and at minus infinity.
 fn pow(inputs: &Inputs) -> Outcome {
     let dtype = inputs.promote(&[0, 1])?;
     if dtype.is_float() {
@@ -201,8 +199,7 @@ fn addcdiv(inputs: &Inputs) -> Outcome {
     )
 }
 
-/// `self + weight * (end - self)`, counted from `end` where the weight is 1/2 or more, so that a weight of 1
-/// gives `end` itself.
+/// `self + weight * (end - self)`, computed from `end` if the weight is 1/2 or more, so that a weight of 1 returns `end` itself.
 fn lerp(inputs: &Inputs) -> Outcome {
     let dtype = inputs.promote(&[0, 1, 2])?;
     if !inputs.promote(&[0, 1])?.is_float() {
@@ -219,8 +216,7 @@ fn lerp(inputs: &Inputs) -> Outcome {
     })
 }
 
-/// Each element, or the nearer bound; the upper one where the bounds cross. NaN, of an element or of a bound,
-/// stays.
+/// Clamps each element; returns the upper bound if the bounds cross. NaN, of an element or of a bound, propagates.
 fn clamp(inputs: &Inputs) -> Outcome {
     let dtype = inputs.promote(&[0, 1, 2])?;
     let low = number_bounds(inputs, 1, dtype, false)?;

@@ -6,12 +6,12 @@ use crate::array::Number;
 use crate::oracle::{Family, Inputs};
 use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 
-/// The distance from the nearest whole number.
+/// The distance to the nearest integer.
 fn remainder(x: f64) -> f64 {
     x - x.round()
 }
 
-/// Of `x` above 0 by steps of 1 to above 20, and Stirling's series there.
+/// For positive `x`, by recurrence to above 20, and Stirling's series there.
 fn log_gamma_above_0(x: f64) -> f64 {
     let (mut at, mut product) = (x, 1.0);
     while at < 20.0 {
@@ -74,7 +74,8 @@ fn zeta(s: i32, x: f64) -> f64 {
     sum + at.powf(1.0 - s) * (1.0 / (s - 1.0) + 0.5 / at + rest)
 }
 
-/// `(-1)^(n+1) n!` times the sum of `(x + k)^-(n+1)`, which below 0 is that over all whole numbers less the one from `1 - x` on.
+/// `(-1)^(n+1) n!` times the sum of `(x + k)^-(n+1)`, which for negative `x` is that over all integers less the one from `1 - x`
+/// on.
 fn polygamma(n: i32, x: f64) -> f64 {
     if n == 0 {
         return digamma(x);
@@ -106,7 +107,7 @@ fn polygammas(inputs: &Inputs) -> Outcome {
     each([&a.cast(dtype)], dtype, |[v]| Ok(Number::Float(polygamma(n, v.float()))))
 }
 
-/// By halving intervals and then by Newton's method: of the error function, or near 1 of its complement, which is exact there.
+/// By bisection and then Newton's method: on the error function, or near 1 on its complement, which is exact there.
 fn erfinv(y: f64) -> f64 {
     let size = y.abs();
     if size == 0.0 {
@@ -122,7 +123,7 @@ fn erfinv(y: f64) -> f64 {
         let middle = 0.5 * (low + high);
         if over(middle) < 0.0 { low = middle } else { high = middle }
     }
-    // Smaller numbers than the interval are told by the slope at 0.
+    // Values below the width of the interval are approximated by the slope at 0.
     let start = if near && size < 1e-3 { size / FRAC_2_SQRT_PI } else { 0.5 * (low + high) };
     let step = |x: f64| x - over(x) / (FRAC_2_SQRT_PI * (-x * x).exp());
     (0..6).fold(start, |x, _| step(x)).copysign(y)

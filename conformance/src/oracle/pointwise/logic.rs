@@ -5,10 +5,10 @@ use crate::array::{Array, Number};
 use crate::oracle::{Family, Inputs, Unknown};
 use keyway::DType;
 
-/// Two operands, promoted and compared. Whole numbers and truth values are compared exactly.
+/// Two operands, promoted and compared. Integers and bools are compared exactly.
 fn compare(inputs: &Inputs, real: fn(&f64, &f64) -> bool, whole: fn(&i128, &i128) -> bool) -> Outcome {
     let dtype = inputs.promote(&[0, 1])?;
-    // Whole numbers are compared as they are, also one that the promoted dtype does not hold.
+    // Integers are compared by value, including those out of the promoted dtype's range.
     let operand = |i| {
         let operand = inputs.operand(i)?;
         Ok::<Array, Unknown>(if dtype.is_integer() { operand } else { operand.cast(dtype) })
@@ -55,8 +55,8 @@ fn bitwise_not(inputs: &Inputs) -> Outcome {
     })
 }
 
-/// Two operands of integers, promoted, the second a number of places; `by` is given a number of places from 0
-/// to the number of bits, which stands for any that shifts every bit out.
+/// Two operands of integers, promoted, the second a shift count; `by` is called with a count from 0 to the number of bits, which
+/// stands for any count that shifts every bit out.
 fn shift(inputs: &Inputs, by: fn(i128, u32) -> i128) -> Outcome {
     let dtype = inputs.promote(&[0, 1])?;
     let width = 8 * dtype.size() as i128;

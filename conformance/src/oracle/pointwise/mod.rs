@@ -1,8 +1,8 @@
-//! Ops that work on each element by itself.
+//! Element-wise ops.
 //!
-//! An op promotes its operands, casts them to the promoted dtype and computes in f64 or in whole numbers from
-//! there. Where a result hangs on more than the mathematics (NaN, infinities, signed zeros, the order of a
-//! formula's terms), it is as PyTorch's reference documentation and its CPU kernels have it.
+//! An op promotes its operands, casts them to the promoted dtype and computes in f64 or in integers from there. If a result
+//! depends on more than the mathematics (NaN, infinities, signed zeros, the order of a formula's operations), it is that of
+//! PyTorch's reference documentation and CPU kernels.
 
 pub(super) mod activation;
 pub(super) mod arithmetic;
@@ -17,7 +17,7 @@ use super::{Inputs, Unknown};
 use crate::array::{Array, Number, round_to, wrapped};
 use keyway::DType;
 
-/// What an oracle gives.
+/// The result of an oracle.
 pub(super) type Outcome = Result<Vec<Array>, Unknown>;
 
 /// The shape that shapes broadcast to.
@@ -37,19 +37,19 @@ pub fn broadcast(shapes: &[&[usize]]) -> Result<Vec<usize>, Unknown> {
     Ok(result)
 }
 
-/// An answer that there is none.
+/// An error: there is no expected value.
 pub(super) fn unknown<T>(why: &str) -> Result<T, Unknown> {
     Err(Unknown(why.to_string()))
 }
 
-/// The dtype in which an op that gives real numbers computes: f32 for integers and bool.
+/// The dtype in which an op with real results computes: f32 for integers and bool.
 pub(super) fn float_of(dtype: DType) -> DType {
     if dtype.is_float() { dtype } else { DType::F32 }
 }
 
-/// Whether a step of a formula is beyond the range of `dtype` although the numbers that it is made `from` are
-/// finite. What the rest of the formula then gives hangs on the precision and the order of the computation,
-/// which no op promises, so that anything is right.
+/// Whether an intermediate value of a formula is out of the range of `dtype` although its inputs, `from`, are finite. The
+/// remaining formula then depends on the precision and the order of the computation, which no op promises, so that any value is
+/// accepted.
 pub(crate) fn leaves_range(dtype: DType, step: f64, from: &[f64]) -> bool {
     from.iter().all(|v| v.is_finite()) && round_to(step, dtype).is_infinite()
 }
@@ -59,8 +59,7 @@ pub(super) fn float_unless(open: bool, value: f64) -> Number {
     if open { Number::Any } else { Number::Float(value) }
 }
 
-/// These arrays broadcast, and `element` of each place's elements. Whole numbers are brought into the range
-/// of `dtype`.
+/// Broadcasts these arrays and applies `element` to the elements at each index. Integers wrap to the range of `dtype`.
 pub(super) fn each<const N: usize>(
     operands: [&Array; N],
     dtype: DType,
@@ -116,15 +115,15 @@ fn real_pairs(inputs: &Inputs, real: impl Fn(f64, f64) -> f64) -> Outcome {
     real_pairs_of(inputs, |_, x, y| Number::Float(real(x, y)))
 }
 
-/// As [`real_pairs`]; `real` is given the dtype too.
+/// As [`real_pairs`], with the dtype passed to `real`.
 fn real_pairs_of(inputs: &Inputs, real: impl Fn(DType, f64, f64) -> Number) -> Outcome {
     let dtype = float_of(inputs.promote(&[0, 1])?);
     let (a, b) = (inputs.operand_in(0, dtype)?, inputs.operand_in(1, dtype)?);
     each([&a, &b], dtype, |[x, y]| Ok(real(dtype, x.float(), y.float())))
 }
 
-/// A bound in argument `i`, as it is: one beyond an integer dtype's range holds nothing back. `below` says on which side of
-/// the range it would hold everything back, which is refused.
+/// A bound in argument `i`, unrounded: one out of an integer dtype's range does not clamp. With `below` a bound on that side
+/// would clamp everything, which is refused.
 fn number_bounds(inputs: &Inputs, i: usize, dtype: DType, below: bool) -> Result<Option<Number>, Unknown> {
     if inputs.is_none(i) {
         return Ok(None);
@@ -143,7 +142,7 @@ mod tests {
     use super::*;
     use crate::oracle::{Value, find};
 
-    /// The values that the oracle of `op` gives for these f64 arguments.
+    /// The values of the oracle of `op` for these f64 arguments.
     pub fn floats(op: &str, args: &[&[f64]], rest: &[Value]) -> Vec<f64> {
         let arrays = args.iter().map(|a| {
             let values = a.iter().copied().map(Number::Float).collect();
@@ -153,7 +152,7 @@ mod tests {
         find(op).expect("an oracle")(&inputs).expect("an answer")[0].floats()
     }
 
-    /// The values that the oracle of `op` gives for these integer arguments, or why it has no answer.
+    /// The values of the oracle of `op` for these integer arguments, or the reason why there are none.
     pub fn ints(op: &str, dtype: DType, args: &[&[i128]], rest: &[Value]) -> Result<Vec<i128>, Unknown> {
         let arrays = args.iter().map(|a| {
             let values = a.iter().copied().map(Number::Int).collect();

@@ -1,4 +1,4 @@
-//! Functions of two real numbers, whether they are near each other, and numbers in the place of those that are not finite.
+//! Binary functions of real values, `isclose`, and `nan_to_num`.
 
 use super::{Outcome, each, float_of, float_unless, leaves_range, real_pairs, real_pairs_of, unknown};
 use crate::array::Number;
@@ -24,12 +24,13 @@ fn x_log_y(x: f64, y: f64) -> f64 {
     if x == 0.0 && !y.is_nan() { 0.0 } else { x * y.ln() }
 }
 
-/// The size of `x` with the sign of `y`. What sign a NaN has is open.
+/// The magnitude of `x` with the sign of `y`. The sign of a NaN is unspecified.
 fn copysign(inputs: &Inputs) -> Outcome {
     real_pairs_of(inputs, |_, x, y| float_unless(y.is_nan(), x.copysign(y)))
 }
 
-/// Whether two elements are near each other: equal, or apart by at most `atol + rtol |y|`. The difference of integers is exact. Which side of the bound a distance lies on is open where rounding decides, and where a step overflows.
+/// Whether two elements are equal or differ by at most `atol + rtol |y|`. The difference of integers is exact. Either result is
+/// accepted if rounding decides, or an intermediate value overflows.
 fn isclose(inputs: &Inputs) -> Outcome {
     let (rtol, atol, equal_nan) = (inputs.float(2)?, inputs.float(3)?, inputs.bool(4)?);
     if !(rtol >= 0.0 && atol >= 0.0) {
@@ -37,7 +38,7 @@ fn isclose(inputs: &Inputs) -> Outcome {
     }
     let promoted = inputs.promote(&[0, 1])?;
     let dtype = float_of(promoted);
-    // As they are where they are whole, as `eq` compares them.
+    // Integers are compared by value, as in `eq`.
     let exact = |i| {
         let operand = inputs.operand(i)?;
         Ok::<_, Unknown>(if promoted.is_integer() { operand } else { operand.cast(promoted) })
@@ -78,7 +79,7 @@ fn largest(dtype: DType) -> f64 {
     }
 }
 
-/// Each finite number as it is, the others as these numbers.
+/// Finite elements unchanged, the others replaced.
 fn nan_to_num(inputs: &Inputs) -> Outcome {
     let a = inputs.array(0)?;
     let or = |i, usual: f64| if inputs.is_none(i) { Ok(usual) } else { inputs.float(i) };
@@ -96,7 +97,7 @@ fn nan_to_num(inputs: &Inputs) -> Outcome {
     })
 }
 
-/// The neighbour of `x` towards `y` among the numbers of a dtype, which are those of its bits in order.
+/// The neighbour of `x` towards `y` among the values of a dtype, which have the order of their bits.
 fn next_after(dtype: DType, x: f64, y: f64) -> f64 {
     if x.is_nan() || y.is_nan() {
         return f64::NAN;
@@ -106,7 +107,7 @@ fn next_after(dtype: DType, x: f64, y: f64) -> f64 {
     }
     let upward = x < y;
     let step = |up: f64, down: f64| if upward { up } else { down };
-    // Of halves the place in the order, counted from 0; a negative number has the bits of its size and a sign.
+    // For f16 and bf16 the index in that order, counted from 0; a negative value has the bits of its magnitude and a sign.
     let half = |bits: u16, value: fn(u16) -> f64| {
         let place =
             i32::from(bits & 0x7fff) * if bits >> 15 == 0 { 1 } else { -1 } + if upward { 1 } else { -1 };

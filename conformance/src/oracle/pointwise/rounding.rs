@@ -1,4 +1,4 @@
-//! Functions of one number that keep its dtype.
+//! Unary functions that preserve the dtype.
 
 use super::{each, number, unknown};
 use crate::array::Number;
@@ -6,7 +6,7 @@ use crate::oracle::pointwise::Outcome;
 use crate::oracle::{Family, Inputs};
 use keyway::DType;
 
-/// -1, 0 or 1 by the sign; 0 for NaN. A bool stays as it is.
+/// -1, 0 or 1 by the sign; 0 for NaN. A bool is unchanged.
 fn sign(inputs: &Inputs) -> Outcome {
     let a = inputs.array(0)?;
     each([a], a.dtype, |[v]| match v {

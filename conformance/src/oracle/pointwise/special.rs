@@ -1,19 +1,19 @@
-//! Functions that the standard library lacks, or gives with fewer digits than f64 holds.
+//! Functions that the standard library lacks, or has with lower precision than f64.
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LN_2};
 
-/// `e^(-x^2)`, with the rounding error of the square taken out again.
+/// `e^(-x^2)`, corrected for the rounding error of the square.
 fn gaussian(x: f64) -> f64 {
     let square = x * x;
     let lost = x.mul_add(x, -square);
     if square.is_infinite() { 0.0 } else { (-square).exp() * (1.0 - lost) }
 }
 
-/// Where the series ends and the continued fraction begins.
+/// The limit between the series and the continued fraction.
 const SERIES_END: f64 = 1.5;
 
-/// By the series of M. Abramowitz, I. A. Stegun, "Handbook of Mathematical Functions", 7.1.6, whose terms are
-/// all of one sign: `2 / sqrt(pi) * e^(-x^2) * sum of 2^n x^(2n+1) / (1 * 3 * ... * (2n+1))`.
+/// By the series of M. Abramowitz, I. A. Stegun, "Handbook of Mathematical Functions", 7.1.6, whose terms have one sign: `2 /
+/// sqrt(pi) * e^(-x^2) * sum of 2^n x^(2n+1) / (1 * 3 * ... * (2n+1))`.
 fn erf_series(x: f64) -> f64 {
     let (mut term, mut sum, mut n) = (x, x, 0.0);
     while term.abs() > 1e-18 * sum.abs() {
@@ -24,8 +24,8 @@ fn erf_series(x: f64) -> f64 {
     FRAC_2_SQRT_PI * gaussian(x) * sum
 }
 
-/// For `x` above [`SERIES_END`], by the continued fraction of the same book, 7.1.14, from its 120th part back:
-/// `e^(-x^2) / sqrt(pi) / (x + 1/2 / (x + 1 / (x + 3/2 / (x + 2 / ...))))`.
+/// For `x` above [`SERIES_END`], by the continued fraction of the same book, 7.1.14, backwards from its 120th part: `e^(-x^2) /
+/// sqrt(pi) / (x + 1/2 / (x + 1 / (x + 3/2 / (x + 2 / ...))))`.
 fn erfc_fraction(x: f64) -> f64 {
     let below = (1..=120).rev().fold(x, |rest, n| x + f64::from(n) / 2.0 / rest);
     FRAC_2_SQRT_PI / 2.0 * gaussian(x) / below
@@ -44,7 +44,7 @@ pub fn erfc(x: f64) -> f64 {
     if x > SERIES_END { erfc_fraction(x) } else { 1.0 - erf(x) }
 }
 
-/// The share of the normal distribution of mean 0 and variance 1 that lies below `x`.
+/// The standard normal cumulative distribution function at `x`.
 pub fn normal_share(x: f64) -> f64 {
     0.5 * erfc(-x * FRAC_1_SQRT_2)
 }
@@ -77,7 +77,7 @@ pub fn atanh(x: f64) -> f64 {
 
 /// The logistic function, `1 / (1 + e^-x)`.
 pub fn sigmoid(x: f64) -> f64 {
-    // Of a negative number by its own exponential, which is denormal before the other overflows.
+    // For negative `x` by its own exponential, which is denormal before the other overflows.
     if x < 0.0 { x.exp() / (1.0 + x.exp()) } else { 1.0 / (1.0 + (-x).exp()) }
 }
 

@@ -173,7 +173,7 @@ impl Probe {
             Err(error) => return Outcome::CannotTry(error.to_string()),
         };
         let mut command = Command::new(program);
-        // Of a panic the message is wanted, not the way there.
+        // Of a panic only the message is needed, not the backtrace.
         command.args(&self.arguments).env(LIBRARY_VARIABLE, path).env("RUST_BACKTRACE", "0").stdin(input);
         match process::run(&mut command, self.limit) {
             Ok(ended) => {

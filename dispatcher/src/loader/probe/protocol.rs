@@ -91,7 +91,7 @@ impl Report {
         Ok(report)
     }
 
-    /// Says who is there.
+    /// Writes the greeting.
     pub(crate) fn greet(to: &mut impl Write) -> std::io::Result<()> {
         to.write_all(greeting().as_bytes())
     }
@@ -101,7 +101,7 @@ impl Report {
         to.write_all(line(stage.row().1).as_bytes())
     }
 
-    /// Says that the library is refused.
+    /// Reports that the library is refused.
     pub(crate) fn refuse(to: &mut impl Write, always: bool, reason: &str) -> std::io::Result<()> {
         let when = if always { "always" } else { "now" };
         to.write_all(line(&format!("refused {when} {}", reason.replace('\n', "\\n"))).as_bytes())

@@ -1,5 +1,5 @@
-//! Where the boxes of a picture go: in rows by their distance from the outputs, in each row near what they are joined to
-//! (K. Sugiyama and others, "Methods for visual understanding of hierarchical system structures", 1981).
+//! Positions of the boxes of a picture: in layers by distance from the outputs, within a layer close to their neighbours (K.
+//! Sugiyama and others, "Methods for visual understanding of hierarchical system structures", 1981).
 
 use super::Drawn;
 
@@ -8,15 +8,15 @@ pub(super) const HEIGHT: i64 = 38;
 const ROW: i64 = 74;
 const GAP: i64 = 18;
 const MARGIN: i64 = 16;
-/// Of a letter of the font.
+/// Width of a letter of the font.
 const LETTER: i64 = 8;
-/// How often rows are put in order by their neighbours.
+/// Number of sweeps that order the rows by their neighbours.
 const SWEEPS: usize = 8;
 /// The most rows that an edge is led around boxes in; a longer one goes straight.
 const LED: usize = 40;
 
-/// A picture's size, the place of each box, and for each of its edges the places between the boxes where it passes a row, from the
-/// top down.
+/// The size of a picture, the position of each box, and for each edge the points between the boxes where it crosses a row, from
+/// the top down.
 pub(super) struct Layout {
     pub(super) width: i64,
     pub(super) height: i64,
@@ -44,7 +44,7 @@ pub(super) fn of(boxes: &[Drawn]) -> Layout {
     };
     let place = |(i, node)| Place { x: 0, y: y_of(depth[i]), width: width_of(node) };
     let mut places: Vec<Place> = boxes.iter().enumerate().map(place).collect();
-    // Behind the boxes stand the places where edges pass a row.
+    // The points where edges cross a row follow the boxes.
     let mut neighbours: Vec<Vec<usize>> = vec![Vec::new(); boxes.len()];
     let mut passing: Vec<Vec<Vec<usize>>> = Vec::new();
     for (i, node) in boxes.iter().enumerate() {
@@ -114,7 +114,7 @@ fn arrange(row: &mut [usize], neighbours: &[Vec<usize>], places: &mut [Place]) {
         places[i].x = x.max(end + GAP + half);
         end = places[i].x + half;
     }
-    // What was pushed to the right on the whole is brought back by the mean.
+    // Subtracts the mean shift of the row to the right.
     let pushed = row.iter().zip(&wanted).map(|(&i, &x)| places[i].x - x).sum::<i64>();
     let back = pushed / row.len().max(1) as i64;
     row.iter().for_each(|&i| places[i].x -= back);
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn long_edges_go_around_boxes() {
-        // The residual connection of box 0 and box 3, beside a chain.
+        // The residual connection of box 0 and box 3, next to a chain.
         let graph = boxes(&[&[1, 3], &[2], &[3], &[4], &[]]);
         let Layout { places, passes, .. } = of(&graph);
         let long = &passes[0][1];

@@ -1,8 +1,8 @@
-//! What can be wrong with NumPy's files.
+//! Errors of NumPy's files.
 
 use crate::DType;
 
-/// Which file, and which array of an archive, what was expected, what came, and what to do.
+/// The file, the array of an archive, the expected and actual content, and what to do.
 ///
 /// ```
 /// use keyway::{Error, io::npy::{self, NpyError}};
@@ -20,32 +20,32 @@ pub enum NpyError {
     Read {
         /// The file, and the array of an archive.
         at: String,
-        /// The system's answer.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A file could not be written. What was there before is untouched.
+    /// A file could not be written. Its previous content is unchanged.
     #[error(
         "cannot write {at}: {source}; the file is as it was before; check the path, its permissions and the space left"
     )]
     Write {
         /// The file, and the array of an archive.
         at: String,
-        /// The system's answer.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// No file of NumPy's, or a damaged one.
+    /// A file that is not NumPy's, or is damaged.
     #[error(
         "{at}: expected {expected}, got {got}; the file is damaged or of another format, fetch or save it again"
     )]
     Header {
         /// The file, and the array of an archive.
         at: String,
-        /// What should stand there.
+        /// The expected content.
         expected: String,
-        /// What stands there.
+        /// The actual content.
         got: String,
     },
-    /// An array of what is no number that tensors have.
+    /// An array of a dtype that tensors lack.
     #[error(
         "{at}: expected an array of bool, of integers of 1 to 8 bytes, of floats of 2 to 8 or of complex64, got {got}; convert \
          it in Python with `astype`, or load the other arrays of an archive with `npz::load_only`"
@@ -75,17 +75,17 @@ pub enum NpyError {
         at: String,
         /// The format.
         expected: &'static str,
-        /// What it is, and what to do.
+        /// The actual dtype, and what to do.
         got: &'static str,
     },
-    /// An array that was asked for by name and is not there.
+    /// A requested array that does not exist.
     #[error("{at}: expected an array `{array}`, got {}; `npz::list` shows all that there are", named(there))]
     MissingName {
         /// The file.
         at: String,
         /// The name.
         array: String,
-        /// The names that are there.
+        /// The existing names.
         there: Vec<String>,
     },
     /// A tensor of a dtype that NumPy does not have.
@@ -98,7 +98,7 @@ pub enum NpyError {
         /// The tensor's dtype.
         got: DType,
     },
-    /// An array whose data are longer or shorter than its shape and dtype say.
+    /// An array whose data size does not match its shape and dtype.
     #[error(
         "{at}: expected {expected} bytes for {dtype} of shape {shape:?}, got {got}; the file is cut or joined, fetch or save it again"
     )]
@@ -109,12 +109,12 @@ pub enum NpyError {
         dtype: DType,
         /// Its shape.
         shape: Vec<usize>,
-        /// How many bytes these need.
+        /// Expected size in bytes.
         expected: String,
-        /// How many there are.
+        /// Actual size in bytes.
         got: u64,
     },
-    /// A truth value that is neither 0 nor 1.
+    /// A bool that is neither 0 nor 1.
     #[error(
         "{at}: expected bytes 0 and 1 in an array of bool, got {got}; the file is damaged, fetch or save it again"
     )]
@@ -129,12 +129,12 @@ pub enum NpyError {
     Archive {
         /// The file.
         at: String,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
 }
 
-/// The first of these names, and how many more there are.
+/// The first of these names, and the number of further ones.
 fn named(names: &[String]) -> String {
     const SHOWN: usize = 8;
     let shown: Vec<String> =

@@ -3,20 +3,20 @@
 use super::NpyError as Error;
 use crate::DType;
 
-/// What every file begins with.
+/// The first bytes of every file.
 pub const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// The longest text that is read. NumPy itself refuses one of more than 10,000 characters.
 pub const LONGEST: u64 = 1 << 16;
 /// The most dimensions that an array has.
 const MOST_DIMS: usize = 64;
 
-/// What a header says.
+/// The contents of a header.
 #[derive(Debug, PartialEq)]
 pub struct Header {
     pub dtype: DType,
-    /// Whether the numbers are big-endian.
+    /// Whether the values are big-endian.
     pub swapped: bool,
-    /// Whether the first index runs fastest.
+    /// Whether the order is Fortran's: the first index varies fastest.
     pub fortran: bool,
     pub shape: Vec<usize>,
 }
@@ -118,8 +118,8 @@ impl Words<'_> {
         }
     }
 
-    /// The rest of a list of fields: the names. A field is a tuple of its name, or of a tuple of title and name, and of its dtype,
-    /// which may be such a list again.
+    /// The names of the remaining fields of a structured dtype. A field is a tuple of its name, or of a tuple of title and name,
+    /// and of its dtype, which may be structured too.
     fn fields(&mut self) -> Result<Vec<String>, String> {
         let (mut fields, mut depth, mut titled) = (Vec::new(), 1, false);
         let mut before = Word::Sign('[');
@@ -159,7 +159,7 @@ impl Words<'_> {
     }
 }
 
-/// What `descr` holds.
+/// The value of `descr`.
 enum Descr {
     Name(String),
     /// The names of a structure's fields.
@@ -235,7 +235,7 @@ impl Raw {
         }
     }
 
-    /// The header of an array of numbers.
+    /// The header of an array with a dtype that tensors have.
     pub fn known(self, at: &str) -> Result<Header, Error> {
         let descr = match self.descr {
             Descr::Name(name) => name,

@@ -6,14 +6,14 @@ use crate::{DType, Result, Tensor};
 use keyway_dispatcher::memory::write_bytes;
 use std::io::{ErrorKind, Read};
 
-/// How many bytes go from the file to a tensor at once: whole elements of every size.
+/// Bytes per read from the file to a tensor: whole elements of every size.
 const CHUNK: usize = 1 << 20;
 
-/// Where an array comes from.
+/// The source of an array.
 pub struct Source<'a> {
     /// The file, and the array of an archive, as messages name them.
     pub at: &'a str,
-    /// How many bytes there are.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
@@ -89,7 +89,7 @@ pub fn read(source: &Source<'_>, from: &mut impl Read) -> Result<Tensor> {
     tensor.permute(order)
 }
 
-/// How many bytes an array takes; `None` if no number of 64 bits says so.
+/// Size of an array in bytes; `None` if it exceeds 64 bits.
 fn size(shape: &[usize], dtype: DType) -> Option<u64> {
     if shape.contains(&0) {
         return Some(0);
@@ -121,7 +121,7 @@ fn fill(source: &Source<'_>, from: &mut impl Read, tensor: &Tensor, swapped: boo
         at += bytes.len();
         left -= bytes.len();
     }
-    // An archive tells of a wrong checksum at its end.
+    // An archive reports a wrong checksum at its end.
     match from.read(&mut [0]) {
         Ok(0) => Ok(()),
         Ok(_) => Err(source.cut("no bytes behind the array").into()),

@@ -10,7 +10,7 @@ fn name_of(at: &str, tensor: &Tensor) -> Result<String, Error> {
     header::name_of(tensor.dtype()).ok_or_else(unsupported)
 }
 
-/// How many bytes an array takes with its header.
+/// Size of an array with its header, in bytes.
 pub fn array_length(at: &str, tensor: &Tensor) -> Result<u64, Error> {
     let header = header::write(&name_of(at, tensor)?, tensor.shape()).len();
     Ok((tensor.elem_count() as u64)

@@ -1,10 +1,10 @@
-//! What can be wrong with a safetensors file.
+//! Errors of safetensors files.
 
 use crate::DType;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
-/// Which file, what was expected, what came, and what to do. Bytes are counted from 0.
+/// The file, the expected and actual content, and what to do. Byte offsets are counted from 0.
 ///
 /// ```
 /// use keyway::{Error, io::safetensors::{self, SafetensorsError}};
@@ -21,7 +21,7 @@ pub enum SafetensorsError {
         path: PathBuf,
         /// The tensor.
         tensor: String,
-        /// What its layout's backend found.
+        /// The error of its layout's backend.
         reason: String,
     },
     /// A composite tensor, such as a sparse one, that is to be saved, and whose components do not fit each other.
@@ -35,7 +35,7 @@ pub enum SafetensorsError {
         path: PathBuf,
         /// The tensor.
         tensor: String,
-        /// What its layout's backend found.
+        /// The error of its layout's backend.
         reason: String,
     },
     /// A file could not be read.
@@ -43,10 +43,10 @@ pub enum SafetensorsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A file could not be written. What was there before is untouched.
+    /// A file could not be written. Its previous content is unchanged.
     #[error(
         "cannot write {bytes} bytes to {path}: {source}; the file is as it was before; {advice}",
         path = path.display(),
@@ -55,9 +55,9 @@ pub enum SafetensorsError {
     Write {
         /// The file.
         path: PathBuf,
-        /// How many bytes the whole file has.
+        /// Size of the whole file in bytes.
         bytes: u64,
-        /// The system's answer.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A file that is too short for the length of its header.
@@ -69,7 +69,7 @@ pub enum SafetensorsError {
     TooShort {
         /// The file.
         path: PathBuf,
-        /// How many bytes it has.
+        /// Its size in bytes.
         got: u64,
     },
     /// A header that would be longer than the file, or than any header may be.
@@ -81,9 +81,9 @@ pub enum SafetensorsError {
     HeaderLength {
         /// The file.
         path: PathBuf,
-        /// How long the header can be.
+        /// Maximum length of the header.
         expected: u64,
-        /// The length that the file gives.
+        /// The header's length according to the file.
         got: u64,
     },
     /// A header that is no JSON object of tensors.
@@ -95,7 +95,7 @@ pub enum SafetensorsError {
     Header {
         /// The file.
         path: PathBuf,
-        /// What the parser found, with its place in the header.
+        /// The parser's error, with its position in the header.
         reason: String,
     },
     /// A header with two entries of one name.
@@ -123,9 +123,9 @@ pub enum SafetensorsError {
         tensor: String,
         /// The field.
         field: &'static str,
-        /// What it should hold.
+        /// The expected content.
         expected: &'static str,
-        /// What it holds.
+        /// The actual content.
         got: String,
     },
     /// A dtype that no tensor here can have.
@@ -144,7 +144,7 @@ pub enum SafetensorsError {
         /// The dtype that the file names.
         got: String,
     },
-    /// A tensor that does not begin where the one before it ends: they overlap, or there is a gap.
+    /// A tensor that does not begin at the end of the previous one: they overlap, or there is a gap.
     #[error(
         "{path}, tensor `{tensor}`: expected its data to begin at byte {expected}, where the tensor before it ends, \
          got byte {got}; the file is damaged, fetch or save it again",
@@ -155,12 +155,12 @@ pub enum SafetensorsError {
         path: PathBuf,
         /// The tensor.
         tensor: String,
-        /// Where the data should begin, after the header.
+        /// Expected offset of the data, after the header.
         expected: u64,
-        /// Where the file says that they begin.
+        /// Offset according to the file.
         got: u64,
     },
-    /// A tensor whose data are longer or shorter than its shape and dtype say.
+    /// A tensor whose data size does not match its shape and dtype.
     #[error(
         "{path}, tensor `{tensor}`: expected {expected} bytes for {dtype} of shape {shape:?}, got {got}; the file is \
          damaged, fetch or save it again",
@@ -175,9 +175,9 @@ pub enum SafetensorsError {
         dtype: String,
         /// Its shape.
         shape: Vec<usize>,
-        /// How many bytes these need.
+        /// Expected size in bytes.
         expected: String,
-        /// How many bytes lie between its offsets.
+        /// Size in bytes between its offsets.
         got: u64,
     },
     /// A file of another format, by its first bytes.
@@ -185,20 +185,20 @@ pub enum SafetensorsError {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What it is, and what to do.
+        /// The actual dtype, and what to do.
         got: &'static str,
     },
-    /// A tensor that was asked for by name and is not there.
+    /// A requested tensor that does not exist.
     #[error("{path}: expected a tensor `{tensor}`, got {there}; `safetensors::list` shows all that there are", path = path.display())]
     MissingName {
         /// The file.
         path: PathBuf,
         /// The name.
         tensor: String,
-        /// The first names that are there.
+        /// The first existing names.
         there: String,
     },
-    /// A file that is longer or shorter than its header says.
+    /// A file whose size does not match its header.
     #[error(
         "{path}: expected {expected} bytes of data after the header, got {got}; the file is cut or joined, fetch or \
          save it again",
@@ -207,9 +207,9 @@ pub enum SafetensorsError {
     DataLength {
         /// The file.
         path: PathBuf,
-        /// How many bytes the tensors have.
+        /// Size of all tensors in bytes.
         expected: u64,
-        /// How many bytes follow the header.
+        /// Bytes after the header.
         got: u64,
     },
     /// A byte of a bool tensor that is neither 0 nor 1.
@@ -223,7 +223,7 @@ pub enum SafetensorsError {
         path: PathBuf,
         /// The tensor.
         tensor: String,
-        /// Which of its elements.
+        /// Index of its element.
         element: u64,
         /// The byte.
         got: u8,
@@ -243,7 +243,7 @@ pub enum SafetensorsError {
         /// The tensor's dtype.
         got: DType,
     },
-    /// A tensor of a plugin's dtype that is not there.
+    /// A tensor of a plugin's dtype that is not registered.
     #[error(
         "{path}, tensor `{tensor}`: expected a backend that brings the dtype `{dtype}`, got none; install the plugin that \
          was there when the file was saved, or load the other tensors with `safetensors::load_only`",
@@ -257,7 +257,7 @@ pub enum SafetensorsError {
         /// The dtype's name.
         dtype: String,
     },
-    /// A tensor of a layout that is not there.
+    /// A tensor of a layout that is not registered.
     #[error(
         "{path}, tensor `{tensor}`: expected a backend that brings the layout `{layout}`, got none; install {plugin}",
         path = path.display(),
@@ -294,7 +294,7 @@ pub enum SafetensorsError {
         /// The key.
         key: &'static str,
     },
-    /// A tensor that cannot be saved because the format keeps its name for itself.
+    /// A tensor that cannot be saved because the format reserves its name.
     #[error(
         "cannot save to {path}: expected any name but `__metadata__` for a tensor, got it; name the tensor otherwise",
         path = path.display()
@@ -305,7 +305,7 @@ pub enum SafetensorsError {
     },
 }
 
-/// What to do about a failed write.
+/// Advice for a failed write.
 fn advice(source: &std::io::Error) -> &'static str {
     match source.kind() {
         ErrorKind::StorageFull

@@ -1,6 +1,5 @@
-//! Memory formats in a file, whose elements are stored contiguously whatever a tensor's strides: tensors in
-//! channels_last are named in the metadata, so that other programs read the same values, and a load puts them back in
-//! that order.
+//! Memory formats in a file. Elements are stored contiguously, regardless of a tensor's strides: tensors in channels_last are
+//! named in the metadata, so that other programs read the same values, and a load restores their format.
 
 use super::SafetensorsError as Error;
 use super::header::Header;
@@ -10,7 +9,7 @@ use std::path::Path;
 
 /// The metadata's key: a JSON object of memory formats by tensor.
 const KEY: &str = "keyway.formats";
-/// The only format that is named: whatever else there is comes back row-major.
+/// The only recorded format: all other tensors are loaded in row-major order.
 const CHANNELS_LAST: &str = "channels_last";
 
 /// The metadata, and the formats of the tensors.
@@ -34,7 +33,7 @@ pub(super) fn with_formats(
     Ok(metadata)
 }
 
-/// The names of the tensors that are to lie in channels_last; taken from the metadata.
+/// The names of the tensors to load in channels_last; removed from the metadata.
 pub(super) fn channels_last(path: &Path, header: &mut Header) -> Result<BTreeSet<String>, Error> {
     let Some(text) = header.metadata.remove(KEY) else { return Ok(BTreeSet::new()) };
     let wrong = |reason: String| Error::Header {

@@ -1,9 +1,9 @@
 //! The header: `{"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …, "__metadata__": {…}}`.
 //!
-//! Source: the format's own page, <https://github.com/huggingface/safetensors#format>. The data of the tensors follow the
-//! header without gaps, each little-endian and in row-major order.
+//! Source: the format's own page, <https://github.com/huggingface/safetensors#format>. The data of the tensors follow the header
+//! without gaps, each little-endian and in row-major order.
 //!
-//! The checks are made here rather than by the crate, whose errors name neither the tensor nor the numbers; the crate gives
+//! The header is checked here rather than by the crate, whose errors name neither the tensor nor the values; the crate provides
 //! the names of dtypes and the form of an entry.
 
 use super::SafetensorsError as Error;
@@ -18,28 +18,28 @@ use std::path::Path;
 
 /// The longest header that is read: the format's own limit.
 pub(super) const LONGEST: u64 = 100_000_000;
-/// Bytes of the number that gives the header's length.
+/// Size in bytes of the header's length field.
 pub(super) const LENGTH_BYTES: u64 = 8;
 const METADATA: &str = "__metadata__";
 
-/// Where a tensor lies.
+/// The data range of a tensor.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) name: String,
     pub(super) dtype: DType,
     pub(super) shape: Vec<usize>,
-    /// The first byte after the header, and the byte behind the last.
+    /// The first byte after the header, and the end.
     pub(super) range: (u64, u64),
 }
 
-/// A tensor that this program cannot have: of a dtype or layout that it does not know.
+/// A tensor that this program cannot load: of an unknown dtype or layout.
 #[derive(Debug)]
 pub(super) struct Unread {
     pub(super) name: String,
     /// The dtype as the file names it.
     pub(super) dtype: String,
     pub(super) shape: Vec<usize>,
-    /// What a load of it reports.
+    /// The error of loading it.
     pub(super) error: Error,
 }
 
@@ -193,20 +193,20 @@ fn parse_entry(path: &Path, name: String, value: Value) -> Result<Placed, Error>
     Ok(Placed { name, dtype, shape, range })
 }
 
-/// Bits of an element, for every dtype that the format knows.
+/// Bits of an element, for every dtype of the format.
 fn bits_of(dtype: &str) -> Option<u128> {
     let known: Dtype = serde_json::from_value(Value::from(dtype)).ok()?;
     Some(known.bitsize() as u128)
 }
 
-/// That an entry begins where the one before ends, and has the bytes that its shape needs.
+/// Checks that an entry begins at the end of the previous one, and has the size that its shape needs.
 fn check_place(path: &Path, entry: &Placed, end: u64) -> Result<(), Error> {
     let (begin, behind) = entry.range;
     if begin != end {
         let (path, tensor) = (path.to_path_buf(), shown(&entry.name));
         return Err(Error::Offset { path, tensor, expected: end, got: begin });
     }
-    // What a newer format has, and the crate does not, is only placed.
+    // For dtypes of a newer format that the crate lacks, only the position is checked.
     let Some(bits) = bits_of(&entry.dtype) else { return Ok(()) };
     let needed = entry.shape.iter().try_fold(bits, |product, &size| product.checked_mul(size as u128));
     let needed = needed.and_then(|bits| u64::try_from(bits.div_ceil(8)).ok());
@@ -246,7 +246,7 @@ pub(super) fn write(entries: &[Entry], metadata: &BTreeMap<String, String>) -> s
     Ok(bytes)
 }
 
-/// Whether a name belongs to the format.
+/// Whether a name is reserved by the format.
 pub(super) fn is_reserved(name: &str) -> bool {
     name == METADATA
 }
@@ -273,7 +273,7 @@ pub(super) fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// The beginning of a text that a file gives, for an error.
+/// The beginning of a text from the file, for an error.
 pub(super) fn shown(text: &str) -> String {
     const SHOWN: usize = 60;
     match text.char_indices().nth(SHOWN) {

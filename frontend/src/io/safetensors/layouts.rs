@@ -1,5 +1,5 @@
-//! Tensors of composite layouts (CSR and others that plugins bring) in a file: each component is a tensor named
-//! `NAME.component`, which other programs can read, and the metadata say of which layout the whole is.
+//! Tensors of composite layouts (CSR and others from plugins) in a file: each component is a tensor named `NAME.component`, which
+//! other programs can read, and the metadata name the layout of the whole.
 
 use super::SafetensorsError as Error;
 use super::header::{Header, Top, Unread, kind, shown};
@@ -17,7 +17,7 @@ use std::path::Path;
 /// The metadata's key: a JSON object of composite tensors by name.
 const KEY: &str = "keyway.layouts";
 
-/// What a file says of a composite tensor, beside its components.
+/// The metadata of a composite tensor, besides its components.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Whole {
     layout: String,
@@ -61,9 +61,9 @@ fn declared(layout: Layout) -> Option<&'static LayoutEntry> {
     table::current().layout(layout)
 }
 
-/// Fails where a load would refuse what is saved: the components were changed in place since they were checked.
+/// Fails if a load would refuse the saved tensor: the components were changed in place since they were checked.
 fn check(path: &Path, name: &str, tensor: &Tensor) -> Result<(), Error> {
-    // Without a server on this device there is nobody to ask.
+    // No backend on this device implements the layout, so the check is skipped.
     if layout_ops(tensor.layout(), tensor.device().kind).is_none() {
         return Ok(());
     }
@@ -74,7 +74,7 @@ fn check(path: &Path, name: &str, tensor: &Tensor) -> Result<(), Error> {
     })
 }
 
-/// The tensors that are saved: in the place of a composite one its components.
+/// The tensors to save: a composite one is replaced by its components.
 pub(super) fn split(path: &Path, tensors: &StateDict) -> Result<(StateDict, Wholes), Error> {
     let (mut all, mut wholes) = (StateDict::new(), Wholes::new());
     let mut rest: Vec<(String, Tensor)> = tensors.iter().map(|(n, t)| (n.clone(), t.clone())).collect();
@@ -105,7 +105,7 @@ pub(super) fn split(path: &Path, tensors: &StateDict) -> Result<(StateDict, Whol
     Ok((all, wholes))
 }
 
-/// The metadata with what they say of the composite tensors.
+/// Adds the composite tensors to the metadata.
 pub(super) fn with_layouts(
     path: &Path,
     wholes: &Wholes,
@@ -137,7 +137,7 @@ pub(super) struct Planned {
     pub(super) components: Vec<String>,
 }
 
-/// What the metadata's text says of each composite tensor.
+/// Parses the metadata of each composite tensor.
 fn named(path: &Path, text: &str, wrong: impl Fn(String) -> Error) -> Result<Wholes, Error> {
     let listed = match serde_json::from_str(text).map_err(|error| wrong(error.to_string()))? {
         Top::Entries(entries) => entries,
@@ -200,13 +200,13 @@ pub(super) fn take(path: &Path, header: &mut Header) -> crate::Result<Vec<Planne
             whole.attributes().map_err(|why| wrong(format!("has wrong attributes of `{name}` ({why})")))?;
         planned.push(Planned { name: name.clone(), layout, dtype, shape, attrs, components });
     }
-    // A component's name is longer than that of what it belongs to.
+    // A component's name is longer than that of its tensor.
     planned.sort_by_key(|whole: &Planned| std::cmp::Reverse(whole.name.len()));
     header.unread.extend(unread);
     Ok(planned)
 }
 
-/// Puts the composite tensors together, in the place of their components.
+/// Reassembles the composite tensors from their components.
 pub(super) fn join(path: &Path, planned: Vec<Planned>, tensors: &mut StateDict) -> crate::Result<()> {
     for whole in planned {
         let components: Vec<Tensor> = whole.components.iter().filter_map(|c| tensors.remove(c)).collect();

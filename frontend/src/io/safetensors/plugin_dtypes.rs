@@ -15,7 +15,7 @@ pub(super) fn is_saved_as_bytes(dtype: DType) -> bool {
     !dtype.is_built_in() && dtype.size() > 0
 }
 
-/// The dtype and shape that the file gives a tensor.
+/// The dtype and shape of a tensor in the file.
 pub(super) fn stored(tensor: &Tensor) -> (DType, Vec<usize>) {
     let (dtype, mut shape) = (tensor.dtype(), tensor.shape().to_vec());
     if !is_saved_as_bytes(dtype) {
@@ -46,7 +46,7 @@ pub(super) fn with_dtypes(
     Ok(all)
 }
 
-/// Gives the tensors that the metadata name their dtypes back.
+/// Restores the dtypes of the tensors that the metadata name.
 pub(super) fn restore(path: &Path, header: &mut Header) -> crate::Result<()> {
     let Some(text) = header.metadata.remove(KEY) else { return Ok(()) };
     // The plugins must be there before their dtypes are looked up.

@@ -13,12 +13,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// How many bytes go from the file to a tensor at once.
+/// Bytes per read from the file to a tensor.
 const CHUNK: usize = 1 << 20;
-/// How many names an error shows.
+/// Maximum number of names in an error.
 const SHOWN: usize = 8;
 
-/// What a file holds.
+/// The contents of a file.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -59,7 +59,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<StateDict> {
     Ok(load_file(path)?.tensors)
 }
 
-/// The tensors of a file, on the CPU, and its metadata.
+/// Loads the tensors of a file, on the CPU, and its metadata.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -79,8 +79,7 @@ pub fn load_file(path: impl AsRef<Path>) -> Result<File> {
     Opened::new(path)?.read(path, None)
 }
 
-/// Some tensors of a file, by name, on the CPU. What else there is is not read, and may be of dtypes that this program does not
-/// have.
+/// Loads some tensors of a file, by name, on the CPU. Other entries are not read, and may have dtypes that this program lacks.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -96,7 +95,7 @@ pub fn load_file(path: impl AsRef<Path>) -> Result<File> {
 /// ```
 ///
 /// # Errors
-/// As [`load`]; a name that is not there.
+/// As [`load`]; a name that does not exist.
 #[doc(alias = "safe_open")]
 #[doc(alias = "get_tensor")]
 pub fn load_only<S: AsRef<str>>(path: impl AsRef<Path>, names: &[S]) -> Result<StateDict> {
@@ -105,7 +104,7 @@ pub fn load_only<S: AsRef<str>>(path: impl AsRef<Path>, names: &[S]) -> Result<S
     Ok(Opened::new(path)?.read(path, Some(&names))?.tensors)
 }
 
-/// What a file holds, ordered by name, also where it cannot be loaded. Only the header is read.
+/// Lists the entries of a file, ordered by name, including those that cannot be loaded. Only the header is read.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -146,11 +145,11 @@ pub fn list(path: impl AsRef<Path>) -> Result<Vec<Listed>> {
 struct Opened {
     file: std::fs::File,
     header: Header,
-    /// The tensors that a load gives in channels_last.
+    /// The tensors to load in channels_last.
     last: BTreeSet<String>,
     /// The tensors of composite layouts, those with the longest names first.
     composite: Vec<Planned>,
-    /// Where the data begin.
+    /// Offset of the data.
     start: u64,
 }
 
@@ -172,7 +171,7 @@ impl Opened {
         Ok(Opened { file, header, last, composite, start })
     }
 
-    /// The names to load, those of components among them; an error for one that is not there or cannot be loaded.
+    /// The names to load, those of components among them; an error for a name that does not exist or cannot be loaded.
     fn wanted(&mut self, path: &Path, names: Option<&[&str]>) -> Result<BTreeSet<String>> {
         let Header { entries, unread, .. } = &mut self.header;
         let of_entries = entries.iter().map(|entry| &entry.name);
@@ -282,7 +281,7 @@ fn read_tensor(
     Ok(tensor)
 }
 
-/// Writes elements that lie in row-major order, the first of them element `first`, to their places in a strided tensor.
+/// Writes elements in row-major order, the first of them with index `first`, to a strided tensor.
 fn write_elements(storage: &Storage, tensor: &Tensor, first: usize, bytes: &[u8]) -> Result<()> {
     let (sizes, strides, size) = (tensor.shape(), tensor.strides(), tensor.dtype().size());
     for (i, element) in bytes.chunks_exact(size).enumerate() {

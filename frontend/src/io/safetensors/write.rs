@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Saves tensors by name. An old file of that name is replaced as a whole, or stays as it is.
+/// Saves tensors by name. An existing file is replaced atomically, or is unchanged on failure.
 ///
-/// Tensors may be on any device and of any strides; the file has their elements in row-major order. Those in channels_last
-/// are loaded in it again.
+/// Tensors may be on any device and have any strides; the file stores their elements in row-major order. The format of those in
+/// channels_last is restored by a load.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -28,15 +28,15 @@ use std::path::Path;
 /// ```
 ///
 /// # Errors
-/// [`SafetensorsError`](Error) for a file that cannot be written, a dtype that the format does not have, the name
-/// `__metadata__`, the metadata keys `keyway.dtypes`, `keyway.formats` and `keyway.layouts`, a tensor named as another one's
-/// component; a sparse tensor whose components were changed so that they fit each other no more; what the device reports.
+/// [`SafetensorsError`](Error) for a file that cannot be written, a dtype that the format lacks, the name `__metadata__`, the
+/// metadata keys `keyway.dtypes`, `keyway.formats` and `keyway.layouts`, a tensor named as another one's component; a sparse
+/// tensor whose components were changed so that they no longer match; errors of the device.
 #[doc(alias = "save_safetensors")]
 pub fn save(path: impl AsRef<Path>, tensors: &StateDict) -> Result<()> {
     save_with_metadata(path, tensors, &BTreeMap::new())
 }
 
-/// [`save`] with texts beside the tensors: where they came from, how they were trained.
+/// [`save`] with additional metadata strings: the origin of the tensors, how they were trained.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -67,7 +67,7 @@ pub fn save_with_metadata(
     let failed = |bytes, source| Error::Write { path: path.to_path_buf(), bytes, source };
     let header = header::write(&entries, &metadata).map_err(|error| failed(data, error.into()))?;
     let bytes_in_all = header.len() as u64 + data;
-    // An error of a device must not be turned into one of the file.
+    // An error of a device must not be reported as one of the file.
     let mut trouble = None;
     let written = replace(path, |file| {
         file.write_all(&header)?;

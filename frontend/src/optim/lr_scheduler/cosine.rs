@@ -6,7 +6,7 @@ use crate::optim::Optimizer;
 use crate::optim::group::{refuse, require_not_negative};
 use std::f64::consts::PI;
 
-/// Between two numbers: the first at `share` 0, the second at 1, and half a cosine between.
+/// Cosine interpolation: `from` at `share` 0, `to` at 1.
 pub(super) fn between(from: f64, to: f64, share: f64) -> f64 {
     to + (from - to) * (1.0 + (PI * share).cos()) / 2.0
 }
@@ -171,7 +171,7 @@ impl CosineAnnealingWarmRestarts {
         Ok(CosineAnnealingWarmRestarts { progress: Progress::of(optimizer), t_0, t_mult, eta_min })
     }
 
-    /// Where in its period an epoch is, and how long that period is.
+    /// The index of an epoch in its period, and the length of that period.
     fn place(&self, epoch: u64) -> (u64, u64) {
         if self.t_mult == 1 {
             return (epoch % self.t_0, self.t_0);

@@ -6,7 +6,8 @@ use crate::optim::Optimizer;
 use crate::optim::group::{refuse, require_not_negative};
 use std::fmt;
 
-/// Lets the factor of the rates go in a line from `start_factor` to `end_factor` in `total_iters` epochs, and stay there.
+/// Interpolates the factor of the rates linearly from `start_factor` to `end_factor` in `total_iters` epochs; it is constant
+/// after them.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -80,7 +81,7 @@ impl LrScheduler for LinearLr {
     }
 }
 
-/// Lets the rates fall to 0 in `total_iters` epochs, with the factor `(1 - epoch / total_iters)^power`, and stay there.
+/// Decays the rates to 0 in `total_iters` epochs, with the factor `(1 - epoch / total_iters)^power`; they are 0 after them.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

@@ -20,13 +20,13 @@
 //! ```
 //!
 //! Decisions:
-//! - a schedule is a formula of the epoch's number and of the rates that it began from, so it is put back by
-//!   [`seek`](LrScheduler::seek). Only [`ReduceLrOnPlateau`] depends on what came before, and has a state;
-//! - the rates that the optimiser has when the first schedule is made are those that the formula begins from. The optimiser
-//!   keeps them ([`initial_learning_rates`](super::Optimizer::initial_learning_rates)) and saves them with its state, so a
-//!   schedule may be made before or after [`load_state_dict`](super::Optimizer::load_state_dict). As in PyTorch a further
-//!   schedule begins from them too; to begin one from the present rates, set these by hand. A schedule whose first rate is
-//!   another one takes the optimiser mutably, and sets it at once.
+//! - a schedule is a formula of the epoch's index and of its initial rates, so its position is restored by
+//!   [`seek`](LrScheduler::seek). Only [`ReduceLrOnPlateau`] depends on the past, and has a state;
+//! - the initial rates are those of the optimiser when the first schedule is made. The optimiser stores them
+//!   ([`initial_learning_rates`](super::Optimizer::initial_learning_rates)) and saves them with its state, so a schedule may be
+//!   made before or after [`load_state_dict`](super::Optimizer::load_state_dict). As in PyTorch a further schedule has the same
+//!   initial rates; to begin one from the present rates, set these by hand. A schedule with another first rate takes the
+//!   optimiser mutably, and sets it at once.
 
 mod cosine;
 mod factor;
@@ -49,8 +49,8 @@ use super::Optimizer;
 use crate::Result;
 use std::fmt::Debug;
 
-/// Sets the learning rates of an optimiser, by the formula of a schedule and the number of the epoch. `0` is the epoch in
-/// which it is made. An epoch is whatever lies between two calls of `step`: for some schedules, one batch.
+/// Sets the learning rates of an optimiser, by the formula of a schedule and the index of the epoch. The schedule is constructed
+/// in epoch `0`. An epoch is the time between two calls of `step`: for some schedules, one batch.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -84,7 +84,7 @@ pub trait LrScheduler: Debug {
     /// ```
     fn epoch(&self) -> u64;
 
-    /// Goes to an epoch by its number, as when a run is taken up again.
+    /// Goes to an epoch by its index, as when a run is resumed.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -99,10 +99,10 @@ pub trait LrScheduler: Debug {
     /// ```
     ///
     /// # Errors
-    /// A rate that is negative or not finite, as too large a `gamma` leads to; then nothing is changed.
+    /// A rate that is negative or not finite, as with too large a `gamma`; nothing is changed then.
     fn seek(&mut self, epoch: u64, optimizer: &mut dyn Optimizer) -> Result<()>;
 
-    /// Goes to the next epoch. Call it once after each.
+    /// Advances to the next epoch. Call it once after each.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

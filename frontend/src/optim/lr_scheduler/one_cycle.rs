@@ -54,8 +54,8 @@ pub struct OneCycleLrOptions {
     pub div_factor: f64,
     /// The last rate is the first one divided by this.
     pub final_div_factor: f64,
-    /// Whether the rate falls to the first one as fast as it rose, and to the last one in the rest of the steps; else it falls
-    /// to the last one in one go.
+    /// Whether the rate falls to the first one as fast as it rose, and to the last one in the remaining steps; else it falls to
+    /// the last one in one phase.
     pub three_phase: bool,
 }
 
@@ -71,9 +71,9 @@ impl Default for OneCycleLrOptions {
     }
 }
 
-/// Lets the rate of every group rise to `max_lr` and fall to nearly nothing in `total_steps` steps (L. Smith, N. Topin,
-/// "Super-convergence: very fast training of neural networks using large learning rates", 2018, as PyTorch writes it). A step
-/// is a batch here: call `step` after each. The momentum stays as it is.
+/// The 1cycle schedule: the rate of every group rises to `max_lr` and falls to nearly 0 in `total_steps` steps (L. Smith, N.
+/// Topin, "Super-convergence: very fast training of neural networks using large learning rates", 2018, in PyTorch's form). A step
+/// is a batch here: call `step` after each. The momentum is unchanged.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -100,7 +100,7 @@ pub struct OneCycleLr {
 const OWNER: &str = "OneCycleLr";
 
 impl OneCycleLr {
-    /// A schedule, which sets the rate to its first one.
+    /// Creates the schedule and sets the initial rate.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -116,7 +116,7 @@ impl OneCycleLr {
     /// ```
     ///
     /// # Errors
-    /// No steps, a share outside 0 to 1, a `max_lr` or a factor that is not above 0 or not finite.
+    /// No steps, a share outside 0 to 1, a `max_lr` or a factor that is not positive and finite.
     pub fn new(
         optimizer: &mut dyn Optimizer,
         max_lr: f64,
@@ -148,7 +148,7 @@ impl OneCycleLr {
         let first = self.max_lr / div_factor;
         let last = first / final_div_factor;
         let all = self.total_steps as f64;
-        // Where each phase ends, and its first and last rate.
+        // The end of each phase, and its first and last rate.
         let rising = (pct_start * all - 1.0, first, self.max_lr);
         let phases = match three_phase {
             true => {
@@ -176,10 +176,10 @@ impl LrScheduler for OneCycleLr {
         self.progress.epoch
     }
 
-    /// Goes to a step by its number. After the last one, the rate stays.
+    /// Goes to a step by its index. After the last one, the rate is constant.
     ///
     /// # Errors
-    /// A number above `total_steps`; then nothing is changed.
+    /// An index above `total_steps`; nothing is changed then.
     fn seek(&mut self, step: u64, optimizer: &mut dyn Optimizer) -> Result<()> {
         if step > self.total_steps {
             let got = format!("step {step} of {}", self.total_steps);

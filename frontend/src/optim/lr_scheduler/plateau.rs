@@ -4,7 +4,7 @@ use crate::Result;
 use crate::optim::Optimizer;
 use crate::optim::group::{refuse, require_not_negative};
 
-/// What is better.
+/// Whether the metric improves by falling or by rising.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -29,7 +29,7 @@ pub enum PlateauMode {
     Max,
 }
 
-/// How much better a number must be to count.
+/// Minimum change of the metric that counts as an improvement.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -47,9 +47,9 @@ pub enum PlateauMode {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Threshold {
-    /// By this share of the best one.
+    /// Relative to the best value.
     Relative(f64),
-    /// By this much.
+    /// Absolute.
     Absolute(f64),
 }
 
@@ -71,19 +71,19 @@ pub enum Threshold {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReduceLrOnPlateauOptions {
-    /// What is better.
+    /// Whether the metric improves by falling or by rising.
     pub mode: PlateauMode,
-    /// What the rates are multiplied by.
+    /// Factor of the rates at a reduction.
     pub factor: f64,
-    /// How many epochs may pass without anything better.
+    /// Number of epochs without improvement that are tolerated.
     pub patience: u64,
-    /// How much better a number must be to count.
+    /// Minimum change that counts as an improvement.
     pub threshold: Threshold,
-    /// How many epochs after a reduction are not counted.
+    /// Number of epochs after a reduction that are not counted.
     pub cooldown: u64,
     /// The rates do not fall below this.
     pub min_lr: f64,
-    /// A reduction by no more than this is left out.
+    /// Minimum change of a rate; smaller reductions are skipped.
     pub eps: f64,
 }
 
@@ -101,7 +101,7 @@ impl Default for ReduceLrOnPlateauOptions {
     }
 }
 
-/// What a [`ReduceLrOnPlateau`] remembers. The rates are the optimiser's, and saved with it.
+/// State of a [`ReduceLrOnPlateau`]. The rates are those of the optimiser, and saved with it.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -119,7 +119,7 @@ impl Default for ReduceLrOnPlateauOptions {
 pub struct PlateauState {
     /// The best number.
     pub best: f64,
-    /// Epochs since it came.
+    /// Epochs since the best value.
     pub bad_epochs: u64,
     /// Epochs that are not yet counted again.
     pub cooldown: u64,
@@ -176,7 +176,7 @@ impl ReduceLrOnPlateau {
         Ok(ReduceLrOnPlateau { options, state: PlateauState { best, bad_epochs: 0, cooldown: 0 } })
     }
 
-    /// What it remembers, to be saved.
+    /// The state, to be saved.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -193,7 +193,7 @@ impl ReduceLrOnPlateau {
         self.state
     }
 
-    /// Puts back what [`ReduceLrOnPlateau::state`] gave.
+    /// Restores the state that [`ReduceLrOnPlateau::state`] returned.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -212,7 +212,7 @@ impl ReduceLrOnPlateau {
         self.state = state;
     }
 
-    /// Tells it the number of an epoch. NaN is never better.
+    /// Passes the metric of an epoch. NaN is never an improvement.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -230,7 +230,7 @@ impl ReduceLrOnPlateau {
     /// ```
     ///
     /// # Errors
-    /// What the optimiser says of its rates.
+    /// Errors of the optimiser about its rates.
     pub fn step(&mut self, metric: f64, optimizer: &mut dyn Optimizer) -> Result<()> {
         let mut next = self.state;
         if self.is_better(metric) {
@@ -248,7 +248,7 @@ impl ReduceLrOnPlateau {
                 if rate - lower > eps { lower } else { rate }
             };
             let rates: Vec<f64> = optimizer.learning_rates().into_iter().map(reduced).collect();
-            // What other schedules begin from is not changed.
+            // The initial rates of other schedules are unchanged.
             let initial = optimizer.initial_learning_rates();
             optimizer.set_learning_rates(&rates)?;
             optimizer.set_initial_learning_rates(initial.as_deref())?;

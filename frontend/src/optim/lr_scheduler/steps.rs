@@ -5,7 +5,7 @@ use crate::Result;
 use crate::optim::Optimizer;
 use crate::optim::group::{refuse, require_not_negative};
 
-/// A whole number as an exponent.
+/// Integer power with a saturated exponent.
 fn power(base: f64, times: u64) -> f64 {
     base.powi(i32::try_from(times).unwrap_or(i32::MAX))
 }

@@ -1,4 +1,4 @@
-//! Each schedule beside PyTorch 2.15, on two groups whose rates are 1 and 0.3.
+//! Compares each schedule with PyTorch 2.15, on two groups whose rates are 1 and 0.3.
 
 use super::*;
 use crate::Tensor;
@@ -44,8 +44,8 @@ fn near(got: f64, expected: f64) -> bool {
     (got - expected).abs() <= 1e-12 * expected.abs().max(1e-3)
 }
 
-/// The rates of the first group, epoch by epoch and by number in any order, are the expected ones; those of the second are
-/// `share` of them, where it is given.
+/// Asserts the rates of the first group, epoch by epoch and by index in any order; those of the second are `share` of them, if it
+/// is given.
 fn follows(
     make: impl Fn(&mut Rates) -> Result<Box<dyn LrScheduler>>,
     expected: &[f64],
@@ -116,7 +116,7 @@ fn cosines_with_restarts() {
     follows(|o| Ok(Box::new(CosineAnnealingWarmRestarts::new_with(o, 3, 2, 0.01)?)), &expected, second);
     let expected = [1.0, 0.7525, 0.2575, 1.0, 0.7525, 0.2575, 1.0];
     follows(|o| Ok(Box::new(CosineAnnealingWarmRestarts::new_with(o, 3, 1, 0.01)?)), &expected, second);
-    // So late that periods of 2^63 have passed.
+    // Late enough that periods of 2^63 have passed.
     let mut optimizer = two();
     let mut schedule = CosineAnnealingWarmRestarts::new_with(&optimizer, 1, 2, 0.0).unwrap();
     schedule.seek(u64::MAX, &mut optimizer).unwrap();
@@ -195,14 +195,14 @@ fn a_warm_up_and_what_follows_it() {
     assert_eq!(optimizer.0, [0.5, 0.15]);
 }
 
-/// The rates of the first group after each of the numbers, and what is remembered at the end.
+/// The rates of the first group after each metric, and the final state.
 fn after(options: ReduceLrOnPlateauOptions) -> (Vec<f64>, PlateauState) {
     let mut numbers = vec![5.0, 4.0, 4.0, 4.0, 4.0, 3.99, 3.99, 3.99, f64::NAN, 4.0];
     numbers.extend([2.0; 10]);
     let (mut optimizer, mut schedule) = (two(), ReduceLrOnPlateau::new(options.clone()).unwrap());
     let mut rates = Vec::new();
     for number in numbers {
-        // What is put back goes on as what was saved.
+        // A restored schedule continues like the saved one.
         let mut again = ReduceLrOnPlateau::new(options.clone()).unwrap();
         again.set_state(schedule.state());
         schedule = again;

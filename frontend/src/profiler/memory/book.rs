@@ -13,12 +13,12 @@ use std::cmp::Reverse;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// What stands for the op of storages that no op made: values that the program gave.
+/// The op name of storages that no op allocated: values that the program passed.
 const PROGRAM: &str = "(program)";
-/// The same within a backward pass: gradients as leaves keep them.
+/// The same within a backward pass: gradients of leaves.
 const BACKWARD: &str = "(backward)";
 
-/// Who made a storage.
+/// The op and module that allocated a storage.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Maker {
     /// The callers from the outermost on; the last one is the op.
@@ -38,7 +38,7 @@ struct Live {
 struct OnDevice {
     held: Use,
     timeline: Timeline,
-    /// How often more was held than ever before.
+    /// Number of new peaks so far.
     peaks: u64,
 }
 
@@ -46,8 +46,8 @@ struct OnDevice {
 #[derive(Default)]
 struct OfOp {
     held: Use,
-    /// What it held at the device's peak of that number. Since then it holds something else; where the number is not that of
-    /// the device's last peak, it holds what it held then.
+    /// Bytes in use at the device's peak with that number. Bytes in use have changed since; if the number is not that of the
+    /// device's last peak, the current bytes apply.
     before: u64,
     peaks: u64,
 }
@@ -90,7 +90,7 @@ impl Keeper {
     }
 
     pub(super) fn snapshot(&self) -> MemorySnapshot {
-        // Asked without the lock, since a backend may free memory meanwhile.
+        // Queried without the lock, since a backend may free memory meanwhile.
         let devices: Vec<Device> = self.book().devices.keys().copied().collect();
         let told = |device: Device| {
             let text = report::memory(device).ok().flatten()?;
@@ -143,7 +143,7 @@ impl Book {
 }
 
 impl Maker {
-    /// What this thread is in. The stack is empty on threads that are not profiled.
+    /// The op and module that this thread is in. The stack is empty on threads that are not profiled.
     fn here() -> Maker {
         let here = LOCAL.try_with(|local| local.stack.try_borrow().map(|stack| place(&stack)));
         let (mut ops, module) = here.ok().and_then(Result::ok).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Who holds how much memory: storages by the op, the modules and the backward pass that made them.
+//! Memory profile: bytes of storages by the op, the modules and the backward pass that allocated them.
 
 mod book;
 mod timeline;
@@ -70,24 +70,25 @@ impl Use {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// The op that made them; `(program)` for values that the program gave, and for what other threads made; `(backward)` for
-    /// what the pass begins from, and for copies of gradients that leaves keep; a gradient that nobody else held is its op's.
+    /// The op that allocated them; `(program)` for values that the program passed, and for allocations of other threads;
+    /// `(backward)` for the initial gradients of the pass and for copies of gradients on leaves; a gradient that was uniquely
+    /// owned is attributed to its op.
     pub op: String,
     /// The ops around it, the outermost first.
     pub within: Vec<String>,
-    /// The modules around it by their names in what holds them, as `layers.0`; empty outside any, as within a layer on its own.
+    /// The enclosing modules by name, as `layers.0`; empty outside any, and in a layer that is not part of a module.
     pub module: String,
-    /// Where they lie.
+    /// Their device.
     pub device: String,
-    /// Who gave the memory.
+    /// Name of the allocator.
     pub allocator: String,
     /// Bytes in all.
     pub bytes: u64,
-    /// How many they are.
+    /// Number of storages.
     pub storages: u64,
 }
 
-/// What an op made on a device.
+/// Memory that an op allocated on a device.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -105,14 +106,14 @@ pub struct OpMemory {
     pub op: String,
     /// The device.
     pub device: String,
-    /// What it made, and what of that was and is held.
+    /// Bytes allocated, and of these the peak and the current bytes in use.
     #[serde(flatten)]
     pub held: Use,
-    /// What of it was held when the device held the most (for the first time).
+    /// Bytes in use when the device first reached its peak.
     pub bytes_at_peak: u64,
 }
 
-/// What was held on a device.
+/// Memory in use on a device.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -128,20 +129,20 @@ pub struct OpMemory {
 pub struct DeviceUse {
     /// The device.
     pub device: String,
-    /// What was made there, and what of that was and is held.
+    /// Bytes allocated there, and of these the peak and the current bytes in use.
     #[serde(flatten)]
     pub held: Use,
-    /// What was held over time. Each change is within one of up to 2048 moments.
+    /// Bytes in use over time, with a resolution of up to 2048 moments.
     pub timeline: Vec<Moment>,
-    /// What the device's memory is cut into now, as its backend tells it; nothing where it keeps no such account. The form is that of
+    /// The current segments of the device's memory, as its backend reports them; `None` if it reports none. The format is that of
     /// [`report::memory`](keyway_dispatcher::device::report::memory).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<serde_json::Value>,
 }
 
-/// What was held at one moment, of the storages that were made since the profile began. Sizes are those that were asked for. Memory
-/// that the program brought, as [`Tensor::from_vec`](crate::Tensor::from_vec) takes it, counts too, which the account of an
-/// allocator, [`memory_stats`](crate::device::memory_stats), does not know.
+/// Memory in use at one moment, by the storages created since the profile began. Sizes are the requested ones. Memory of the
+/// program, such as that of [`Tensor::from_vec`](crate::Tensor::from_vec), is included; the statistics of an allocator,
+/// [`memory_stats`](crate::device::memory_stats), lack it.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -157,16 +158,16 @@ pub struct DeviceUse {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemorySnapshot {
-    /// By device, in the order of names.
+    /// By device, sorted by name.
     pub devices: Vec<DeviceUse>,
-    /// Who holds how much; the most first.
+    /// Bytes in use by op and module, largest first.
     pub holders: Vec<Holder>,
-    /// What each op made; the highest peak first.
+    /// Memory allocated by each op, highest peak first.
     pub ops: Vec<OpMemory>,
 }
 
 impl MemorySnapshot {
-    /// Writes the snapshot as JSON, with the fields as they are called here.
+    /// Writes the snapshot as JSON, with the field names of this type.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -181,14 +182,13 @@ impl MemorySnapshot {
     /// ```
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write_json(&self, mut out: impl Write) -> io::Result<()> {
         serde_json::to_writer(&mut out, self)?;
         out.flush()
     }
 
-    /// Writes the snapshot as a page that a browser opens without any other file: what each device held over time, which ops
-    /// held it at the peak, and who holds it now.
+    /// Writes the snapshot as a self-contained HTML page: bytes in use on each device over time, and by op at the peak and now.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -202,17 +202,17 @@ impl MemorySnapshot {
     /// ```
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     #[doc(alias = "memory_viz")]
     pub fn write_html(&self, mut out: impl Write) -> io::Result<()> {
-        // `<` stands inside strings alone; in a script element it could end or comment out what follows.
+        // `<` occurs in strings alone; in a script element it could end or comment out the text after it.
         let data = serde_json::to_string(self)?.replace('<', "\\u003c");
         out.write_all(PAGE.replacen("\"SNAPSHOT\"", &data, 1).as_bytes())?;
         out.flush()
     }
 }
 
-/// A profile of memory that is being taken; dropping it ends it.
+/// A running memory profile; dropping it ends it.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -228,12 +228,12 @@ impl MemorySnapshot {
 pub struct MemoryProfile {
     keeper: Arc<Keeper>,
     _observation: Observation,
-    // Lets the thread's calls be known by their ops.
+    // Records the ops of the thread's calls.
     _profile: Profile,
 }
 
-/// Accounts for the storages that are made while the result lives: by the op, modules and backward pass of this thread, and those
-/// of other threads together. It also counts and times this thread's calls, as [`profile`] does.
+/// Records the storages created while the result lives: by the op, modules and backward pass of this thread, and those of other
+/// threads together. It also counts and times this thread's calls, as [`profile`] does.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -261,7 +261,7 @@ pub fn memory() -> MemoryProfile {
 }
 
 impl MemoryProfile {
-    /// What is held now; the profile goes on.
+    /// The memory in use now; the profile continues.
     pub fn snapshot(&self) -> MemorySnapshot {
         self.keeper.snapshot()
     }

@@ -1,8 +1,8 @@
-//! How much memory was held over time, in as many moments as a picture can show.
+//! Memory in use over time, at a resolution that a picture can show.
 
 use serde::{Deserialize, Serialize};
 
-/// The most moments that are kept: an even number.
+/// Maximum number of moments, an even number.
 const MOST: usize = 2048;
 
 /// A stretch of time.
@@ -27,7 +27,7 @@ pub struct Moment {
     pub peak_bytes: u64,
 }
 
-/// Bytes held on one device. Where there are too many moments, each two become one.
+/// Bytes in use on one device. Above the maximum number of moments, adjacent pairs are merged.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timeline {
     moments: Vec<Moment>,
@@ -37,7 +37,7 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    /// After a change, so many bytes are held.
+    /// Records that `bytes` are in use after a change.
     pub(super) fn note(&mut self, micros: u64, bytes: u64) {
         match self.moments.last_mut() {
             Some(last) if self.filled < self.each => {
