@@ -123,10 +123,11 @@ pub fn default_memory_format() -> MemoryFormat {
 ///
 /// ```
 /// use keyway::{MemoryFormat, MemoryFormatGuard};
-/// let guard: MemoryFormatGuard = keyway::memory_format_guard(MemoryFormat::ChannelsLast);
+/// let guard: MemoryFormatGuard = keyway::memory_format_guard(MemoryFormat::ChannelsLast)?;
 /// assert_eq!(keyway::default_memory_format(), MemoryFormat::ChannelsLast);
 /// drop(guard);
 /// assert_eq!(keyway::default_memory_format(), MemoryFormat::Contiguous);
+/// # Ok::<(), keyway::Error>(())
 /// ```
 #[must_use = "the format is the default only while the guard lives"]
 #[derive(Debug)]

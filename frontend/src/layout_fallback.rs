@@ -111,12 +111,12 @@ pub fn set_layout_fallback(policy: &str) -> Result<()> {
 /// Ends the policy of [`layout_fallback`] when dropped; the policy of the guard made last of those that live counts.
 ///
 /// ```
-/// use keyway::layout_fallback::{LayoutFallback, LayoutFallbackGuard, current, layout_fallback};
-/// let before = current();
+/// use keyway::layout_fallback::{LayoutFallback, LayoutFallbackGuard, current_layout_fallback, layout_fallback};
+/// let before = current_layout_fallback();
 /// let guard: LayoutFallbackGuard = layout_fallback(LayoutFallback::Error)?;
-/// assert_eq!(current(), LayoutFallback::Error);
+/// assert_eq!(current_layout_fallback(), LayoutFallback::Error);
 /// drop(guard);
-/// assert_eq!(current(), before);
+/// assert_eq!(current_layout_fallback(), before);
 /// # Ok::<(), keyway::Error>(())
 /// ```
 #[must_use = "the policy holds only while the guard lives"]

@@ -10,7 +10,31 @@ use super::source::File;
 type Phrase = (&'static str, &'static str, usize);
 
 /// The phrases that have no other sense. Case does not count, and letters on either side are another word.
-const PHRASES: &[Phrase] = &[];
+const PHRASES: &[Phrase] = &[
+    ("so many", "n, or the count's name", 30),
+    ("nobody else's", "uniquely owned", 3),
+    ("by places", "by positions", 0),
+    ("parted", "de-interleaved", 0),
+    ("turned", "transposed, packed", 48),
+    ("what is summed", "reduction dimension", 0),
+    ("lie apart", "are strided", 2),
+    ("lie side by side", "are contiguous", 5),
+    ("lies", "is stored, is", 67),
+    ("first cache", "L1", 2),
+    ("second cache", "L2", 2),
+    ("place", "position, index, coordinate, offset, element", 161),
+    ("places", "positions, indices, coordinates, offsets, elements", 226),
+    ("somebody", "foreign", 13),
+    ("hung on", "attached to", 0),
+    ("put aside", "quarantined", 0),
+    ("named in vain", "unresolved", 0),
+    ("no number", "NaN", 10),
+    ("whole numbers", "integers", 7),
+    ("unspread", "reduced to the shape", 0),
+    ("another history", "rebased history", 0),
+    ("comes to", "equals", 5),
+    ("goes by", "is computed from", 6),
+];
 
 /// Uses of a phrase's words in a sense that is right.
 const SENSES: &[&str] = &["in place", "in-place", "in_place", "takes place", "take place"];
