@@ -1,7 +1,7 @@
 //! A plugin with a new op and its derivative: `softsign(x) = x / (1 + |x|)`.
 //!
-//! Nothing in Keyway's tree depends on it. Built with `cargo build --release`, the library is copied into a folder that `keyway
-//! backend paths` lists; `keyway ops` then lists the op.
+//! Nothing in Keyway's tree depends on it. Built with `cargo build --release`, the library is copied into a folder
+//! that `keyway backend paths` lists; `keyway ops` then lists the op.
 
 use keyway_cpu_loops::prelude::*;
 use keyway_sdk::abi::op::RawOp;
