@@ -1,8 +1,8 @@
 //! The harness of the measured cases.
 //!
 //! Criterion measures; [`case`] writes each measurement as one JSON line, with the fields that other libraries' benchmarks
-//! print too, so that both can be compared. The lines are appended to the file that `KEYWAY_BENCH_LINES` names (`cargo xtask
-//! bench` sets it and prints them at the end); without it only criterion's report appears.
+//! print too, so that both can be compared. The lines are appended to the file that `KEYWAY_BENCH_LINES` names
+//! (`cargo xtask bench` sets it and prints them at the end); without it only criterion's report appears.
 //!
 //! Criterion was preferred to a timing loop of our own for its warm-up and its sampling; its `Throughput` was not used
 //! for the unit of work, because it knows bytes and elements but not floating-point operations or steps.
