@@ -1,6 +1,6 @@
 //! Tokens of Rust sources: without comments, and with the code under `#[cfg(test)]` marked.
 //!
-//! `proc-macro2` reads the tokens. `syn` was turned down: no rule needs more than tokens, and every `cargo xtask` in a
+//! `proc-macro2` reads the tokens. `syn` was rejected: no rule needs more than tokens, and every `cargo xtask` in a
 //! fresh tree would wait for it.
 
 use proc_macro2::{Literal, Span, TokenStream, TokenTree};
