@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 /// The error of a command.
 #[derive(Debug)]
 pub enum Failure {
-    /// An unknown name.
+    /// Wrong usage, such as an unknown name.
     Usage(String),
     /// An error of the run.
     Run(keyway::Error),

@@ -172,7 +172,7 @@ fn matrix(
             let mark = marks.of(served_by(rows.op, device, layout, dtype));
             cells += &format!("{mark:width$} ", width = dtype.name().len());
         }
-        // A longer name has a line of its own.
+        // A longer name is printed on a separate line.
         let (above, name) = if name.len() < NAME { (String::new(), name) } else { (format!("{name}\n"), "") };
         screen.whole_line(format!("{above}{name:NAME$}{}", cells.trim_end()));
     }

@@ -136,7 +136,7 @@ fn print_line(line: &Line, widths: (usize, usize), screen: &mut Screen) {
         |[calls, ms, share, bytes]: &[String; 4]| format!("{calls:>7} {ms:>9} {share:>5} {bytes:>8}");
     let names = format!("{:<op$}  {:<by$}", line.op, line.served_by, op = widths.0, by = widths.1);
     let numbers = numbers(&line.numbers);
-    // Names that leave no space have a line of their own.
+    // Names that leave no space are printed on a separate line.
     if names.chars().count() + 1 + numbers.len() > COLUMNS {
         screen.line(names.trim_end());
         screen.whole_line(format!("{numbers:>COLUMNS$}"));

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::path::Path;
 use support::{Ran, library, library_of, program, run};
 
-/// The message of the backend of `cuda` where there is no driver.
+/// Runs the program with the backend of `cuda` where there is no driver.
 fn without_driver(library: &Path, arguments: &[&str]) -> Ran {
     let mut command = program(library);
     command.env("KEYWAY_CUDA_DRIVER", "/nowhere/libcuda.so.1").args(arguments);

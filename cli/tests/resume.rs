@@ -135,7 +135,7 @@ fn a_training_that_is_killed_twice_goes_on_in_another_file() {
     assert_eq!(left.count(), 4, "no drafts are left behind");
 }
 
-/// Replaces text in the metadata.
+/// Inserts text into the metadata.
 fn note(file: &mut safetensors::File, key: &str, text: &str) {
     file.metadata.insert(key.to_string(), text.to_string());
 }
