@@ -148,9 +148,9 @@ fn programs(workspace: &Workspace) -> Result<[Program; 2]> {
 
 /// Builds one library and returns its path.
 ///
-/// A level is built with `--target`, so that its instructions reach the library alone: build scripts and procedural
-/// macros run on this machine, which may not have them. Each level has a target folder of its own, because cargo gives
-/// all builds of a `cdylib` the same file name.
+/// A level is built with `--target`, so that its instructions reach the library alone: build scripts and procedural macros run
+/// on this machine, which may not have them. Each level has its own target folder, because cargo gives all builds of a `cdylib`
+/// the same file name.
 fn library(workspace: &Workspace, job: &Job) -> Result<PathBuf> {
     let mut command = release(workspace, "rustc", job.package);
     if let Some(level) = job.level {

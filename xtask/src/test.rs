@@ -1,7 +1,7 @@
 //! `cargo xtask test`: every test of the workspace and of the workspaces under `examples/`.
 //!
-//! With cargo-nextest each test has a process of its own and a time limit, and the counts come from its JUnit report;
-//! without it the tests run by `cargo test`, so that a Rust toolchain is enough.
+//! With cargo-nextest each test has its own process and a time limit, and the counts are those of its JUnit report; without it
+//! the tests run by `cargo test`, so that a Rust toolchain is enough.
 //!
 //! Test programs find the plugins that they load beside themselves, because their packages name these plugins as
 //! dev-dependencies; nothing has to be built or staged first. The examples, which stand for third-party plugins and programs,
@@ -345,7 +345,7 @@ fn number_before(text: &str, word: &str) -> u64 {
     digits.parse().unwrap_or(0)
 }
 
-/// The Cargo.toml of each folder under `examples` that is a workspace of its own.
+/// The Cargo.toml of each folder under `examples` that is a separate workspace.
 fn example_workspaces(examples: &Path) -> Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(examples) {
         Ok(entries) => entries,

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 const OPS: &str = "frontend/src/ops/";
 /// Op names that the dispatcher may use, with another meaning.
 const NOT_AN_OP: &[&str] = &["index", "max", "min", "options", "view"];
-/// Names of devices that plugins bring.
+/// Names of devices that plugins provide.
 const DEVICES: &[&str] = &[
     "cuda", "hip", "metal", "mps", "npu", "opencl", "rocm", "sycl", "tpu", "vulkan", "webgpu", "wgpu", "xpu",
 ];
