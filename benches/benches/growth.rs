@@ -1,8 +1,8 @@
-//! What many plugins cost: the start of a program and its memory with 0, 20 and 200 of them, and one small call then.
+//! The cost of many plugins: start-up time and memory of a program with 0, 20 and 200 of them, and the time of one small call.
 //!
-//! `cargo xtask bench --growth` runs it and prints one JSON line for each number of plugins. A copy of
-//! `test-plugins/growth` brings ten ops with kernels, the first 100 a device and the first 50 a layout: 200 bring 2,000 ops.
-//! Every start is a process of its own, which is this program again.
+//! `cargo xtask bench --growth` runs it and prints one JSON line for each number of plugins. A copy of `test-plugins/growth`
+//! has ten ops with kernels; the first 100 copies also have a device and the first 50 a layout: 200 have 2,000 ops. Every start
+//! is a separate process, which runs this program again.
 
 use keyway::Tensor;
 use keyway_dispatcher::registry;
@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// What stands for a copy's number in the file.
+/// The bytes of the file that a copy's number replaces.
 const MARK: &[u8] = b"growth000";
-/// Starts of which the median is taken.
+/// Number of starts, whose median is reported.
 const ROUNDS: usize = 9;
-/// Tells this program to be one of the started ones.
+/// The variable that marks a started process.
 const CHILD: &str = "KEYWAY_BENCH_GROWTH_CHILD";
 
 type Failure = Box<dyn std::error::Error>;
@@ -40,7 +40,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// A copy under another number.
+/// A copy with another number.
 fn numbered(original: &[u8], number: usize) -> Vec<u8> {
     let mut copy = original.to_vec();
     let name = format!("growth{number:03}");
@@ -85,8 +85,8 @@ fn measure(program: &Path, plugins: &Path, count: usize) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Milliseconds of the start, megabytes of anonymous memory that no library's file lies under, ops, nanoseconds of a call,
-/// plugins of the kind that is counted.
+/// Milliseconds of the start, megabytes of anonymous memory that no library's file is mapped to, number of ops, nanoseconds of
+/// a call, number of plugins of the counted kind.
 type Numbers = [f64; 5];
 
 fn child() -> Result<(), Failure> {
@@ -101,7 +101,7 @@ fn child() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The least time of a small call, in nanoseconds.
+/// The minimum time of a small call, in nanoseconds.
 fn call() -> Result<f64, Failure> {
     const CALLS: u32 = 20_000;
     let (a, b) = (Tensor::from_vec(vec![1.0f32], [1])?, Tensor::from_vec(vec![2.0f32], [1])?);
@@ -116,8 +116,7 @@ fn call() -> Result<f64, Failure> {
     Ok(least.as_secs_f64() * 1e9 / f64::from(CALLS))
 }
 
-/// KiB of this process's anonymous memory, without the pages of files that it has written to: each library's relocations
-/// are its own.
+/// KiB of this process's anonymous memory, without written pages of files: each library's relocations are its own.
 fn anonymous() -> Result<f64, Failure> {
     let maps = std::fs::read_to_string("/proc/self/smaps")?;
     let (mut total, mut of_file) = (0.0, false);

@@ -1,4 +1,4 @@
-//! Cases of gradients, forward pass and all, and of ops that are one launch where others compose them.
+//! Cases of gradients, including the forward pass, and of ops with a single launch where other libraries compose several.
 
 use super::{Call, Case, Sizes, call, case};
 use keyway::autograd::{self, BackwardOptions};

@@ -1,9 +1,9 @@
-//! Calls on a device that works behind the host's back: how fast its kernels are, and what a launch costs the host.
+//! Calls on an asynchronous device: the speed of its kernels, and the host's cost of a launch.
 //!
 //! `device NAME [PART OF A CASE]` prints one JSON line for each case, `device NAME --list` the cases, and `device NAME --serve`
-//! answers each line of its input, the name of a case, with its line, for a program that measures another library in turn
-//! (`beside_pytorch.py`). With `--small` all sizes are small, to try it. Cases whose names begin with `launch` time the host
-//! alone, while the device has little to do; the others wait for the device after their last call.
+//! answers each line of its input, the name of a case, with its result line, for a program that measures another library
+//! alternately (`beside_pytorch.py`). With `--small` all sizes are small, for a quick check. Cases whose names begin with
+//! `launch` time the host alone, while the device has little to do; the others wait for the device after their last call.
 
 mod gradients;
 mod more;
@@ -17,14 +17,14 @@ use serde_json::{Value as Json, json};
 use std::io::{BufRead, Write};
 use std::time::{Duration, Instant};
 
-/// Runs of which each is timed, and how long one takes at least.
+/// Number of timed runs, and the minimum time of a run.
 const RUNS: usize = 7;
 const RUN: Duration = Duration::from_millis(20);
 
 type Failure = Box<dyn std::error::Error>;
 type Call = Box<dyn FnMut() -> keyway::Result<()>>;
 
-/// A case: its name, what one call is counted in, how much of it there is, and what makes the call.
+/// A case: its name, the unit of work, the work of one call in this unit, and the function that creates the call.
 struct Case {
     name: String,
     unit: &'static str,
@@ -45,7 +45,7 @@ fn call<R>(f: impl Fn() -> keyway::Result<R> + 'static) -> keyway::Result<Call> 
     Ok(Box::new(move || f().map(drop)))
 }
 
-/// How large the cases are.
+/// Sizes of the cases.
 #[derive(Clone, Copy)]
 struct Sizes {
     elements: usize,
@@ -100,7 +100,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The line of a case: its median and least time in nanoseconds, or why it cannot be called.
+/// The result line of a case: its median and minimum time in nanoseconds, or its error.
 fn measured(device: Device, case: &Case) -> Json {
     let times = (case.make)().and_then(|mut call| times(device, case, &mut call));
     match times {
@@ -131,7 +131,7 @@ fn times(device: Device, case: &Case, call: &mut Call) -> keyway::Result<Vec<f64
     };
     run(2)?;
     let once = run(1)?;
-    // A queue of launches that is full makes the host wait.
+    // A full launch queue makes the host wait.
     let most = if host_alone { 500 } else { 10_000 };
     let calls = (RUN.as_nanos() / once.as_nanos().max(1)).clamp(1, most) as u32;
     (0..RUNS).map(|_| Ok(run(calls)?.as_nanos() as f64 / f64::from(calls))).collect()
@@ -146,7 +146,7 @@ fn cases(device: Device, sizes: Sizes) -> Vec<Case> {
     all
 }
 
-/// What a call costs the host.
+/// The host's cost of a call.
 fn launches(device: Device) -> Vec<Case> {
     let one = move || Tensor::ones_with([1], device);
     vec![
@@ -162,7 +162,7 @@ fn launches(device: Device) -> Vec<Case> {
     ]
 }
 
-/// What takes as long as its bytes: each input read once, each output written once.
+/// Memory-bound cases: each input is read once, each output written once.
 fn by_bytes(device: Device, sizes: Sizes) -> Vec<Case> {
     let (n, side) = (sizes.elements, sizes.side);
     let mut all = Vec::new();
@@ -212,7 +212,7 @@ fn by_bytes(device: Device, sizes: Sizes) -> Vec<Case> {
     all
 }
 
-/// What takes as long as its operations.
+/// Compute-bound cases.
 fn products(device: Device, sizes: Sizes) -> Vec<Case> {
     let n = sizes.product;
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! Cases of nets and of indexing: what comes of more than bytes and products.
+//! Cases of networks and of indexing, beyond memory traffic and matrix products.
 
 use super::{Case, Sizes, call, case};
 use keyway::autograd::{self, BackwardOptions};
@@ -23,7 +23,7 @@ pub fn cases(device: Device, sizes: Sizes) -> Vec<Case> {
                 let w = Tensor::rand_with([channels, channels, 3, 3], (dtype, device))?.to(format)?;
                 call(move || x.conv2d_with(&w, None, ConvOptions::default().padding(1)))
             }));
-            // Three products for one, and the bias is of both passes.
+            // Three products for one, and the bias is in both passes.
             all.push(case(format!("{name}_backward.{dtype}"), ("flop", 3.0 * flops), move || {
                 let leaf = |t: Tensor| t.to(format)?.requires_grad_(true);
                 let x = leaf(Tensor::rand_with(images(sizes), (dtype, device))?)?;
@@ -52,7 +52,7 @@ pub fn cases(device: Device, sizes: Sizes) -> Vec<Case> {
         let x = Tensor::rand_with(images(sizes), device)?;
         call(move || x.max_pool2d(2))
     }));
-    // Of heads of 128 numbers half as many.
+    // Half as many heads of 128 elements.
     for (name, heads, width, causal, backward) in [
         ("attention_causal.f16", sizes.heads, 64, true, false),
         ("attention_wide.f16", sizes.heads / 2, 128, false, false),
@@ -60,7 +60,7 @@ pub fn cases(device: Device, sizes: Sizes) -> Vec<Case> {
         ("attention_backward.f16", sizes.heads, 64, false, true),
     ] {
         let length = sizes.length;
-        // Of the backward pass five products for two; a causal one has half of them.
+        // The backward pass has five products for the forward pass's two; a causal one computes half of them.
         let flops = (4 * heads * length * length * width) as f64 * if backward { 14.0 } else { 4.0 }
             / if causal { 2.0 } else { 1.0 };
         all.push(case(name, ("flop", flops), move || {

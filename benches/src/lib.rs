@@ -1,8 +1,8 @@
 //! The harness of the measured cases.
 //!
-//! Criterion measures; [`case`] turns what it measured into one JSON line a case, with the fields that other libraries'
-//! benchmarks print too, so that both can be laid side by side. The lines go to the file that `KEYWAY_BENCH_LINES`
-//! names (`cargo xtask bench` sets it and prints them at the end); without it only criterion's report appears.
+//! Criterion measures; [`case`] writes each measurement as one JSON line, with the fields that other libraries' benchmarks
+//! print too, so that both can be compared. The lines are appended to the file that `KEYWAY_BENCH_LINES` names
+//! (`cargo xtask bench` sets it and prints them at the end); without it only criterion's report appears.
 //!
 //! Criterion was preferred to a timing loop of our own for its warm-up and its sampling; its `Throughput` was not used
 //! for the unit of work, because it knows bytes and elements but not floating-point operations or steps.
@@ -14,7 +14,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The name under which this project's lines appear.
+/// The name of this project in the lines.
 const PEER: &str = "keyway";
 
 /// Criterion with the settings of all cases and the caller's command line.
@@ -28,8 +28,8 @@ pub fn criterion() -> Criterion {
         .configure_from_args()
 }
 
-/// How many threads the cases may use: `KEYWAY_BENCH_THREADS`, else 1. The program that runs the cases sizes the host's
-/// pool by it before the first tensor.
+/// Number of threads of the cases: `KEYWAY_BENCH_THREADS`, else 1. The program that runs the cases sizes the host's pool by it
+/// before the first tensor.
 #[must_use]
 pub fn threads() -> usize {
     std::env::var("KEYWAY_BENCH_THREADS")
@@ -39,9 +39,8 @@ pub fn threads() -> usize {
         .unwrap_or(1)
 }
 
-/// Whether the filter on the command line may match cases of `group` (what stands before the dot) and, if the
-/// filter names sizes such as `1e6`, of `size`. Saves the tensors of cases that are not run; criterion itself
-/// decides on each case.
+/// Whether the filter on the command line may match cases of `group` (the part of the name before the dot) and, if the filter
+/// names sizes such as `1e6`, of `size`. Saves the tensors of cases that are not run; criterion itself selects the cases.
 #[must_use]
 pub fn wanted(group: &str, size: &str) -> bool {
     let filters: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
@@ -52,14 +51,14 @@ pub fn wanted(group: &str, size: &str) -> bool {
         })
 }
 
-/// Whether the filter on the command line may match this case. As [`wanted`] it saves what is made for a case; criterion, to
-/// which the filter is a regular expression, decides.
+/// Whether the filter on the command line may match this case. As [`wanted`] it saves the case's tensors; criterion, which
+/// reads the filter as a regular expression, selects the cases.
 #[must_use]
 pub fn named(name: &str) -> bool {
     std::env::args().skip(1).filter(|a| !a.starts_with('-')).all(|filter| may_match(&filter, name))
 }
 
-/// Whether a part of `name` is one of the filter's alternatives, or one of them is more than text.
+/// Whether `name` contains one of the filter's alternatives, or one of them is not plain text.
 fn may_match(filter: &str, name: &str) -> bool {
     filter.split('|').any(|part| {
         let part = part.trim_start_matches('^').trim_end_matches('$').replace("\\.", ".");
@@ -74,7 +73,7 @@ fn may_match(filter: &str, name: &str) -> bool {
 /// `unit_work` over the median time in nanoseconds, so bytes give GB/s and operations GFLOP/s.
 ///
 /// # Panics
-/// When criterion's files or the file of lines cannot be read or written: a bench without its result is of no use.
+/// If criterion's files or the file of lines cannot be read or written: a bench without its result is useless.
 pub fn case<R>(criterion: &mut Criterion, name: &str, unit: &str, unit_work: f64, mut f: impl FnMut() -> R) {
     if let Some(calls) = counted_calls() {
         if std::env::args().nth(1).is_some_and(|wanted| wanted == name) {
@@ -112,14 +111,14 @@ pub fn case<R>(criterion: &mut Criterion, name: &str, unit: &str, unit_work: f64
         .unwrap_or_else(|error| panic!("{}: {error}", Path::new(&lines).display()));
 }
 
-/// How many calls of the one case that the command line names are made and nothing is timed: `KEYWAY_BENCH_CALLS`. For a
-/// tool that counts instructions, which does so twice: the difference of two counts over that of the calls is one call.
+/// Number of untimed calls of the one case that the command line names: `KEYWAY_BENCH_CALLS`. For a tool that counts
+/// instructions, in two runs: the difference of the counts divided by that of the calls is the cost of one call.
 fn counted_calls() -> Option<u64> {
     std::env::var("KEYWAY_BENCH_CALLS").ok()?.parse().ok()
 }
 
-/// Where criterion keeps the newest sample of a case. Case names are short and of letters, digits, dots and underscores,
-/// which criterion leaves as they are.
+/// The folder of criterion's newest sample of a case. Case names are short and consist of letters, digits, dots and
+/// underscores, which criterion leaves unchanged.
 fn sample_path(results: &Path, name: &str) -> PathBuf {
     results.join(name).join("new").join("sample.json")
 }

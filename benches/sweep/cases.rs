@@ -1,4 +1,4 @@
-//! The table of what is measured, `cases.txt`, which explains its own form.
+//! The table of the measured cases, `cases.txt`, which describes its own syntax.
 
 use keyway::DType;
 use std::collections::BTreeMap;
@@ -11,21 +11,22 @@ pub struct Case {
     pub op: String,
     pub dtype: DType,
     pub args: Vec<Value>,
-    /// If the call is recorded and the gradients of its tensors of the tested dtype are computed too: what those begin with.
+    /// The gradients of the results, if the call is recorded and the gradients of its tensors of the tested dtype are computed
+    /// too.
     pub gradients: Option<Start>,
 }
 
 /// The gradient of each result: ones.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Start {
-    /// In memory as the result lies.
+    /// With the strides of the result.
     Dense,
-    /// One element for all, as behind a sum or a mean.
+    /// One element for all, expanded, as after a sum or a mean.
     Expanded,
 }
 
 impl Start {
-    /// How it is named in the listing and, behind the id of the call, in the id.
+    /// The name in the listing, and the suffix of the case's id.
     pub fn names(self) -> (&'static str, &'static str) {
         match self {
             Start::Dense => ("dense", "gradients"),
@@ -35,7 +36,7 @@ impl Start {
 }
 
 impl Case {
-    /// The same call with its gradients, which begin so; `None` where nothing in it has one.
+    /// The same call with its gradients, starting from these; `None` if no argument has a gradient.
     pub fn with_gradients(&self, start: Start) -> Option<Case> {
         let is_tested = |arg: &Value| match arg {
             Value::Tensor(spec) => spec.tested,
@@ -76,13 +77,13 @@ pub struct Spec {
     pub lie: Lie,
 }
 
-/// How a tensor lies in memory.
+/// The strides of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lie {
     Contiguous,
     /// With the last two dimensions transposed.
     Transposed,
-    /// With one row that stands for all.
+    /// With one row that is expanded to all.
     Expanded,
     /// With the channels innermost, for images and kernels.
     ChannelsLast,
@@ -99,7 +100,7 @@ pub struct Table {
 /// Reads the table.
 ///
 /// # Errors
-/// The line that is not of the form, and why.
+/// The line with a syntax error, and the error.
 pub fn table() -> Result<Table, String> {
     let mut table = Table::default();
     let mut lists = BTreeMap::<String, usize>::new();
@@ -133,12 +134,13 @@ pub fn table() -> Result<Table, String> {
     Ok(table)
 }
 
-/// The sides of the images, of 8 samples and 64 channels, that elementwise ops are measured on in both memory formats, for matrices
-/// of 64 and 1000 rows.
+/// Sizes of the images, with 8 samples and 64 channels, on which elementwise ops are measured in both memory formats, in place
+/// of matrices of 64 and 1000 rows.
 const SIDES: [(usize, usize); 2] = [(64, 14), (1000, 56)];
 
 impl Case {
-    /// The same call in row-major order and in channels_last, if it has images, or if it is elementwise, on images for matrices.
+    /// The same call in row-major order and in channels_last, if it has images; an elementwise call has images in place of
+    /// matrices.
     pub fn in_both_formats(&self) -> Option<[Case; 2]> {
         if self.id.split('/').nth(2) != Some("c") {
             return None;
@@ -190,7 +192,7 @@ fn dtypes_of(text: &str) -> Option<Vec<DType>> {
     Some(text.split(' ').map(group).collect::<Option<Vec<_>>>()?.concat())
 }
 
-/// The arguments with their tensors lying in this way; `None` where the way makes no difference.
+/// The arguments with these strides for their tensors; `None` where the strides make no difference.
 fn laid(mut args: Vec<Value>, way: char) -> Option<Vec<Value>> {
     let mut tensors: Vec<&mut Spec> =
         args.iter_mut().flat_map(Value::tensors_mut).filter(|spec| spec.sizes.len() >= 2).collect();
@@ -223,7 +225,7 @@ impl Parser<'_> {
         Some(args)
     }
 
-    /// What stands before the character, which is passed.
+    /// The text before the character; both are consumed.
     fn until(&mut self, end: char) -> Option<&str> {
         let (before, after) = self.text.split_once(end)?;
         self.text = after;
@@ -300,7 +302,7 @@ impl Parser<'_> {
     }
 }
 
-/// A whole number, `n` or a multiple of it.
+/// An integer, `n` or a multiple of it.
 fn number(text: &str, n: usize) -> Option<i64> {
     match text.strip_suffix('n') {
         Some("") => Some(n as i64),

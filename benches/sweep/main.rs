@@ -1,10 +1,11 @@
-//! All ops, dtypes and ways to lie in memory, at a small and a large size: where a kernel is slow.
+//! All ops, dtypes and memory layouts, at a small and a large size, to find slow kernels.
 //!
 //! `cargo xtask bench --sweep` prints one JSON line for each case of `cases.txt`; after these come the calls of ops that have a
-//! derivative, recorded, and with the gradients of their tensors: once from gradients in memory, once from those of a sum. `beside_pytorch.py` runs this program with `--serve` and
-//! PyTorch in turn: a line of input is the id of a case, the answer its line. `--formats [PART OF AN ID]` runs each call on
-//! images, and its gradients, in row-major order and in channels_last in turn, and prints the ratio of the times. Criterion, which measures the cases of
-//! `benches/keyway`, takes seconds for each; here are thousands.
+//! derivative, recorded, and with the gradients of their tensors: once from gradients in memory, once from those of a sum.
+//! `beside_pytorch.py` runs this program with `--serve` and PyTorch alternately: a line of input is the id of a case, the
+//! answer its result line. `--formats [PART OF AN ID]` runs each call on images, and its gradients, in row-major order and in
+//! channels_last alternately, and prints the ratio of the times. Criterion, which measures the cases of `benches/keyway`, takes
+//! seconds for each; there are thousands here.
 
 mod cases;
 
@@ -19,10 +20,10 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use std::time::{Duration, Instant};
 
-/// Runs of which each is timed, and how long one takes at least.
+/// Number of timed runs, and the minimum time of a run.
 const RUNS: usize = 5;
 const RUN: Duration = Duration::from_millis(2);
-/// Rounds in which the two memory formats of a call are timed one after the other.
+/// Rounds in which both memory formats of a call are timed, one after the other.
 const ROUNDS: usize = 9;
 
 type Failure = Box<dyn std::error::Error>;
@@ -72,7 +73,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses a table that leaves out an op without a reason, or names one that there is not.
+/// Rejects a table that leaves out an op without a reason, or names an unknown op.
 fn complete(table: &cases::Table) -> Result<(), String> {
     let measured = |op: &str| table.cases.iter().any(|case| case.op == op);
     if let Some(op) =
@@ -124,7 +125,7 @@ fn described(case: &Case) -> Json {
     })
 }
 
-/// The line of a case: its median and least time in nanoseconds, or why it cannot be called.
+/// The result line of a case: its median and minimum time in nanoseconds, or its error.
 fn measured(case: &Case) -> Json {
     match times(case) {
         Ok(mut times) => {
@@ -138,8 +139,8 @@ fn measured(case: &Case) -> Json {
     }
 }
 
-/// The line of a call in row-major order and in channels_last: the least times in nanoseconds, their ratio and the median of the
-/// ratios of the rounds, above 1 where channels_last is faster.
+/// The result line of a call in row-major order and in channels_last: the minimum times in nanoseconds, their ratio and the
+/// median of the ratios of the rounds, above 1 where channels_last is faster.
 fn compared(pair: &[Case; 2]) -> Json {
     let [case, _] = pair;
     match in_turn(pair) {
@@ -179,7 +180,7 @@ fn times(case: &Case) -> Result<Vec<f64>, Failure> {
 /// A call with its tensors.
 type Once<'a> = &'a dyn Fn() -> Result<(), Failure>;
 
-/// Nanoseconds of one of some calls.
+/// Nanoseconds of one of `n` calls.
 fn per_call(once: Once<'_>, calls: u32) -> Result<f64, Failure> {
     let begin = Instant::now();
     for _ in 0..calls {
@@ -188,13 +189,13 @@ fn per_call(once: Once<'_>, calls: u32) -> Result<f64, Failure> {
     Ok(begin.elapsed().as_nanos() as f64 / f64::from(calls))
 }
 
-/// How many calls a run has, after some to warm up.
+/// Number of calls of a run, after some for warming up.
 fn calls_of_a_run(once: Once<'_>) -> Result<u32, Failure> {
     per_call(once, 1)?;
     Ok((RUN.as_nanos() as f64 / per_call(once, 1)?.max(1.0)).clamp(1.0, 100_000.0) as u32)
 }
 
-/// Makes the tensors of a case and gives its call to `measure`.
+/// Creates the tensors of a case and passes its call to `measure`.
 fn with_call<R>(case: &Case, measure: impl FnOnce(Once<'_>) -> Result<R, Failure>) -> Result<R, Failure> {
     let def = definition(&case.op)?;
     let tensors = case.args.iter().map(made).collect::<Result<Vec<_>, _>>()?;
@@ -222,7 +223,7 @@ fn with_call<R>(case: &Case, measure: impl FnOnce(Once<'_>) -> Result<R, Failure
     })
 }
 
-/// The tensors of the tested dtype, from now on with gradients.
+/// The tensors of the tested dtype, which require grad from here on.
 fn tested(case: &Case, tensors: &[Vec<Tensor>]) -> keyway::Result<Vec<Tensor>> {
     let mut wanted = Vec::new();
     for (value, list) in case.args.iter().zip(tensors) {
@@ -238,12 +239,12 @@ fn tested(case: &Case, tensors: &[Vec<Tensor>]) -> keyway::Result<Vec<Tensor>> {
     Ok(wanted)
 }
 
-/// The results of a call that have a gradient.
+/// The results of a call that require grad.
 fn recorded(def: &'static OpDef, args: &[Arg<'_>]) -> keyway::Result<Vec<Tensor>> {
     Ok(def.run_all(args)?.into_iter().filter(Tensor::requires_grad).collect())
 }
 
-/// What the gradients of these results begin with.
+/// The initial gradients of these results.
 fn starts(results: &[Tensor], start: Start) -> keyway::Result<Vec<Tensor>> {
     let of = |result: &Tensor| match start {
         Start::Dense => result.detach().ones_like(),

@@ -1,5 +1,5 @@
-//! `keyway backend`: what is installed and where it is looked for. A library is opened only if it is known good, or passes
-//! a trial in a process of its own.
+//! `keyway backend`: lists, installs, verifies and removes backends, and shows the search path. A library is opened only if it
+//! is known good or passes a trial in its own process.
 
 mod install;
 mod preferences;
@@ -59,25 +59,25 @@ struct Listed<'a> {
     #[serde(flatten)]
     candidate: &'a Candidate,
     conformance: String,
-    /// Kernels written against another signature than their op has here.
+    /// Kernels registered with a signature other than the op's signature here.
     left_out: Vec<String>,
-    /// What no call reaches, a clause each.
+    /// Registrations that no call reaches, one clause each.
     without_effect: Vec<String>,
-    /// Remarks on a library that is used, a clause each: the libraries that it shadows, and a name of the form `keyway-*`.
+    /// Remarks on a library in use, one clause each: the libraries that it shadows, and a name of the form `keyway-*`.
     remarks: Vec<String>,
 }
 
 #[derive(Serialize)]
 struct List<'a> {
     backends: Vec<Listed<'a>>,
-    /// Why no backend was loaded, so that `chosen` is what the files say.
+    /// Why no backend was loaded, in which case `chosen` is based on the files alone.
     untried: Option<String>,
-    /// None before the backends are loaded, because one of them has not passed its trial.
+    /// Empty if the backends were not loaded because one of them has not passed its trial.
     devices: Vec<devices::Found>,
     searched: &'a [Searched],
 }
 
-/// Lists backends or places.
+/// Lists backends or search paths.
 ///
 /// # Errors
 /// A backend that does not exist, or that cannot be used, installed or removed.
@@ -131,7 +131,7 @@ fn names(discovery: &Discovery) -> Vec<&str> {
     there
 }
 
-/// The backend that was perhaps meant: one of this name below some domain, or the one that differs by the fewest letters.
+/// The closest backend name: the same name below some domain, or the one with the smallest edit distance.
 fn meant<'a>(name: &str, there: &[&'a str]) -> Option<&'a str> {
     let last = |full: &str| full.rsplit('/').next().unwrap_or(full).to_lowercase();
     let wanted = last(name);
@@ -143,7 +143,7 @@ fn meant<'a>(name: &str, there: &[&'a str]) -> Option<&'a str> {
     (letters(nearest) <= wanted.len() / 8 + 1).then_some(nearest)
 }
 
-/// The failure for a name that no backend has.
+/// The failure for a name that matches no backend.
 fn no_backend(name: &str, discovery: &Discovery) -> Failure {
     let there = names(discovery);
     let there = if there.is_empty() { "none is installed".to_string() } else { there.join(", ") };
@@ -205,7 +205,7 @@ fn list(discovery: &Discovery, untried: Option<&str>, screen: &mut Screen) {
         };
         table.add_row(row);
     }
-    // What each serves, and its library, stand below it.
+    // The ops that each serves and its library are printed below it.
     let mut below = libraries.iter().peekable();
     for (row, line) in table.lines().enumerate() {
         screen.whole_line(line.trim_end());
@@ -258,8 +258,8 @@ fn list(discovery: &Discovery, untried: Option<&str>, screen: &mut Screen) {
     }
 }
 
-/// The names of a library's interposers, and which of them act on calls; `None` if it has none. Those of a library that is not
-/// used do not.
+/// The names of a library's interposers, each with whether it acts on calls; `None` if the library has none. Interposers of an
+/// unused library are not loaded.
 pub fn interposers(candidate: &Candidate, loaded: bool) -> Option<String> {
     let checked = candidate.checked.as_ref().filter(|checked| !checked.interposers.is_empty())?;
     let used = loaded && candidate.verdict == Verdict::Chosen;
@@ -274,7 +274,7 @@ pub fn interposers(candidate: &Candidate, loaded: bool) -> Option<String> {
     Some(checked.interposers.iter().map(one).collect::<Vec<_>>().join(", "))
 }
 
-/// What the conformance suite's certificate says of a library. The library is hashed only if it has one.
+/// The status of a library's conformance certificate. The library is hashed only if it has one.
 fn standing(candidate: &Candidate) -> Standing {
     certificate::standing(&candidate.path, || candidate.sha256().ok())
 }
@@ -289,7 +289,7 @@ pub fn state(verdict: &Verdict) -> &'static str {
     }
 }
 
-/// Says which entries of the environment lead nowhere, and what of the preferences cannot be used.
+/// Reports entries of the environment that do not exist, and preferences that cannot be applied.
 pub fn amiss(searched: &[Searched], screen: &mut Screen) {
     let preferences = Preferences::of_user().problem();
     let amiss = [
@@ -304,7 +304,7 @@ pub fn amiss(searched: &[Searched], screen: &mut Screen) {
     }
 }
 
-/// Lists places with what was found there.
+/// Lists the search paths with the libraries found in each.
 pub fn paths(searched: &[Searched], screen: &mut Screen) {
     let mut table = screen::table(&["PLACE", "FOUND"], &[]);
     for place in searched {

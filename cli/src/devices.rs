@@ -1,16 +1,16 @@
-//! The devices that backends serve, and why those cannot be used that cannot.
+//! The devices that backends serve, with the reason for each that cannot be used.
 
 use crate::screen::{self, Screen};
 use keyway::Device;
 use keyway::dispatcher::{device as api, registry};
 use serde::Serialize;
 
-/// A device, or a kind of which there is none.
+/// A device, or a kind without any device.
 #[derive(Serialize)]
 pub struct Found {
-    /// Its name with its number; without one where there is none of its kind.
+    /// The device's name with its index; the kind's name where there is no device of the kind.
     pub device: String,
-    /// What a person calls it.
+    /// The display name.
     pub name: String,
     /// The backend.
     pub served_by: &'static str,
@@ -20,7 +20,7 @@ pub struct Found {
     pub trouble: Option<String>,
 }
 
-/// What a kind of device says of itself: the system's libraries that it found, and what goes without them.
+/// The facts that a kind of device reports: the system libraries that it found, and the features that work without them.
 #[derive(Serialize)]
 pub struct Told {
     /// The kind's name.
@@ -31,16 +31,16 @@ pub struct Told {
     pub facts: Vec<Fact>,
 }
 
-/// One of these.
+/// One fact.
 #[derive(Serialize)]
 pub struct Fact {
-    /// What it is about.
+    /// The subject of the fact.
     pub name: String,
-    /// What is so.
+    /// The state of the subject.
     pub text: String,
 }
 
-/// What the kinds of devices say of themselves, without those that say nothing.
+/// The facts of each kind of device, without the kinds that report none.
 pub fn told() -> Vec<Told> {
     let told = registry::devices().into_iter().map(|entry| {
         let fact = |name, text| Fact { name, text };
@@ -77,7 +77,7 @@ pub fn all() -> Vec<Found> {
     found
 }
 
-/// Lists those beside the host's own memory, a line each.
+/// Lists the devices other than host memory, one a line.
 pub fn list(screen: &mut Screen) {
     let host = Device::CPU.to_string();
     let all = all();

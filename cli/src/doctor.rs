@@ -1,5 +1,5 @@
-//! `keyway doctor`: what was looked at, what was found, and what is wrong with it. Opens the libraries, so that what
-//! only the system's loader sees (a missing dependency, an undefined symbol) is found too.
+//! `keyway doctor`: the search paths, the libraries found there, and their faults. Opens the libraries, so that errors of the
+//! system's loader (a missing dependency, an undefined symbol) are found too.
 
 use crate::failure::Failure;
 use crate::installed::Choice;
@@ -39,19 +39,19 @@ struct Findings<'a> {
     #[serde(serialize_with = "keyway::dispatcher::lossy::keyed")]
     missing_features: Vec<(PathBuf, Vec<String>)>,
     devices: Vec<devices::Found>,
-    /// By kind of device: which libraries of the system it found, and what goes without them.
+    /// By kind of device: the system libraries that it found, and the features that work without them.
     device_facts: Vec<devices::Told>,
-    /// By library: kernels written against another signature than their op has here.
+    /// By library: kernels registered with a signature other than the op's signature here.
     #[serde(serialize_with = "keyway::dispatcher::lossy::keyed")]
     left_out: Vec<(PathBuf, Vec<String>)>,
-    /// By library: what no call reaches, a clause each.
+    /// By library: registrations that no call reaches, one clause each.
     #[serde(serialize_with = "keyway::dispatcher::lossy::keyed")]
     without_effect: Vec<(PathBuf, Vec<String>)>,
     usable: usize,
     verdict: String,
 }
 
-/// Reports on everything that decides which backends are used.
+/// Reports everything that decides which backends are used.
 ///
 /// # Errors
 /// Two definitions of one op; a library that cannot be used, after the report.
@@ -95,7 +95,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     installed::check(discovery)
 }
 
-/// What is to be said of each library, without those of which nothing is.
+/// The remarks on each library; libraries without remarks are left out.
 fn by_library(
     discovery: &Discovery,
     said: impl Fn(&Candidate) -> Vec<String>,

@@ -1,4 +1,4 @@
-//! `keyway explain`: every candidate for a key, with the reason why it serves or was passed over.
+//! `keyway explain`: every candidate for a key, with the reason why it is selected or passed over.
 
 use crate::failure::Failure;
 use crate::installed::Choice;
@@ -28,7 +28,7 @@ pub struct Options {
     json: bool,
 }
 
-/// Explains who serves a key.
+/// Explains which candidate serves a key.
 ///
 /// # Errors
 /// Names that do not exist.
@@ -49,7 +49,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
         screen.line(format!("  {}: 0 devices: {reason}", device.name()));
     }
     let served = explanation.candidates.iter().any(|c| c.chosen);
-    // Kernels for the host's memory need no plugin that brings it.
+    // Kernels for host memory need no plugin that provides the device.
     let none_for_device = devices::server(device.kind).is_none()
         && (device != Device::CPU || registry::kernels().iter().all(|k| k.device != device.kind));
     if !served && none_for_device {

@@ -1,17 +1,17 @@
-//! Why a command did not do what it was asked.
+//! The error of a command.
 
 use std::path::{Path, PathBuf};
 
-/// Why a command did not do what it was asked.
+/// The error of a command.
 #[derive(Debug)]
 pub enum Failure {
-    /// It was asked for something that does not exist.
+    /// Wrong usage, such as an unknown name.
     Usage(String),
-    /// The run failed.
+    /// An error of the run.
     Run(keyway::Error),
-    /// Nothing serves the device that the run needs.
+    /// No backend serves the device that the run needs.
     NoBackend(String),
-    /// The training came to no result.
+    /// The training diverged.
     Diverged {
         /// The epoch, counted from 1.
         epoch: usize,
@@ -20,55 +20,55 @@ pub enum Failure {
         /// The learning rate.
         lr: f64,
     },
-    /// A file that was given cannot be used.
+    /// A given file cannot be used.
     Read {
-        /// What it was to hold.
+        /// The expected content.
         what: &'static str,
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// Why it cannot be used.
+        /// The reason.
         reason: String,
     },
     /// A file could not be written.
     Write {
-        /// What was to be written.
+        /// The content of the file.
         what: &'static str,
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
-    /// A backend is not as expected.
+    /// Cases with unexpected results.
     NotAsExpected {
-        /// How many cases are not.
+        /// Number of these cases.
         bad: usize,
-        /// How many were run.
+        /// Number of cases that ran.
         of: usize,
         /// The plugin.
         plugin: String,
     },
-    /// A backend had no part in any case.
+    /// No case was served by the backend.
     NothingJudged {
         /// The plugin.
         plugin: String,
-        /// How many cases were run.
+        /// Number of cases that ran.
         of: usize,
     },
-    /// The run was interrupted; what came of it until then was written.
+    /// The run was interrupted; its results until then were written.
     Interrupted {
-        /// How many cases ended.
+        /// Number of cases that ended.
         done: usize,
-        /// How many there were.
+        /// Number of cases in all.
         of: usize,
     },
     /// Some of the libraries that were found cannot be used.
     Rejected {
-        /// How many.
+        /// Number of these libraries.
         count: usize,
     },
-    /// Something about an installed backend could not be changed or found out.
+    /// An installed backend could not be changed or examined.
     Backend(String),
-    /// Several of these.
+    /// Several errors.
     Several(Vec<Failure>),
 }
 

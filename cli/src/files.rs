@@ -1,4 +1,4 @@
-//! The files that a command writes. Each replaces an old one as a whole; one that fails keeps none of the others back.
+//! The files that a command writes. Each is replaced as a whole; an error on one does not prevent the others.
 
 use crate::failure::Failure;
 use crate::screen::Screen;
@@ -7,22 +7,22 @@ use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Where to write what.
+/// A path for each output.
 pub struct Outputs(Vec<(&'static str, PathBuf)>);
 
-/// What was written where.
+/// The outputs that were written, with their paths.
 pub struct Written {
     what: &'static str,
     path: PathBuf,
 }
 
 impl Outputs {
-    /// Those of the files that a user asked for.
+    /// The outputs that the user asked for.
     pub fn new<'a>(asked: impl IntoIterator<Item = (&'static str, &'a Option<PathBuf>)>) -> Outputs {
         Outputs(asked.into_iter().filter_map(|(what, path)| Some((what, path.clone()?))).collect())
     }
 
-    /// Finds out before the work whether the files can be written.
+    /// Checks before the work that each file can be written.
     ///
     /// # Errors
     /// Wrong usage for two outputs in one file; every path that cannot be written.
@@ -41,7 +41,7 @@ impl Outputs {
         Failure::all(self.0.iter().filter_map(refused).collect())
     }
 
-    /// Writes all of them with `one`, also after one has failed.
+    /// Writes each output with `one`, also after an error.
     pub fn write(&self, one: impl Fn(&str, &Path) -> Result<(), String>) -> Vec<Result<Written, Failure>> {
         let write = |(what, path): &(&'static str, PathBuf)| match one(what, path) {
             Ok(()) => Ok(Written { what, path: path.clone() }),
@@ -51,10 +51,10 @@ impl Outputs {
     }
 }
 
-/// Says what was written; all failures as one.
+/// Prints the outputs that were written; all errors as one.
 ///
 /// # Errors
-/// What could not be written.
+/// Outputs that could not be written.
 pub fn tell(written: Vec<Result<Written, Failure>>, screen: &mut Screen) -> Result<(), Failure> {
     for Written { what, path } in written.iter().flatten() {
         screen.line(format!("wrote {what} to {}", path.display()));
@@ -62,15 +62,15 @@ pub fn tell(written: Vec<Result<Written, Failure>>, screen: &mut Screen) -> Resu
     Failure::all(written.into_iter().filter_map(Result::err).collect())
 }
 
-/// Writes text in the place of an old file.
+/// Replaces a file by text.
 ///
 /// # Errors
-/// What the system says.
+/// Errors of the system.
 pub fn text(path: &Path, text: &str) -> Result<(), String> {
     replace(path, |file| file.write_all(text.as_bytes())).map_err(|error| error.to_string())
 }
 
-/// Whether a file can be made beside `path`, by making one. A device or a pipe is not replaced and needs none.
+/// Whether a file can be created beside `path`, by creating one. A device or a pipe is not replaced and needs none.
 fn try_folder(path: &Path) -> std::io::Result<()> {
     if path.is_dir() {
         return Err(std::io::Error::new(ErrorKind::IsADirectory, "it is a folder"));

@@ -1,4 +1,4 @@
-//! Starts the runtime with the backends that are installed, and says what is missing.
+//! Starts the runtime with the installed backends, and reports missing ones.
 
 use crate::failure::Failure;
 use crate::screen;
@@ -33,8 +33,8 @@ pub fn discover(choice: &Choice) -> Discovery {
     Loader::new(Config::of_process(choice.backends.clone())).discover()
 }
 
-/// What there is, with what only loading shows, as far as each library that is used is known good or can be tried in a
-/// process of its own. Else what the files say, and why nothing was loaded.
+/// The backends with the details that only loading shows, if each library in use is known good or passes a trial in its own
+/// process. Otherwise the details of the files, and why no backend was loaded.
 ///
 /// # Errors
 /// Two definitions of one op.
@@ -48,13 +48,13 @@ pub fn tried(choice: &Choice) -> Result<(Discovery, Option<String>), Failure> {
     Ok((runtime::backends().map_or(discovery, |backends| backends.discovery.clone()), None))
 }
 
-/// Whether what speaks against a library does no harm: the same content is used under another name. Another build of the same
-/// version is not that: which of the two was meant is not to be guessed.
+/// Whether a rejection is harmless: the same content is used under another name. Another build of the same version is not
+/// harmless: the choice between the two is not guessed.
 pub fn is_harmless(error: &LoadError) -> bool {
     matches!(error, LoadError::Duplicate { same, .. } if *same != SameAs::Plugin)
 }
 
-/// A failure if a library that was found cannot be used. One that is there twice does no harm.
+/// A failure if a library that was found cannot be used. A second copy of the same content is no failure.
 ///
 /// # Errors
 /// The number of those that cannot be used.
@@ -66,7 +66,7 @@ pub fn check(discovery: &Discovery) -> Result<(), Failure> {
     }
 }
 
-/// The kernels of a library that were written against another signature than their op has here, as text; read from its
+/// The kernels of a library registered with a signature other than the op's signature here, as text; read from the library's
 /// records, without opening it.
 pub fn left_out(candidate: &Candidate) -> Vec<String> {
     let Some(checked) = &candidate.checked else { return Vec::new() };
@@ -83,8 +83,8 @@ pub fn left_out(candidate: &Candidate) -> Vec<String> {
     found
 }
 
-/// What no call reaches of a library that is used, a clause each; nothing before the backends are loaded, because another
-/// may bring what seems to be missing.
+/// The registrations of a library in use that no call reaches, one clause each; none before the backends are loaded, because
+/// another library may provide the missing names.
 pub fn unreached(candidate: &Candidate) -> Vec<String> {
     if runtime::backends().is_none() || !matches!(candidate.verdict, Verdict::Chosen) {
         return Vec::new();
@@ -96,7 +96,7 @@ pub fn unreached(candidate: &Candidate) -> Vec<String> {
 /// Loads the backends. Libraries that cannot be used are named on standard error.
 ///
 /// # Errors
-/// Two definitions of one op; a preferred backend that is not there, a fallback that cannot be.
+/// Two definitions of one op; a preferred backend that does not exist, an invalid fallback.
 pub fn start(choice: &Choice) -> Result<&'static Backends, Failure> {
     let backends = start_quietly(choice)?;
     for rejected in &backends.rejected {
@@ -105,7 +105,7 @@ pub fn start(choice: &Choice) -> Result<&'static Backends, Failure> {
     Ok(backends)
 }
 
-/// As [`start`], and names nothing.
+/// As [`start`], without a message.
 ///
 /// # Errors
 /// As [`start`].
@@ -125,7 +125,7 @@ pub fn start_quietly(choice: &Choice) -> Result<&'static Backends, Failure> {
     runtime::backends().ok_or_else(|| Failure::NoBackend("the runtime did not start".to_string()))
 }
 
-/// The folder into which a user would put a backend: beside the program if that exists, else the user's own.
+/// The folder for a user's backends: the one beside the program if it exists, else the one in the user's data folder.
 fn folder(searched: &[Searched]) -> Option<&Path> {
     let of = |place: Place| searched.iter().filter(move |s| s.place == place);
     let existing = of(Place::Program).find(|s| s.exists);
@@ -135,7 +135,7 @@ fn folder(searched: &[Searched]) -> Option<&Path> {
         .map(|s| s.path.as_path())
 }
 
-/// What to do where a device has no backend, as one clause.
+/// The advice for a device without a backend, as one clause.
 pub fn advice(device: &str, discovery: &Discovery) -> String {
     let library = crate::known::library(device);
     let into = folder(&discovery.searched)

@@ -1,4 +1,4 @@
-//! Devices and layouts that backends of this project serve, so that a user who asks for one learns what to install.
+//! Devices and layouts that this project's backends serve, so that an error for one of them names the backend to install.
 
 /// A device or a layout, the backend's name, and its library.
 const KNOWN: &[(&str, &str, &str)] = &[
@@ -9,11 +9,11 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("channels_last", "keyway-channels-last", "keyway_backend_channels_last"),
 ];
 
-/// Which backend would serve a device or layout, as a clause; also for the backend's own name.
+/// The backend that would serve a device or layout, as a clause; also found by the backend's own name.
 pub fn would_serve(name: &str) -> Option<String> {
     let name = name.split_once(':').map_or(name, |(kind, _)| kind);
     let (what, backend, stem) = KNOWN.iter().find(|(what, backend, _)| *what == name || *backend == name)?;
-    // Libraries for a level of CPU have its name behind the stem.
+    // The file name of a library for a CPU level has the level's name after the stem.
     let (before, after) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     Some(format!("the backend `{backend}` would serve `{what}`; its library is {before}{stem}*{after}"))
 }

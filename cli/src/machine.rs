@@ -1,4 +1,4 @@
-//! What a command that computes takes and uses: a device, a memory format, backends, memory.
+//! Options and state of a command that computes: device, memory format, backends, memory.
 
 use crate::failure::Failure;
 use crate::installed::{self, Choice};
@@ -29,10 +29,10 @@ impl From<Format> for MemoryFormat {
     }
 }
 
-/// The device, if somebody serves it; `what` is to happen there.
+/// The device, if a backend serves it; `what` is the work planned there.
 ///
 /// # Errors
-/// A device that does not exist or that nobody serves.
+/// A device that does not exist or that no backend serves.
 pub fn device(name: &str, what: &str, choice: &Choice) -> Result<Device, Failure> {
     let backends = installed::start(choice)?;
     let device = names::device(name)?;
@@ -44,7 +44,7 @@ pub fn device(name: &str, what: &str, choice: &Choice) -> Result<Device, Failure
         _ => "none of the libraries that were found serves it (`keyway doctor` says why)",
     };
     let advice = installed::advice(device.name(), &backends.discovery);
-    // What is wrong with a library has been said where the backends were started.
+    // Errors of libraries were reported when the backends were started.
     let none = backends.discovery.candidates.is_empty();
     let lacking = backends.discovery.lacking().filter(|_| none);
     let lacking = lacking.map(|sentence| format!(". {sentence}")).unwrap_or_default();
@@ -54,7 +54,7 @@ pub fn device(name: &str, what: &str, choice: &Choice) -> Result<Device, Failure
     )))
 }
 
-/// A backend that is loaded.
+/// A loaded backend.
 #[derive(Serialize)]
 pub struct Backend {
     name: &'static str,
@@ -64,7 +64,7 @@ pub struct Backend {
     path: PathBuf,
 }
 
-/// The backends that are loaded.
+/// The loaded backends.
 pub fn backends() -> Vec<Backend> {
     let backend = |p: &PluginEntry| Backend {
         name: p.name,
@@ -75,30 +75,30 @@ pub fn backends() -> Vec<Backend> {
     registry::plugins().into_iter().map(backend).collect()
 }
 
-/// The most memory that was held at a time.
+/// Peak memory.
 #[derive(Clone, Copy, Serialize)]
 pub struct PeakMemory {
-    /// By the process; where the system does not say, by tensors.
+    /// Of the process; where the system does not report it, of tensors.
     pub peak_bytes: u64,
-    /// By tensors on the device.
+    /// Of tensors on the device.
     pub tensor_peak_bytes: u64,
 }
 
 impl PeakMemory {
-    /// Until now, with the tensors of this device.
+    /// The peak until now, with the tensors of this device.
     pub fn of(device: Device) -> PeakMemory {
         let tensor_peak_bytes = tensor_memory(device).map_or(0, |memory| memory.peak_in_use);
         PeakMemory { peak_bytes: process_peak().unwrap_or(tensor_peak_bytes), tensor_peak_bytes }
     }
 }
 
-/// The memory that tensors take on a device, if it keeps statistics.
+/// The memory of tensors on a device, if it has statistics.
 pub fn tensor_memory(device: Device) -> Option<DeviceMemory> {
     let device = device.to_string();
     device_memory().into_iter().find(|memory| memory.device == device)
 }
 
-/// The most memory that this process held at a time, as Linux counts it.
+/// The peak resident memory of this process, as Linux reports it.
 pub fn process_peak() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

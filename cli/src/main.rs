@@ -93,11 +93,11 @@ fn show(answer: &clap::Error) -> ExitCode {
 }
 
 fn main() -> ExitCode {
-    // A limit on the size of files is an error of whoever writes, not the end of the program.
+    // Exceeding a limit on file size is an error of the write, not the end of the program.
     host::ignore_file_size_signal();
     keyway::dispatcher::log::set_sink(Box::new(screen::log));
     if let Some(served) = keyway_conformance::runner::summoned() {
-        // A runner that is gone wants nothing more.
+        // A runner that has ended needs no more output.
         drop(served);
         return ExitCode::SUCCESS;
     }
@@ -106,11 +106,11 @@ fn main() -> ExitCode {
         Err(answer) => return show(&answer),
     };
     let mut screen = match &cli.command {
-        // Its workers speak to it through standard output, and it loads no backend itself.
+        // A worker communicates with the runner through standard output, and this process loads no backend itself.
         Command::Conformance(_) => Screen::default(),
         _ => Screen::alone(),
     };
-    // What ends one of the suite's workers is the suite's to judge.
+    // The suite itself judges the signal or exit that ends a worker.
     let running = (!matches!(cli.command, Command::Conformance(_))).then(host::running);
     let result = run(&cli, &mut screen).and(screen.finish());
     drop(running);

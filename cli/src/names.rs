@@ -1,4 +1,4 @@
-//! Names that users give for ops, devices, layouts and dtypes; a wrong one is answered with those that exist.
+//! Names that users type for ops, devices, layouts and dtypes; the error for an unknown name lists the existing ones.
 
 use crate::failure::Failure;
 use crate::known::would_serve;
@@ -8,7 +8,7 @@ use keyway::dispatcher::op::OpEntry;
 use keyway::dispatcher::{device as devices, registry, table};
 use keyway::{DType, Device, Layout};
 
-/// The names that an interner has given.
+/// The names that an interner has assigned.
 pub fn known(interner: &Interner) -> Vec<&'static str> {
     let len = u16::try_from(interner.len()).unwrap_or(u16::MAX);
     (0..len).map(|id| interner.name(id)).filter(|name| *name != "?").collect()
@@ -19,7 +19,7 @@ fn unknown(what: &str, name: &str, interner: &Interner) -> Failure {
     Failure::Usage(format!("there is no {what} `{name}`; there is: {}{would}", known(interner).join(", ")))
 }
 
-/// A device such as `cpu` or `cuda:1`. Only devices that somebody has named exist.
+/// A device such as `cpu` or `cuda:1`. Only registered devices exist.
 ///
 /// # Errors
 /// Wrong usage.
@@ -28,7 +28,7 @@ pub fn device(text: &str) -> Result<Device, Failure> {
     server.map_or(Ok(device), |entry| checked(device, entry))
 }
 
-/// A device for what is a matter of its kind, and so needs none to be there: `cuda` also where there are 0 devices.
+/// A device, for facts about its kind that need no device to exist: `cuda` also where there are 0 devices.
 ///
 /// # Errors
 /// Wrong usage.
@@ -70,11 +70,11 @@ pub fn dtype(text: &str) -> Result<DType, Failure> {
     DType::from_name(text).ok_or_else(|| unknown("dtype", text, &DTYPES))
 }
 
-/// The op that a method of images calls, whose name has their spatial dimensions: `conv` for `conv2d`.
+/// The op that an image method calls, without the spatial dimensions in the name: `conv` for `conv2d`.
 fn of_method(name: &str) -> String {
     let name = ["1d", "2d", "3d"].iter().fold(name.to_string(), |name, rank| name.replace(rank, ""));
     let op = match name.as_str() {
-        // The same sums as those of the gradient.
+        // A transposed convolution computes the same products as the input gradient.
         "conv_transpose" => "conv_input_grad",
         "max_pool" => "max_pool_values",
         name => name.trim_end_matches("_with_indices"),
@@ -85,7 +85,7 @@ fn of_method(name: &str) -> String {
 /// An op.
 ///
 /// # Errors
-/// Wrong usage, with the names that come nearest.
+/// Wrong usage, with the nearest names.
 pub fn op(text: &str) -> Result<&'static OpEntry, Failure> {
     if let Some(op) = registry::find_op(text).or_else(|| registry::find_op(&of_method(text))) {
         return Ok(op);

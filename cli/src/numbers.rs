@@ -1,6 +1,6 @@
-//! Numbers as options take them.
+//! Numeric values of options.
 
-/// A number that decides what is drawn.
+/// A seed.
 pub fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
 }

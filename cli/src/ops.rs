@@ -1,4 +1,4 @@
-//! `keyway ops`: each op with who serves it.
+//! `keyway ops`: each op with the candidates that serve it.
 
 use crate::failure::Failure;
 use crate::installed::Choice;
@@ -30,18 +30,18 @@ pub struct Options {
 struct Lacks {
     device: String,
     tier: &'static str,
-    /// Ops of the tier that nobody serves there for f32.
+    /// Ops of the tier that no candidate serves there for f32.
     ops: Vec<&'static str>,
-    /// Kernels with which all of them would be served, with their dtypes.
+    /// Kernels that would suffice to serve all of them, with their dtypes.
     kernels: Vec<(&'static str, &'static str)>,
 }
 
-/// Who serves an op for one device and layout.
+/// The candidates of an op for one device and layout.
 #[derive(Serialize)]
 struct Place {
     device: &'static str,
     layout: &'static str,
-    /// By dtype: the plugin, or `(view)`, `(host)`, `(decomposition)`, `(fallback)`; null where nobody does.
+    /// By dtype: the plugin, or `(view)`, `(host)`, `(decomposition)`, `(fallback)`; null where no candidate serves it.
     served_by: BTreeMap<&'static str, Option<&'static str>>,
 }
 
@@ -86,7 +86,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     Ok(())
 }
 
-/// Lists what a device lacks for a tier.
+/// Lists the ops that a device lacks for a tier.
 fn missing_for(tier: &str, device: Device, json: bool, screen: &mut Screen) -> Result<(), Failure> {
     let Some(tiers) = tiers::up_to(tier) else {
         let there: Vec<String> = tiers::ALL.iter().map(|t| format!("{}: {}", t.name, t.about)).collect();
@@ -116,7 +116,7 @@ fn missing_for(tier: &str, device: Device, json: bool, screen: &mut Screen) -> R
     Ok(())
 }
 
-/// Every pair of device and layout for which somebody has registered a kernel; the host's own if there is none.
+/// Every pair of device and layout with a registered kernel; host memory with `strided` if there is none.
 fn places() -> Vec<(Device, Layout)> {
     let mut places: BTreeSet<(Device, Layout)> =
         registry::kernels().iter().map(|k| (Device { kind: k.device, index: 0 }, k.layout)).collect();
@@ -132,7 +132,7 @@ fn sorted(generation: &'static Generation) -> Vec<&'static OpRows> {
     ops
 }
 
-/// Who serves a key, or how else it is served; `None` where it is not.
+/// The candidate that serves a key; `None` where there is none.
 fn served_by(op: &OpEntry, device: Device, layout: Layout, dtype: DType) -> Option<&'static str> {
     serving::server(op, device, layout, dtype).map(|candidate| candidate.name())
 }
@@ -161,7 +161,7 @@ fn matrix(
     marks: &mut Marks,
     screen: &mut Screen,
 ) {
-    /// Columns of a name and the space behind it, so that the marks still fit.
+    /// Columns of a name and the space after it, so that the marks still fit.
     const NAME: usize = 28;
     let header = DType::REAL.map(DType::name);
     screen.whole_line(format!("{:NAME$}{}", "OP", header.join(" ")));
@@ -172,13 +172,13 @@ fn matrix(
             let mark = marks.of(served_by(rows.op, device, layout, dtype));
             cells += &format!("{mark:width$} ", width = dtype.name().len());
         }
-        // A longer name stands in a line of its own.
+        // A longer name is printed on a separate line.
         let (above, name) = if name.len() < NAME { (String::new(), name) } else { (format!("{name}\n"), "") };
         screen.whole_line(format!("{above}{name:NAME$}{}", cells.trim_end()));
     }
 }
 
-/// One letter for each plugin, given in the order of appearance.
+/// One letter for each plugin, assigned in order of appearance.
 #[derive(Default)]
 struct Marks {
     plugins: Vec<&'static str>,

@@ -1,4 +1,4 @@
-//! `keyway profile`: what a profile found, from a run that has just ended or from a file.
+//! `keyway profile`: prints a profile, of a run that has just ended or of a file.
 
 use crate::failure::Failure;
 use crate::screen::{self, COLUMNS, Screen};
@@ -8,9 +8,9 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Rows of the table, and places of reorderings, that are shown unless another number is asked for.
+/// Default number of rows of the table, and of source locations of reorderings, that are shown.
 pub const TOP: usize = 15;
-/// Tensors of a call that are shown.
+/// Limit on the tensors of a call that are shown.
 const TENSORS: usize = 4;
 
 /// What to do with a profile.
@@ -29,7 +29,7 @@ pub enum Command {
     },
 }
 
-/// Shows a profile.
+/// Prints a profile.
 ///
 /// # Errors
 /// A file that cannot be read or is no trace.
@@ -50,18 +50,18 @@ pub fn run(command: &Command, screen: &mut Screen) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes a trace in the place of an old file.
+/// Writes a trace to a file, which is replaced.
 ///
 /// # Errors
-/// What the system says.
+/// Errors of the system.
 pub fn write(path: &Path, trace: &Trace) -> Result<(), String> {
     replace(path, |file| trace.write_json(file)).map_err(|error| error.to_string())
 }
 
-/// Writes who held how much memory: as JSON where the name says so, else as a page.
+/// Writes the memory by owner: as JSON where the name ends in `.json`, else as a page.
 ///
 /// # Errors
-/// What the system says.
+/// Errors of the system.
 pub fn write_memory(path: &Path, snapshot: &MemorySnapshot) -> Result<(), String> {
     let json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
     let write =
@@ -69,7 +69,7 @@ pub fn write_memory(path: &Path, snapshot: &MemorySnapshot) -> Result<(), String
     replace(path, |file| write(file)).map_err(|error| error.to_string())
 }
 
-/// Says how many calls the trace does not show.
+/// Reports the number of calls that the trace lacks.
 pub fn tell_left_out(trace: &Trace, screen: &mut Screen) {
     let (kept, left_out) = (trace.events.len(), trace.left_out);
     if left_out > 0 {
@@ -136,7 +136,7 @@ fn print_line(line: &Line, widths: (usize, usize), screen: &mut Screen) {
         |[calls, ms, share, bytes]: &[String; 4]| format!("{calls:>7} {ms:>9} {share:>5} {bytes:>8}");
     let names = format!("{:<op$}  {:<by$}", line.op, line.served_by, op = widths.0, by = widths.1);
     let numbers = numbers(&line.numbers);
-    // Names that leave no room stand in a line of their own.
+    // Names that leave no space are printed on a separate line.
     if names.chars().count() + 1 + numbers.len() > COLUMNS {
         screen.line(names.trim_end());
         screen.whole_line(format!("{numbers:>COLUMNS$}"));
@@ -145,7 +145,7 @@ fn print_line(line: &Line, widths: (usize, usize), screen: &mut Screen) {
     }
 }
 
-/// The ops that took most time with all together, and what became of memory.
+/// The ops in descending order of time with the totals, and the memory figures.
 pub fn print(report: &Report, top: usize, screen: &mut Screen) {
     let whole = report.op_ns();
     let shown = &report.rows[..report.rows.len().min(top)];
@@ -179,7 +179,7 @@ pub fn print(report: &Report, top: usize, screen: &mut Screen) {
     screen.line("");
 }
 
-/// Reorderings of one op at one place, whatever their shapes.
+/// Reorderings of one op at one source location, whatever their shapes.
 fn by_place(found: &[Reordering]) -> Vec<(String, Reordering)> {
     let mut places: Vec<(String, Reordering)> = Vec::new();
     for one in found {
@@ -197,7 +197,7 @@ fn by_place(found: &[Reordering]) -> Vec<(String, Reordering)> {
     places
 }
 
-/// What kernels copied for themselves.
+/// The scratch memory of kernels.
 fn print_scratch(report: &Report, top: usize, screen: &mut Screen) {
     let mut rows: Vec<&Row> = report.rows.iter().filter(|row| row.scratch_bytes > 0).collect();
     if rows.is_empty() {

@@ -1,5 +1,5 @@
-//! Standard output and standard error. What is written fits lines of 80 columns, but for words that are longer, such as
-//! paths, and for what is to be copied as it is.
+//! Standard output and standard error. Output is wrapped at 80 columns, except for longer words, such as paths, and for text
+//! that is to be copied verbatim.
 
 use crate::failure::Failure;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
@@ -11,26 +11,26 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::time::Duration;
 
-/// Standard output. A reader that has gone away (`keyway ops | head -1`) is no failure and stops no work; any other
-/// failure is kept for the end. Texts may come from plugins and file names: none of them reaches a terminal as a command.
+/// Standard output. A closed reader (`keyway ops | head -1`) is no failure and stops no work; any other failure is saved and
+/// returned at the end. Text may come from plugins and file names: control characters in it are escaped.
 #[derive(Default)]
 pub struct Screen {
-    /// Where it goes, if not to what the process calls standard output.
+    /// Destination, if not the process's standard output.
     own: Option<&'static File>,
     failed: Option<std::io::Error>,
 }
 
 impl Screen {
-    /// Takes standard output for itself: what plugins print there goes to standard error, and not into a report.
+    /// Takes exclusive use of standard output: output of plugins goes to standard error, and not into a report.
     pub fn alone() -> Screen {
         let take = || {
             let copy = |lowest| rustix::io::fcntl_dupfd_cloexec(std::io::stdout(), lowest);
-            // Out of the way of those who close or reuse the first few descriptors, if so many are allowed.
+            // Above the first descriptors, which other code may close or reuse, if the limit on descriptors allows it.
             let own = copy(100).or_else(|_| copy(3))?;
             rustix::stdio::dup2_stdout(std::io::stderr())?;
             Ok::<_, std::io::Error>(&*Box::leak(Box::new(File::from(own))))
         };
-        // Where that is not possible, such as with a closed standard error, the two share it.
+        // Where that fails, such as with a closed standard error, the two share standard output.
         let own = take().ok();
         own.into_iter().for_each(keyway::dispatcher::host::keep_from_forks);
         Screen { own, failed: None }
@@ -51,7 +51,7 @@ impl Screen {
         };
     }
 
-    /// Writes lines, each broken where it is too long.
+    /// Writes lines, each wrapped where it is too long.
     pub fn line(&mut self, text: impl std::fmt::Display) {
         self.print(&format!("{}\n", wrap(&text.to_string())));
     }
@@ -68,7 +68,7 @@ impl Screen {
         }
     }
 
-    /// Writes a table whose last column holds paths, given apart with its header; one that does not fit stands in a line of
+    /// Writes a table whose last column holds paths, passed separately with its header; a path that does not fit has a line of
     /// its own.
     pub fn table_of_paths(&mut self, mut table: Table, header: &str, paths: &[String]) {
         // Each row is one line.
@@ -84,13 +84,14 @@ impl Screen {
     /// Writes a value as JSON.
     pub fn json(&mut self, value: &impl Serialize) {
         match serde_json::to_string_pretty(value) {
-            // The serialiser escapes what JSON asks for; other commands of terminals stand inside texts, as they are.
+            // The serialiser escapes the characters that JSON requires; other control characters are left as they are in
+            // strings.
             Ok(text) => self.whole_line(visible(&text, |c| format!("\\u{:04x}", u32::from(c)))),
             Err(error) => self.failed = Some(error.into()),
         }
     }
 
-    /// Whether everything reached a reader that wanted it.
+    /// Whether all output was written, apart from output for a closed reader.
     ///
     /// # Errors
     /// Output that could not be written.
@@ -104,7 +105,7 @@ impl Screen {
     }
 }
 
-/// Text in which every character that a terminal obeys, and every one that turns the direction of text, is written out.
+/// Text with each terminal control character, and each character that changes the direction of text, escaped.
 fn visible(text: &str, escape: impl Fn(char) -> String) -> Cow<'_, str> {
     let obeyed = |c: char| {
         (c.is_control() && c != '\n' && c != '\t')
@@ -119,21 +120,21 @@ fn visible(text: &str, escape: impl Fn(char) -> String) -> Cow<'_, str> {
 fn stderr(kind: &str, text: &impl std::fmt::Display) {
     let text = text.to_string();
     let text = visible(&text, |c| format!("\\u{{{:x}}}", u32::from(c)));
-    // A standard error that is closed leaves nobody to tell.
+    // If standard error is closed there is no way to report it.
     let _ = writeln!(std::io::stderr(), "{}", wrap(&format!("keyway: {kind}{text}")));
 }
 
-/// Says why the command failed.
+/// Prints the error of the command.
 pub fn error(text: &impl std::fmt::Display) {
     stderr("error: ", text);
 }
 
-/// Says what is odd, but does not stop the command.
+/// Prints a warning.
 pub fn warning(text: &impl std::fmt::Display) {
     stderr("warning: ", text);
 }
 
-/// Where the host's log goes: warnings and errors.
+/// Destination of the host's log: warnings and errors.
 pub fn log(severity: u32, text: &str) {
     use keyway::dispatcher::log::{ERROR, WARN};
     match severity {
@@ -143,17 +144,17 @@ pub fn log(severity: u32, text: &str) {
     }
 }
 
-/// Says what a person may want to know.
+/// Prints a note.
 pub fn note(text: &impl std::fmt::Display) {
     stderr("", text);
 }
 
 /// Columns of a line.
 pub const COLUMNS: usize = 80;
-/// By how much the rest of a line that was broken is indented, from where the line began.
+/// Indentation of the continuation of a wrapped line, relative to its beginning.
 const INDENT: usize = 4;
 
-/// Breaks lines at spaces.
+/// Wraps lines at spaces.
 fn wrap(text: &str) -> String {
     text.split('\n').map(wrap_line).collect::<Vec<_>>().join("\n")
 }
@@ -165,7 +166,7 @@ fn wrap_line(line: &str) -> String {
     let begin = line.chars().take_while(|c| *c == ' ').count();
     let indent = " ".repeat(begin + INDENT);
     let (mut out, mut column) = (String::new(), 0);
-    // Words keep the spaces before them, but where a line is broken.
+    // Words retain the spaces before them, except at a line break.
     for word in line.split_inclusive(' ') {
         let width = word.trim_end().chars().count();
         if column > begin && column + width > COLUMNS {
@@ -180,7 +181,7 @@ fn wrap_line(line: &str) -> String {
     out
 }
 
-/// A table without lines, in which long cells are broken; the columns named in `right` hold numbers.
+/// A table without borders, in which long cells are wrapped; the columns named in `right` are right-aligned.
 pub fn table(header: &[&str], right: &[usize]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header.iter().copied());
@@ -196,15 +197,15 @@ pub fn table(header: &[&str], right: &[usize]) -> Table {
     table
 }
 
-/// A bar on standard error, `None` where that is no terminal; `count` says how far the work is, as indicatif's
-/// placeholders. How long the rest takes is shown from 3 % on, since before that it says nothing.
+/// A progress bar on standard error, `None` where that is not a terminal; `count` is the position in indicatif's placeholders.
+/// The remaining time is shown from 3 % on; earlier estimates are meaningless.
 pub fn bar(count: &str) -> Option<ProgressBar> {
     if !std::io::stderr().is_terminal() {
         return None;
     }
     let template = format!("{{bar:32}} {count}  {{msg}}  {{rest}}");
     let tell = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
-        // A bar that lacks a text is still a bar.
+        // A bar whose template is invalid still works.
         let _ = text.write_str(&rest(state.fraction(), state.eta()));
     };
     let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
@@ -213,12 +214,12 @@ pub fn bar(count: &str) -> Option<ProgressBar> {
     Some(bar)
 }
 
-/// How long the rest takes, in words; none before 3 % are done.
+/// The remaining time, in words; none before 3 % are done.
 fn rest(done: f32, left: Duration) -> String {
     if done < 0.03 { String::new() } else { format!("{:#} left", HumanDuration(left)) }
 }
 
-/// Bytes for people: `12.3 MB`.
+/// A human-readable size: `12.3 MB`.
 pub fn bytes(count: u64) -> String {
     match count {
         0..1_000 => format!("{count} B"),

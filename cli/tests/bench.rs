@@ -15,7 +15,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// Measures with both libraries; what it said, and the results.
+/// Measures with both libraries; returns the output and the results.
 fn bench(arguments: &[&str]) -> (Ran, Value) {
     let folder = tempfile::tempdir().unwrap();
     for name in ["keyway_backend_cpu", "keyway_backend_channels_last"] {
@@ -61,7 +61,7 @@ fn a_pass_is_measured() {
     let weights = number(&results, "weight_bytes");
     assert_eq!(weights, 4.0 * (11_689_512.0 + 2.0 * 4_800.0) + 20.0 * 8.0);
     let [round, process] = ["round_bytes", "peak_bytes"].map(|n| number(&results, n));
-    // The two largest activations, the first convolution's before and behind its norm, and what kernels need besides.
+    // The two largest activations, before and after the first norm, and the scratch memory of kernels.
     let activations = 2.0 * 4.0 * (2 * 64 * 17 * 17) as f64;
     assert!(activations <= round && round < 0.5 * weights && weights + round < process, "{results}");
     assert_eq!((&results["train"], &results["loss"]), (&false.into(), &Value::Null));
@@ -96,7 +96,7 @@ fn a_fused_pass_is_measured() {
         (&results["fused"], &results["served"][0]["by"]),
         (&true.into(), &"keyway-channels-last".into())
     );
-    // The weights without the norms' five numbers of each of 4,800 channels, but with a bias.
+    // The weights without the five values of each of the norms' 4,800 channels, but with a bias.
     assert_eq!(number(&results, "weight_bytes"), 4.0 * (11_689_512.0 - 2.0 * 4_800.0 + 4_800.0));
     let mut show = program(folder.path());
     show.args(["profile", "show", text(&trace), "--json"]);
@@ -120,7 +120,7 @@ fn a_training_step_is_measured_in_each_format_and_dtype() {
         assert_eq!(names.contains(&"keyway-channels-last"), format == "channels_last", "{names:?}");
         losses.push(number(&results, "loss"));
     }
-    // ln 1000 is the loss of one who knows nothing. These know their two images.
+    // ln 1000 is the loss of a uniform prediction; this network has memorised its two images.
     assert!(losses.iter().all(|loss| (0.0..0.1).contains(loss)), "{losses:?}");
     assert!((losses[0] - losses[1]).abs() < 0.05 * losses[0] + 1e-3, "{losses:?}");
 }

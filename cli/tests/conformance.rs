@@ -14,7 +14,7 @@ fn report(path: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// A copy of the CPU backend in a folder of its own, so that its certificate is its own too.
+/// A copy of the CPU backend in its own folder, so that it has its own certificate.
 fn installed() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::copy(library(), folder.path().join(library().file_name().unwrap())).unwrap();
@@ -27,17 +27,17 @@ fn in_folder(folder: &Path, arguments: &[&str]) -> support::Ran {
     run(command)
 }
 
-/// Families that take four fifths of a run's time, for large tensors and many calls. Tests of their own judge them, so that no
-/// test comes to its time limit on a slow machine.
+/// Families that take four fifths of a run's time, with large tensors and many calls. They have their own tests, so that no
+/// test reaches its time limit on a slow machine.
 const SLOW: [&[&str]; 4] = [
     &["corner_grads", "sizes"],
     &["large", "magnitudes"],
     &["scaled"],
-    // Of these overflow checks find nothing more than of the others: `cargo xtask test --judged-later` leaves them out.
+    // In these families overflow checks find no more than in the others: `cargo xtask test --judged-later` leaves them out.
     &["leaks", "soak", "state", "threads"],
 ];
 
-/// All the other families but that whose calls are drawn.
+/// All other families except the one with drawn calls.
 fn fast() -> Vec<&'static str> {
     let all = keyway_conformance::families::ALL.iter().map(|family| family.name);
     all.filter(|name| !SLOW.concat().contains(name) && *name != keyway_conformance::families::DRAWN).collect()
@@ -47,7 +47,7 @@ fn options(families: &[&'static str]) -> Vec<&'static str> {
     families.iter().flat_map(|name| ["--family", name]).collect()
 }
 
-/// Every quick case of these families is as expected, and so many pass.
+/// Every quick case of these families is as expected, and more than `more_than` pass.
 #[track_caller]
 fn assert_the_cpu_passes(families: &[&'static str], more_than: u64) -> Value {
     let folder = installed();
@@ -86,7 +86,7 @@ fn the_cpu_backend_passes_the_quick_run_of_many_terms_and_magnitudes() {
     assert_the_cpu_passes(SLOW[1], 1_000);
 }
 
-/// With seeds that are always the same, so that a run can be repeated. Each run by hand draws others.
+/// With fixed seeds, so that a run can be repeated. Runs by hand draw other seeds.
 #[test]
 fn the_cpu_backend_passes_what_some_seeds_draw() {
     let folder = installed();
@@ -104,7 +104,7 @@ fn the_cpu_backend_passes_what_some_seeds_draw() {
     }
 }
 
-/// A seed that nobody chose is another one each time.
+/// The default seed is different each time.
 #[test]
 fn each_run_draws_other_calls() {
     let folder = installed();
@@ -133,7 +133,7 @@ fn the_cpu_backend_passes_the_quick_run_of_many_calls() {
     assert_the_cpu_passes(SLOW[3], 1_000);
 }
 
-/// Its kernels are for images in one format, which every family gives it.
+/// The backend's kernels are for images in one memory format, which every family covers.
 #[test]
 fn the_backend_for_images_passes_every_case() {
     let folder = installed();
@@ -153,13 +153,13 @@ fn the_backend_for_images_passes_every_case() {
     }
 }
 
-/// What a plugin does not claim is unsupported, and all else is as expected.
+/// Calls that a plugin does not claim are unsupported, and everything else is as expected.
 #[track_caller]
 fn assert_passes_the_quick_run(name: &str, families: &[&'static str], family: &str) {
     assert_passes(name, &options(families), family);
 }
 
-/// The same of the quick cases that these options leave.
+/// The same for the quick cases that these options select.
 #[track_caller]
 fn assert_passes(name: &str, narrowed: &[&str], family: &str) {
     let library = library_of(name);
@@ -176,7 +176,7 @@ fn assert_passes(name: &str, narrowed: &[&str], family: &str) {
     assert!(report["families"][family]["passed"].as_u64().unwrap() >= 5, "{}", report["families"]);
 }
 
-/// A device whose memory the host cannot read, whose work is done later, and which has few kernels.
+/// An asynchronous device with few kernels, whose memory the host cannot read.
 #[test]
 fn another_device_passes_the_quick_run() {
     assert_passes_the_quick_run("keyway_test_device", &fast(), "device");
@@ -187,7 +187,7 @@ fn another_device_passes_the_quick_run_of_the_slow_families() {
     assert_passes_the_quick_run("keyway_test_device", &SLOW[..2].concat(), "large");
 }
 
-/// Of a few kernels, since each of them waits for the device's queue.
+/// Only a few kernels, since each of them waits for the device's queue.
 #[test]
 fn another_device_passes_the_quick_run_of_millions_of_elements_and_calls() {
     let ops = ["add", "mm", "relu", "sum"].iter().flat_map(|op| ["--op", op]).collect::<Vec<_>>();
@@ -196,7 +196,7 @@ fn another_device_passes_the_quick_run_of_millions_of_elements_and_calls() {
 
 #[test]
 fn a_composite_layout_passes_the_quick_run() {
-    // Of all families: those of the slow ones are of strided tensors, so that alone they would say nothing of it.
+    // All families: the slow ones have strided tensors only, and so do not test this layout.
     assert_passes_the_quick_run("keyway_test_csr", &[], "layout");
 }
 
@@ -237,7 +237,7 @@ fn all_reports_are_written_and_the_list_shows_the_standing() {
     assert!(junit.starts_with("<?xml") && junit.contains("values/add/f32/0"), "{}", &junit[..200]);
     let html = std::fs::read_to_string(&html).unwrap();
     assert!(html.contains("keyway-cpu") && !html.contains("http://") && !html.contains("https://"));
-    // A part of the cases is worth no certificate.
+    // A partial run writes no certificate.
     let after = in_folder(folder.path(), &["backend", "list"]).expect(0);
     assert!(after.out.contains("never run"), "{}", after.out);
 }
@@ -248,7 +248,7 @@ fn a_whole_run_leaves_a_certificate_and_the_list_shows_it() {
     let given = library_of("keyway_test_ops");
     let file = folder.path().join(given.file_name().unwrap());
     std::fs::copy(&given, &file).unwrap();
-    // Its ops are made of others, which the CPU backend serves.
+    // The plugin's ops are composed of others, which the CPU backend serves.
     let paths = std::env::join_paths([folder.path(), &library()]).unwrap();
     let run_with = |arguments: &[&str]| {
         let mut command = program(folder.path());
@@ -280,7 +280,7 @@ fn a_whole_run_leaves_a_certificate_and_the_list_shows_it() {
         "{text}"
     );
     assert!(text.contains(" kernels reached"), "{text}");
-    // Another build of the library: the certificate speaks of a file that is no more.
+    // Another build of the library: the certificate is of a file that no longer exists.
     std::fs::OpenOptions::new().append(true).open(&file).unwrap().write_all(b"\0").unwrap();
     assert_eq!(standing(), "stale");
     let certificate = keyway_conformance::certificate::Certificate::beside(&file);
@@ -288,7 +288,7 @@ fn a_whole_run_leaves_a_certificate_and_the_list_shows_it() {
     assert_eq!(standing(), "not believed");
 }
 
-/// What was judged may have been the content before the change or the one after it.
+/// The judged content may be the one before the change or the one after it.
 #[test]
 fn a_library_that_changes_meanwhile_is_not_certified() {
     let folder = tempfile::tempdir().unwrap();
@@ -299,7 +299,7 @@ fn a_library_that_changes_meanwhile_is_not_certified() {
         command.args(["conformance", "--op", "plug_softsign", "--library"]).arg(&file);
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            // As long as it runs, so that one of the changes comes after the library was loaded.
+            // Changes while the run lasts, so that one of the changes follows the loading of the library.
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
                     std::fs::OpenOptions::new().append(true).open(&file).unwrap().write_all(b"\0").unwrap();
@@ -368,7 +368,7 @@ fn names_that_nothing_has_are_wrong_usage() {
 fn every_family_is_told_with_what_it_checks() {
     let list = bare(&["conformance", "--list"]).expect(0).out;
     let unknown = keyway(&["conformance", "cpu", "--family", "nothing"]).expect(2).err;
-    // Lines are broken at the width of the screen.
+    // Lines are wrapped at the width of the screen.
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (list, unknown) = (words(&list), words(&unknown));
     for family in keyway_conformance::families::ALL {
@@ -427,12 +427,12 @@ fn an_interrupt_leaves_a_partial_report_and_no_worker() {
     command.args(["conformance", "cpu", "--jobs", "1", "--json", json.to_str().unwrap()]);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // The first line comes when a tenth of the cases has ended.
+    // The first line is printed once a tenth of the cases has ended.
     let mut first = String::new();
     let mut lines = BufReader::new(child.stderr.take().unwrap());
     lines.read_line(&mut first).unwrap();
     assert!(first.contains("cases"), "{first}");
-    // Workers are children of the threads that serve them.
+    // Workers are child processes of the threads that serve them.
     let children = || {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).into_iter().flatten().flatten();
         let lists = tasks.map(|t| std::fs::read_to_string(t.path().join("children")).unwrap_or_default());

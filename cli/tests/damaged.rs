@@ -1,5 +1,5 @@
-//! Damaged libraries: by the thousand their files are read, and some dozens of those that look whole are loaded, with every
-//! command. None takes the command down, and each has its verdict.
+//! Damaged libraries: the files of thousands are read, and some dozens of those that pass the check are loaded, with every
+//! command. None ends the command, and each has a verdict.
 //!
 //! `KEYWAY_TEST_DAMAGED=1000 cargo test -p keyway-cli --test damaged every_command -- --nocapture` damages a thousand; that
 //! takes about a quarter of an hour.
@@ -77,7 +77,7 @@ fn section(bytes: &[u8], name: &str) -> usize {
     (0..number(60, 2)).map(header).find(|at| is_named(*at)).expect("the library has the section")
 }
 
-/// What the system's loader does not check, so that a trial may outlive it and the program does not.
+/// Damage that the system's loader does not check, so that a trial may survive it and the program does not.
 #[test]
 #[cfg(target_os = "linux")]
 fn damage_that_a_trial_may_outlive_is_found_in_the_file() {
@@ -131,12 +131,12 @@ fn damaged_code_takes_nobody_down() {
         let own = format!("keyway.test/min-{index:03}");
         names.iter().for_each(|at| bytes[*at..at + name.len()].copy_from_slice(own.as_bytes()));
         if index % 2 == 0 {
-            // An instruction that is none, over a part of the code.
+            // An invalid instruction, over a part of the code.
             let length = (code.len() / 8).min(1 << (10 + random.below(10)));
             let at = code.start + random.below(code.len() - length);
             bytes[at..at + length].fill(0xcc);
         } else {
-            // The value of an entry of the dynamic table: an address where nothing is.
+            // The value of an entry of the dynamic table: an unmapped address.
             let at = table.start + 16 * random.below(table.len() / 16) + 8;
             bytes[at..at + 8].copy_from_slice(&0x0000_4141_4141_4000u64.to_le_bytes());
         }
@@ -166,13 +166,13 @@ fn damaged_code_takes_nobody_down() {
     }
 }
 
-/// So many damaged libraries lie in one folder.
+/// Damaged libraries in one folder.
 const IN_FOLDER: usize = 20;
 /// A command that takes longer hangs.
 const LONGEST: &str = "180";
 
-/// A copy of the library with a name of its own and a few wrong bytes: in the tables that it hands over half of the time, else
-/// in its code, in what its loading goes by, or anywhere.
+/// A copy of the library with its own name and a few wrong bytes: half of the time in the tables that it passes to the host,
+/// else in its code, in the data that its loading reads, or anywhere.
 fn damaged(whole: &[u8], name: &[u8], index: usize, random: &mut Sequence) -> Vec<u8> {
     let mut bytes = whole.to_vec();
     let own = format!("keyway.test/{index:0width$}", width = name.len() - "keyway.test/".len());
@@ -195,7 +195,7 @@ fn damaged(whole: &[u8], name: &[u8], index: usize, random: &mut Sequence) -> Ve
     bytes
 }
 
-/// The commands that ask for every library, as they are given; `FILE` is a file to write.
+/// The commands that examine every library, as they are typed; `FILE` is a file to write.
 const COMMANDS: [&[&str]; 8] = [
     &["train", "digits", "--model", "mlp", "--epochs", "1", "--json", "FILE"],
     &["bench", "--size", "33", "--rounds", "1", "--threads=1", "--json", "FILE"],
@@ -257,7 +257,7 @@ fn every_command_outlives_every_damaged_library() {
         };
         for arguments in COMMANDS {
             let ran = outlived(arguments);
-            // What works without the damaged ones works beside them.
+            // Commands that work without the damaged libraries also work with them.
             if !["doctor", "backend"].contains(&arguments[0]) {
                 assert_eq!(ran.code, Some(0), "{arguments:?}: {}", ran.err);
             }

@@ -1,4 +1,4 @@
-//! `keyway backend install`, `remove`, `enable` and `disable`, in folders of their own.
+//! `keyway backend install`, `remove`, `enable` and `disable`, each in its own folder.
 
 mod support;
 
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::{Ran, library, library_of, program, run};
 
-/// A user with nothing installed.
+/// A user with no backend installed.
 struct Home(tempfile::TempDir);
 
 impl Home {
@@ -57,7 +57,7 @@ impl Home {
     }
 }
 
-/// The minimal plugin with parts of its manifest replaced by others; the description gives the room.
+/// The minimal plugin with parts of its manifest replaced; the description is emptied to make space.
 fn minimal(changes: &[(&str, serde_json::Value)]) -> Vec<u8> {
     let mut bytes = std::fs::read(library_of("keyway_test_minimal")).unwrap();
     let mark = b"{\"name\":\"";
@@ -107,7 +107,7 @@ fn a_library_is_installed_used_and_removed() {
     assert_eq!(listed["backends"][0]["outcome"]["verdict"], "chosen");
     assert!(home.install(&library()).expect(0).out.starts_with("installed already"));
 
-    // What is changed afterwards is refused.
+    // A library that is changed afterwards is refused.
     let mut bytes = std::fs::read(&path).unwrap();
     let end = bytes.len() - 1;
     bytes[end] ^= 1;
@@ -135,7 +135,7 @@ fn versions_lie_side_by_side() {
     assert_eq!(home.libraries().len(), 2);
     let ran = home.run(&["backend", "list"]).expect(0);
     assert!(ran.out.contains("version 0.10.0 is used"), "{}", ran.out);
-    // Which of them is to be removed is not guessed.
+    // The choice between them is not guessed.
     let ran = home.run(&["backend", "remove", "keyway.test/minimal"]).expect(2);
     assert!(
         ran.err.contains("there are 2 versions") && ran.err.contains("0.10.0, 0.2.0; say which"),
@@ -206,7 +206,7 @@ fn a_name_of_the_project_is_installed_from_its_installation_or_on_request() {
     };
     refused(home.run(&["backend", "install", library().to_str().unwrap()]));
     assert_eq!(home.libraries().len(), 0);
-    // Nor is one used that was copied into the folder.
+    // A library that was copied into the folder is not used either.
     let copied = home.backends().join("libfast.so");
     std::fs::create_dir_all(home.backends()).unwrap();
     std::fs::copy(library(), &copied).unwrap();
@@ -257,7 +257,7 @@ fn of_an_archive_only_the_build_for_this_processor_is_taken() {
     assert_eq!(home.libraries(), ["libkeyway.test_minimal-0.1.0-v2.so"]);
     home.run(&["backend", "install", "--all-variants", archive.to_str().unwrap()]).expect(0);
     assert_eq!(home.libraries().len(), 3);
-    // A folder holds the same, in the form of `dist`.
+    // A folder with the same files, laid out like `dist`.
     let folder = home.path("dist/backends");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("liba-v9.so"), &other).unwrap();
@@ -328,14 +328,14 @@ fn what_cannot_be_used_is_not_installed() {
     let source = put("liba.so", &whole);
     std::fs::write(home.path("liba.so.sha256"), "0".repeat(64)).unwrap();
     assert!(home.install(&source).expect(1).err.contains("expected SHA-256 000"));
-    // A folder that others may write.
+    // A folder that other users may write.
     let open = home.path("open");
     std::fs::create_dir(&open).unwrap();
     std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).unwrap();
     std::fs::remove_file(home.path("liba.so.sha256")).unwrap();
     let to = ["backend", "install", source.to_str().unwrap(), "--dir", open.to_str().unwrap()];
     assert!(home.run(&to).expect(1).err.contains("chmod o-w"));
-    // One that is named, and that no search finds.
+    // A folder that `--dir` names, and that no search visits.
     let own = home.path("own/backends");
     let to = ["backend", "install", source.to_str().unwrap(), "--dir", own.to_str().unwrap()];
     let ran = home.run(&to).expect(0);
@@ -380,14 +380,14 @@ fn a_disabled_backend_is_passed_over_until_it_is_enabled() {
         ran.out
     );
     assert!(home.run(&["explain", "add"]).expect(0).out.contains("nothing serves"));
-    // Who names it for one run wants it.
+    // A disabled backend that is named for one run is used.
     let named = ["--backends", home.backends().to_str().unwrap(), "explain", "add"].map(str::to_string);
     let named: Vec<&str> = named.iter().map(String::as_str).collect();
     assert!(home.run(&named).expect(0).out.contains("keyway-cpu"));
     assert!(home.run(&["backend", "enable", "keyway-cpu"]).expect(0).out.contains("enabled from"));
     assert!(home.run(&["backend", "enable", "keyway-cpu"]).expect(0).out.contains("as before"));
     assert!(home.run(&["explain", "add"]).expect(0).out.contains("keyway-cpu"));
-    // By the names of the methods, too.
+    // By the names of the methods as well.
     for (method, op) in [
         ("conv2d", "conv"),
         ("max_pool3d_with_indices", "max_pool"),
@@ -536,7 +536,7 @@ fn a_library_that_was_truncated_can_be_removed() {
         assert_eq!(home.files(), ["keyway-probe"]);
         home.run(&["backend", "list"]).expect(0);
     }
-    // A file elsewhere is nobody's backend to remove.
+    // A file elsewhere is not an installed backend, and so is not removed.
     let home = Home::new();
     let elsewhere = home.path("liba.so");
     std::fs::copy(library(), &elsewhere).unwrap();

@@ -1,4 +1,4 @@
-//! Libraries that are slow, and users who do not wait; libraries that divide their process or use it up.
+//! Libraries that are slow, and users who interrupt; libraries that fork or exhaust their process.
 
 mod support;
 
@@ -23,7 +23,7 @@ fn interrupt(corpus: &Corpus, arguments: &[&str], mark: &str, signal: &str) {
         assert!(start.elapsed() < Duration::from_secs(60), "nothing is {mark}");
         std::thread::sleep(Duration::from_millis(5));
     }
-    // The library is at work, and not the host.
+    // The library is running, and not the host.
     std::thread::sleep(Duration::from_millis(200));
     let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
     assert!(sent.success() && child.wait().unwrap().code().is_none(), "{signal} ends it");
@@ -73,7 +73,7 @@ fn what_divides_its_process_is_refused() {
 fn the_true_reason_is_told_where_no_file_can_be_opened() {
     let corpus = Corpus::new(&["setup:files", "count:files", "setup:few_files"]);
     let command = corpus.command(&["doctor", "--json"]);
-    // So that not too many have to be opened.
+    // Lowers the number of descriptors to open.
     let mut shell = Command::new("/bin/sh");
     shell
         .args(["-c", "ulimit -n 512; exec \"$0\" \"$@\""])

@@ -1,5 +1,5 @@
-//! What `keyway conformance` says where a run says little of a library, where the library registers more than can be called,
-//! and what becomes of the certificate.
+//! The output of `keyway conformance` where a run proves little about a library, where the library registers more than can be
+//! called, and the later state of the certificate.
 
 #[path = "../../plugin-sdk/tests/c_compiler/mod.rs"]
 mod c_compiler;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::{Ran, library, program, run};
 
-/// A library with a kernel of `abs`, in a folder of its own that only its owner may write.
+/// A library with a kernel of `abs`, in its own folder, which only the owner may write.
 struct Built {
     folder: tempfile::TempDir,
     file: PathBuf,
@@ -42,7 +42,7 @@ impl Built {
         self.folder.path().join(name).to_str().unwrap().to_string()
     }
 
-    /// Judges it with all reports, and gives the JSON and the page.
+    /// Judges it with all reports, and returns the JSON and the page.
     fn reports(&self, arguments: &[&str]) -> (Ran, Value, String) {
         let (json, html) = (self.path("r.json"), self.path("r.html"));
         let ran = self.judge(&[arguments, &["--json", &json, "--html", &html]].concat());
@@ -54,7 +54,7 @@ impl Built {
         Built::standing_by(folder, program(folder))
     }
 
-    /// As on another machine, where nothing was judged.
+    /// As on another machine, without a verdict of its own.
     fn standing_elsewhere(&self, folder: &Path) -> String {
         let state = tempfile::tempdir().unwrap();
         let mut command = program(folder);
@@ -118,11 +118,11 @@ fn what_is_registered_without_effect_is_a_failure_that_names_it() {
         assert_eq!(row["id"], id);
         assert!(row["failure"]["got"].as_str().unwrap().contains(clause), "{row}");
         assert!(ran.out.contains(clause) && ran.out.contains("has no effect"), "{}", ran.out);
-        // One op of it is narrowed to by that op's name, also where there is no such op.
+        // `--op` with that op's name selects it, also where the op does not exist.
         if flag == "TWICE" {
             assert!(built.judge(&["--op", "abs"]).expect(1).out.contains(id));
         }
-        // Who knows why may say so.
+        // A list of known failures may accept it.
         let known = built.path("known.toml");
         std::fs::write(&known, format!("[[known]]\ncase = \"{id}\"\nreason = \"meant for another\"\n"))
             .unwrap();
@@ -135,7 +135,7 @@ fn only_the_usual_seed_leaves_a_certificate() {
     let Some(built) = Built::new(&[]) else { return };
     let ran = built.judge(&["--seed", "7"]).expect(0);
     assert!(ran.out.contains("no certificate: this run is on the values of seed 7"), "{}", ran.out);
-    // Nor do calls that somebody chose to draw.
+    // Nor do calls drawn from a given seed.
     let ran = built.judge(&["--seed", "0"]).expect(0);
     assert!(ran.out.contains("no certificate: this run is on the calls that seed 0 draws"), "{}", ran.out);
     assert!(!built.certificate().exists());
@@ -166,10 +166,10 @@ fn an_installed_library_keeps_its_certificate() {
     };
     let (file, folder) = (built.path("libabs.so"), built.path(""));
     for source in [&file, &folder, &archive] {
-        // What this machine ran is a verdict; elsewhere it is the claim of a file that anybody could have typed.
+        // A run on this machine is a verdict; elsewhere it is the claim of a file that anybody could have typed.
         assert_eq!(installed(source), [judged.clone(), format!("claim: {judged}")], "{source}");
     }
-    // One that others may write, or of another content, is left behind.
+    // A certificate that other users may write, or of another content, is not copied.
     let mode = |mode| std::fs::set_permissions(built.certificate(), std::fs::Permissions::from_mode(mode));
     mode(0o666).unwrap();
     for source in [&file, &folder] {
@@ -194,7 +194,7 @@ fn a_backend_that_failed_here_is_used_with_a_warning_and_refused_on_request() {
     let refused = run_with(&["backend", "list"], "require-certificate").expect(1);
     assert!(refused.out.contains("was not judged here"), "{}", refused.out);
     let judge = ["conformance", "keyway.test/abs", "--library", built.file.to_str().unwrap()];
-    // A library that the policy refuses may be judged.
+    // A library that the policy refuses may still be judged.
     run_with(&judge, "require-certificate").expect(1);
     let warned = run_with(&["explain", "abs"], "").expect(0);
     assert!(
@@ -234,7 +234,7 @@ fn two_builds_of_one_version_in_a_folder_are_not_guessed_between() {
     for part in ["libabs.so", "libother.so", "name the file to install"] {
         assert!(ran.err.contains(part), "{part}: {}", ran.err);
     }
-    // Two files of one content are one.
+    // Two files of one content count as one.
     std::fs::copy(&one.file, one.path("libother.so")).unwrap();
     install().expect(0);
     let mut command = program(into.path());

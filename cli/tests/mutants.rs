@@ -1,4 +1,4 @@
-//! The conformance suite finds faults: a handful of those that `cargo xtask mutants` runs all of.
+//! The conformance suite finds faults: a few of the mutants that `cargo xtask mutants` runs in full.
 
 mod support;
 
@@ -6,12 +6,12 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use support::{Ran, known_failures_of, library, library_of, program, run};
 
-/// Judges the CPU backend's kernels with a fault, or with none, and gives the report.
+/// Judges the CPU backend's kernels with one fault, or without, and returns the report.
 fn judge(fault: &str, ops: &[&str]) -> (Ran, Value) {
     judge_library("keyway_test_mutant", fault, ops)
 }
 
-/// The same of another plugin.
+/// The same for another plugin.
 fn judge_library(library_name: &str, fault: &str, ops: &[&str]) -> (Ran, Value) {
     judge_with(library_name, fault, ops, &[])
 }
@@ -34,7 +34,7 @@ fn judge_with(library_name: &str, fault: &str, ops: &[&str], options: &[&str]) -
     (ran, report)
 }
 
-/// The families of the cases that are not as expected, and how these ended.
+/// The families of the cases with unexpected results, with their status.
 fn bad(report: &Value) -> BTreeSet<(String, String)> {
     let cases = report["cases"].as_array().unwrap();
     assert!(!cases.is_empty());
@@ -93,8 +93,8 @@ fn faults_are_found_by_the_family_that_is_about_them() {
     }
 }
 
-/// Each by the family that is about it alone: kernels that are right on small tensors, in few calls, on one thread, or where
-/// nothing was changed in memory.
+/// Each by the only family that covers it: kernels that are right on small tensors, in few calls, on one thread, or where
+/// memory was not changed in between.
 #[test]
 fn faults_of_caches_counters_and_thresholds_are_found() {
     for (fault, op, family) in [
@@ -140,7 +140,7 @@ fn faults_of_devices_and_interposers_are_found() {
     assert!(failed.clone().count() > 0 && failed.clone().all(on_second));
 }
 
-/// Ops of plugins are judged by what comes with them, kernels of layouts on tensors that the suite made.
+/// Ops of plugins are judged by their own samples, kernels of layouts on tensors that the suite creates.
 #[test]
 fn faults_of_ops_and_layouts_that_plugins_bring_are_found() {
     for (library, fault, op, family) in [
@@ -171,7 +171,7 @@ fn faults_of_ops_and_layouts_that_plugins_bring_are_found() {
     }
 }
 
-/// What a lossy layout loses is bounded by its tolerance, options reach its attributes, and projected gradients are right.
+/// The loss of a lossy layout is bounded by its tolerance, options reach its attributes, and projected gradients are right.
 #[test]
 fn faults_of_a_lossy_layout_are_found() {
     let layout = ["--family", "layout"];
@@ -226,7 +226,7 @@ fn a_run_may_end_at_the_first_case_that_fails() {
     ran.expect(0);
 }
 
-/// Also where the suite asks for a refusal first, to see what the kernel left behind.
+/// Also where the suite first asks for a refusal, to check the state that the kernel left.
 #[test]
 fn a_kernel_that_refuses_every_call_has_served_none() {
     let (ran, report) = judge("never_serves_halves", &["leaky_relu"]);
@@ -245,7 +245,7 @@ fn drawn(fault: &str, op: &str, seed: &str) -> (Ran, Value) {
     let report = folder.path().join("report.json");
     let mut command = program(&library());
     command.args(["conformance", "--family", "drawn", "--op", op, "--dtype", "f32", "--seed", seed]);
-    // However slow the machine is.
+    // Independent of the speed of the machine.
     command.args(["--drawing", "100000", "--fail-fast"]);
     command.arg("--library").arg(&mutant).arg("--json").arg(&report);
     command.env("KEYWAY_FAULT", fault).env("KEYWAY_MUTANT_OF", library());
@@ -254,7 +254,7 @@ fn drawn(fault: &str, op: &str, seed: &str) -> (Ran, Value) {
     (ran, serde_json::from_str(&text).unwrap_or(Value::Null))
 }
 
-/// Faults of sizes and values that no fixed list of cases has.
+/// Faults at sizes and values that no fixed list of cases has.
 #[test]
 fn faults_of_few_sizes_and_values_are_found_by_drawn_calls() {
     for (fault, op, seed) in DRAWN {
@@ -265,7 +265,7 @@ fn faults_of_few_sizes_and_values_are_found_by_drawn_calls() {
     }
 }
 
-/// The faults that `drawn` alone finds, each with a seed that does.
+/// The faults that `drawn` alone finds, each with a seed that finds it.
 const DRAWN: [(&str, &str, &str); 5] = [
     ("multiple_of_224", "relu", "0"),
     ("prime_number_of_terms", "mm", "0"),
@@ -274,7 +274,7 @@ const DRAWN: [(&str, &str, &str); 5] = [
     ("factors_of_channels", "mul", "0"),
 ];
 
-/// The report has the simplest call that fails, and the command that makes it.
+/// The report has the simplest failing call, and the command that repeats it.
 #[test]
 fn what_was_drawn_and_fails_shrinks_to_a_call_that_can_be_repeated() {
     let (fault, op, seed) = DRAWN[1];
@@ -296,7 +296,7 @@ fn what_was_drawn_and_fails_shrinks_to_a_call_that_can_be_repeated() {
     assert!(ran.out.contains(call), "{call}\n{}", ran.out);
 }
 
-/// Neither the command line nor the environment of a worker says that something is judged.
+/// Neither the command line nor the environment of a worker shows that a library is judged.
 #[test]
 fn a_library_that_behaves_well_where_it_is_judged_does_not_find_out() {
     let (ran, report) = judge("good_while_watched", &["relu"]);

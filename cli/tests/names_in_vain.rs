@@ -1,4 +1,4 @@
-//! What plugins name that does not exist, and what the commands say of it: kernels that no call reaches, preferences and
+//! Unresolved references of plugins, and the commands' messages about them: kernels that no call reaches, preferences and
 //! fallbacks without effect.
 
 #[path = "../../plugin-sdk/tests/c_compiler/mod.rs"]
@@ -23,7 +23,7 @@ fn said(folder: &tempfile::TempDir, arguments: &[&str]) -> Ran {
     run(command).expect(0)
 }
 
-/// The CPU backend with the plugin that makes this mistake. `None` without a compiler.
+/// The CPU backend with a plugin that has this mistake. `None` without a compiler.
 fn mistaken(mistake: &str) -> Option<tempfile::TempDir> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/mistaken.c");
     let name = format!("mistaken_{mistake}_{}", std::process::id());
@@ -72,7 +72,7 @@ fn what_no_call_reaches_is_told_by_every_report() {
         let json = said(&folder, &["doctor", "--json"]).json();
         assert_eq!(json["without_effect"][0][1][0], clause);
     }
-    // Nothing is said of a plugin without mistakes, nor of kernels for a device that another plugin brings.
+    // There is no message for a plugin without mistakes, nor for kernels of a device that another plugin provides.
     let Some(folder) = mistaken("NONE") else { return };
     let ran = said(&folder, &["backend", "list"]);
     assert!(!ran.out.contains("without effect") && ran.err.is_empty(), "{}{}", ran.out, ran.err);
@@ -165,7 +165,7 @@ fn a_preference_is_the_reason_where_it_decides() {
             "{out}"
         );
     }
-    // A preference that is kept has the same effect.
+    // A stored preference has the same effect.
     let config = tempfile::tempdir().unwrap();
     let kept = |arguments: &[&str]| {
         let mut command = program(folder.path());
@@ -175,7 +175,7 @@ fn a_preference_is_the_reason_where_it_decides() {
     kept(&["backend", "prefer", "keyway.test/mistaken"]);
     let out = kept(&["explain", "abs"]);
     assert!(out.contains("`keyway.test/mistaken` is preferred"), "{out}");
-    // It brings no kernel of this op.
+    // It has no kernel of this op.
     let note =
         "`keyway.test/mistaken` is preferred, but no kernel of it serves this key: that has no effect here";
     let out = kept(&["explain", "add"]);

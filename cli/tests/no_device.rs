@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::path::Path;
 use support::{Ran, library, library_of, program, run};
 
-/// What is said with the backend of `cuda` where there is no driver.
+/// Runs the program with the backend of `cuda` where there is no driver.
 fn without_driver(library: &Path, arguments: &[&str]) -> Ran {
     let mut command = program(library);
     command.env("KEYWAY_CUDA_DRIVER", "/nowhere/libcuda.so.1").args(arguments);
@@ -84,7 +84,7 @@ fn the_list_tells_of_devices_and_why_there_are_none() {
     assert!(ran.out.contains("which cannot be loaded: ") && !ran.out.contains("not found"), "{}", ran.out);
 }
 
-/// What the doctor says of a kind of device, by the name of the fact.
+/// The doctor's fact about a kind of device, by the fact's name.
 fn told(findings: &Value, fact: &str) -> String {
     let of = findings["device_facts"].as_array().unwrap().iter().find(|told| told["device"] == "cuda");
     let of = of.unwrap_or_else(|| panic!("{findings}"));
@@ -107,7 +107,7 @@ fn the_doctor_says_where_libraries_of_the_system_are_looked_for() {
     }
     let shown = without_driver(&cuda, &["doctor"]).expect(0).out;
     assert!(shown.contains("\nOf cuda, by keyway-cuda\n  driver     none that works; "), "{shown}");
-    // The backend of the host's memory has nothing of the kind to say.
+    // The backend of host memory has no such facts.
     assert!(!support::keyway(&["doctor"]).expect(0).out.contains("\nOf "), "{shown}");
 }
 

@@ -1,5 +1,5 @@
-//! Trials that cannot run: without `keyway-probe` libraries are loaded with a warning; where it is there and
-//! cannot do its work a library that is not known good is refused.
+//! Trials that cannot run: without `keyway-probe` libraries are loaded with a warning; where it exists and cannot work, a
+//! library that is not known good is refused.
 
 mod support;
 
@@ -97,7 +97,7 @@ fn few_open_files_are_enough_for_a_trial() {
     }
 }
 
-/// What reads the program's output need not wait for a helper that a plugin has forked off.
+/// A reader of the program's output need not wait for a helper process that a plugin has forked.
 #[test]
 fn a_helper_that_outlives_the_program_holds_nobody_up() {
     let corpus = Corpus::new(&["setup:helper"]);

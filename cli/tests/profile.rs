@@ -1,4 +1,4 @@
-//! What `keyway train --profile` tells and writes, and `keyway profile show` tells again.
+//! The output and files of `keyway train --profile`, and `keyway profile show` on them.
 
 mod support;
 
@@ -116,7 +116,7 @@ fn the_memory_profile_is_a_page_or_json() {
     let read: profiler::MemorySnapshot = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
     let [cpu] = read.devices.as_slice() else { panic!("one device: {:?}", read.devices) };
     assert!(cpu.held.peak_bytes > cpu.held.bytes && cpu.held.bytes > 0);
-    // Each number is held by somebody: the weights, at least.
+    // Each byte has an owner: the weights, at least.
     assert_eq!(read.holders.iter().map(|holder| holder.bytes).sum::<u64>(), cpu.held.bytes);
     assert_eq!(read.ops.iter().map(|op| op.bytes_at_peak).sum::<u64>(), cpu.held.peak_bytes);
     let ran = keyway(&["train", "digits", "--profile-memory", text(&file("none/memory.html"))]).expect(1);

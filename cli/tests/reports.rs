@@ -1,4 +1,4 @@
-//! The commands that report: what they say with a backend, without one, and when asked for what is not there.
+//! The reporting commands: their output with a backend, without one, and for unknown names.
 
 mod support;
 
@@ -140,7 +140,7 @@ fn doctor_gives_a_verdict_for_each_library() {
 fn doctor_tells_of_a_library_whose_start_fails() {
     let mut command = program(&library_of("keyway_test_faulty"));
     command.arg("doctor").env("KEYWAY_TEST_FAULT", "panic_at_load");
-    // The plugin's own standard library prints its panic, so standard error may speak of one.
+    // The plugin's own standard library prints its panic, so standard error may have a panic message.
     let ran = run(command);
     assert_eq!(ran.code, Some(1), "{}", ran.err);
     assert!(
@@ -255,7 +255,7 @@ fn everything_fits_80_columns() {
             command.args(*arguments);
             let ran = run(command);
             for line in ran.shown.iter().flat_map(|text| text.lines()) {
-                // A path that is longer stands alone; a command to be copied is whole.
+                // A longer path has a line of its own; a command to be copied is not wrapped.
                 let unbreakable = !line.trim().contains(' ') || line.starts_with("  again ");
                 assert!(line.chars().count() <= 80 || unbreakable, "{arguments:?}: {line}");
             }

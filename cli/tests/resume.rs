@@ -1,4 +1,4 @@
-//! Trainings that are killed and taken up again.
+//! Trainings that are killed and resumed.
 
 mod support;
 
@@ -14,7 +14,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// What a run left behind.
+/// The results of a run.
 struct Left {
     results: Value,
     /// Parameters and buffers.
@@ -39,7 +39,7 @@ fn metadata(path: &Path) -> BTreeMap<String, String> {
     serde_json::from_value(header["__metadata__"].clone()).unwrap()
 }
 
-/// Starts a training and kills it once a checkpoint is there; gives the epochs that it tells.
+/// Starts a training and kills it once a checkpoint exists; returns the number of epochs in the checkpoint.
 fn kill(checkpoint: &Path, backends: &Path, arguments: &[&str]) -> usize {
     let mut command = program(backends);
     command.arg("train").args(arguments).args(["--checkpoint", text(checkpoint)]);
@@ -74,7 +74,7 @@ fn both() -> tempfile::TempDir {
     folder
 }
 
-/// Kills a training, takes it up again with its checkpoint alone, and compares it with one that was not killed.
+/// Kills a training, resumes it from its checkpoint alone, and compares it with one that was not killed.
 fn kill_and_resume(arguments: &[&str], epochs: usize) {
     let (backends, folder) = (both(), tempfile::tempdir().unwrap());
     let whole = train(folder.path(), backends.path(), arguments);
@@ -93,7 +93,7 @@ fn kill_and_resume(arguments: &[&str], epochs: usize) {
     assert!(resumed.results["seconds"].as_f64() > Some(0.0));
     assert_eq!(metadata(&checkpoint)["epoch"], epochs.to_string());
 
-    // From the end on nothing is left to do.
+    // After the last epoch no work is left.
     let again = [arguments, &["--resume", text(&checkpoint)]].concat();
     let again = train(folder.path(), backends.path(), &again);
     assert!(again.err.contains(&format!("all {epochs} epochs of")), "{}", again.err);
@@ -135,7 +135,7 @@ fn a_training_that_is_killed_twice_goes_on_in_another_file() {
     assert_eq!(left.count(), 4, "no drafts are left behind");
 }
 
-/// Puts another text into the metadata.
+/// Inserts text into the metadata.
 fn note(file: &mut safetensors::File, key: &str, text: &str) {
     file.metadata.insert(key.to_string(), text.to_string());
 }
@@ -190,10 +190,10 @@ fn a_file_that_is_no_checkpoint_is_refused() {
     let path = |name: &str| folder.path().join(name);
     let whole = std::fs::read(&checkpoint).unwrap();
     std::fs::write(path("cut"), &whole[..whole.len() - 3]).unwrap();
-    // Tensors and metadata of a checkpoint with one thing changed.
+    // Tensors and metadata of a checkpoint with one change.
     let changed = |name: &str, change: fn(&mut safetensors::File)| {
         let mut file = safetensors::load_file(&checkpoint).unwrap();
-        // As of an older program: else the sum would speak first.
+        // As from an older program: otherwise the checksum would be reported first.
         assert!(file.metadata.remove("keyway.checkpoint_sha256").is_some());
         change(&mut file);
         safetensors::save_with_metadata(path(name), &file.tensors, &file.metadata).unwrap();

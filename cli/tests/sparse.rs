@@ -1,5 +1,5 @@
-//! Sparse tensors from the command line: the trainings that use them, the judgement of their library, and what is said where
-//! it is not there.
+//! Sparse tensors from the command line: the trainings that use them, the conformance run of their library, and the messages
+//! where it is missing.
 
 mod support;
 
@@ -70,7 +70,7 @@ fn what_needs_the_library_names_it() {
         let ran = keyway(&[], &arguments).expect(1);
         assert!(ran.err.contains("`sparse_coo` is served by `keyway-sparse`"), "{}", ran.err);
     }
-    // A GPU's backend brings the layout, and serves it on GPUs alone.
+    // A GPU's backend provides the layout, and serves it on GPUs alone.
     let ran = keyway(&["keyway_backend_cuda"], &["train", "graph", "--model", "gcn"]).expect(1);
     assert!(ran.err.contains("`sparse_coo` is served by `keyway-sparse`"), "{}", ran.err);
     for layout in ["sparse_coo", "sparse_csr"] {
@@ -80,7 +80,7 @@ fn what_needs_the_library_names_it() {
     }
 }
 
-/// A library that is there and damaged is not said to be missing.
+/// A library that exists and is damaged is not reported as missing.
 #[test]
 fn what_needs_a_refused_library_says_why_it_was_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -51,7 +51,7 @@ fn a_network_of_convolutions_learns_on_any_number_of_threads() {
     assert!(one["test_accuracy"].as_f64().unwrap() > 0.85, "{one}");
 }
 
-/// Two epochs of the network of convolutions, with these libraries and in this memory format.
+/// Two epochs of the convolutional network, with these libraries and in this memory format.
 fn train_images(libraries: &[&str], format: &str) -> serde_json::Value {
     let folder = tempfile::tempdir().unwrap();
     for name in libraries {
@@ -92,7 +92,7 @@ fn the_memory_format_changes_who_computes_and_not_what() {
         let losses = |run: &serde_json::Value| {
             run["train_loss"].as_array().unwrap().iter().map(|l| l.as_f64().unwrap()).collect::<Vec<_>>()
         };
-        // Each step makes the differences of rounding larger: units near 0 pass in one run and not in the other.
+        // Each step amplifies rounding differences: activations near 0 pass the ReLU in one run and not in the other.
         for ((a, b), slack) in losses(&plain).iter().zip(losses(&images)).zip([2e-3, 5e-2]) {
             assert!((a - b).abs() < slack * a, "{a} and {b}");
         }
@@ -205,7 +205,7 @@ fn a_reader_that_goes_away_does_not_stop_the_training() {
     assert!(save.exists());
 }
 
-/// Writes CIFAR-10's files with so many records each: images of one colour that tells the class, with some noise.
+/// Writes CIFAR-10's files with `records` records each: images of one colour that depends on the class, with some noise.
 fn cifar(folder: &Path, records: usize) {
     use keyway::data::cifar::{PIXELS, TEST_FILE, TRAIN_FILES};
     for (file, name) in TRAIN_FILES.into_iter().chain([TEST_FILE]).enumerate() {
@@ -223,7 +223,7 @@ fn cifar(folder: &Path, records: usize) {
     }
 }
 
-/// Learns photographs whose colour tells their class, to more than half of them.
+/// Trains on photographs whose colour depends on their class; more than half of them are classified correctly.
 fn learn_photographs(model: &str, described: &str, format: &str) {
     let folder = tempfile::tempdir().unwrap();
     cifar(folder.path(), 20);

@@ -1,5 +1,4 @@
-//! Libraries that end, hang or mislead their process: none of them takes the command down, each is named, and each is
-//! remembered.
+//! Libraries that end, hang or mislead their process: none of them ends the command, each is named, and each is remembered.
 
 mod support;
 
@@ -7,10 +6,10 @@ use std::path::Path;
 use support::corpus::{Corpus, file, verdict};
 use support::{Ran, library, library_of, program, run};
 
-/// How long a library may take where one is meant to hang.
+/// Time limit, in seconds, where a library is meant to hang.
 const SHORT: &str = "4";
 
-/// What kills or ends a process, and a word of the reason.
+/// Behaviours that kill or end a process, each with a word of the reported reason.
 const FATAL: [(&str, &str); 67] = [
     ("ctor:abort", "SIGABRT"),
     ("ctor:exit0", "exit code 0"),
@@ -85,7 +84,7 @@ const FATAL: [(&str, &str); 67] = [
 fn what_kills_its_process_is_quarantined_and_kills_nobody() {
     let kinds: Vec<&str> = FATAL.iter().map(|(how, _)| *how).collect();
     let corpus = Corpus::new(&kinds);
-    // One that is sound lies among them.
+    // One library in the folder is sound.
     std::fs::copy(library(), corpus.folder.path().join("libsound.so")).unwrap();
     let first = corpus.run(&["doctor", "--json"]);
     assert_eq!(first.code, Some(1), "{}\n{}", first.out, first.err);
@@ -105,7 +104,7 @@ fn what_kills_its_process_is_quarantined_and_kills_nobody() {
     assert_eq!(report["usable"], 1);
     assert_eq!(corpus.records(), FATAL.len(), "one record for each");
 
-    // Nothing is tried a second time: a probe that cannot work is not missed.
+    // No library is tried a second time: a probe that cannot work has no effect.
     for arguments in [["doctor", "--json"].as_slice(), &["backend", "list", "--json"]] {
         let mut command = corpus.command(arguments);
         command.env("KEYWAY_PROBE", "/bin/false");
@@ -113,9 +112,9 @@ fn what_kills_its_process_is_quarantined_and_kills_nobody() {
         assert!(!ran.err.contains("warning"), "{}", ran.err);
         check(&ran.json());
     }
-    // The commands that work go on with what is sound.
+    // The commands that work continue with the sound libraries.
     for arguments in [["ops"].as_slice(), &["explain", "add"]] {
-        // The last words of some speak of a panic, so that `expect` would take them for the command's own.
+        // Standard error of some trials has a panic message, which `expect` would take for the command's own.
         let ran = corpus.run(arguments);
         assert_eq!(ran.code, Some(0), "{}", ran.err);
         assert!(
@@ -142,7 +141,7 @@ fn what_hangs_is_ended_at_the_time_limit() {
         std::fs::read_dir(corpus.state.path().join("keyway/quarantine")).unwrap().next().unwrap().unwrap();
     let text = std::fs::read_to_string(record.path()).unwrap();
     assert!(text.contains("\"cause\": \"hang\"") && text.contains("\"holds_while\": \"system"), "{text}");
-    // On a machine in another state it is tried again, and one that no longer hangs is used.
+    // On a machine in another state it is tried again, and a library that no longer hangs is used.
     for entry in std::fs::read_dir(record.path().parent().unwrap()).unwrap() {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
@@ -206,7 +205,7 @@ fn what_was_refused_in_the_trial_is_not_loaded_to_hear_why() {
 fn a_trial_that_ends_the_program_is_remembered_by_the_next() {
     let corpus = Corpus::new(&["ctor:parent"]);
     std::fs::copy(library(), corpus.folder.path().join("libsound.so")).unwrap();
-    // Once may be an interrupt.
+    // A single failure may be an interrupt.
     for _ in 0..2 {
         assert_eq!(corpus.run(&["doctor", "--json"]).code, None, "it was killed");
     }
@@ -260,7 +259,7 @@ fn a_destructor_makes_no_success_of_a_failure() {
         let ran = corpus.run(&["train", "digits", "--device", "nosuch"]).expect(2);
         assert!(ran.err.contains("nosuch"), "{how}: {}", ran.err);
         corpus.run(&["backend", "list", "--backends", "/nowhere"]).expect(1);
-        // What succeeded stays a success.
+        // A recorded success stays a success.
         assert!(corpus.run(&["explain", "add"]).expect(0).out.contains("keyway-cpu"), "{how}");
     }
 }
@@ -282,7 +281,7 @@ fn what_is_sound_in_its_trial_and_ends_programs_is_quarantined_after_the_second(
             }
             assert_eq!(corpus.records(), 1, "{how}: the mark is gone, the record is there");
         }
-        // As by hand: it is tried again, and has two programs more.
+        // As after a verification by hand: it is tried again, and two more programs may end.
         corpus.run(&["backend", "verify"]).expect(0);
         assert_eq!(corpus.records(), 0, "{how}");
     }
@@ -332,7 +331,7 @@ fn what_was_not_tried_is_not_said_to_be_used() {
         let report = with(&["backend", "list", "--json"]).json();
         assert!(report["untried"].as_str().unwrap().contains(why), "{report}");
     }
-    // One that is tried is used or rejected.
+    // A library that is tried is used or rejected.
     assert!(corpus.run(&["backend", "list", "--json"]).expect(1).json()["untried"].is_null());
 }
 
@@ -368,7 +367,7 @@ fn what_changes_its_process_when_it_is_loaded_is_quarantined() {
         ("ctor:preload", "an environment variable"),
         ("ctor:path", "an environment variable"),
     ];
-    // Where the system lists them.
+    // Where the system lists open descriptors.
     if Path::new("/proc/self/timers").exists() {
         kinds.push(("ctor:posix_timer", "a timer that sends signals"));
     }
@@ -408,7 +407,7 @@ fn what_plugins_print_is_in_no_report() {
 
 #[test]
 fn what_fails_to_register_beside_another_is_rejected_everywhere() {
-    // Each is sound alone, so that only loading them together shows it.
+    // Each is sound alone; only loading them together shows the fault.
     let corpus = Corpus::new(&["wrong:op_a", "wrong:op_b"]);
     std::fs::copy(library(), corpus.folder.path().join("libsound.so")).unwrap();
     for arguments in [["doctor", "--json"].as_slice(), &["backend", "list", "--json"]] {
@@ -437,7 +436,7 @@ fn verify_tries_again_and_clears_the_record() {
     let ran = corpus.run(&["backend", "verify"]).expect(1);
     assert!(quarantined(&ran) && corpus.records() == 1, "{}", ran.out);
     assert!(!ran.out.contains("`keyway backend verify`"), "the command that was just run: {}", ran.out);
-    // As if the cause had been mended outside of the library: the record is of its hash.
+    // As if the cause had been removed outside of the library: the record is of its hash.
     let sound = corpus.folder.path().join("libsound.so");
     std::fs::remove_file(corpus.path("setup:abort")).unwrap();
     std::fs::copy(library(), &sound).unwrap();
@@ -492,13 +491,14 @@ fn a_library_is_tried_once_and_again_when_it_changes() {
     assert_eq!(tried(&["doctor"]), 1);
     corpus.add(7, "never:nothing");
     assert_eq!(tried(&["doctor"]), 2);
-    // The state of a known library is believed only from a file that nobody else may write.
+    // The state of a known library is trusted only from a file that other users cannot write.
     let known = corpus.state.path().join("keyway/verified.json");
     std::fs::set_permissions(known, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
     assert_eq!(tried(&["doctor"]), 3);
 }
 
-/// What a plugin's variable names is another machine to it: it is tried anew, and what fails there holds nowhere else.
+/// A different driver in a plugin's variable counts as another machine: the library is tried anew, and a failure there holds
+/// only there.
 #[test]
 fn a_driver_that_a_variable_names_is_tried_with_the_library() {
     let corpus = Corpus::new(&["ctor:abort"]);

@@ -1,4 +1,4 @@
-//! What is built, for which levels of CPU, and where cargo put it.
+//! The builds, their CPU levels, and the paths of cargo's outputs.
 
 use crate::failure::{Failure, Result};
 use crate::workspace::{self, Workspace};
@@ -8,13 +8,13 @@ use std::process::{Command, Stdio};
 
 /// The package and the name of the program.
 pub const PROGRAM: (&str, &str) = ("keyway-cli", "keyway");
-/// The program of the same package that tries backends in a process of its own.
+/// The program of the same package that tries backends in its own process.
 pub const PROBE: &str = "keyway-probe";
 
-/// How often a backend is built.
+/// The builds of a backend.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Builds {
-    /// Once, for the architecture's baseline. A GPU's backend, whose host code is not where the time goes.
+    /// Once, for the architecture's baseline: for a GPU's backend, whose host code takes little of the time.
     Once,
     /// On x86-64 once for each level of [`LEVELS`], elsewhere once.
     PerLevel {
@@ -28,12 +28,12 @@ pub enum Builds {
 pub struct Backend {
     /// The package's name.
     pub package: &'static str,
-    /// How often it is built.
+    /// The builds of the backend.
     pub builds: Builds,
 }
 
 impl Backend {
-    /// What the package's name says of the backend: `cpu`.
+    /// The package's name without its prefix: `cpu`.
     pub fn name(&self) -> &'static str {
         self.package.trim_start_matches("keyway-backend-")
     }
@@ -47,10 +47,10 @@ pub const BACKENDS: &[Backend] = &[
     Backend { package: "keyway-backend-sparse", builds: Builds::PerLevel { v4_features: &[] } },
 ];
 
-/// Backends that are built in one unit of code generation, at the highest level of optimisation. Without link-time optimisation
-/// the generic functions of the standard library that loops call are not inlined from one unit into another: products of sparse
-/// matrices took five times as long. At level 2 a loop over as many numbers as a vector holds is unrolled and stays so: gradients of
-/// such products took three times as long.
+/// Backends that are built as one codegen unit, at the highest optimisation level. Without link-time optimisation the generic
+/// functions of the standard library that loops call are not inlined across codegen units: sparse matrix products took five
+/// times as long. At level 2 a loop over the lanes of one vector is unrolled and stays so: gradients of such products took
+/// three times as long.
 const UNSPLIT: &[&str] = &["keyway-backend-sparse"];
 
 /// The levels of x86-64 that backends are built for, lowest first.
@@ -74,7 +74,7 @@ impl Job {
     }
 }
 
-/// The builds of all backends. `x86` says whether the levels of x86-64 apply; `only` keeps one level.
+/// The builds of all backends. `x86` is whether the levels of x86-64 apply; `only` selects one level.
 pub fn jobs(backends: &[Backend], x86: bool, only: Option<Option<&'static str>>) -> Vec<Job> {
     let mut jobs = Vec::new();
     for backend in backends {
@@ -115,11 +115,11 @@ pub fn native_level() -> Option<&'static str> {
     None
 }
 
-/// A program's name, and where cargo put it.
+/// A program's name, and its path.
 pub type Program = (&'static str, PathBuf);
 
-/// Builds the programs and the libraries, and returns the latter in the order of the jobs. Those of a level of CPU are built beside
-/// the others, which share cargo's folder with the programs: each build ends with work for one core.
+/// Builds the programs and the libraries, and returns the latter in the order of the jobs. The builds for a CPU level run in
+/// parallel with the others, which share cargo's folder with the programs: the end of each build uses one core.
 pub fn all(workspace: &Workspace, jobs: &[Job]) -> Result<([Program; 2], Vec<PathBuf>)> {
     let build = |wanted: fn(&Job) -> bool| -> Result<Vec<Option<PathBuf>>> {
         jobs.iter().map(|job| wanted(job).then(|| library(workspace, job)).transpose()).collect()
@@ -148,9 +148,9 @@ fn programs(workspace: &Workspace) -> Result<[Program; 2]> {
 
 /// Builds one library and returns its path.
 ///
-/// A level is built with `--target`, so that its instructions reach the library alone: build scripts and procedural
-/// macros run on this machine, which may not have them. Each level has a target folder of its own, because cargo gives
-/// all builds of a `cdylib` the same file name.
+/// A level is built with `--target`, so that its instructions reach the library alone: build scripts and procedural macros run
+/// on this machine, which may not have them. Each level has its own target folder, because cargo gives all builds of a `cdylib`
+/// the same file name.
 fn library(workspace: &Workspace, job: &Job) -> Result<PathBuf> {
     let mut command = release(workspace, "rustc", job.package);
     if let Some(level) = job.level {
@@ -168,7 +168,7 @@ fn library(workspace: &Workspace, job: &Job) -> Result<PathBuf> {
     cdylib(&messages, job.package).ok_or(Failure::NoArtefact { package: job.package.into(), kind: "cdylib" })
 }
 
-/// What one call of cargo built.
+/// The artefacts of one call of cargo.
 pub struct Built(Vec<Value>);
 
 impl Built {
@@ -184,7 +184,7 @@ impl Built {
     }
 }
 
-/// Builds packages as the tests have them, in the dev profile.
+/// Builds packages as the tests use them, in the dev profile.
 pub fn for_tests(workspace: &Workspace, packages: &[&str]) -> Result<Built> {
     let mut command = workspace.cargo();
     command.args(["build", "--message-format=json-render-diagnostics"]);
@@ -224,9 +224,9 @@ pub fn of_target(
     names.iter().map(program).collect()
 }
 
-/// What the compiler is told for the library's own crate alone. For x86-64-v4 it would keep to vectors of 256 bits, for
-/// the sake of early CPUs that lower their clock under wider ones; with 512 bits the elementary functions take two
-/// thirds of the time on CPUs since. The compiler warns that it passes the feature on without knowing it.
+/// Compiler flags for the library's own crate alone. For x86-64-v4 the compiler would prefer 256-bit vectors, because early
+/// CPUs lower their clock under wider ones; with 512 bits the elementary functions take two thirds of the time on later CPUs.
+/// The compiler warns that it passes an unknown feature on.
 fn own_flags(job: &Job) -> &'static [&'static str] {
     if job.level.is_some() && job.level == LEVELS.last().copied() {
         &["--", "-C", "target-feature=-prefer-256-bit"]
@@ -238,23 +238,23 @@ fn own_flags(job: &Job) -> &'static [&'static str] {
 /// A release build of one package.
 fn release(workspace: &Workspace, task: &str, package: &str) -> Command {
     let mut command = workspace.cargo();
-    // Two bars that write over each other tell nothing.
+    // The progress bars of two concurrent builds overwrite each other.
     command.env("CARGO_TERM_PROGRESS_WHEN", "never");
     command.args([task, "--release", "--message-format=json-render-diagnostics", "--package", package]);
-    // A backend is one crate of many small loops, and the program's time goes by in backends: across crates there is nothing to
-    // gain but a fifth of the build's time.
+    // A backend is one crate of many small loops, and the program spends its time in backends: cross-crate optimisation gains
+    // nothing and takes a fifth of the build's time.
     command.args(["--config", "profile.release.lto=\"off\""]);
     if package == PROGRAM.0 || UNSPLIT.contains(&package) {
-        // The program is a sixteenth smaller for it.
+        // This makes the program a sixteenth smaller.
         command.args(["--config", "profile.release.codegen-units=1"]);
     }
     if package == PROGRAM.0 {
-        // An eighth smaller, and built in as much less time; a run of the suite takes a twentieth longer. (At level `z` it would be a
-        // fifth smaller, and the run a quarter longer.)
+        // This makes the program an eighth smaller and its build an eighth shorter; a run of the suite takes a twentieth
+        // longer. (At level `z` it would be a fifth smaller, and the run a quarter longer.)
         command.args(["--config", "profile.release.opt-level=\"s\""]);
     }
     if package != PROGRAM.0 && !UNSPLIT.contains(&package) {
-        // Longer loops vectorise at level 2 as they do at 3, in half the time and half the bytes.
+        // Longer loops vectorise at level 2 as at 3, in half the build time and half the bytes.
         command.args(["--config", "profile.release.opt-level=2"]);
     }
     command

@@ -15,15 +15,15 @@ pub struct Options {
     pub short: bool,
 }
 
-/// The one backend that the training needs: the demo takes no longer the more backends there are.
+/// The only backend that the training needs, so that the demo's time does not grow with the number of backends.
 const BACKEND: &str = "cpu";
-/// Where the program looks for backends besides.
+/// Further folders in which the program looks for backends.
 const BACKENDS: &str = "KEYWAY_BACKEND_PATH";
 const EPOCHS: &str = "60";
 const SHORT_EPOCHS: &str = "5";
 const SEED: &str = "0";
 
-/// What the training writes, and the option that names it.
+/// The files that the training writes, with their options.
 const RESULTS: &[(&str, &str, &str)] = &[
     ("--plot", "out/loss.svg", "the loss curve"),
     ("--save", "out/digits.safetensors", "the weights"),
@@ -50,7 +50,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         staged(workspace, &program).args(["backend", "list"]),
         "the program's messages stand above",
     );
-    // A library in another place that cannot be used is told of, and stops nothing.
+    // A library in another folder that cannot be used is reported, and stops nothing.
     if let Err(failure @ Failure::Start { .. }) = listed {
         return Err(failure);
     }
@@ -76,8 +76,8 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The staged program, which finds the staged backends by itself. Cargo names the library of the tests to what it runs, which
-/// need not be built.
+/// The staged program, which finds the staged backends by itself. Cargo passes the path of the tests' library to its child
+/// processes; that library need not be built.
 fn staged(workspace: &Workspace, program: &Path) -> Command {
     let mut command = workspace.command(program);
     let named = std::env::var_os(BACKENDS).map(PathBuf::from);

@@ -32,7 +32,7 @@ pub struct Options {
     pub backends: Vec<String>,
 }
 
-/// The list's name in a backend's folder, and the extension of a library's own.
+/// The name of the list in a backend's folder, and the extension of the list of one library.
 const KNOWN_FAILURES: &str = "known-failures.toml";
 
 const PROGRAM_MODE: u32 = 0o755;
@@ -71,7 +71,7 @@ pub fn build_and_stage(workspace: &Workspace, options: &Options) -> Result<Vec<P
     for (job, built) in jobs.iter().zip(libraries) {
         let name = library_name(job);
         let place = backends.join(&name);
-        // What was judged was the library that lay there.
+        // The certificate is of the library previously at this path.
         if !matches!((fs::read(&place), fs::read(&built)), (Ok(old), Ok(new)) if old == new) {
             remove_certificate(&place)?;
         }
@@ -92,20 +92,20 @@ pub fn program(workspace: &Workspace) -> PathBuf {
     workspace.path("dist/bin/keyway").with_extension(std::env::consts::EXE_EXTENSION)
 }
 
-/// Where the library of a backend that is built per level is staged, for the highest level that this machine's CPU supports.
+/// The staged path of a library that is built per level, for the highest level that this machine's CPU supports.
 pub fn native_library(workspace: &Workspace, package: &'static str) -> PathBuf {
     let job = Job { package, level: build::native_level(), features: &[] };
     workspace.path("dist/backends").join(library_name(&job))
 }
 
-/// The staged file name of a library, which names its level so that the variants lie side by side.
+/// The staged file name of a library, with its level, so that the variants fit into one folder.
 fn library_name(job: &Job) -> String {
     let stem = job.package.replace('-', "_");
     let level = job.level.map(|level| format!("-{level}")).unwrap_or_default();
     format!("{}{stem}{level}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
 }
 
-/// Makes a folder that others may not write, whatever the umask: the loader refuses plugins from any other.
+/// Creates a folder that only its owner may write, whatever the umask: the loader refuses plugins from any other.
 fn folder(path: &Path) -> Result<PathBuf> {
     fs::create_dir_all(path).map_err(Failure::file("make", path))?;
     set_mode(path, FOLDER_MODE)?;
@@ -115,7 +115,7 @@ fn folder(path: &Path) -> Result<PathBuf> {
     Ok(path.to_path_buf())
 }
 
-/// Copies a file beside its place and renames it into it, so that a program which runs the old file keeps it whole.
+/// Copies a file to its folder under another name and renames it, so that a program that runs the old file still has it whole.
 fn stage(source: &Path, folder: &Path, name: &str, mode: u32) -> Result<PathBuf> {
     let place = folder.join(name);
     let fresh = folder.join(format!(".{name}.{}", std::process::id()));
@@ -131,8 +131,8 @@ fn stage(source: &Path, folder: &Path, name: &str, mode: u32) -> Result<PathBuf>
     Ok(place)
 }
 
-/// Removes libraries of this repository's backends that this run did not stage: they come from older sources. Other
-/// plugins in the folder are their owner's.
+/// Removes libraries of this repository's backends that this run did not stage: they are from older sources. Other plugins in
+/// the folder belong to the user.
 fn remove_stale(folder: &Path, staged: &[String]) -> Result<()> {
     for entry in fs::read_dir(folder).map_err(Failure::file("list", folder))? {
         let entry = entry.map_err(Failure::file("list", folder))?;
@@ -145,7 +145,7 @@ fn remove_stale(folder: &Path, staged: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Removes the certificate beside a library that is no longer the one that it is of.
+/// Removes the certificate beside a library if it is of another build.
 fn remove_certificate(library: &Path) -> Result<()> {
     let name = library.file_name().unwrap_or_default().to_string_lossy();
     let certificate = library.with_file_name(format!("{name}.certificate.json"));

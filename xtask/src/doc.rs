@@ -1,34 +1,34 @@
-//! `cargo xtask doc`: the documentation is made without a warning, and what a user of `keyway` finds there has an example.
+//! `cargo xtask doc`: builds the documentation without a warning, and checks that public items of `keyway` have an example.
 //!
-//! The pages are read that rustdoc writes, not the sources: rustdoc knows what can be reached from the crate's root, what is
-//! re-exported from the dispatcher and what macros declare. Examples are run by the tests; here they are only missed.
+//! The task reads the pages that rustdoc writes, not the sources: rustdoc resolves the items reachable from the crate's root,
+//! re-exports from the dispatcher and declarations by macros. The tests run the examples; this task only reports missing ones.
 
 use crate::failure::{Failure, Result};
 use crate::workspace::{self, Workspace};
 use std::path::Path;
 
-/// The crate whose pages are read: what programs use. Items of other crates count where it re-exports them.
+/// The crate whose pages are read: the one that programs use. Items of other crates count where it re-exports them.
 const CRATE: &str = "keyway";
-/// Kinds of pages that want an example: on the item, or on one of its methods.
+/// Kinds of pages that need an example: on the item, or on one of its methods.
 const KINDS: &[&str] = &["attr", "derive", "enum", "fn", "macro", "struct", "trait", "type", "union"];
-/// Types whose every method wants one of its own: users look ops up one by one.
+/// Types whose every method needs its own example: users look ops up one by one.
 const EACH_METHOD: &[&str] = &["tensor/struct.Tensor.html"];
-/// How pages begin that need none, each with the reason.
+/// Prefixes of pages that need no example, each with the reason.
 const EXEMPT: &[(&str, &str)] =
     &[("rng/philox/", "formulas for writers of kernels; `rng::Philox` has the example")];
-/// How an example is marked in a page.
+/// The class that marks an example in a page.
 const EXAMPLE: &str = "rust-example-rendered";
-/// A page that only leads to another one.
+/// The mark of a redirect page.
 const REDIRECT: &str = "http-equiv=\"refresh\"";
-/// How rustdoc marks a method of the type itself, up to its name.
+/// The mark of an inherent method, up to its name.
 const METHOD: &str = "<section id=\"method.";
-/// How the rest of such a line begins; methods of traits have another class.
+/// The rest of the mark; methods of traits have another class.
 const OWN_METHOD: &str = "\" class=\"method\"";
 
-/// Makes the documentation of the workspace and looks for examples.
+/// Builds the documentation of the workspace and looks for examples.
 pub fn run(workspace: &Workspace) -> Result<()> {
     let folder = workspace.target().join("doc").join(CRATE);
-    // Pages of what is no longer there would stay.
+    // Pages of removed items would stay.
     if folder.exists() {
         std::fs::remove_dir_all(&folder).map_err(Failure::file("remove", &folder))?;
     }
@@ -73,7 +73,7 @@ fn read(folder: &Path, prefix: &str, pages: &mut Vec<Page>) -> Result<()> {
     Ok(())
 }
 
-/// A line for each item without an example, and for each exemption that exempts nothing.
+/// A line for each item without an example, and for each exemption without effect.
 fn check(pages: &[Page]) -> Vec<String> {
     let mut missing = Vec::new();
     for (path, text) in pages {
@@ -106,7 +106,7 @@ fn check(pages: &[Page]) -> Vec<String> {
     missing
 }
 
-/// The type's own methods, each with its page up to the next section.
+/// The inherent methods, each with its page up to the next section.
 fn methods(page: &str) -> impl Iterator<Item = (&str, &str)> {
     page.split(METHOD).skip(1).filter_map(|part| {
         let (name, rest) = part.split_once(OWN_METHOD)?;

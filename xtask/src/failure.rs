@@ -1,4 +1,4 @@
-//! Why a task stopped.
+//! The error of a task.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -6,26 +6,26 @@ use std::process::ExitStatus;
 /// The result of a step of a task.
 pub type Result<T> = std::result::Result<T, Failure>;
 
-/// Why a task stopped. The message says what to do next.
+/// The error of a task. The message ends with what to do next.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
     /// A file could not be read, written, copied or renamed.
     #[error("cannot {action} {path}: {source}", path = path.display())]
     File {
-        /// What was tried, as a verb.
+        /// The attempted operation, as a verb.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A definition of the contract that has no form in C.
+    /// A definition of the contract that C cannot express.
     #[error("cannot say in C what {file} holds: {what}; use a type that xtask/src/header/declare.rs knows", file = file.display())]
     NoC {
-        /// The source.
+        /// The path of the source.
         file: PathBuf,
-        /// What stands there.
+        /// The definition.
         what: String,
     },
     /// A program could not be started.
@@ -33,47 +33,47 @@ pub enum Failure {
     Start {
         /// The program's name or path.
         program: String,
-        /// The system's answer.
+        /// The system's error.
         source: std::io::Error,
-        /// What to do.
+        /// The advice.
         advice: &'static str,
     },
-    /// A program ended with something other than success.
+    /// A program failed.
     #[error("`{command}` ended with {status}; {advice}")]
     Ended {
         /// The command line.
         command: String,
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
-        /// What to do.
+        /// The advice.
         advice: &'static str,
     },
-    /// The build succeeded but did not announce the file that was asked for.
+    /// The build succeeded but did not report the requested file.
     #[error(
         "the build of {package} announced no {kind}; check `[lib] crate-type` and `[[bin]]` in its Cargo.toml"
     )]
     NoArtefact {
         /// The package that was built.
         package: String,
-        /// The kind of target that was looked for.
+        /// The requested kind of target.
         kind: &'static str,
     },
-    /// A program printed something that this task cannot read.
+    /// A program's output cannot be parsed.
     #[error("cannot read what `{command}` printed: expected {expected}, got {got:?}")]
     Output {
         /// The command line.
         command: String,
-        /// What should stand there.
+        /// The expected output.
         expected: &'static str,
-        /// The beginning of what stands there.
+        /// The beginning of the output.
         got: String,
     },
-    /// A filter of tests that selects none: what it named was moved or renamed.
+    /// A filter of tests that selects none: the tests that it names were moved or renamed.
     #[error("`{command}` ran fewer tests than it names; mend the names in xtask/src/{file}")]
     NoTests {
         /// The command line.
         command: String,
-        /// Where its filters stand.
+        /// The file with the filters.
         file: &'static str,
     },
     /// The report of a test runner cannot be read.
@@ -81,7 +81,7 @@ pub enum Failure {
     Report {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         fault: String,
     },
     /// Tests failed.
@@ -92,56 +92,56 @@ pub enum Failure {
         /// Test programs or builds that ended without a count.
         broken: u64,
     },
-    /// The kernels without a fault were not passed, so that nothing can be said about those with one.
+    /// Cases failed without a fault, so that the runs with one prove nothing.
     #[error("the control run is not green: {bad} of {of} cases are not as expected, among them {first}")]
     Control {
-        /// Cases that are not as expected.
+        /// Number of cases with unexpected results.
         bad: usize,
-        /// How many there were.
+        /// Number of cases in all.
         of: usize,
         /// The first of them.
         first: String,
     },
-    /// There is no fault of that name.
+    /// An unknown fault.
     #[error("there is no fault `{name}`; there are: {there}")]
     NoFault {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The existing names.
         there: String,
     },
     /// Faults that the suite did not find.
     #[error("{escaped} of {of} faults were not found: {names}; mend conformance/src/families")]
     Escaped {
-        /// How many.
+        /// Number of these faults.
         escaped: usize,
-        /// Of how many.
+        /// Number of faults in all.
         of: usize,
         /// Their names.
         names: String,
     },
-    /// Images of kernels that are not what they should be.
+    /// Images of kernels that differ from the expected ones.
     #[error("the images of the kernels: {what}; run `cargo xtask cuda images`")]
     Images {
-        /// What is wrong.
+        /// The differences.
         what: String,
     },
     /// The stand-in for a device's driver was not built.
     #[error("{reason}")]
     StandIn {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The tree breaks rules.
     #[error("{count} violations; each line above ends with how to mend it")]
     Untidy {
-        /// How many.
+        /// Number of violations.
         count: usize,
     },
 }
 
 impl Failure {
-    /// A closure for `map_err` that records what was tried on which file.
+    /// A closure for `map_err` that records the attempted operation and the file.
     pub fn file(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
         let path = path.to_path_buf();
         move |source| Failure::File { action, path, source }

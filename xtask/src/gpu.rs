@@ -1,4 +1,4 @@
-//! `cargo xtask gpu`: what a machine with a GPU needs to run everything in one go, with nothing built there.
+//! `cargo xtask gpu`: stages the files with which a machine with a GPU runs everything, without building there.
 //!
 //! ```text
 //! dist/bin, dist/backends    as `cargo xtask dist` stages them
@@ -14,17 +14,17 @@ use crate::workspace::{self, Workspace};
 use std::fs;
 use std::path::Path;
 
-/// The tests with scenarios that do not ask for the stand-in's own settings, which the script names.
+/// The tests with scenarios that do not depend on the stand-in's own settings; the script names these settings.
 const TESTS: &[&str] =
     &["device", "index", "nets", "attention", "cores", "tf32", "blas", "dnn", "graph", "checks"];
-/// The package with them, and the libraries that it loads from its own folder.
+/// The package of the tests, and the libraries that it loads from its own folder.
 const PACKAGE: &str = "keyway-test-cuda-driver";
 const LIBRARIES: &[&str] = &["keyway-backend-cpu", "keyway-backend-cuda"];
 const BENCH: (&str, &str) = ("keyway-benches", "device");
 const SCRIPT: &str = "xtask/src/gpu.sh";
 const BESIDE: &str = "benches/device/beside_pytorch.py";
 
-/// Stages all of it.
+/// Stages all files.
 pub fn run(workspace: &Workspace) -> Result<()> {
     dist::run(workspace, &dist::Options::default())?;
     let folder = workspace.path("dist/gpu");
@@ -54,7 +54,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::copy(from, to).map(drop).map_err(Failure::file("copy", from))
 }
 
-/// Copies a program or library without what only a debugger reads: the whole is to be carried.
+/// Copies a program or library without debug information, to make it smaller.
 fn stage(from: &Path, to: &Path) -> Result<()> {
     copy(from, to)?;
     let mut strip = std::process::Command::new("strip");

@@ -1,8 +1,8 @@
-//! `cargo xtask header`: `plugin-sdk/include/keyway.h`, made of the Rust definitions of the contract.
+//! `cargo xtask header`: generates `plugin-sdk/include/keyway.h` from the Rust definitions of the contract.
 //!
-//! Each structure, function type, constant and comment is that of `plugin-sdk/src/abi`; what C needs beside them, the
-//! macros for the manifest and the kernels' records, stands in `header/before.h` and `header/after.h`. The committed
-//! header is compared with the sources by a test of this file, and with the compiler's sizes by one of the SDK.
+//! Each structure, function type, constant and comment is that of `plugin-sdk/src/abi`; the parts for C alone, the macros for
+//! the manifest and the kernels' records, are in `header/before.h` and `header/after.h`. A test of this file compares the
+//! committed header with the sources, and a test of the SDK compares it with the compiler's sizes.
 
 mod declare;
 
@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use syn::{Attribute, Expr, Fields, GenericArgument, Item, ItemStruct, Lit, Meta, PathArguments, Type};
 
-/// Where the header lies.
+/// The path of the header.
 pub const HEADER: &str = "plugin-sdk/include/keyway.h";
 
 /// The sources, in an order in which each follows those whose structures it holds by value.
@@ -34,7 +34,7 @@ const SOURCES: [&str; 11] = [
 const BEFORE: &str = include_str!("header/before.h");
 const AFTER: &str = include_str!("header/after.h");
 
-/// Writes the header anew.
+/// Generates the header.
 pub fn run(workspace: &Workspace) -> Result<()> {
     let path = workspace.path(HEADER);
     let text = text(workspace)?;
@@ -48,7 +48,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// The header that the sources give.
+/// The header generated from the sources.
 fn text(workspace: &Workspace) -> Result<String> {
     let folder = workspace.path("plugin-sdk/src/abi");
     let mut files = Vec::new();
@@ -70,7 +70,7 @@ fn text(workspace: &Workspace) -> Result<String> {
             of_item(item, "", &names, path, &mut part)?;
         }
         let title = path.file_stem().unwrap_or_default().to_string_lossy();
-        // What the first file says of itself is about the Rust modules.
+        // The page of the first file is about the Rust modules.
         if title != "mod" {
             comment(&docs(&file.attrs), None, "", &names, &mut out);
         }
@@ -80,7 +80,7 @@ fn text(workspace: &Workspace) -> Result<String> {
     Ok(out)
 }
 
-/// What C says of one item; nothing for what is Rust's alone.
+/// The C declaration of one item; empty for items of Rust alone.
 fn of_item(item: &Item, module: &str, names: &Names, path: &Path, out: &mut String) -> Result<()> {
     let declared = |declared: std::result::Result<String, String>| {
         declared.map_err(|what| Failure::NoC { file: path.to_path_buf(), what })
@@ -149,10 +149,10 @@ fn of_structure(structure: &ItemStruct, names: &Names, path: &Path, out: &mut St
     Ok(())
 }
 
-/// Columns that a line of the header may have.
+/// Limit on the columns of a line of the header.
 const WIDTH: usize = 116;
 
-/// Writes a declaration inside a structure, broken between its arguments where it is long.
+/// Writes a declaration inside a structure, wrapped between its arguments if it is long.
 fn write_wrapped(declaration: &str, out: &mut String) {
     let mut line = "    ".to_string();
     for (index, part) in declaration.split(", ").enumerate() {
@@ -198,7 +198,7 @@ fn docs(attributes: &[Attribute]) -> Vec<String> {
     text.map(|line| line.strip_prefix(' ').unwrap_or(&line).trim_end().to_string()).collect()
 }
 
-/// A comment before a declaration, in C's words.
+/// A comment before a declaration, in C's terms.
 fn comment(lines: &[String], more: Option<&str>, indent: &str, names: &Names, out: &mut String) {
     let mut text = names.translated(&lines.join("\n"));
     if let Some(more) = more {

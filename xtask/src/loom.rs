@@ -1,22 +1,21 @@
-//! `cargo xtask loom`: the models of what is free of locks.
+//! `cargo xtask loom`: models of the lock-free data structures.
 //!
-//! Under `cfg(loom)` the dispatcher's counted pointer and published pointer take loom's atomics, and loom runs each model
-//! in every order of its threads' steps that the memory orderings allow.
+//! Under `cfg(loom)` the dispatcher's reference-counted pointer and published pointer use loom's atomics, and loom runs each
+//! model in every interleaving that the memory orderings allow.
 
 use crate::failure::{Failure, Result};
 use crate::test;
 use crate::workspace::{self, Workspace};
 
-/// The package with the models, and the module that they lie in.
+/// The package with the models, and their module.
 const MODELS: (&str, &str) = ("keyway-dispatcher", "loom_tests");
-/// How often a model's threads are interrupted at places where they could go on. Most errors need two interruptions, and
-/// each one more takes many times as long.
+/// Limit on the preemptions of a model's threads. Most errors need two preemptions, and each further one multiplies the time.
 const PREEMPTIONS: &str = "3";
 
-/// The models take seconds, and most of what is built is not run: nothing is worth the compiler's time.
+/// The models take seconds, and most of the built code never runs: optimisation does not pay.
 const SETTING: &str = "profile.dev.opt-level=0";
 
-/// Builds and runs the models, in a target folder of their own: the flag is part of every crate's identity.
+/// Builds and runs the models, in their own target folder: the flag is part of every crate's identity.
 pub fn run(workspace: &Workspace) -> Result<()> {
     let mut command = workspace.cargo();
     command
@@ -35,7 +34,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// The caller's flags and the one that switches the models on.
+/// The caller's flags, with the flag that enables the models.
 fn flags(own: Option<String>) -> String {
     let own = own.unwrap_or_default();
     format!("{own} --cfg loom").trim_start().to_owned()

@@ -1,7 +1,7 @@
 //! The tasks of this repository, run as `cargo xtask TASK`.
 //!
-//! Each task is one module. A task needs nothing but a Rust toolchain and a C linker: no task runs a script, and a tool
-//! that is not part of the toolchain is used only when the caller asks for it, by an option or by the task that is about it.
+//! Each task is one module. A task needs nothing but a Rust toolchain and a C linker: no task runs a script, and a tool outside
+//! of the toolchain is used only when the caller asks for it, by an option or by the task about that tool.
 #![forbid(unsafe_code)]
 
 mod bench;

@@ -1,7 +1,7 @@
 //! `cargo xtask miri`: unit tests under Miri, which finds undefined behaviour.
 //!
-//! Miri belongs to the nightly toolchain. What is missing of it is installed by rustup; where that cannot be, one line says
-//! so, and the task succeeds: the rest of the checks must stay possible on a machine without a network.
+//! Miri belongs to the nightly toolchain. rustup installs missing components; where that is not possible, one line reports it,
+//! and the task succeeds: the other checks must stay possible on a machine without a network.
 
 use crate::failure::{Failure, Result};
 use crate::test::{self, Tally};
@@ -10,15 +10,15 @@ use std::process::{Command, Stdio};
 
 /// The toolchain that has Miri.
 const TOOLCHAIN: &str = "nightly";
-/// What it needs of it, by rustup's names.
+/// The required components, by rustup's names.
 const COMPONENTS: &[&str] = &["miri", "rust-src"];
 
-/// The ABI hands addresses over as numbers, of which Miri would warn; and what asks the system for a folder is told that
-/// there is none, so that each run is the same.
+/// The ABI passes addresses as integers, of which Miri would warn; and calls that ask the system for a folder fail, so that
+/// each run is the same.
 const FLAGS: &str = "-Zmiri-permissive-provenance -Zmiri-isolation-error=hide";
 
-/// The unit tests to run: of a package, those whose names hold one of these words. Miri is a thousand times slower than the
-/// machine, so only what handles pointers is named, and no test that walks through many sizes.
+/// The unit tests to run: for a package, the tests whose names contain one of these words. Miri is a thousand times slower than
+/// native code, so only code with pointers is listed, and no test that covers many sizes.
 const TESTS: &[(&str, &[&str])] = &[
     ("keyway-dispatcher", &["memory::", "tensor::access::", "tensor::geometry::"]),
     (
@@ -43,7 +43,7 @@ const TESTS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Runs the tests of each line, all lines at once: Miri uses one core.
+/// Runs the tests of each line, all lines in parallel: Miri uses one core.
 pub fn run(workspace: &Workspace) -> Result<()> {
     if let Err(reason) = prepare(workspace) {
         return workspace::skipped("miri", &reason);
@@ -67,7 +67,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     }
 }
 
-/// Runs some tests of a package, of which each name is there for one at least.
+/// Runs some tests of a package; each word must match at least one test.
 fn tests(workspace: &Workspace, package: &str, names: &[&str]) -> Result<Tally> {
     let mut command = toolchain(workspace);
     command.args(["cargo", "miri", "test", "--package", package, "--lib", "--target-dir"]);
@@ -87,7 +87,7 @@ fn toolchain(workspace: &Workspace) -> Command {
     command
 }
 
-/// Installs what is missing; why that cannot be.
+/// Installs the missing components; returns why that is not possible.
 fn prepare(workspace: &Workspace) -> std::result::Result<(), String> {
     if is_there(workspace) {
         return Ok(());
@@ -120,7 +120,7 @@ fn is_there(workspace: &Workspace) -> bool {
         .is_ok_and(|output| output.status.success() && has_all(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// Whether a list of components, one a line and perhaps with the target's name at its end, holds all that are needed.
+/// Whether a list of components, one a line and perhaps with the target's name as suffix, contains all required ones.
 fn has_all(list: &str) -> bool {
     let has = |component: &&str| {
         list.lines().any(|line| {
@@ -130,7 +130,7 @@ fn has_all(list: &str) -> bool {
     COMPONENTS.iter().all(has)
 }
 
-/// The line of an error output that tells why.
+/// The line of an error output with the cause.
 fn reason(errors: &str) -> &str {
     let lines = || errors.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines().find_map(|line| line.strip_prefix("error:"));

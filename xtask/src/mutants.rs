@@ -1,9 +1,9 @@
-//! `cargo xtask mutants`: whether the conformance suite bites.
+//! `cargo xtask mutants`: mutation tests of the conformance suite.
 //!
-//! The plugin `test-plugins/mutant` wraps the CPU backend and makes one fault at a time; those of the layout, the device and
-//! the ops of other test plugins make theirs. The real command judges each under each of its faults; a fault is caught if a
-//! case fails under it. The control runs judge the same without a fault and must be green, so that a failed case is the
-//! fault's.
+//! The plugin `test-plugins/mutant` wraps the CPU backend and injects one fault at a time; the mutants of the layout, the
+//! device and the ops of other test plugins inject theirs. The real command judges each plugin under each of its faults; a
+//! fault is caught if a case fails under it. The control runs judge the same plugins without a fault and must be green, so that
+//! a failed case is due to the fault.
 
 use crate::build;
 use crate::dist;
@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// The plugins with the faults, the first with those of kernels.
+/// The plugins with the faults; the first has those of kernels.
 const MUTANTS: [&str; 7] = [
     "keyway-test-mutant",
     "keyway-test-coo",
@@ -28,15 +28,15 @@ const MUTANTS: [&str; 7] = [
 ];
 /// The backend that it wraps.
 const BACKEND: &str = "keyway-backend-cpu";
-/// What the plugin reads from the environment: the fault, and the backend.
+/// Environment variables of the plugin: the fault, and the backend.
 const FAULT: &str = "KEYWAY_FAULT";
 const WRAPPED: &str = "KEYWAY_MUTANT_OF";
-/// Begins each line of the plugin's list of faults.
+/// Prefix of each line of the plugin's list of faults.
 const MARK: &str = "@keyway-mutant\t";
 /// The family whose calls a seed draws, and the seed: a run can be repeated.
 const DRAWN: &str = "drawn";
 const SEED: &str = "0";
-/// The most processor time that a case may take, in seconds: three times what the longest takes without optimisation.
+/// Limit on a case's processor time, in seconds: three times that of the longest case without optimisation.
 const TIMEOUT: &str = "15";
 
 /// Which faults, and where the result goes.
@@ -59,7 +59,7 @@ pub struct Options {
     json: Option<PathBuf>,
 }
 
-/// A fault as the plugin lists it.
+/// A fault in the plugin's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Fault {
     name: String,
@@ -68,17 +68,17 @@ struct Fault {
     /// The families to judge; empty for all.
     families: Vec<String>,
     about: String,
-    /// The package that makes it.
+    /// The package with the fault.
     package: &'static str,
 }
 
-/// What the suite said of a run.
+/// The suite's results of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Verdict {
     cases: usize,
     /// Failed cases by family.
     bad: BTreeMap<String, usize>,
-    /// The id of one of them.
+    /// The id of one failed case.
     first: Option<String>,
     seconds: f64,
 }
@@ -93,19 +93,19 @@ impl Verdict {
     }
 }
 
-/// What judges.
+/// The program and plugins of the runs.
 struct Judge {
     program: PathBuf,
     /// By package.
     mutants: BTreeMap<&'static str, PathBuf>,
     backend: PathBuf,
-    /// Where the reports go, a file for each run that is under way.
+    /// The folder of the reports, one file for each concurrent run.
     reports: PathBuf,
     /// Whether a run ends at the first case that fails.
     fail_fast: bool,
 }
 
-/// Builds, judges, prints the table.
+/// Builds, runs the mutants, prints the table.
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let judge = Judge::build(workspace, options)?;
     let mut faults = Vec::new();
@@ -117,7 +117,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let mut control = Verdict::default();
     for package in MUTANTS {
         let own = faults.iter().filter(|fault| fault.package == package);
-        // Apart: together they would be all cases of all ops.
+        // Separately: together they would select all cases of all ops.
         let (of_ops, of_families): (Vec<&Fault>, Vec<&Fault>) = own.partition(|fault| !fault.ops.is_empty());
         let (of_both, of_ops): (Vec<&Fault>, Vec<&Fault>) =
             of_ops.into_iter().partition(|fault| !fault.families.is_empty());
@@ -176,7 +176,7 @@ impl Judge {
         Ok(Judge { program, mutants, backend, reports, fail_fast: options.fail_fast })
     }
 
-    /// The program with the wrapped backend and, given by `option` and so before it, the mutant.
+    /// The program with the wrapped backend and, passed by `option` and thus ahead of it, the mutant.
     fn command(
         &self,
         workspace: &Workspace,
@@ -195,7 +195,7 @@ impl Judge {
     /// A plugin's faults.
     fn faults(&self, workspace: &Workspace, package: &'static str) -> Result<Vec<Fault>> {
         let mut command = self.command(workspace, package, "list", &["ops"], "--backends");
-        // What a plugin prints goes to the program's error output: the other is for the program's report alone.
+        // Output of a plugin goes to the program's error output: the standard output is for the program's report alone.
         let output = command.output().map_err(|source| workspace::not_started(&command, source))?;
         let text = String::from_utf8_lossy(&output.stderr);
         match listed(package, &text) {
@@ -208,8 +208,8 @@ impl Judge {
         }
     }
 
-    /// Judges each fault and prints its row. As many are judged at once as there are cores, each by one worker: a run has
-    /// few cases, and starting it takes longer than they do.
+    /// Judges each fault and prints its row. One run per core is under way, each with one worker: a run has few cases, and
+    /// starting it takes longer than they do.
     fn each(&self, workspace: &Workspace, faults: &[Fault]) -> Result<Vec<Verdict>> {
         let width = faults.iter().map(|fault| fault.name.len()).max().unwrap_or_default();
         let next = AtomicUsize::new(0);
@@ -237,7 +237,7 @@ impl Judge {
         Ok(judged.into_iter().map(|(_, verdict)| verdict).collect())
     }
 
-    /// Judges these ops and families, all if none is given, with a fault at work, or with none.
+    /// Judges these ops and families, all if none is given, with an active fault or without one.
     fn judge(
         &self,
         workspace: &Workspace,
@@ -247,7 +247,7 @@ impl Judge {
         families: &[&str],
     ) -> Result<Verdict> {
         let mut words = vec!["conformance", "--timeout", TIMEOUT, "--seed", SEED];
-        // Of one family every case, since a quick run draws few.
+        // For a single family every case, since a quick run draws few.
         if families != [DRAWN] {
             words.push("--quick");
         }
@@ -268,7 +268,7 @@ impl Judge {
             command.arg("--known").arg(known);
         }
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        // A report of an earlier run must not be taken for this one's.
+        // A report of an earlier run must not be taken for this run's.
         remove(&report)?;
         let begun = Instant::now();
         command.status().map_err(|source| workspace::not_started(&command, source))?;
@@ -294,7 +294,7 @@ fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// The ops and the families to judge for these faults; none stands for all.
+/// The ops and the families to judge for these faults; empty for all.
 fn together<'a>(faults: &[&'a Fault]) -> (Vec<&'a str>, Vec<&'a str>) {
     let of = |part: fn(&Fault) -> &Vec<String>| -> Vec<&'a str> {
         if faults.iter().any(|fault| part(fault).is_empty()) {
@@ -306,7 +306,7 @@ fn together<'a>(faults: &[&'a Fault]) -> (Vec<&'a str>, Vec<&'a str>) {
     (of(|fault| &fault.ops), of(|fault| &fault.families))
 }
 
-/// Reads a plugin's list.
+/// Parses a plugin's list.
 fn listed(package: &'static str, text: &str) -> Vec<Fault> {
     let fault = |line: &str| {
         let mut parts = line.strip_prefix(MARK)?.splitn(4, '\t').map(str::to_owned);
@@ -318,7 +318,7 @@ fn listed(package: &'static str, text: &str) -> Vec<Fault> {
     text.lines().filter_map(fault).collect()
 }
 
-/// The faults that were asked for, all if none was named.
+/// The requested faults, all if none was named.
 fn chosen(mut faults: Vec<Fault>, only: &[String]) -> Result<Vec<Fault>> {
     if let Some(name) = only.iter().find(|name| !faults.iter().any(|fault| fault.name == **name)) {
         let there: Vec<&str> = faults.iter().map(|fault| fault.name.as_str()).collect();
@@ -328,7 +328,7 @@ fn chosen(mut faults: Vec<Fault>, only: &[String]) -> Result<Vec<Fault>> {
     Ok(faults)
 }
 
-/// Sums a report up; `None` if it has no list of cases.
+/// Summarises a report; `None` if it has no list of cases.
 fn verdict(report: &Value, seconds: f64) -> Option<Verdict> {
     let cases = report["cases"].as_array()?;
     let mut verdict = Verdict { cases: cases.len(), seconds, ..Verdict::default() };

@@ -1,11 +1,11 @@
 //! `cargo xtask test`: every test of the workspace and of the workspaces under `examples/`.
 //!
-//! With cargo-nextest each test has a process of its own and a time limit, and the counts come from its JUnit report;
-//! without it the tests run by `cargo test`, so that a Rust toolchain is enough.
+//! With cargo-nextest each test has its own process and a time limit, and the counts are those of its JUnit report; without it
+//! the tests run by `cargo test`, so that a Rust toolchain is enough.
 //!
 //! Test programs find the plugins that they load beside themselves, because their packages name these plugins as
-//! dev-dependencies; nothing has to be built or staged first. The examples, which are as others' plugins and programs, look
-//! for an installed backend for the CPU, and for an installed `keyway`: those that the workspace's tests have built.
+//! dev-dependencies; nothing has to be built or staged first. The examples, which stand for third-party plugins and programs,
+//! look for an installed backend for the CPU, and for an installed `keyway`: the builds of the workspace's tests.
 
 mod junit;
 
@@ -32,14 +32,14 @@ pub struct Options {
     pub arguments: Vec<String>,
 }
 
-/// What one runner reported.
+/// The results of one runner.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Tally {
     /// Tests that passed.
     pub passed: u64,
     /// Tests that failed.
     pub failed: u64,
-    /// Tests that were left out.
+    /// Tests that were ignored or skipped.
     pub ignored: u64,
     /// Builds and test programs that ended without a count: a compile error, a crash.
     pub broken: u64,
@@ -61,7 +61,7 @@ impl Tally {
         }
     }
 
-    /// The failed tests; a program that ended without a count is one more.
+    /// The failed tests, plus one for each program that ended without a count.
     pub fn all_failed(&self) -> u64 {
         self.failed + self.broken
     }
@@ -69,13 +69,13 @@ impl Tally {
 
 /// The folders in which programs look for backends.
 const BACKENDS: &str = "KEYWAY_BACKEND_PATH";
-/// Test programs load what was just built; trials have tests of their own, and the user's state is left alone.
+/// Test programs load what was just built; trials have their own tests, and the user's state is not changed.
 const PROBE: (&str, &str) = ("KEYWAY_PROBE", "off");
-/// Names the program to the examples that judge by it.
+/// The variable with the program's path, for the examples that run the suite.
 const PROGRAM: &str = "KEYWAY";
 
-/// What `--judged-later` leaves out. `.ci/run` judges the staged libraries by these cases and all others. Of the CPU backend only
-/// repeated calls: its kernels look for overflows in these tests alone.
+/// The tests that `--judged-later` leaves out. `.ci/run` judges the staged libraries by these cases and all others. For the CPU
+/// backend only repeated calls are left out: its kernels are built with overflow checks in these tests alone.
 const JUDGED_LATER: &[&str] = &[
     "the_backend_for_images_passes_every_case",
     "the_cpu_backend_passes_the_quick_run_of_many_calls",
@@ -84,11 +84,12 @@ const JUDGED_LATER: &[&str] = &[
     "every_case_of_coordinates_is_as_expected",
 ];
 
-/// Where nextest writes its report: its default profile says so in `.config/nextest.toml`.
+/// The path of nextest's report: that of its default profile in `.config/nextest.toml`.
 const REPORT: &str = "target/nextest/default/junit.xml";
 
-/// For all workspaces under `examples/`, so that what they have in common with one another is built once, and their tests, of which
-/// some train and judge, run in optimised code. Of the frontend, which takes longest to build, they use too little for that.
+/// Settings for all workspaces under `examples/`, so that shared dependencies are built once, and that their tests, some of
+/// which train and judge, run optimised code. They use too little of the frontend, which takes longest to build, for it to be
+/// optimised.
 const EXAMPLES_PROFILE: [&str; 6] = [
     "--config",
     "profile.dev.opt-level=1",
@@ -98,7 +99,7 @@ const EXAMPLES_PROFILE: [&str; 6] = [
     "profile.dev.package.keyway.opt-level=0",
 ];
 
-/// Where the counts of a command's tests stand.
+/// The source of the counts of a command's tests.
 enum Counts {
     /// In the lines that it prints.
     Lines,
@@ -106,7 +107,7 @@ enum Counts {
     Report(PathBuf),
 }
 
-/// Runs everything, goes on after failures, and prints the sums as the last line.
+/// Runs everything, continues after failures, and prints the totals as the last line.
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let start = Instant::now();
     let mut parts = Vec::new();
@@ -121,7 +122,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         Ok(())
     };
 
-    // What the caller has installed is not what was just built.
+    // Installed backends of the caller are not the ones just built.
     let cargo = || {
         let mut command = workspace.cargo();
         command.env_remove(BACKENDS);
@@ -183,8 +184,8 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     }
 }
 
-/// The tests of the documentation, beside the examples' tests: they are one program to the compiler, which keeps one core busy
-/// with it, and the examples get the other. What they print is kept until they have ended.
+/// The documentation tests, run in parallel with the examples' tests: they compile as one program, which occupies one core, and
+/// the examples use the other. Their output is buffered until they have ended.
 struct Aside {
     line: String,
     log: PathBuf,
@@ -202,7 +203,7 @@ impl Aside {
         Ok(Aside { line, log, tests })
     }
 
-    /// Waits, shows what was printed, and gives the part's name and counts.
+    /// Waits, prints the buffered output, and returns the part's name and counts.
     fn ended(self) -> Result<(String, Tally)> {
         const NAME: &str = "documentation";
         let tally = self.tests.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
@@ -214,8 +215,8 @@ impl Aside {
     }
 }
 
-/// A folder with the backend for the CPU that the workspace's tests have built, and no other library. Where there is none,
-/// because that build failed, the folder is empty, and the examples say that no backend is there.
+/// A folder with the CPU backend that the workspace's tests have built, and no other library. If that build failed, the folder
+/// is empty, and the examples report a missing backend.
 fn installed_backend(workspace: &Workspace) -> Result<PathBuf> {
     const NAME: &str = "libkeyway_backend_cpu.so";
     let folder = workspace.target().join("examples/backends");
@@ -227,7 +228,7 @@ fn installed_backend(workspace: &Workspace) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// A file that is not there is none that is in the way.
+/// A missing file needs no removal.
 fn unless_absent(error: std::io::Error) -> std::io::Result<()> {
     if error.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
@@ -239,13 +240,13 @@ fn has_nextest(workspace: &Workspace) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Nextest's expression for all tests but these.
+/// Nextest's filter expression for all tests but these.
 fn all_but(names: &[&str]) -> String {
     let each: Vec<String> = names.iter().map(|name| format!("test(/(^|::){name}$/)")).collect();
     format!("not ({})", each.join(" | "))
 }
 
-/// The caller's arguments, with `--workspace` before them unless they name packages: cargo lets it win over names.
+/// The caller's arguments, preceded by `--workspace` unless they name packages: cargo lets it win over names.
 fn selection(arguments: &[String]) -> Vec<&str> {
     let mut own = arguments.iter().map(String::as_str).take_while(|word| *word != "--");
     let named = own.any(|word| word.starts_with("-p") || word.starts_with("--package"));
@@ -261,8 +262,8 @@ fn summary_line(name: &str, tally: &Tally) -> String {
     format!("{name}: {} passed, {} failed, {} ignored{broken}", tally.passed, tally.failed, tally.ignored)
 }
 
-/// Runs a command that writes a JUnit report, and sums what stands there. Without a report the command counts as broken,
-/// and so does one that fails although no test of its report failed.
+/// Runs a command that writes a JUnit report, and sums the report's counts. Without a report the command counts as broken, as
+/// does a failure of the command without a failed test in the report.
 fn report(command: &mut Command, path: &Path) -> Result<Tally> {
     // An older report must not be taken for this run's.
     std::fs::remove_file(path).or_else(unless_absent).map_err(Failure::file("remove", path))?;
@@ -279,13 +280,13 @@ fn report(command: &mut Command, path: &Path) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Runs a command, shows both of its outputs as they come, and sums the counts that stand in their lines. A command that
-/// fails while no test of it failed counts as broken.
+/// Runs a command, forwards both of its outputs, and sums the counts in their lines. A command that fails without a failed test
+/// counts as broken.
 pub fn follow(command: &mut Command) -> Result<Tally> {
     follow_into(command, std::io::stdout(), std::io::stderr())
 }
 
-/// As [`follow`], with outputs that go elsewhere.
+/// As [`follow`], with other destinations for the outputs.
 fn follow_into(command: &mut Command, to: impl Write, errors_to: impl Write + Send) -> Result<Tally> {
     let mut child = command
         .stdin(Stdio::null())
@@ -309,7 +310,7 @@ fn follow_into(command: &mut Command, to: impl Write, errors_to: impl Write + Se
     Ok(tally)
 }
 
-/// Copies a stream line by line and sums the counts. Bytes that are not text are shown as they are.
+/// Copies a stream line by line and sums the counts. Bytes that are not UTF-8 are copied unchanged.
 fn echo(stream: impl Read, mut to: impl Write) -> Tally {
     let mut tally = Tally::default();
     for line in BufReader::new(stream).split(b'\n').map_while(std::result::Result::ok) {
@@ -322,8 +323,8 @@ fn echo(stream: impl Read, mut to: impl Write) -> Tally {
     tally
 }
 
-/// Reads `test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s`, and cargo's
-/// word on a test program that a signal ended, which prints no such line.
+/// Parses `test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s`, and cargo's message
+/// about a test program that a signal ended, which prints no such line.
 fn libtest_line(line: &str) -> Option<Tally> {
     if line.trim_start().starts_with("process didn't exit successfully") && line.contains("(signal:") {
         return Some(Tally { broken: 1, ..Tally::default() });
@@ -337,14 +338,14 @@ fn libtest_line(line: &str) -> Option<Tally> {
     })
 }
 
-/// The number that stands directly before a word; 0 when the word is not there.
+/// The number directly before a word; 0 without the word.
 fn number_before(text: &str, word: &str) -> u64 {
     let Some(end) = text.find(word) else { return 0 };
     let digits = text[..end].rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
     digits.parse().unwrap_or(0)
 }
 
-/// The Cargo.toml of each folder under `examples` that is a workspace of its own.
+/// The Cargo.toml of each folder under `examples` that is a separate workspace.
 fn example_workspaces(examples: &Path) -> Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(examples) {
         Ok(entries) => entries,

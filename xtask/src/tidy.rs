@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: the rules that the compiler does not check.
 //!
-//! A rule is a function from texts to violations, so that its tests feed it small texts, good and bad. What a rule
-//! allows stands in a constant beside it.
+//! A rule is a function from texts to violations, so that its tests can pass it small texts, good and bad. The exceptions of a
+//! rule are a constant beside it.
 
 mod absences;
 mod files;
@@ -18,16 +18,16 @@ use crate::failure::{Failure, Result};
 use crate::workspace::Workspace;
 use std::fmt;
 
-/// One broken rule at one place.
+/// A broken rule, with its source location.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Violation {
     /// The file, relative to the repository.
     pub path: String,
-    /// The line, from 1; 1 for a matter of the whole file.
+    /// The line, from 1; 1 for a violation of the whole file.
     pub line: usize,
-    /// What is wrong.
+    /// The violation.
     pub what: String,
-    /// How to mend it.
+    /// The fix.
     pub mend: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! Where the repository lies, and how programs are started in it.
+//! The repository's path, and commands that run in it.
 
 use crate::failure::{Failure, Result};
 use std::ffi::OsStr;
@@ -39,7 +39,7 @@ impl Workspace {
         self.root.join(relative)
     }
 
-    /// The folder that builds go to.
+    /// The target folder.
     pub fn target(&self) -> PathBuf {
         match std::env::var_os("CARGO_TARGET_DIR") {
             Some(folder) => self.root.join(folder),
@@ -75,7 +75,7 @@ pub fn run(command: &mut Command, advice: &'static str) -> Result<()> {
     if status.success() { Ok(()) } else { Err(Failure::Ended { command: line(command), status, advice }) }
 }
 
-/// Runs a command and returns what it printed; its error output goes to the terminal.
+/// Runs a command and returns its output; its error output goes to the terminal.
 pub fn capture(command: &mut Command, advice: &'static str) -> Result<String> {
     let output = command.stderr(Stdio::inherit()).output().map_err(|source| not_started(command, source))?;
     if output.status.success() {
@@ -85,10 +85,10 @@ pub fn capture(command: &mut Command, advice: &'static str) -> Result<String> {
     }
 }
 
-/// Names a file that the reason of a task that is not done goes to, so that who runs many tasks can say it again.
+/// The variable with the path of a file for the reason of a skipped task, from which a runner of many tasks can repeat it.
 const SKIPPED: &str = "KEYWAY_SKIPPED";
 
-/// Says that a task was not done, and why: on the terminal, and in the file that `.ci/run` names.
+/// Reports that a task was skipped, and why: on the terminal, and in the file that `.ci/run` names.
 pub fn skipped(task: &str, reason: &str) -> Result<()> {
     println!("{task}: skipped: {reason}");
     match std::env::var_os(SKIPPED).map(PathBuf::from) {
@@ -98,7 +98,7 @@ pub fn skipped(task: &str, reason: &str) -> Result<()> {
 }
 
 fn write_reason(path: &Path, reason: &str) -> Result<()> {
-    // One line, whatever a program said.
+    // One line, whatever the output of a program was.
     let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
     std::fs::write(path, format!("{reason}\n")).map_err(Failure::file("write", path))
 }

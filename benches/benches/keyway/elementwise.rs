@@ -1,4 +1,4 @@
-//! Element by element, and copies: bound by memory beyond a few thousand elements.
+//! Elementwise ops and copies: memory-bound beyond a few thousand elements.
 
 use criterion::Criterion;
 use keyway::Tensor;

@@ -25,7 +25,7 @@ pub fn cases(c: &mut Criterion) {
     }
 }
 
-/// How the images of a case lie, and the end of its name.
+/// The dtype and memory format of a case's images, and the suffix of its name.
 struct Kind {
     name: String,
     dtype: DType,
@@ -37,19 +37,19 @@ impl Kind {
         Tensor::randn(shape)?.to((self.dtype, self.format))
     }
 
-    /// The name of a case, where the command line wants it.
+    /// The name of a case, if the filter on the command line selects it.
     fn case(&self, op: &str, pass: &str) -> Option<String> {
         let name = format!("{op}_{}{pass}", self.name);
         named(&name).then_some(name)
     }
 }
 
-/// A leaf of the same values.
+/// A leaf with the same values.
 fn leaf(tensor: &Tensor) -> Result<Tensor> {
     tensor.copy()?.requires_grad_(true)
 }
 
-/// The gradients of `inputs`, of a forward pass that `run` makes.
+/// The gradients of `inputs` after a forward pass by `run`.
 fn both_ways(
     run: impl Fn() -> Result<Tensor>,
     inputs: &[Tensor],
@@ -69,7 +69,7 @@ struct Conv {
     stride: usize,
     padding: usize,
     groups: usize,
-    /// Whether the images want a gradient.
+    /// Whether the images require grad.
     gradient: bool,
 }
 
@@ -148,7 +148,7 @@ fn norms(c: &mut Criterion, kind: &Kind) -> Result<()> {
     }
     let x = kind.images([8, 64, 56, 56])?;
     let bytes = (x.elem_count() * kind.dtype.size()) as f64;
-    // Weights and statistics are f32, also of images in bf16.
+    // Weights and statistics are f32, even for images in bf16.
     let [weight, bias] = [Tensor::rand([64])?, Tensor::rand([64])?];
     let (mean, var) = (Tensor::zeros([64])?, Tensor::ones([64])?);
     let run = |x: &Tensor, weight: &Tensor, bias: &Tensor, training: bool| {

@@ -1,10 +1,10 @@
-//! What the machine itself reaches, for kernels to be held against.
+//! Limits of the machine, as a reference for kernels.
 
 use criterion::Criterion;
 use keyway_benches::case;
 use std::hint::black_box;
 
-/// What one thread reaches when it copies memory.
+/// The bandwidth at which one thread copies memory.
 pub fn cases(c: &mut Criterion) {
     const FLOATS: usize = 1 << 24;
     let source = vec![1.0f32; FLOATS];

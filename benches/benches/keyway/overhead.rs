@@ -1,4 +1,4 @@
-//! What a call costs before any element is touched.
+//! The overhead of a call before any element is touched.
 
 use criterion::Criterion;
 use keyway::Tensor;
@@ -12,8 +12,8 @@ fn ones(n: usize) -> Tensor {
     Tensor::from_vec(vec![1.0f32; n], [n]).expect("host memory")
 }
 
-/// An op whose kernel, in a plugin of the tests, does nothing, and whose rule states no output: what is left of a call is
-/// the dispatcher and the way across the boundary.
+/// An op whose kernel, in a test plugin, does nothing, and whose rule has no output: a call consists of the dispatcher and the
+/// ABI crossing.
 fn nothing() -> &'static OpEntry {
     let rule = Rule::Structured(|args| {
         let compute = args.tensor(0)?.dtype();

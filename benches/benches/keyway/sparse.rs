@@ -1,6 +1,6 @@
-//! A step of an embedding with a sparse gradient: the rows are read, the backward pass gives them a gradient, the optimizer
-//! moves them. `benches/sparse/beside_pytorch.py` sets the cases beside PyTorch's. And ops on matrices of coordinates, which
-//! `benches/sparse/beside_scipy.py` sets beside SciPy's and PyTorch's.
+//! A step of an embedding with a sparse gradient: the rows are read, the backward pass computes their gradient, the optimizer
+//! updates them. `benches/sparse/beside_pytorch.py` compares the cases with PyTorch. Also ops on COO matrices, which
+//! `benches/sparse/beside_scipy.py` compares with SciPy and PyTorch.
 
 use criterion::Criterion;
 use keyway::autograd::{BackwardOptions, grad};
@@ -31,7 +31,7 @@ pub fn cases(c: &mut Criterion) {
 const SIDE: usize = 10_000;
 const ENTRIES: usize = 1_000_000;
 
-/// A matrix of `distinct` random places, each of which comes `times` times, in random order.
+/// A COO matrix of `distinct` random coordinates, each with `times` duplicates, in random order.
 fn matrix(distinct: usize, times: i64) -> Result<Tensor> {
     let cpu = Device::CPU;
     let places =
@@ -42,7 +42,7 @@ fn matrix(distinct: usize, times: i64) -> Result<Tensor> {
     Tensor::sparse_coo(&Tensor::stack(&[&row, &column], 0)?, &values, [SIDE, SIDE])
 }
 
-/// Ops on matrices of coordinates, each with its result in new memory.
+/// Ops on COO matrices, each with its result in new memory.
 fn matrices(c: &mut Criterion) -> Result<()> {
     let names = [
         "coalesce",

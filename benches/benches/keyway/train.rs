@@ -1,4 +1,4 @@
-//! Steps of training.
+//! Training steps.
 
 use criterion::Criterion;
 use keyway::Tensor;

@@ -1,8 +1,8 @@
-//! `keyway backend install`: a library is copied, checked and tried under a name that no search finds, and renamed into
-//! its place, so that a program which starts meanwhile finds the old state or the new.
+//! `keyway backend install`: a library is copied, checked and tried under a name that no search matches, then renamed to its
+//! final name, so that a program that starts meanwhile sees the old state or the new one.
 //!
-//! Its name states plugin, version and variant, so that versions lie side by side; its SHA-256 is recorded beside it and
-//! compared whenever it is loaded.
+//! The file name contains plugin, version and variant, so that several versions can be installed in one folder. The library's
+//! SHA-256 is recorded beside it and compared at each load.
 
 use super::sources::{self, Copied, KNOWN_FAILURES};
 use crate::failure::Failure;
@@ -24,7 +24,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// The program that tries libraries, which is installed with them.
+/// The program that tries libraries; it is installed with them.
 const PROBE: &str = "keyway-probe";
 
 /// A folder of backends.
@@ -80,7 +80,7 @@ pub struct Options {
     reserved_name: bool,
 }
 
-/// A library that is checked and waits to be renamed.
+/// A library that is checked and not yet renamed.
 struct Staged {
     copied: Copied,
     checked: Checked,
@@ -143,7 +143,7 @@ fn no_source(source: &Path) -> Failure {
     })
 }
 
-/// The libraries to install: of each plugin and version the build that fits this processor best, or all.
+/// The libraries to install: for each plugin and version, the build that fits this processor best, or all builds.
 fn choose(
     copied: Vec<Copied>,
     options: &Options,
@@ -171,7 +171,7 @@ fn choose(
                 let key = (checked.manifest.name.clone(), checked.manifest.version.clone());
                 groups.entry(key).or_default().push(Staged { copied, checked });
             }
-            // A folder or an archive may bring libraries that backends need.
+            // A folder or an archive may contain libraries that backends depend on.
             Err(LoadError::NoManifest { .. }) if count > 1 => {
                 others += 1;
                 screen::note(&format!("{}: no backend, passed over", copied.from));
@@ -225,10 +225,10 @@ fn is_of_installation(library: &str, config: &Config) -> bool {
     own.filter_map(|(_, path)| path.canonicalize().ok()).any(|path| Some(path) == folder)
 }
 
-/// The builds of one plugin and version, one of each variant: files of the same content are one.
+/// The builds of one plugin and version, one for each variant: files of the same content count once.
 ///
 /// # Errors
-/// Two different ones of one variant, as a clause: which of them was meant is not to be guessed.
+/// Two different builds of one variant, as a clause: the choice between them is not guessed.
 fn alike(group: Vec<Staged>) -> Result<Vec<Staged>, String> {
     let mut found: HashMap<String, (String, String)> = HashMap::new();
     let mut kept = Vec::new();
@@ -262,11 +262,11 @@ fn build(manifest: &Manifest) -> Build<'_> {
     }
 }
 
-/// Tries a staged library and puts it into its place. Gives the place, and what is new about it.
+/// Tries a staged library and renames it to its final path. Returns the path and a description of the change.
 fn try_and_place(loader: &Loader, staged: &Staged, folder: &Path) -> Result<(PathBuf, &'static str), String> {
     let manifest = &staged.checked.manifest;
     let library = &staged.copied.library;
-    // Its code may not run here, and so cannot be tried.
+    // The code may need features that this processor lacks, and then cannot be tried.
     if loader.config().cpu.missing(&manifest.cpu_features).is_empty() {
         match loader.verify(library) {
             Trial::Failed(error) => return Err(error.to_string()),
@@ -281,7 +281,7 @@ fn try_and_place(loader: &Loader, staged: &Staged, folder: &Path) -> Result<(Pat
     let hash = trust::sha256_file(library).map_err(|e| said(&e))?;
     let name = library_name(manifest);
     let place = folder.join(&name);
-    // The record and the library are of one build, also where two programs install at once.
+    // Record and library are of one build, also where two programs install at once.
     let _locked = side::lock_folder(folder).map_err(|e| said(&e))?;
     let before = match place.exists() {
         false => None,
@@ -294,7 +294,7 @@ fn try_and_place(loader: &Loader, staged: &Staged, folder: &Path) -> Result<(Pat
     };
     let record = trust::record_path(&place);
     let line = |hash: &str| format!("{hash}  {name}\n");
-    // Until the library is renamed the old one is there, and afterwards the new one: the record allows both.
+    // Until the rename the old library is in the folder, afterwards the new one: the record allows both.
     let both = format!(
         "{}{}",
         line(&hash),
@@ -309,7 +309,7 @@ fn try_and_place(loader: &Loader, staged: &Staged, folder: &Path) -> Result<(Pat
     if known.exists() {
         fs::rename(known, place.with_extension(KNOWN_FAILURES)).map_err(|e| said(&e))?;
     }
-    // It speaks of this very content: whatever lay there before, it is right only from here on.
+    // The certificate is of this very content: whatever file was there before, it is valid only from here on.
     if let Some(Err(error)) =
         Certificate::of_copy(library, &hash).map(|certificate| certificate.store(&place))
     {
@@ -319,7 +319,7 @@ fn try_and_place(loader: &Loader, staged: &Staged, folder: &Path) -> Result<(Pat
     Ok((place, news))
 }
 
-/// The hash of the library that lies where another of the same plugin is to lie.
+/// The hash of the library at the destination path, which must be of the same plugin.
 fn same_plugin(place: &Path, manifest: &Manifest) -> Result<String, String> {
     match precheck::check(place, HOST_ABI) {
         Ok(there) if there.manifest.name != manifest.name => {
@@ -335,18 +335,18 @@ fn same_plugin(place: &Path, manifest: &Manifest) -> Result<String, String> {
     trust::sha256_file(place).map_err(|error| format!("{}: {error}", place.display()))
 }
 
-/// What of a name or a version stands in a file name.
+/// A name or a version as part of a file name: other characters become `_`.
 fn plain(text: &str) -> String {
     let keep = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+');
     text.chars().map(|c| if keep(c) { c } else { '_' }).take(80).collect()
 }
 
-/// Whether a library was installed as one of this plugin, and this version if one is given: for one that is damaged since, and
-/// says no more what it is. Its name states it, and the record beside it that it was installed.
+/// Whether a library was installed as this plugin, and as this version if one is given. For a damaged library, whose manifest
+/// cannot be read: the file name contains both, and the record beside it proves the installation.
 pub fn is_installed_as(library: &Path, name: &str, version: Option<&str>) -> bool {
     let file = library.file_name().unwrap_or_default().to_string_lossy();
     let begin = format!("{}{}-", std::env::consts::DLL_PREFIX, plain(name));
-    // Names may hold what stands between the parts; versions begin with a digit.
+    // A name may contain the separator; versions begin with a digit.
     let rest = file.strip_prefix(&begin).filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     let of_version = |rest: &str| version.is_none_or(|v| rest.starts_with(&format!("{}-", plain(v))));
     let recorded = || {
@@ -362,7 +362,7 @@ fn library_name(manifest: &Manifest) -> String {
     format!("{}{}{}", std::env::consts::DLL_PREFIX, parts.join("-"), std::env::consts::DLL_SUFFIX)
 }
 
-/// Makes the folder, with each above it that is missing, so that nobody else may write it, whatever the umask.
+/// Creates the folder and its missing parents, writable by the owner alone, whatever the umask.
 fn make_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
@@ -376,10 +376,10 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Begins the names of folders for copies.
+/// Prefix of the names of staging folders.
 const WORK: &str = ".install-";
 
-/// Removes the folders for copies that installations which were killed have left: those that no process has locked.
+/// Removes the staging folders of installations that were killed: those that no process has locked.
 fn clear(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(WORK))
@@ -390,19 +390,19 @@ fn clear(folder: &Path) {
     }
 }
 
-/// A folder for copies, in the folder of backends, so that renaming moves nothing; removed at the end, by a later installation if
-/// this one is killed.
+/// A staging folder inside the folder of backends, so that a rename stays on one file system; removed at the end, or by a later
+/// installation if this one is killed.
 struct Work(PathBuf, #[expect(dead_code, reason = "the lock lasts as long as the work")] fs::File);
 
 impl Work {
     fn make(folder: &Path) -> io::Result<Work> {
-        // Nobody takes the new folder for one that was left, in the moment before it is locked.
+        // No other installation takes the new folder for a stale one in the moment before it is locked.
         let _locked = side::lock_folder(folder)?;
         clear(folder);
         let path = folder.join(format!("{WORK}{}", std::process::id()));
         fs::create_dir(&path)?;
         let open = fs::File::open(&path)?;
-        // A file system without locks has no folders cleared either.
+        // On a file system without locks no folder is cleared either.
         let _ = open.try_lock();
         let work = Work(path, open);
         fs::set_permissions(&work.0, Permissions::from_mode(0o700))?;
@@ -412,12 +412,12 @@ impl Work {
 
 impl Drop for Work {
     fn drop(&mut self) {
-        // What cannot be removed has no suffix that a search looks for.
+        // Files that cannot be removed have no suffix that a search matches.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// Puts the program that tries libraries beside them, for programs that have none beside themselves.
+/// Copies the program that tries libraries beside them, for programs that have none beside themselves.
 fn place_probe(folder: &Path, work: &Path) {
     let own = std::env::current_exe().ok().and_then(|p| Some(p.canonicalize().ok()?.with_file_name(PROBE)));
     let Some(own) = own.filter(|own| own.is_file()) else { return };
@@ -434,7 +434,8 @@ fn place_probe(folder: &Path, work: &Path) {
     }
 }
 
-/// Says why another library of its name is used instead of the one that was installed, and which ones that one keeps out.
+/// Reports why another library of the same name is used instead of the installed one, and which libraries the installed one
+/// shadows.
 fn tell_of_others(loader: &Loader, installed: &Path, title: &str) {
     let is_it = |c: &&Candidate| c.path == installed;
     let mut discovery = loader.discover();
@@ -452,7 +453,7 @@ fn tell_of_others(loader: &Loader, installed: &Path, title: &str) {
     }
 }
 
-/// Says how programs find the folder, if they would not.
+/// Reports how programs find the folder, if it is not on the search path.
 fn tell_of_search(folder: &Path, loader: &Loader) {
     let searched = loader.config().search.paths();
     if !searched.iter().any(|(_, path)| path.canonicalize().is_ok_and(|path| path == folder)) {

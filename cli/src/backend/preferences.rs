@@ -47,7 +47,7 @@ pub struct Switch {
     version: Option<String>,
 }
 
-/// The user's preferences, and the file that keeps them.
+/// The user's preferences, and the file that stores them.
 fn preferences() -> Result<(Preferences, PathBuf), Failure> {
     let preferences = Preferences::of_user();
     let file = preferences.file.clone().ok_or_else(|| {
@@ -59,7 +59,7 @@ fn preferences() -> Result<(Preferences, PathBuf), Failure> {
     Ok((preferences, file))
 }
 
-/// Changes the preferences, and says what holds now.
+/// Changes the preferences, and prints the resulting state.
 fn keep(
     screen: &mut Screen,
     change: impl FnOnce(&Preferences) -> std::io::Result<bool>,
@@ -93,7 +93,7 @@ fn no_version(name: &str, version: &str, there: &[&str]) -> Failure {
     Failure::Usage(format!("there is no version {version} of `{name}`; there: {}", there.join(", ")))
 }
 
-/// Prefers a backend, or no longer.
+/// Sets or clears the preference for a backend.
 ///
 /// # Errors
 /// A backend that does not exist, a file that cannot be written.
@@ -160,7 +160,7 @@ pub fn switch(
     let (name, version) = (&options.name, options.version.as_deref());
     let listed = Preferences::of_user().disabled();
     let title = version.map_or_else(|| name.clone(), |version| format!("{name} {version}"));
-    // One that is no longer installed can still be taken off the list.
+    // A backend that is no longer installed can still be removed from the list.
     let of_list = |one: &String| one == name || one.starts_with(&format!("{name}@"));
     if disabled || !listed.iter().any(of_list) {
         let there = versions(name, discovery)?;

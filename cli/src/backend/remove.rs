@@ -1,4 +1,4 @@
-//! `keyway backend remove`: takes a library out of a folder of backends, with what lies beside it.
+//! `keyway backend remove`: removes a library from a folder of backends, with its side files.
 
 use super::install::{Where, is_installed_as};
 use super::no_backend;
@@ -97,7 +97,7 @@ fn libraries(folder: &Path, options: &Options) -> Vec<PathBuf> {
                 manifest.name == options.name
                     && options.version.as_ref().is_none_or(|v| *v == manifest.version)
             }
-            // A damaged library has no name but its file's.
+            // A damaged library has no name but that of its file.
             Err(_) => is_installed_as(path, &options.name, options.version.as_deref()),
         }
     });
@@ -113,13 +113,13 @@ fn versions(libraries: &[PathBuf]) -> Vec<String> {
     found
 }
 
-/// Whether a library of the folder is what a path names: the same name in the same folder, whatever a link leads to.
+/// Whether a path names a library of the folder: the same name in the same folder, with links resolved.
 fn is_at(library: &Path, named: &Path) -> bool {
     let folder = |path: &Path| path.parent()?.canonicalize().ok();
     library.file_name() == named.file_name() && folder(library).is_some_and(|own| folder(named) == Some(own))
 }
 
-/// The library goes first: what lies beside it is nothing without it.
+/// Removes the library first: its side files have no effect without it.
 fn remove(library: &Path) -> std::io::Result<()> {
     std::fs::remove_file(library)?;
     let mut hash = library.as_os_str().to_os_string();

@@ -1,5 +1,5 @@
-//! Where a backend is installed from: a library, a folder, or an archive. What is wanted of it is copied into a folder of
-//! ours first, so that what is checked and tried is what is installed.
+//! Sources of an installation: a library, a folder, or an archive. The wanted files are first copied into a private folder, so
+//! that the file that is checked and tried is the one that is installed.
 
 use flate2::read::MultiGzDecoder;
 use keyway::dispatcher::loader::trust::TrustPolicy;
@@ -11,42 +11,41 @@ use std::io::{self, Read, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// More than this an archive may not unpack to.
+/// Limit on the unpacked bytes of an archive.
 const MAX_BYTES: u64 = 16 << 30;
-/// More than this a library may not be.
+/// Limit on the bytes of a library.
 const MAX_LIBRARY: u64 = 4 << 30;
-/// What a library begins with, and the bytes of it that tell more of what it is.
+/// The first bytes of a library, and the length of the head that identifies it further.
 const MAGIC: &[u8] = b"\x7fELF";
 const HEAD: u64 = 4096;
-/// More entries than this an archive may not have.
+/// Limit on the entries of an archive.
 const MAX_ENTRIES: usize = 100_000;
-/// No file system has longer names.
+/// Limit on the bytes of a name; no file system has longer ones.
 const MAX_NAME: usize = 4096;
-/// More than this an archive may not say of one entry besides its content.
+/// Limit on the bytes that describe one entry of an archive besides its content.
 const MAX_DESCRIPTION: u64 = 1 << 16;
 
-/// What lies beside a library and belongs to it: `libx.so.sha256`, `libx.known-failures.toml` and
-/// `libx.so.certificate.json`.
+/// Side files of a library: `libx.so.sha256`, `libx.known-failures.toml` and `libx.so.certificate.json`.
 pub const HASH: &str = "sha256";
-/// The list of known failures of a library, in the place of its extension.
+/// The list of known failures of a library; replaces its extension.
 pub const KNOWN_FAILURES: &str = "known-failures.toml";
 
-/// The same of its certificate.
+/// Suffix of its certificate.
 const CERTIFICATE: &str = ".certificate.json";
 
 /// A library that was copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copied {
-    /// The copy. Its side files lie beside it under their own names.
+    /// The copy. Its side files are beside it under their own names.
     pub library: PathBuf,
-    /// Where it is from, for messages.
+    /// The source path, for messages.
     pub from: String,
 }
 
-/// Copies the libraries of `source`, with what lies beside them, into `work`.
+/// Copies the libraries of `source`, with their side files, into `work`.
 ///
 /// # Errors
-/// What cannot be read or written, and an archive that reaches out of its folder, as one clause.
+/// Files that cannot be read or written, and an archive with an entry outside of its folder, as one clause.
 pub fn collect(source: &Path, work: &Path) -> Result<Vec<Copied>, String> {
     let said = |error: io::Error| format!("{}: {error}", source.display());
     let meta = source.metadata().map_err(said)?;
@@ -104,7 +103,8 @@ fn is_certificate(name: &str) -> bool {
     name.ends_with(&format!("{}{CERTIFICATE}", std::env::consts::DLL_SUFFIX))
 }
 
-/// A certificate that others may write says nothing; all else is compared or tried later.
+/// Whether a side file is trusted: a certificate that other users may write is ignored; all other files are compared or tried
+/// later.
 fn is_believed(path: &Path) -> bool {
     !is_certificate(&file_name(path)) || TrustPolicy::of_process().check(path).is_ok()
 }
@@ -121,7 +121,7 @@ fn is_library(name: &str) -> bool {
     name.len() > std::env::consts::DLL_SUFFIX.len() && name.ends_with(std::env::consts::DLL_SUFFIX)
 }
 
-/// The files of a folder, and those of `backends` in it, as `dist` has them.
+/// The files of a folder and of its subfolder `backends`, as `dist` has them.
 fn folder(source: &Path, work: &Path) -> Result<Vec<Copied>, String> {
     let mut all = Copies::new(work);
     for folder in [source.to_path_buf(), source.join("backends")] {
@@ -134,7 +134,7 @@ fn folder(source: &Path, work: &Path) -> Result<Vec<Copied>, String> {
             paths.push(entry.map_err(said)?.path());
         }
         paths.sort();
-        // A pipe or a device is no library, and opening one could take for ever.
+        // A pipe or a device is no library, and opening one could block for ever.
         for path in paths
             .into_iter()
             .filter(|path| is_wanted(&file_name(path)) && path.is_file() && is_believed(path))
@@ -155,11 +155,11 @@ fn archive(reader: impl Read, source: &Path, work: &Path) -> Result<Vec<Copied>,
         ))
     };
     let mut all = Copies::new(work);
-    // A compressed archive may unpack to far more than it is.
+    // A compressed archive may unpack to far more bytes than it has.
     let mut archive = tar::Archive::new(reader.take(MAX_BYTES));
-    // The name of the next entry, if an entry before it says it.
+    // The name of the next entry, if a preceding entry defines it.
     let mut long: Option<PathBuf> = None;
-    // As they are: what comes before an entry to describe it is as long as the archive says, and would be read whole.
+    // Raw entries: the description before an entry has the length that the archive states, and would be read whole.
     for (index, entry) in archive.entries().map_err(said)?.raw(true).enumerate() {
         let mut entry = entry.map_err(said)?;
         let kind = entry.header().entry_type();
@@ -178,7 +178,7 @@ fn archive(reader: impl Read, source: &Path, work: &Path) -> Result<Vec<Copied>,
             }
             continue;
         }
-        // What describes links, and all entries at once, is of no use here.
+        // Descriptions of links, and of all entries at once, are ignored.
         if kind.is_gnu_longlink() || kind.is_pax_global_extensions() {
             continue;
         }
@@ -197,12 +197,12 @@ fn archive(reader: impl Read, source: &Path, work: &Path) -> Result<Vec<Copied>,
         let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
         all.take(&folder, &name, || Ok(&mut entry), from)?;
     }
-    // The last bytes of a compressed archive say whether all before them are as they were packed.
+    // The checksum at the end of a compressed archive shows whether it was damaged.
     io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(said)?;
     Ok(all.libraries)
 }
 
-/// The name in an entry of GNU's tar, for the entry after it.
+/// The name in a GNU tar entry, for the entry after it.
 fn gnu_name(entry: &mut impl Read) -> io::Result<Option<PathBuf>> {
     let mut bytes = Vec::new();
     entry.take(MAX_DESCRIPTION).read_to_end(&mut bytes)?;
@@ -210,14 +210,14 @@ fn gnu_name(entry: &mut impl Read) -> io::Result<Option<PathBuf>> {
     Ok(Some(PathBuf::from(OsStr::from_bytes(&bytes))))
 }
 
-/// The name in an entry of POSIX's pax, for the entry after it.
+/// The name in a POSIX pax entry, for the entry after it.
 fn pax_name<R: Read>(entry: &mut tar::Entry<'_, R>) -> io::Result<Option<PathBuf>> {
     let mut name = None;
     for extension in entry.pax_extensions()?.into_iter().flatten() {
         let extension = extension?;
         match extension.key_bytes() {
             b"path" => name = Some(PathBuf::from(OsStr::from_bytes(extension.value_bytes()))),
-            // It would be another size than the entry's own.
+            // It would override the entry's own size.
             b"size" => {
                 let what = "an entry of 8 GiB or more, or with two sizes; pack the libraries alone";
                 return Err(io::Error::new(io::ErrorKind::Unsupported, what));
@@ -253,13 +253,13 @@ impl Copies<'_> {
         let to = into.join(name);
         let copy = || {
             std::fs::create_dir_all(&*into)?;
-            // Two entries of one name are an error: which of them was meant is not to be guessed.
+            // Two entries of one name are an error: the choice between them is not guessed.
             let mut out = OpenOptions::new().write(true).create_new(true).open(&to)?;
             let mut from = open()?;
             let mut head = Vec::new();
             from.by_ref().take(HEAD).read_to_end(&mut head)?;
             io::Write::write_all(&mut out, &head)?;
-            // What does not begin as a library is refused by its beginning: the rest may be of any length.
+            // A file that does not begin as a library is refused by its head: the rest may be of any length.
             if !is_library(name) || head.starts_with(MAGIC) {
                 let copied = io::copy(&mut from.take(MAX_LIBRARY), &mut out)?;
                 if copied == MAX_LIBRARY {
@@ -270,7 +270,7 @@ impl Copies<'_> {
         };
         copy().map_err(|error| {
             use io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-            // What speaks of the place, not of what is copied there.
+            // Errors of the destination, not of the source file.
             match error.kind() {
                 StorageFull | QuotaExceeded | FileTooLarge | ReadOnlyFilesystem => {
                     format!("{from} cannot be copied to {}: {error}", self.work.display())
@@ -293,7 +293,7 @@ mod tests {
         let mut builder = tar::Builder::new(Vec::new());
         for (path, kind) in entries {
             let mut header = tar::Header::new_ustar();
-            // Written as it is: the builder's own check is not what is tested here.
+            // Written raw: the builder's own check is not under test here.
             header.as_old_mut().name[..path.len()].copy_from_slice(path.as_bytes());
             header.set_entry_type(*kind);
             header.set_size(if kind.is_file() { 3 } else { 0 });
@@ -360,7 +360,7 @@ mod tests {
         packer.finish().unwrap()
     }
 
-    /// An archive with one library of a long name, which an entry of this kind before it gives.
+    /// An archive with one library of a long name, which a preceding entry of this kind defines.
     fn described(kind: tar::EntryType, description: &[u8]) -> Vec<u8> {
         let mut builder = tar::Builder::new(Vec::new());
         for (path, kind, bytes) in
@@ -405,7 +405,7 @@ mod tests {
         let whole = tar_of(&[("x/liba.so", tar::EntryType::Regular)]);
         assert!(collected(&whole[..520]).is_err());
         assert!(collected(&[0x1f, 0x8b, 8, 0, 1, 2, 3]).is_err());
-        // One that is whole but for the sum at its end.
+        // An archive that is complete except for the checksum at its end.
         let mut packed = packed(&whole);
         assert_eq!(collected(&packed).unwrap(), ["0/liba.so"]);
         let sum = packed.len() - 8;

@@ -1,4 +1,4 @@
-//! `keyway backend verify`: tries libraries in a process of their own, whatever is known of them.
+//! `keyway backend verify`: tries libraries in their own processes, even those that are known good.
 
 use super::install::is_installed_as;
 use super::no_backend;
@@ -80,7 +80,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     }
 }
 
-/// A backend's name may hold a slash, so that only what is there is a path.
+/// A backend's name may contain a slash, so only an existing path counts as a path.
 fn is_path(text: &str) -> bool {
     (text.starts_with(['.', '/']) || text.ends_with(std::env::consts::DLL_SUFFIX) || text.contains('/'))
         && Path::new(text).exists()
@@ -88,7 +88,7 @@ fn is_path(text: &str) -> bool {
 
 fn verify(loader: &Loader, candidate: &Candidate, untried: &mut Option<String>) -> Verified {
     let (sound, message) = match &candidate.verdict {
-        // Records of quarantine are what this is about: all else speaks against the library before it is opened.
+        // Records of quarantine are what this command retries; every other reason rejects the library before it is opened.
         Verdict::Rejected(error) if !matches!(error, LoadError::Quarantined { .. }) => {
             (Some(is_harmless(error)), error.to_string())
         }
@@ -97,7 +97,7 @@ fn verify(loader: &Loader, candidate: &Candidate, untried: &mut Option<String>) 
         }
         _ => match loader.verify(&candidate.path) {
             Trial::Sound => (Some(true), "sound: loaded, registered and asked for its devices".to_string()),
-            // To try it again is what was just done.
+            // The usual advice to try it again does not apply here.
             Trial::Failed(LoadError::Quarantined { reason, record, .. }) => {
                 let record = match record.as_os_str().is_empty() {
                     true => String::new(),

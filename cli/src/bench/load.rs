@@ -1,4 +1,4 @@
-//! The work that is measured.
+//! The measured workload.
 
 use super::{Model, Options};
 use crate::failure::Failure;
@@ -18,19 +18,19 @@ use std::time::Instant;
 
 /// Classes of a network with random weights.
 const CLASSES: usize = 1_000;
-/// Decides random weights, images and classes.
+/// The seed of random weights, images and classes.
 const SEED: u64 = 0;
-/// Rounds before those that count.
+/// Warm-up rounds.
 const WARM_UP: u32 = 2;
-/// Small enough that the loss of any images falls.
+/// A learning rate small enough that the loss of any images falls.
 const LR: f64 = 0.01;
 const MOMENTUM: f64 = 0.9;
 
-/// A network, its input, and what trains it if it is to be trained.
+/// A network, its input, and the training state if it is to be trained.
 pub struct Load {
     /// The device that it is on.
     pub device: Device,
-    /// Numbers of all parameters.
+    /// Number of elements of all parameters.
     pub parameters: usize,
     /// Bytes of all parameters and buffers.
     pub weight_bytes: u64,
@@ -44,24 +44,24 @@ struct Training {
     optimizer: Sgd,
 }
 
-/// What came of it.
+/// The result of a measurement.
 pub struct Measured {
     /// Seconds of each round.
     pub seconds: Vec<f64>,
     /// The loss of the last step.
     pub loss: Option<f32>,
-    /// Most bytes that tensors and kernels held at a time during the rounds, beyond those held before them; `None` where the
-    /// device keeps no statistics.
+    /// Peak bytes that tensors and kernels held during the rounds, beyond those held before them; `None` where the device has
+    /// no statistics.
     pub round_bytes: Option<u64>,
-    /// The calls of one more round, which is not among those measured.
+    /// The calls of one more round, which is not measured.
     pub trace: Trace,
 }
 
 impl Load {
-    /// As asked for.
+    /// Builds the workload for these options.
     ///
     /// # Errors
-    /// Weights that cannot be read or do not fit; what the device reports.
+    /// Weights that cannot be read or do not fit; errors of the device.
     pub fn new(options: &Options, device: Device) -> Result<Load, Failure> {
         let dtype = DType::from(options.dtype);
         let format = MemoryFormat::from(options.memory_format);
@@ -105,7 +105,7 @@ impl Load {
         Ok(Load { device, parameters, weight_bytes, model, images, training })
     }
 
-    /// One pass or step; gives the step's loss.
+    /// One pass or step; returns the step's loss.
     fn round(&mut self) -> Result<Option<f32>> {
         let loss = match &mut self.training {
             None => {
@@ -125,10 +125,10 @@ impl Load {
         Ok(loss)
     }
 
-    /// Measures so many rounds, and profiles one more: with `events`, each of its calls is kept.
+    /// Measures `n` rounds, and profiles one more: with `events`, each of its calls is recorded.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn measure(&mut self, rounds: u32, events: bool) -> Result<Measured> {
         for _ in 0..WARM_UP {
             self.round()?;
@@ -159,12 +159,12 @@ impl Load {
     }
 }
 
-/// The classes that the last layer of these weights has.
+/// The number of classes of the last layer of these weights.
 fn classes(state: &StateDict) -> usize {
     state.get("fc.weight").filter(|weight| weight.rank() == 2).map_or(CLASSES, |weight| weight.shape()[0])
 }
 
-/// Loads a state dict. Files from before PyTorch counted batches lack the counts, which then stay 0.
+/// Loads a state dict. Files written before PyTorch counted batches lack the counts, which then stay 0.
 fn fill(model: &impl Module, state: &mut StateDict) -> Result<()> {
     for (name, own) in model.state_dict() {
         let norm = name.strip_suffix("num_batches_tracked");

@@ -15,7 +15,7 @@ use load::Load;
 use std::path::PathBuf;
 use summary::Results;
 
-/// What can be written.
+/// The outputs.
 const JSON: &str = "the results";
 const TRACE: &str = "the trace";
 

@@ -1,4 +1,4 @@
-//! What was measured, as data and for people.
+//! The measurements, as data and as text.
 
 use super::Options;
 use super::load::{Load, Measured};
@@ -10,7 +10,7 @@ use keyway::profiler::Report;
 use keyway::{DType, MemoryFormat};
 use serde::Serialize;
 
-/// What one library did in a round.
+/// The calls that one library served in a round.
 #[derive(Serialize)]
 struct Served {
     /// The library, or how the calls were served without one.
@@ -19,13 +19,13 @@ struct Served {
     milliseconds: f64,
 }
 
-/// What was measured.
+/// The measurements.
 #[derive(Serialize)]
 pub struct Results {
     model: &'static str,
-    /// Whether a round is a step of a training, or a pass.
+    /// Whether a round is a training step or a pass.
     train: bool,
-    /// Whether norms are folded and activations belong to the convolutions.
+    /// Whether norms are folded and activations are fused into the convolutions.
     fused: bool,
     batch: u32,
     /// Pixels of each side of an image.
@@ -35,14 +35,13 @@ pub struct Results {
     device: String,
     threads: usize,
     parameters: usize,
-    /// Where the weights came from, if not from a generator.
+    /// Source of the weights, if not a generator.
     weights: Option<String>,
     /// Bytes of parameters and buffers.
     weight_bytes: u64,
-    /// Most bytes that tensors and kernels held at a time beyond those held before a round; null where the device keeps no
-    /// statistics.
+    /// Peak bytes that tensors and kernels held beyond those held before a round; null where the device has no statistics.
     round_bytes: Option<u64>,
-    /// Most memory that the process held at a time; null where the system does not say.
+    /// Peak resident memory of the process; null where the system does not report it.
     peak_bytes: Option<u64>,
     /// Seconds of each round.
     seconds: Vec<f64>,
@@ -53,7 +52,7 @@ pub struct Results {
     /// The loss of the last step.
     #[serde(skip_serializing_if = "Option::is_none")]
     loss: Option<f32>,
-    /// Who served the calls of one more round, the one with most time first.
+    /// The libraries that served the calls of one more round, in descending order of time.
     served: Vec<Served>,
     backends: Vec<Backend>,
     fallbacks: Vec<Fallback>,
@@ -94,7 +93,7 @@ impl Results {
     }
 }
 
-/// The middle of sorted numbers, or the mean of the two that are.
+/// The median of sorted values.
 fn median(sorted: &[f64]) -> f64 {
     let middle = |index: usize| sorted.get(index).copied().unwrap_or_default();
     f64::midpoint(middle(sorted.len().saturating_sub(1) / 2), middle(sorted.len() / 2))

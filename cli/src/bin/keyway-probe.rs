@@ -1,5 +1,5 @@
-//! Tries one backend in a process of its own; see `keyway_dispatcher::loader::probe`. It lies beside `keyway`, or beside
-//! the backends, and needs nothing but itself.
+//! Tries one backend in its own process; see `keyway_dispatcher::loader::probe`. The program is installed beside `keyway`, or
+//! beside the backends, and needs no other file.
 #![forbid(unsafe_code)]
 
 fn main() -> std::process::ExitCode {

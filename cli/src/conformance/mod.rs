@@ -98,17 +98,17 @@ const JSON: &str = "the report";
 const JUNIT: &str = "the JUnit report";
 const HTML: &str = "the page";
 
-/// The most resident memory that a worker may take beside what it keeps between cases.
+/// Limit on a worker's resident memory beyond the data that it retains between cases.
 const MEMORY: u64 = 1 << 30;
-/// Workers of a device that works behind the host, unless the user says how many. On one GPU 2 of them judged 154,000 cases in
-/// 100 s and 16 of them 118,000 in 120 s, and of 16 some waited for more than the 20 s of a case.
+/// Default number of workers for an asynchronous device. On one GPU, 2 workers judged 154,000 cases in 100 s, and 16 workers
+/// 118,000 in 120 s; some of the 16 waited for more than the 20 s of a case.
 const TURNS: usize = 2;
-/// How long drawn calls may take, of all workers together: 20 s on two cores, an hour with `--thorough`, and less where a
-/// part of the cases is enough.
+/// Time limit of drawn calls, summed over all workers: 20 s on two cores, an hour with `--thorough`, and less where a part of
+/// the cases is enough.
 const DRAWING: Duration = Duration::from_secs(40);
 const DRAWING_THOROUGH: Duration = Duration::from_secs(2 * 3600);
 const DRAWING_QUICK: Duration = Duration::from_secs(20);
-/// The same where cases of more than 2^31 elements run, one at a time.
+/// The memory limit where cases of more than 2^31 elements run, one at a time.
 const HUGE_MEMORY: u64 = 16 << 30;
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -140,7 +140,8 @@ impl Options {
         }
     }
 
-    /// What a command line needs to judge the same backend on the same values, and to draw the same calls where `draws` is given.
+    /// The arguments with which a command line judges the same backend on the same values, and draws the same calls where
+    /// `draws` is given.
     fn target(&self, choice: &Choice, draws: Option<u64>) -> Vec<OsString> {
         let mut words: Vec<OsString> = vec!["conformance".into()];
         let mut option = |name: &str, value: &dyn AsRef<std::ffi::OsStr>| {
@@ -181,7 +182,7 @@ impl Options {
     }
 }
 
-/// Judges.
+/// Runs the suite.
 ///
 /// # Errors
 /// Wrong usage, a backend that cannot be loaded, a case that is not as expected, an interrupt, a report that
@@ -276,7 +277,7 @@ fn judge(
         let turns = options.jobs.map_or(TURNS, usize::from);
         Limits { jobs: options.jobs(), turns, timeout: ordinary, drawing, memory: MEMORY }
     };
-    // A list that cannot be read is told of before anything is judged, where the library is named by its file.
+    // Where the library is named by its file, a list that cannot be read is reported before any case is judged.
     let given = match (given, &options.library) {
         (None, Some(library)) => Some(beside(library)?),
         (given, _) => given,
@@ -287,7 +288,8 @@ fn judge(
         screen::warning(&format!("an interrupt will not leave a report: {error}"));
     }
     let progress = progress::Progress::new();
-    // Of an installed library it is read when a worker has said which that is. One that cannot be read is told of afterwards.
+    // For an installed library the list is read once a worker has reported its path. One that cannot be read is reported
+    // afterwards.
     let known = OnceLock::new();
     let done = |judged: &Judged, at: Progress, finished: &Finished| {
         progress.step(at, finished);
@@ -341,10 +343,10 @@ fn judge(
     }))
 }
 
-/// A seed that nobody chose.
+/// A seed drawn by chance.
 fn by_chance() -> u64 {
     use std::hash::{BuildHasher, Hasher};
-    // The keys of a map are random; a seed of few digits is one that a person can type.
+    // The keys of a hash map are random; a short seed can be typed.
     u64::from(std::collections::hash_map::RandomState::new().build_hasher().finish() as u32)
 }
 
@@ -357,7 +359,7 @@ fn beside(library: &Path) -> Result<KnownFailures, Failure> {
     KnownFailures::read(&path).map_err(|e| Failure::Usage(e.to_string()))
 }
 
-/// The path of the library that workers have judged. They tell it as text, which has lost the bytes that are none.
+/// The path of the library that the workers have judged. They report it as text, in which bytes that are not UTF-8 are lost.
 fn on_disk(options: &Options, choice: &Choice, told: PathBuf) -> PathBuf {
     if !told.to_string_lossy().contains(char::REPLACEMENT_CHARACTER) {
         return told;
@@ -368,10 +370,10 @@ fn on_disk(options: &Options, choice: &Choice, told: PathBuf) -> PathBuf {
     given.filter(same).or_else(found).unwrap_or(told)
 }
 
-/// A word as a shell takes it.
+/// A word quoted for a shell.
 fn quoted(word: &OsStr) -> String {
     let Some(word) = word.to_str() else {
-        // Every shell that has `$'...'` knows bytes as `\xff`.
+        // Every shell that has `$'...'` reads `\xff` as a byte.
         let byte = |byte: &u8| match byte {
             b'\'' | b'\\' => format!("\\{}", char::from(*byte)),
             b' '..=b'~' => char::from(*byte).to_string(),
@@ -387,7 +389,7 @@ fn quoted(word: &OsStr) -> String {
     }
 }
 
-/// Leaves the certificate beside the library, if the run is worth one.
+/// Writes the certificate beside the library, if the run qualifies for one.
 fn certify(report: &Report, screen: &mut Screen) {
     if report.selection.chosen {
         let what = match report.selection.seed {

@@ -1,13 +1,13 @@
-//! How far the judging is: a bar on a terminal, else a line now and then. Both go to standard error.
+//! The progress of a run: a bar on a terminal, else an occasional line. Both go to standard error.
 
 use crate::screen;
 use indicatif::ProgressBar;
 use keyway_conformance::runner::{self, Finished};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How far the judging is.
+/// The progress of a run.
 pub struct Progress {
-    /// `None` where standard error is no terminal.
+    /// `None` where standard error is not a terminal.
     bar: Option<ProgressBar>,
     failed: AtomicUsize,
 }

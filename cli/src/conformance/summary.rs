@@ -1,15 +1,15 @@
-//! What a run came to, on the screen.
+//! The results of a run, on the screen.
 
 use crate::screen::{self, Screen};
 use keyway_conformance::report::{Counts, Report, Row, Status};
 use std::collections::BTreeMap;
 
-/// Names of those who served cases that are shown.
+/// Limit on the names of candidates that are shown.
 const NAMED: usize = 4;
-/// Failures that are shown whole; the reports have them all.
+/// Limit on the failures that are shown in full; the reports have all of them.
 const SHOWN: usize = 20;
 
-/// Prints the sums by family, the ops that are not as expected, and the failures.
+/// Prints the totals by family, the ops with unexpected results, and the failures.
 pub fn print(report: &Report, screen: &mut Screen) {
     let mut table = screen::table(
         &["FAMILY", "CASES", "PASSED", "BY OTHERS", "FAILED", "KNOWN", "REFUSED", "NOT JUDGED"],
@@ -109,7 +109,7 @@ pub fn print(report: &Report, screen: &mut Screen) {
     }
 }
 
-/// Who served the cases, where it was not the judged library alone.
+/// The candidates that served the cases, where the judged library was not the only one.
 fn served(report: &Report) -> String {
     let (all, own, others) = (report.cases.len(), report.served(), report.counts.of(Status::ByOthers));
     if own == all {

@@ -17,9 +17,9 @@ use model::Model;
 use std::time::Instant;
 use summary::Results;
 
-/// Decides random weights and images.
+/// The seed of random weights and images.
 const SEED: u64 = 0;
-/// Passes before those that are measured.
+/// Warm-up passes.
 const WARM_UP: u32 = 2;
 
 /// The network to plan, and for what input.
@@ -55,10 +55,10 @@ pub struct Options {
     json: bool,
 }
 
-/// Plans, applies the plan, and measures what it gained.
+/// Plans, applies the plan, and measures the speedup.
 ///
 /// # Errors
-/// Wrong usage, no backend, images that are too small for the network, what the device reports.
+/// Wrong usage, no backend, images that are too small for the network, errors of the device.
 pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<(), Failure> {
     parallel::set_num_threads(options.threads.map_or(0, usize::from));
     parallel::adopt_current_thread();
@@ -71,7 +71,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
         return Err(Failure::Usage(format!("expected --size of {least} or more for `{name}`, got {size}")));
     }
     let format = MemoryFormat::from(options.memory_format);
-    // Twice the same, since a plan converts parameters.
+    // Two instances of the same network, since a plan converts parameters.
     let (model, images) = load(options.model, [batch, size], device, format)?;
     let (plain, _) = load(options.model, [batch, size], device, format)?;
     let plan = plan_with(&model, &images, Costs::Measured(rounds as usize))?;
@@ -97,7 +97,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     Ok(())
 }
 
-/// The network with its weights, and a batch of images of a size; the same in each call.
+/// The network with its weights, and a batch of square images; the same in each call.
 fn load(
     model: Model,
     [batch, size]: [usize; 2],
@@ -113,7 +113,8 @@ fn load(
     Ok((model, rng::using(&generator, images)?))
 }
 
-/// The median seconds of a pass of each module, and its scores. The modules take turns, so that both see the same machine.
+/// The median seconds of a pass of each module, and its scores. Passes of the modules alternate, so that both see the same
+/// state of the machine.
 fn measure(
     modules: [&dyn Module; 2],
     images: &Tensor,

@@ -26,7 +26,7 @@ impl Model {
         }
     }
 
-    /// Pixels of each side of an image, unless others are asked for.
+    /// Default pixels of each side of an image.
     pub fn size(self) -> usize {
         match self {
             Model::Resnet18 => 224,
@@ -34,7 +34,7 @@ impl Model {
         }
     }
 
-    /// The least pixels that leave something for the last layer.
+    /// The fewest pixels that leave an input for the last layer.
     pub fn least_size(self) -> usize {
         match self {
             Model::Resnet18 => 1,
@@ -45,7 +45,7 @@ impl Model {
     /// The network for images of three channels and this size.
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     pub fn build(self, size: usize) -> Result<Box<dyn Module>> {
         let trained = |network: Network| Ok(Box::new(network.design([3, size, size], 10).build(0)?) as _);
         match self {

@@ -1,4 +1,4 @@
-//! A plan and what it gained, as data and for people.
+//! A plan and its speedup, as data and as text.
 
 use crate::screen::{self, Screen};
 use keyway::plan::{Plan, Step};
@@ -7,7 +7,7 @@ use serde::Serialize;
 /// The op of a row for a conversion that the plan inserts before the next one.
 const CONVERT: &str = "(convert)";
 
-/// A plan and what was measured.
+/// A plan and the measurements.
 pub struct Results<'a> {
     pub model: &'static str,
     pub device: String,
@@ -22,7 +22,7 @@ pub struct Results<'a> {
     pub before: f64,
     /// Median seconds of a whole pass with the plan.
     pub after: f64,
-    /// The largest difference of a score with and without the plan.
+    /// The largest difference between scores with and without the plan.
     pub difference: f32,
 }
 
@@ -36,10 +36,10 @@ pub struct Data<'a> {
     threads: usize,
     /// Each call, in order.
     steps: Vec<StepData<'a>>,
-    /// Parameters with the formats that they get.
+    /// Parameters with the formats that the plan assigns.
     parameters: Vec<(&'a str, &'a str)>,
     conversions: usize,
-    /// Sums of the calls.
+    /// Seconds summed over the calls.
     calls_seconds_before: f64,
     calls_seconds_after: f64,
     /// Median seconds of a whole pass.
@@ -54,18 +54,18 @@ struct StepData<'a> {
     op: &'a str,
     in_place: bool,
     shape: &'a [usize],
-    /// Null where there is nothing to choose.
+    /// Null where there is no choice.
     format_before: Option<&'static str>,
     format: Option<&'static str>,
     seconds_before: f64,
-    /// With the conversions.
+    /// Including the conversions.
     seconds_after: f64,
     conversions: Vec<ConversionData>,
 }
 
 #[derive(Serialize)]
 struct ConversionData {
-    /// Which tensor of the call.
+    /// The tensor of the call.
     argument: usize,
     from: Option<&'static str>,
     to: &'static str,
@@ -95,7 +95,7 @@ impl Results<'_> {
         }
     }
 
-    /// Shows the calls on images and the sums.
+    /// Prints the calls on images and the totals.
     pub fn print(&self, screen: &mut Screen) {
         let Results { model, device, batch, size, memory_format, threads, plan, .. } = self;
         let plural = |count: usize| if count == 1 { "" } else { "s" };

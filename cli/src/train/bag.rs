@@ -3,22 +3,22 @@
 use keyway::nn::Module;
 use keyway::{DType, Result, Tensor};
 
-/// The words of images: `pixel * levels + value`, i64, for values that were divided by the highest of them.
+/// Maps images to words: `pixel * levels + value`, i64, for values that were divided by the highest level.
 #[derive(Debug)]
 pub struct Words {
-    /// How many values a pixel may have.
+    /// Number of values of a pixel.
     levels: usize,
     /// The first word of each pixel.
     firsts: Vec<i64>,
 }
 
 impl Words {
-    /// Of images of so many pixels, with so many values each.
+    /// Words for images of `pixels` pixels with `levels` values each.
     pub fn new(pixels: usize, levels: usize) -> Words {
         Words { levels, firsts: (0..pixels as i64).map(|pixel| pixel * levels as i64).collect() }
     }
 
-    /// How many words there are.
+    /// The number of words.
     pub fn count(pixels: usize, levels: usize) -> usize {
         pixels * levels
     }

@@ -1,8 +1,8 @@
-//! Checkpoints: all that a training needs to go on where it was, in one safetensors file.
+//! Checkpoints: the complete state of a training, in one safetensors file.
 //!
-//! Tensors are named after what they belong to, `model.0.weight`, `optimizer.state.0.momentum`, `generators.4.generator`;
-//! `losses` has the mean loss of each epoch so far. The metadata has the options that decide the result, and a SHA-256 of all the
-//! rest, so that a file which was damaged on a disk or on its way is not taken for another state.
+//! Tensors are named after their owner: `model.0.weight`, `optimizer.state.0.momentum`, `generators.4.generator`; `losses` has
+//! the mean loss of each epoch so far. The metadata has the options that decide the result, and a SHA-256 of everything else,
+//! so that a file damaged on a disk or in transit is detected.
 
 use super::settings::Notes;
 use super::task::Done;
@@ -14,16 +14,16 @@ use keyway::{Device, Result, Tensor};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
-/// The metadata that tells a checkpoint, and the version of what it holds.
+/// The metadata key that identifies a checkpoint, and the version of its content.
 const KEY: &str = "keyway.checkpoint";
 const VERSION: &str = "1";
-/// The metadata that tells the files of the data set.
+/// The metadata key of the data set's hash.
 const DATA: &str = "data_sha256";
-/// The metadata with the SHA-256 of the tensors and of all other metadata. Checkpoints of older programs have none.
+/// The metadata key of the SHA-256 of the tensors and of all other metadata. Checkpoints of older programs have none.
 const SUM: &str = "keyway.checkpoint_sha256";
-/// The metadata of the time that the epochs took.
+/// The metadata key of the training time.
 const SECONDS: &str = "seconds";
-/// The metadata of the epochs that are done, for people; the losses tell it too.
+/// The metadata key of the number of finished epochs, for people; the length of `losses` has it too.
 const EPOCH: &str = "epoch";
 
 const MODEL: &str = "model.";
@@ -31,7 +31,7 @@ const OPTIMIZER: &str = "optimizer.";
 const GENERATORS: &str = "generators.";
 const LOSSES: &str = "losses";
 
-/// Where to write checkpoints, and what all of them say.
+/// Path of the checkpoints, and the metadata that all of them share.
 pub struct Target {
     /// The file.
     pub path: PathBuf,
@@ -40,10 +40,10 @@ pub struct Target {
 }
 
 impl Target {
-    /// Replaces the file by the state after an epoch. A process that is killed leaves a whole file, the old or the new one.
+    /// Replaces the file by the state after an epoch. A killed process leaves a complete file, the old or the new one.
     ///
     /// # Errors
-    /// What the system or the device reports.
+    /// Errors of the system or the device.
     pub fn save(
         &self,
         model: &impl Module,
@@ -80,7 +80,7 @@ pub struct Checkpoint {
     pub path: PathBuf,
     /// The options.
     pub notes: Notes,
-    /// What was done until then.
+    /// The progress until then.
     pub done: Done,
     tensors: StateDict,
 }
@@ -130,10 +130,10 @@ impl Checkpoint {
         Ok(Checkpoint { path: path.to_path_buf(), notes, done: Done { losses, seconds }, tensors })
     }
 
-    /// Puts everything back, for the same data.
+    /// Restores the state, for the same data.
     ///
     /// # Errors
-    /// Other data than the checkpoint's; a state that does not fit, after which nothing shall be used.
+    /// Data other than the checkpoint's; a state that does not fit, after which the model must not be used.
     pub fn restore(
         &self,
         model: &impl Module,
@@ -162,7 +162,7 @@ impl Checkpoint {
     }
 }
 
-/// The SHA-256 of a checkpoint's content: of names, dtypes, shapes and elements of its tensors, and of all metadata but this.
+/// The SHA-256 of a checkpoint's content: names, dtypes, shapes and elements of its tensors, and all metadata but this one.
 fn sum(tensors: &StateDict, notes: &Notes) -> Result<String> {
     let mut hash = Sha256::new();
     for (name, tensor) in tensors {

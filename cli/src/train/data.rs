@@ -27,7 +27,7 @@ impl Source {
         }
     }
 
-    /// The network that is trained on it unless another is asked for.
+    /// The default network.
     pub fn network(self) -> Network {
         match self {
             Source::Digits => Network::Mlp,
@@ -36,7 +36,7 @@ impl Source {
         }
     }
 
-    /// How often all rows are seen unless something else is asked for.
+    /// The default number of epochs.
     pub fn epochs(self) -> u32 {
         match self {
             Source::Digits => 60,
@@ -45,10 +45,10 @@ impl Source {
         }
     }
 
-    /// Reads it, the folder's files if it has any.
+    /// Reads the data set, from the folder's files if it has any.
     ///
     /// # Errors
-    /// Wrong usage for a folder where none is needed, or none where one is; files that are missing or damaged.
+    /// Wrong usage for a folder where none is needed, or no folder where one is needed; files that are missing or damaged.
     pub fn load(self, folder: Option<&Path>) -> Result<Data, Failure> {
         match (self, folder) {
             (Source::Digits, None) => Data::digits(),
@@ -65,17 +65,17 @@ impl Source {
     }
 }
 
-/// Labelled images, as rows of numbers.
+/// Labelled images, as rows of values.
 pub struct Data {
-    /// Where they come from.
+    /// The data set.
     pub source: Source,
     /// Channels, height and width of an image.
     pub image: [usize; 3],
     /// Classes of the labels.
     pub classes: usize,
-    /// The images to learn from.
+    /// The training images.
     pub train: Box<dyn Dataset>,
-    /// The images to be tested with.
+    /// The test images.
     pub test: Box<dyn Dataset>,
     /// SHA-256 over pixels and labels, those for training first.
     pub sha256: String,
@@ -96,7 +96,7 @@ impl Data {
         })
     }
 
-    /// Each colour is normalised by mean and deviation of the images to learn from.
+    /// Each colour is normalised by mean and standard deviation of the training images.
     fn cifar10(folder: &Path) -> Result<Data, Failure> {
         let (train, test) = Cifar::load_folder(folder).map_err(keyway::Error::from)?;
         let sha256 = sha256([train.pixels.as_slice(), &train.labels, &test.pixels, &test.labels]);

@@ -22,12 +22,12 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Numbers of a node between the two layers.
+/// Elements of a node's vector between the two layers.
 const HIDDEN: usize = 16;
 const EPOCHS: u32 = 200;
 const LR: f64 = 0.01;
 
-/// What came of it.
+/// The results.
 #[derive(Serialize)]
 struct Results {
     dataset: &'static str,
@@ -40,13 +40,13 @@ struct Results {
     seed: u64,
     device: String,
     train_loss: Vec<f64>,
-    /// Nodes that are told apart wrongly.
+    /// Misclassified nodes.
     wrong: Vec<usize>,
     seconds: f64,
     profile: Option<Report>,
 }
 
-/// The graph with an edge from each node to itself, each edge divided by the roots of the degrees of its ends.
+/// The adjacency matrix with self-loops, each edge divided by the square roots of the degrees of its ends.
 fn normalised(graph: &Graph, device: Device) -> Result<Tensor> {
     let mut degrees = vec![1.0f32; graph.nodes];
     graph.edges.iter().flatten().for_each(|&node| degrees[node] += 1.0);
@@ -60,7 +60,7 @@ fn normalised(graph: &Graph, device: Device) -> Result<Tensor> {
     Tensor::sparse_coo(&indices, &values, [graph.nodes, graph.nodes])?.coalesce()
 }
 
-/// Two layers. Each node is told apart by itself alone, so that the first layer's weight is its input.
+/// Two layers. The features of a node are one-hot, so the first layer's weight is its input.
 struct Net {
     graph: Tensor,
     weights: [Tensor; 2],
@@ -86,7 +86,7 @@ impl Net {
     }
 }
 
-/// Refuses what is of images alone.
+/// Rejects options that apply to images alone.
 fn check(options: &Options) -> std::result::Result<(), Failure> {
     let given = [
         ("--data", options.data.is_some()),
@@ -102,10 +102,10 @@ fn check(options: &Options) -> std::result::Result<(), Failure> {
     }
 }
 
-/// Trains and tells.
+/// Trains and prints the results.
 ///
 /// # Errors
-/// Wrong usage, no backend, what the training reports, and a file that cannot be written.
+/// Wrong usage, no backend, errors of the training, and a file that cannot be written.
 pub fn run(
     options: &Options,
     trace: &Option<PathBuf>,

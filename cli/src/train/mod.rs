@@ -1,4 +1,4 @@
-//! `keyway train`: trains a network and writes what came of it.
+//! `keyway train`: trains a network and writes the results.
 
 mod bag;
 mod checkpoint;
@@ -127,7 +127,7 @@ fn rate(text: &str) -> Result<f64, String> {
 /// Trains.
 ///
 /// # Errors
-/// Wrong usage, no backend, what the training reports, and files that cannot be written.
+/// Wrong usage, no backend, errors of the training, and files that cannot be written.
 pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<(), Failure> {
     let (source, trace) = options.dataset_and_trace()?;
     if source == Source::Graph && options.model.is_none_or(|model| model == Network::Gcn) {
@@ -143,7 +143,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     let checkpoint = options.checkpoint.clone().or_else(|| options.resume.clone());
     Outputs::new(at_end.into_iter().chain([(outputs::CHECKPOINT, &checkpoint)])).check()?;
     if options.resume.is_none() {
-        // Known without a backend.
+        // Checked without a backend.
         Settings::new(options, source, None)?.check()?;
     }
     parallel::set_num_threads(options.threads.map_or(0, usize::from));
@@ -185,7 +185,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     files::tell(written, screen)
 }
 
-/// What a training is profiled by: with every call where a trace is wanted.
+/// The profiler of a training: it records every call where a trace is wanted.
 fn profile_for(trace: &Option<PathBuf>) -> Profile {
     match trace {
         Some(_) => profiler::trace(),

@@ -12,18 +12,18 @@ use keyway::optim::SgdOptions;
 use keyway::rng::{self, Generator};
 use keyway::{Result, Tensor};
 
-/// Changes the seed for weights and dropout: the orders of the epochs are drawn from the streams of the seed itself. (The golden
-/// ratio as a fraction of 2^64.)
+/// Mixed into the seed for weights and dropout: the orders of the epochs are drawn from the streams of the seed itself. (The
+/// golden ratio as a fraction of 2^64.)
 const OTHER_SEED: u64 = 0x9E37_79B9_7F4A_7C15;
-/// The share that dropout leaves out behind the pooling, and between the layers.
+/// The dropout probabilities after the pooling, and between the layers.
 const DROPPED: [f64; 2] = [0.25, 0.5];
 const MOMENTUM: f64 = 0.9;
 const WEIGHT_DECAY: f64 = 1e-3;
 /// Values that a pixel of `digits` may have.
 const LEVELS: usize = digits::BRIGHTEST as usize + 1;
-/// Numbers of a word.
+/// Elements of a word's vector.
 const WORD: usize = 32;
-/// Pixels of the sides of the three-layer network's kernels.
+/// Side of the three-layer network's kernels, in pixels.
 const WIDE: usize = 7;
 
 /// The network to train.
@@ -60,7 +60,7 @@ impl Network {
         !matches!(self, Network::Mlp | Network::Bag | Network::Gcn)
     }
 
-    /// The learning rate that it is trained with unless another is asked for.
+    /// The default learning rate.
     pub fn lr(self, source: Source) -> f64 {
         match (self, source) {
             (Network::Mlp, Source::Digits) => 0.1,
@@ -80,7 +80,7 @@ impl Network {
         }
     }
 
-    /// Its layers for images of these channels, height and width, and so many classes.
+    /// The layers for images of these channels, height and width, and `classes` classes.
     pub fn design(self, image: [usize; 3], classes: usize) -> Design {
         let [channels, height, width] = image;
         let pooled = |channels: usize| channels * (height / 2) * (width / 2);
@@ -88,7 +88,7 @@ impl Network {
             Network::Mlp => (vec![], vec![channels * height * width, 128, 64, classes]),
             Network::Cnn => (vec![channels, 32, 64], vec![pooled(64), 128, classes]),
             Network::ThreeLayer => (vec![channels, 32], vec![pooled(32), 100, classes]),
-            // Its task builds it of the graph.
+            // The graph task builds this one.
             Network::Gcn => (vec![], vec![]),
             Network::Bag => (vec![], vec![Words::count(channels * height * width, LEVELS), WORD, classes]),
         };
@@ -107,12 +107,12 @@ pub struct Design {
 }
 
 impl Design {
-    /// Sizes of what goes from layer to layer, the input first: pixels or channels.
+    /// Sizes between the layers, the input first: pixels or channels.
     pub fn sizes(&self) -> Vec<usize> {
         [self.channels.as_slice(), &self.layers].concat()
     }
 
-    /// The same for people.
+    /// The same as text.
     pub fn describe(&self) -> String {
         let joined = |sizes: &[usize]| sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join("-");
         let layers = format!("{} layers", joined(&self.layers));
@@ -125,7 +125,7 @@ impl Design {
     /// The network with its initial weights.
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     pub fn build(&self, seed: u64) -> Result<Sequential> {
         let generator = Generator::new(seed ^ OTHER_SEED);
         rng::using(&generator, || match self.network {
@@ -151,7 +151,7 @@ impl Design {
     fn cnn(&self, generator: &Generator) -> Result<Sequential> {
         let mut model = Sequential::new();
         for channels in self.channels.windows(2) {
-            // The norm takes away what a bias would add.
+            // The norm subtracts any bias.
             let options = ConvOptions::default().padding(1);
             let conv = Conv2d::without_bias(channels[0], channels[1], 3, options)?;
             model = model.push(conv).push(BatchNorm2d::new(channels[1])?).push(Relu);
@@ -166,20 +166,20 @@ impl Design {
             .push(Linear::new(self.layers[1], self.layers[2])?))
     }
 
-    /// Sizes of what comes out of the pooling.
+    /// Sizes of the output of the pooling.
     fn pooled(&self) -> [usize; 3] {
         let [_, height, width] = self.image;
         [self.channels[self.channels.len() - 1], height / 2, width / 2]
     }
 
-    /// The first fully connected layer: a convolution as large as the pooled image. To flatten the image first would reorder it
-    /// where it lies in channels_last. The initial values are those of a linear layer.
+    /// The first fully connected layer: a convolution as large as the pooled image. Flattening the image first would reorder an
+    /// image in channels_last. The initial values are those of a linear layer.
     fn over_all_pixels(&self) -> Result<Conv2d> {
         let [channels, height, width] = self.pooled();
         Conv2d::new(channels, self.layers[1], [height, width])
     }
 
-    /// A table of words, and a layer behind their mean.
+    /// An embedding of words, followed by a linear layer on their mean.
     fn bag(&self) -> Result<Sequential> {
         let pixels = self.image.iter().product();
         let table = EmbeddingBag::new(self.layers[0], self.layers[1])?.mode(BagMode::Mean).sparse(true);
@@ -214,7 +214,7 @@ impl Design {
             .push(last))
     }
 
-    /// Rows of pixels as the network takes them.
+    /// Rows of pixels in the shape of the network's input.
     ///
     /// # Errors
     /// Rows of another length.

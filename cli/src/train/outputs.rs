@@ -1,4 +1,4 @@
-//! What a training writes.
+//! The files that a training writes.
 
 use super::plot;
 use super::summary::Results;
@@ -16,7 +16,7 @@ pub const PLOT: &str = "the loss curve";
 pub const CHECKPOINT: &str = "the checkpoint";
 /// The trace of all calls, as JSON.
 pub const TRACE: &str = "the trace";
-/// Who held how much memory, as a page or as JSON.
+/// The memory by owner, as a page or as JSON.
 pub const MEMORY: &str = "the memory profile";
 /// The results, as JSON.
 pub const JSON: &str = "the results";
@@ -24,7 +24,7 @@ pub const JSON: &str = "the results";
 /// Writes one of them.
 ///
 /// # Errors
-/// What the system says.
+/// Errors of the system.
 pub fn write(what: &str, path: &Path, trained: &Trained, results: &Results) -> Result<(), String> {
     let text = match what {
         SAVE => {

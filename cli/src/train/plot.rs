@@ -5,13 +5,13 @@ use plotters::prelude::*;
 const SIZE: (u32, u32) = (800, 480);
 const CURVE: RGBColor = RGBColor(0x1f, 0x5f, 0xa8);
 const GRID: RGBColor = RGBColor(0xe4, 0xe4, 0xe4);
-/// Up to so many epochs, each is marked by a dot.
+/// Up to this number of epochs, each is marked by a dot.
 const DOTS: usize = 20;
 
 /// Draws the mean loss of each epoch.
 ///
 /// # Errors
-/// What the drawing reports.
+/// Errors of the drawing.
 pub fn loss_curve(losses: &[f64], title: &str) -> Result<String, String> {
     let mut svg = String::new();
     draw(losses, title, &mut svg).map_err(|error| error.to_string())?;

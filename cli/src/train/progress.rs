@@ -1,25 +1,25 @@
-//! How far the training is: a bar on a terminal, else a line now and then. Both go to standard error.
+//! The progress of a training: a bar on a terminal, else an occasional line. Both go to standard error.
 
 use crate::screen;
 use indicatif::ProgressBar;
 
-/// Epochs between two lines where there is no terminal.
+/// Epochs between two lines without a terminal.
 const LINE_EVERY: usize = 10;
 
-/// How far the training is.
+/// The progress of a training.
 pub struct Progress {
     epochs: usize,
-    /// `None` where standard error is no terminal.
+    /// `None` where standard error is not a terminal.
     bar: Option<ProgressBar>,
 }
 
 impl Progress {
-    /// After so many epochs of an earlier run.
+    /// Starts after `done` epochs of an earlier run.
     pub fn new(epochs: usize, done: usize) -> Progress {
         let bar = screen::bar("epoch {pos}/{len}");
         if let Some(bar) = &bar {
             bar.set_length(epochs as u64);
-            // What is left is told by the pace from here on.
+            // The remaining time is estimated from the pace from here on.
             bar.set_position(done as u64);
             bar.reset_eta();
         }
@@ -48,7 +48,7 @@ impl Progress {
         }
     }
 
-    /// When the training stops early; what the bar shows stays.
+    /// Stops early; the bar stays on the screen.
     pub fn abandon(self) {
         if let Some(bar) = self.bar {
             bar.abandon();

@@ -1,4 +1,4 @@
-//! The options that decide what comes of a training.
+//! The options that decide the result of a training.
 
 use super::data::Source;
 use super::network::Network;
@@ -12,22 +12,22 @@ use std::path::Path;
 /// Options as texts, by their names in a checkpoint.
 pub type Notes = BTreeMap<String, String>;
 
-/// The options that decide what comes of a training; with the device and the backends, nothing else does.
+/// The options that decide the result of a training; nothing else does, except the device and the backends.
 #[derive(Clone, Copy)]
 pub struct Settings {
     /// The data.
     pub source: Source,
     /// The network.
     pub network: Network,
-    /// How often all rows are seen.
+    /// Number of epochs.
     pub epochs: u32,
     /// Rows of one step.
     pub batch: u32,
     /// The learning rate of the first epoch.
     pub lr: f64,
-    /// Decides the initial weights, the order of the rows and what is dropped out.
+    /// The seed of the initial weights, the order of the rows and dropout.
     pub seed: u64,
-    /// How images and kernels lie in memory.
+    /// The memory format of images and kernels.
     pub format: Format,
 }
 
@@ -35,10 +35,10 @@ pub struct Settings {
 const DTYPE: &str = "f32";
 
 impl Settings {
-    /// Those that were asked for, and for the others those of the notes of a checkpoint, else the defaults.
+    /// The given options; for the others, the values of a checkpoint's metadata, else the defaults.
     ///
     /// # Errors
-    /// Options that differ from the checkpoint's, all of them in one error; notes that cannot be read.
+    /// Options that differ from the checkpoint's, all of them in one error; metadata that cannot be read.
     pub fn new(
         options: &Options,
         source: Source,
@@ -88,7 +88,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Refuses what does not go together.
+    /// Rejects incompatible options.
     ///
     /// # Errors
     /// A memory format for a network without images; a network for other data.
@@ -109,7 +109,7 @@ impl Settings {
         Err(Failure::Usage(what))
     }
 
-    /// What a checkpoint says of them.
+    /// The options as metadata of a checkpoint.
     pub fn notes(&self) -> Notes {
         let Settings { source, network, epochs, batch, lr, seed, format } = *self;
         let texts = [
@@ -131,12 +131,12 @@ fn name(value: impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_string())
 }
 
-/// Options that are chosen one by one.
+/// Options that are resolved one by one.
 struct Choices<'a> {
     notes: Option<&'a Notes>,
-    /// What differs from the notes, for people.
+    /// Differences from the checkpoint, as text.
     differing: Vec<String>,
-    /// Names of notes that cannot be read.
+    /// Names of metadata that cannot be read.
     unread: Vec<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! What came of a training, as data and for people.
+//! The results of a training, as data and as text.
 
 use super::task::{Task, Trained};
 use crate::machine::{self, Backend, PeakMemory};
@@ -11,7 +11,7 @@ use keyway::{Device, MemoryFormat, Result};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-/// What came of a training.
+/// The results of a training.
 #[derive(Serialize)]
 pub struct Results {
     dataset: &'static str,
@@ -29,7 +29,7 @@ pub struct Results {
     threads: usize,
     train_rows: usize,
     test_rows: usize,
-    /// Test rows that the network got right.
+    /// Correctly classified test rows.
     test_right: usize,
     test_accuracy: f64,
     /// Mean over the rows of each epoch.
@@ -50,7 +50,7 @@ impl Results {
     /// Gathers all figures.
     ///
     /// # Errors
-    /// What the device reports when weights are read.
+    /// Errors of the device when weights are read.
     pub fn new(task: &Task, trained: &Trained, profile: Option<Report>) -> Result<Results> {
         let (design, settings) = (task.design(), task.settings);
         let (train_rows, test_rows) = (task.data.train.len(), task.data.test.len());
@@ -81,7 +81,7 @@ impl Results {
         })
     }
 
-    /// One line that names the run.
+    /// One line that identifies the run.
     pub fn title(&self) -> String {
         let Results { model, dataset, epochs, batch, lr, seed, .. } = self;
         let plural = if *epochs == 1 { "" } else { "s" };
@@ -89,7 +89,7 @@ impl Results {
     }
 }
 
-/// The hash that two runs have in common if they came to the same weights.
+/// The hash of the weights, equal for two runs with equal weights.
 fn weights_sha256(model: &impl Module) -> Result<String> {
     let mut hash = Sha256::new();
     for (_, parameter) in model.named_parameters() {
@@ -100,7 +100,7 @@ fn weights_sha256(model: &impl Module) -> Result<String> {
     Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Shows the results, the calls that ran on another device, and the profile if one was taken.
+/// Prints the results, the calls that ran on another device, and the profile if one was taken.
 pub fn print(results: &Results, screen: &mut Screen) {
     screen.line(results.title());
     screen.line(format!(

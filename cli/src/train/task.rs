@@ -1,5 +1,5 @@
-//! The task: labelled images, a network, and SGD on the cross-entropy, whose learning rate falls to 0 along
-//! half a cosine.
+//! Image classification: labelled images, a network, and SGD on the cross-entropy, whose learning rate falls to 0 along half a
+//! cosine.
 
 use super::checkpoint::{Checkpoint, Target};
 use super::data::Data;
@@ -15,35 +15,35 @@ use keyway::optim::{Optimizer, Sgd};
 use keyway::{Device, MemoryFormat, Result, Tensor, profiler};
 use std::time::Instant;
 
-/// Rows that are tested at once.
+/// Batch size of the test.
 const TESTED: usize = 500;
 
-/// What to train.
+/// A training task.
 pub struct Task {
-    /// What to train on.
+    /// The data set.
     pub data: Data,
     /// The options that decide the result.
     pub settings: Settings,
-    /// Where to train.
+    /// The device.
     pub device: Device,
 }
 
-/// How far a training is.
+/// The progress of a training.
 #[derive(Clone, Default)]
 pub struct Done {
-    /// The mean loss of the rows of each epoch that is over.
+    /// The mean loss over the rows of each finished epoch.
     pub losses: Vec<f64>,
-    /// Seconds that these epochs took, in all runs.
+    /// Seconds of these epochs, in all runs.
     pub seconds: f64,
 }
 
-/// What came of it.
+/// The results of a training.
 pub struct Trained {
-    /// The network.
+    /// The trained network.
     pub model: Sequential,
-    /// What was done.
+    /// The progress at the end.
     pub done: Done,
-    /// Rows of the test set that the network got right.
+    /// Correctly classified test rows.
     pub right: usize,
 }
 
@@ -60,7 +60,7 @@ impl Task {
         Ok(model)
     }
 
-    /// Rows of pixels as the network takes them.
+    /// Rows of pixels in the shape of the network's input.
     fn inputs(&self, rows: &Tensor) -> Result<Tensor> {
         let inputs = self.design().inputs(&rows.to_device(self.device)?)?;
         match self.settings.network.has_images() {
@@ -69,10 +69,10 @@ impl Task {
         }
     }
 
-    /// Trains, from a checkpoint on if there is one, and tests. Each epoch ends with a checkpoint if there is a target.
+    /// Trains, from a checkpoint if there is one, and tests. Each epoch ends with a checkpoint if there is a target.
     ///
     /// # Errors
-    /// A checkpoint that does not fit or cannot be written; what the backend reports; a loss that is no number any more.
+    /// A checkpoint that does not fit or cannot be written; errors of the backend; a loss that became NaN or infinite.
     pub fn train(&self, target: Option<&Target>, resumed: Option<&Checkpoint>) -> Result<Trained, Failure> {
         let Settings { epochs, batch, lr, seed, .. } = self.settings;
         let train = &*self.data.train;
@@ -120,7 +120,7 @@ impl Task {
         Ok(Trained { model, done, right })
     }
 
-    /// How many rows of the test set the network gets right.
+    /// Number of test rows that the network classifies correctly.
     fn right(&self, model: &Sequential) -> Result<usize> {
         let _scope = profiler::scope("test");
         let _off = no_grad();

@@ -1,10 +1,10 @@
-//! Copies of the unruly plugin, each of which does something else.
+//! Copies of the unruly plugin, each with its own behaviour.
 
 use super::{Ran, library_of, program, run};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A folder of copies of the unruly plugin, each of which does something else, with a state of its own.
+/// A folder of copies of the unruly plugin, each with its own behaviour, and a state folder.
 pub struct Corpus {
     pub folder: tempfile::TempDir,
     pub state: tempfile::TempDir,

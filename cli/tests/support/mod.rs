@@ -1,4 +1,4 @@
-//! Runs the built program in folders of its own.
+//! Runs the built program, with its own folders.
 #![allow(dead_code)]
 
 pub mod corpus;
@@ -7,23 +7,23 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// What a run of the program gave. In `out` and `err` the lines that the program broke to fit the screen are whole again.
+/// The output of a run of the program. In `out` and `err` wrapped lines are joined again.
 pub struct Ran {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
-    /// Standard output, then standard error, as they were.
+    /// Standard output, then standard error, unchanged.
     pub shown: [String; 2],
 }
 
-/// Columns that everything fits.
+/// The width to which all output is wrapped.
 pub const COLUMNS: usize = 80;
 
-/// The text before its lines were broken: a line goes on in the next one if that is indented and its first word would not
-/// have fitted.
+/// The text before it was wrapped: a line continues in the next one if that is indented and its first word would not have
+/// fitted.
 fn unbroken(text: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
-    // Columns of the last line as it was shown.
+    // Columns of the last line as it was printed.
     let mut shown = 0;
     for line in text.split('\n') {
         let rest = line.trim_start();
@@ -46,7 +46,7 @@ impl Ran {
         serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}\n{}", self.out, self.err))
     }
 
-    /// Fails unless the exit code is this one; a panic is never an answer.
+    /// Fails unless the exit code is this one; a panic always fails.
     pub fn expect(self, code: i32) -> Ran {
         assert_eq!(self.code, Some(code), "{}\n{}", self.out, self.err);
         assert!(!self.err.contains("panicked") && !self.err.contains("backtrace"), "{}", self.err);
@@ -59,7 +59,7 @@ pub fn library() -> PathBuf {
     library_of("keyway_backend_cpu")
 }
 
-/// What a plugin of the tests is there to do wrong: its list of known failures, as arguments; none without one.
+/// The deliberate faults of a test plugin: its list of known failures, as arguments; empty without a list.
 pub fn known_failures_of(library_name: &str) -> Vec<String> {
     let name = library_name.strip_prefix("keyway_test_").unwrap_or(library_name);
     let list = format!("{}/../test-plugins/{name}/known-failures.toml", env!("CARGO_MANIFEST_DIR"));
@@ -75,7 +75,7 @@ pub fn library_of(name: &str) -> PathBuf {
     path
 }
 
-/// The program with the backends of `path` and of no other place.
+/// The program with the backends of `path` alone.
 pub fn program(path: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_keyway"));
     let own = Path::new(env!("CARGO_TARGET_TMPDIR"));

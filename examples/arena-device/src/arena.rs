@@ -1,7 +1,7 @@
-//! The device's memory: one block, of which allocations are pieces.
+//! The device's memory: one block, from which allocations are cut.
 //!
-//! An address is [`BASE`] plus an offset into the block. The host does arithmetic with addresses (a view begins some
-//! elements after its storage), and nothing else.
+//! An address is [`BASE`] plus an offset into the block. The host only does arithmetic with addresses (a view begins some
+//! elements after its storage).
 
 use keyway_sdk::Error;
 use keyway_sdk::abi::device::RawMemoryStats;
@@ -10,16 +10,16 @@ use keyway_sdk::half::{bf16, f16};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The address of the block's first byte: no processor of today maps memory there.
+/// The address of the block's first byte: no current processor maps memory there.
 const BASE: usize = 1 << 62;
-/// Bytes of memory in all.
+/// Total bytes of memory.
 pub const TOTAL: u64 = 1 << 30;
 /// Allocations begin at multiples of this many bytes.
 const ALIGN: usize = 64;
 
-/// The block and what is allocated of it.
+/// The block and its allocations.
 pub struct Arena {
-    /// As much of the block as was needed so far.
+    /// The used prefix of the block.
     bytes: Vec<u8>,
     /// The offset of each allocation, with its size in bytes.
     live: BTreeMap<usize, usize>,
@@ -43,14 +43,14 @@ static ARENA: Mutex<Arena> = Mutex::new(Arena {
     },
 });
 
-/// The memory, for the one who asks until the guard is dropped: a kernel, an allocation or a copy.
+/// Locks the memory until the guard is dropped, for a kernel, an allocation or a copy.
 pub fn lock() -> MutexGuard<'static, Arena> {
     // A kernel that panicked poisons the plugin; its memory can still be freed.
     ARENA.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Arena {
-    /// The address of new memory, at the first gap that is large enough.
+    /// Allocates at the first gap that is large enough, and returns the address.
     pub fn allocate(&mut self, bytes: u64) -> Result<usize, Error> {
         let available = self.stats.limit.saturating_sub(self.stats.in_use);
         let too_large = Error::OutOfMemory { requested: bytes, available };
@@ -79,7 +79,7 @@ impl Arena {
         Ok(BASE + start)
     }
 
-    /// Takes memory back.
+    /// Frees memory.
     pub fn free(&mut self, address: usize) -> Result<(), Error> {
         let size = address.checked_sub(BASE).and_then(|offset| self.live.remove(&offset));
         let Some(size) = size else {
@@ -92,7 +92,7 @@ impl Arena {
         Ok(())
     }
 
-    /// The offset of an address, if all of its `bytes` bytes lie in one allocation.
+    /// The offset of an address, if all of its `bytes` bytes are in one allocation.
     pub fn locate(&self, address: usize, bytes: usize) -> Result<usize, Error> {
         if bytes == 0 {
             return Ok(0);
@@ -107,17 +107,17 @@ impl Arena {
         })
     }
 
-    /// Bytes of the block, which were [located](Self::locate).
+    /// Bytes of the block, already [located](Self::locate).
     pub fn bytes(&mut self, offset: usize, bytes: usize) -> &mut [u8] {
         &mut self.bytes[offset..offset + bytes]
     }
 
-    /// Copies bytes within the block; both places were [located](Self::locate).
+    /// Copies bytes within the block; both ranges are already [located](Self::locate).
     pub fn copy(&mut self, to: usize, from: usize, bytes: usize) {
         self.bytes.copy_within(from..from + bytes, to);
     }
 
-    /// One element.
+    /// Reads one element.
     #[inline]
     pub fn read<T: Cell>(&self, offset: usize) -> T {
         T::read(&self.bytes[offset..offset + size_of::<T>()])
@@ -137,9 +137,9 @@ impl Arena {
 
 /// An element type as bytes of the block.
 pub trait Cell: Element {
-    /// From as many bytes as it has.
+    /// Reads an element from its bytes.
     fn read(bytes: &[u8]) -> Self;
-    /// Into as many bytes as it has.
+    /// Writes an element to its bytes.
     fn write(self, bytes: &mut [u8]);
 }
 

@@ -1,11 +1,11 @@
-//! What the host manages the device's memory with.
+//! The functions with which the host manages the device's memory.
 
 use crate::arena::{self, TOTAL};
 use keyway_sdk::abi::device::{DeviceApi, Queue, RawMemoryStats};
 use keyway_sdk::author::{Device, Error, Properties, device_api};
 use std::ffi::c_void;
 
-/// The table that the host is given.
+/// The table of these functions.
 pub static API: DeviceApi = device_api::<ArenaDevice>();
 
 /// The device: there is one, and it has no streams, because a call's work is done when the call returns.
@@ -68,7 +68,7 @@ impl Device for ArenaDevice {
         let (mut memory, bytes) = (arena::lock(), size(bytes)?);
         let to = memory.locate(target.addr(), bytes)?;
         if bytes > 0 {
-            // SAFETY: the host gives `bytes` readable bytes of its own memory until this returns.
+            // SAFETY: the host passes `bytes` readable bytes of its own memory, valid until this returns.
             let source = unsafe { std::slice::from_raw_parts(source.cast::<u8>(), bytes) };
             memory.bytes(to, bytes).copy_from_slice(source);
         }
@@ -86,7 +86,7 @@ impl Device for ArenaDevice {
         let (mut memory, bytes) = (arena::lock(), size(bytes)?);
         let from = memory.locate(source.addr(), bytes)?;
         let values = memory.bytes(from, bytes);
-        // SAFETY: the host gives `bytes` writable bytes of its own memory, which is never the arena's.
+        // SAFETY: the host passes `bytes` writable bytes of its own memory, which is never the arena's.
         unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), target.cast::<u8>(), bytes) };
         Ok(())
     }

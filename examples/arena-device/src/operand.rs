@@ -1,19 +1,19 @@
-//! Tensors of a call as kernels use them, and the loops over them.
+//! Tensor arguments of kernels, and the loops over them.
 
 use crate::arena::{self, Arena, Cell};
 use keyway_sdk::author::strided::{Reduction, Strided};
 use keyway_sdk::author::{Call, Error, Tensor, dtype_name};
 use std::marker::PhantomData;
 
-/// Where an operand's elements are.
+/// Location of an operand's elements.
 enum Place<T> {
-    /// At this offset of the arena.
+    /// In the arena, at this offset.
     Arena(usize),
-    /// Nowhere: a number among tensors, or a 0-d tensor of the host's, comes as its value.
+    /// By value: a number in place of a tensor, or a 0-d tensor of the host.
     Value(T),
 }
 
-/// A tensor of a call whose memory was found to be allocated.
+/// A tensor of a call; its memory is known to be allocated.
 pub struct Operand<'a, T> {
     place: Place<T>,
     /// The sizes.
@@ -24,7 +24,7 @@ pub struct Operand<'a, T> {
 }
 
 impl<'a, T: Cell> Operand<'a, T> {
-    /// A tensor of this dtype.
+    /// Checks a tensor of this dtype.
     pub fn new(memory: &Arena, tensor: &Tensor<'a>) -> Result<Self, Error> {
         let (sizes, strides) = (tensor.sizes(), tensor.strides());
         if tensor.is_host_scalar() {
@@ -51,7 +51,7 @@ impl<'a, T: Cell> Operand<'a, T> {
         Ok(Operand { place: Place::Arena(at), sizes, strides, of: PhantomData })
     }
 
-    /// Argument `index` of a call.
+    /// Tensor argument `index` of a call.
     pub fn argument(memory: &Arena, call: &Call<'a>, index: usize) -> Result<Self, Error> {
         Operand::new(memory, &call.tensor(index)?)
     }
@@ -79,7 +79,7 @@ impl<'a, T: Cell> Operand<'a, T> {
     }
 }
 
-/// Each element of the output from that of argument `index`.
+/// Computes each element of the output from that of argument `index`.
 pub fn map1<A: Cell, T: Cell>(call: &Call<'_>, index: usize, f: impl Fn(A) -> T) -> Result<(), Error> {
     let mut memory = arena::lock();
     let (out, a) = (Operand::output(&memory, call)?, Operand::argument(&memory, call, index)?);
@@ -90,7 +90,7 @@ pub fn map1<A: Cell, T: Cell>(call: &Call<'_>, index: usize, f: impl Fn(A) -> T)
     Ok(())
 }
 
-/// Each element of the output from those of arguments 0 and 1, which the host has broadcast to its shape.
+/// Computes each element of the output from those of arguments 0 and 1, which the host has broadcast to its shape.
 pub fn map2<A: Cell, T: Cell>(call: &Call<'_>, f: impl Fn(A, A) -> T) -> Result<(), Error> {
     let mut memory = arena::lock();
     let out = Operand::output(&memory, call)?;
@@ -102,7 +102,7 @@ pub fn map2<A: Cell, T: Cell>(call: &Call<'_>, f: impl Fn(A, A) -> T) -> Result<
     Ok(())
 }
 
-/// Each element of the output from those of arguments 0 to 2.
+/// Computes each element of the output from those of arguments 0 to 2.
 pub fn map3<A: Cell, B: Cell>(call: &Call<'_>, f: impl Fn(A, B, B) -> B) -> Result<(), Error> {
     let mut memory = arena::lock();
     let (out, a) = (Operand::output(&memory, call)?, Operand::<A>::argument(&memory, call, 0)?);
@@ -114,7 +114,7 @@ pub fn map3<A: Cell, B: Cell>(call: &Call<'_>, f: impl Fn(A, B, B) -> B) -> Resu
     Ok(())
 }
 
-/// Each element of the output from those of argument 0 over `dims`, which `f` is given with their numbers.
+/// Reduces argument 0 over `dims`; `f` receives the elements with their indices.
 pub fn reduce<A: Cell, T: Cell>(
     call: &Call<'_>,
     dims: Option<&[i64]>,

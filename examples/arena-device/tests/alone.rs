@@ -14,7 +14,7 @@ const ALONE: &str = "ARENA_DEVICE_ALONE";
 #[test]
 fn a_step_of_training_needs_no_other_backend() {
     if std::env::var_os(ALONE).is_none() {
-        // The environment says where backends are, so this test goes on in a program that has another one.
+        // The environment has the path of the other backends, so this test continues in a process with another environment.
         let nowhere = std::env::temp_dir().join("keyway-tests-nowhere");
         let mut again = std::process::Command::new(std::env::current_exe().unwrap());
         again.args(["a_step_of_training_needs_no_other_backend", "--exact"]).env(ALONE, "1");

@@ -1,4 +1,4 @@
-//! The device, loaded by the real loader: memory, the ops of every tier, who serves what, and training.
+//! The device, loaded by the real loader: memory, the ops of every tier, the selected candidates, and training.
 
 mod support;
 
@@ -129,8 +129,8 @@ fn random_numbers_are_those_of_every_device() {
     }
 }
 
-/// The network and the task of `keyway train digits`: the mean loss of each epoch, and how many of the rows for testing
-/// the network gets right.
+/// The network and the task of `keyway train digits`: the mean loss of each epoch, and the number of correctly classified test
+/// rows.
 fn train(device: Device, epochs: usize) -> keyway::Result<(Vec<f64>, usize)> {
     let (train, test) = Digits::train_test()?;
     let rows = train.len();
@@ -179,7 +179,7 @@ fn the_digits_are_learned_as_on_the_cpu() {
     let (losses, right) = train(device, 6).unwrap();
     let (on_cpu, right_on_cpu) = train(Device::CPU, 6).unwrap();
     println!("losses {losses:?}, {right} of 360 right; on the CPU {on_cpu:?}, {right_on_cpu}");
-    // Sums are rounded in another order, which training enlarges.
+    // Sums are rounded in another order, and training amplifies the difference.
     for (a, b) in losses.iter().zip(&on_cpu) {
         assert!((a - b).abs() <= 0.05 * b, "{losses:?} {on_cpu:?}");
     }

@@ -1,5 +1,5 @@
-//! The suite judges the device: `keyway conformance --profile train --library FILE --quick`, by the program that `KEYWAY` names, else
-//! the one that is installed.
+//! Runs the suite on the device: `keyway conformance --profile train --library FILE --quick`, with the program in `KEYWAY`,
+//! else the installed one.
 
 mod support;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// The cases of a run that ended well, each with `id`, `family`, `op` and `status`.
+/// The cases of a successful run, each with `id`, `family`, `op` and `status`.
 fn judged() -> Vec<Value> {
     let folder = tempfile::tempdir().unwrap();
     let report = folder.path().join("report.json");
@@ -33,7 +33,7 @@ fn every_case_of_the_profile_is_as_expected() {
     let cases = judged();
     let text = |case: &Value, field: &str| case[field].as_str().unwrap_or_default().to_string();
     let passed = cases.iter().filter(|case| text(case, "status") == "passed").count();
-    // What the gradients of the profile's ops are made of is in the profile, too.
+    // The ops in the gradients of the profile's ops are in the profile, too.
     let of_profile: BTreeSet<&str> = tiers::ALL.iter().flat_map(|tier| tier.ops).copied().collect();
     let lacking: Vec<String> = cases
         .iter()

@@ -1,10 +1,10 @@
-//! A plugin that brings two kernels for images in the memory format `channels_last`, in which the channels of one pixel
-//! lie beside each other: `batch_norm` with running statistics, and `mean` over all pixels (global average pooling).
+//! A plugin with two kernels for images in the memory format `channels_last`, in which the channels of one pixel are
+//! contiguous: `batch_norm` with running statistics, and `mean` over all pixels (global average pooling).
 //!
-//! For the dispatcher a memory format is a layout whose parent is `strided`. So these kernels go first for tensors that lie
-//! this way, and nobody else notices them: contiguous tensors go to the kernels for `strided`, and so does whatever is
-//! refused here. `batch_norm` is a composite op of which no other backend needs a kernel; one pass over memory takes the
-//! place of its six parts.
+//! For the dispatcher a memory format is a layout whose parent is `strided`. So these kernels are the first candidates for
+//! tensors in this format, and no others are affected: contiguous tensors go to the kernels for `strided`, as do calls that
+//! these kernels refuse. `batch_norm` is a composite op, and no other backend needs a kernel of it; one pass over memory
+//! replaces its six parts.
 
 use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Error, Real, View, parallel_chunks_mut};
@@ -13,11 +13,11 @@ fn unsupported(what: &str) -> Error {
     Error::Unsupported { what: what.into() }
 }
 
-/// Pixels that are worked on at a time.
+/// Pixels per block.
 const PIXELS: usize = 1024;
 
-/// The elements of images `[batch, channels, ..]`, pixel after pixel, with the number of channels. What is asked for by
-/// layout may still be a part of a larger tensor, with gaps.
+/// The elements of images `[batch, channels, ..]`, pixel after pixel, with the number of channels. A tensor with this layout
+/// may still be a part of a larger one, with gaps.
 fn pixels<'a, T: Real>(images: &View<'a, T>) -> Result<(&'a [T], usize), Error> {
     let last = images.sizes().get(1).zip(images.strides().get(1));
     match (last, images.as_dense_slice()) {
@@ -26,8 +26,8 @@ fn pixels<'a, T: Real>(images: &View<'a, T>) -> Result<(&'a [T], usize), Error> 
     }
 }
 
-/// `(x - mean) / sqrt(var + eps) * weight + bias`, with the running mean and variance. All that is refused is refused
-/// before anything is written, so that the call can go on to the op's decomposition.
+/// `(x - mean) / sqrt(var + eps) * weight + bias`, with the running mean and variance. It refuses before it writes, so that the
+/// call can go on to the op's decomposition.
 fn batch_norm<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     if call.bool(5)? {
         return Err(unsupported("statistics of the input itself, as in training"));
@@ -66,7 +66,7 @@ fn batch_norm<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     })
 }
 
-/// The mean of each channel of each image, and of nothing else.
+/// The mean of each channel of each image; refuses other reductions.
 fn mean<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     let (x, mut out) = (call.view::<T>(0)?, call.out::<T>(0)?);
     let ndim = x.ndim() as i64;

@@ -1,4 +1,4 @@
-//! The plugin, loaded by the real loader beside the CPU backend that is installed.
+//! The plugin, loaded by the real loader beside the installed CPU backend.
 
 use keyway::dispatcher::explain::explain;
 use keyway::dispatcher::ledger::last_served;
@@ -41,7 +41,7 @@ fn assert_close(a: &Tensor, b: &Tensor, dtype: DType) {
     }
 }
 
-/// `batch_norm` with weight and bias, and who served it.
+/// `batch_norm` with weight and bias, and the candidate that served it.
 fn normalised(x: &Tensor, training: bool) -> (Tensor, &'static str) {
     let of = |values| vector(values, x.dtype());
     let (mean, var) = (of([0.5, -1.0, 2.0]), of([1.0, 0.25, 4.0]));
@@ -70,7 +70,7 @@ fn channels_last_images_go_to_the_kernel_and_contiguous_ones_do_not() {
         assert_eq!(last_served().name(), PLUGIN);
         assert_close(&made.reshape((2, 3)).unwrap(), &expected, dtype);
     }
-    // Of other dtypes there is no kernel, and the parts keep the format.
+    // Other dtypes have no kernel, and the decomposition preserves the format.
     let [rows, last] = images(DType::BF16);
     let ((expected, _), (made, by)) = (normalised(&rows, false), normalised(&last, false));
     assert_eq!((by, made.format()), ("(decomposition)", Format::ChannelsLast));
@@ -86,10 +86,10 @@ fn what_the_kernel_refuses_goes_on() {
     assert_close(&made, &expected, DType::F32);
     assert_close(&last.mean(1).unwrap(), &rows.mean(1).unwrap(), DType::F32);
     assert_eq!(last_served().name(), "keyway-cpu");
-    // A part of the pixels: the channels still lie beside each other, but there are gaps.
+    // A slice of the pixels: the channels are still contiguous, but there are gaps.
     let part = |t: &Tensor| t.narrow(3, 1, 4).unwrap();
     assert_close(&normalised(&part(&last), false).0, &normalised(&part(&rows), false).0, DType::F32);
-    // Running statistics that are kept in another dtype.
+    // Running statistics in another dtype.
     let (mean, var) = (vector([0.5, -1.0, 2.0], DType::F64), vector([1.0, 0.25, 4.0], DType::F64));
     last.batch_norm(Some((&mean, &var)), None, None, false, 0.1, 1e-5).unwrap();
     assert_eq!(last_served().name(), "(decomposition)");
@@ -119,7 +119,7 @@ fn the_readme_shows_who_serves_what() {
         ("mean", Layout::CHANNELS_LAST),
     ] {
         let explained = explain(find_op(op).unwrap(), Device::CPU, layout, DType::F32);
-        // A second backend for the CPU may be installed, and comes after the first.
+        // A second backend for the CPU may be installed, and follows the first.
         let own = if layout == Layout::CHANNELS_LAST { 5 } else { 4 };
         let text = explained.to_string().lines().take(own).collect::<Vec<_>>().join("\n");
         let (first, last) = (&explained.candidates[0], explained.candidates.last().unwrap());

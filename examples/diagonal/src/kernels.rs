@@ -1,4 +1,4 @@
-//! The ops that take a diagonal matrix as it is.
+//! The ops that read a diagonal matrix directly.
 
 use crate::layout::{diagonal, diagonal_of, is_diagonal};
 use keyway_cpu_loops::{CallExt, Contiguous, ViewExt};
@@ -14,7 +14,7 @@ fn values<'a, T: Real>(tensor: &Tensor<'a>) -> Result<Contiguous<'a, T>, Error> 
     tensor.component(0)?.view::<T>()?.contiguous()
 }
 
-/// Diagonal by diagonal is diagonal; with a dense matrix each row, or each column, is multiplied by one value.
+/// Diagonal times diagonal is diagonal; with a dense matrix each row, or each column, is multiplied by one value.
 fn mm<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     let (left, right) = (call.tensor(0)?, call.tensor(1)?);
     if is_diagonal(&left) && is_diagonal(&right) {
@@ -59,7 +59,7 @@ fn add<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     call.set_output(0, made)
 }
 
-/// Element by element: the product with a number, a diagonal or a dense matrix is diagonal.
+/// Elementwise: the product with a scalar, a diagonal or a dense matrix is diagonal.
 fn mul<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     let (left, right) = (call.tensor(0)?, call.tensor(1)?);
     let (own, other, at) = if is_diagonal(&left) { (left, right, 1) } else { (right, left, 0) };
@@ -90,12 +90,12 @@ fn sum<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     call.set_output(0, made)
 }
 
-/// The matrix itself; the host makes a tensor of its own of it.
+/// The matrix itself; the host creates a new tensor for it.
 fn transpose(call: &Call<'_>) -> Result<(), Error> {
     call.set_output(0, call.tensor(0)?.retain()?)
 }
 
-/// Casts the values by the host's own op.
+/// Casts the values by calling the host's `to_dtype`.
 fn to_dtype<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     let tensor = call.tensor(0)?;
     let cast = call_op("to_dtype", &[Arg::Tensor(tensor.component(0)?), Arg::Dtype(call.dtype(1)?)])?;

@@ -1,4 +1,4 @@
-//! The layout: one component, its conversions, and how a gradient is projected on it.
+//! The layout: one component, its conversions, and the projection of gradients.
 
 use keyway_cpu_loops::{CallExt, ViewExt};
 use keyway_sdk::abi::RawStr;
@@ -10,21 +10,21 @@ use keyway_sdk::author::{
 };
 use std::sync::OnceLock;
 
-/// What the layout is.
+/// The layout's description.
 pub static LAYOUT: LayoutApi = layout_api::<Diagonal>();
-/// What can be done with it on the CPU.
+/// The layout's functions on the CPU.
 pub static ON_CPU: LayoutOpsApi = layout_ops_api::<OnCpu>();
 
 static NUMBER: OnceLock<u16> = OnceLock::new();
 
-/// Asks the host for the layout's number.
+/// Asks the host for the number of the layout.
 pub fn learn_number() -> Result<(), Error> {
     let number = intern(NameKind::Layout, Diagonal::NAME)?;
     NUMBER.get_or_init(|| number);
     Ok(())
 }
 
-/// Whether the tensor is of this layout.
+/// Whether the tensor has this layout.
 pub fn is_diagonal(tensor: &Tensor<'_>) -> bool {
     NUMBER.get() == Some(&tensor.layout())
 }
@@ -35,7 +35,7 @@ pub fn diagonal<T: Real>(n: usize, values: Arg<'_>) -> Result<OwnedTensor, Error
     new_composite(*number, T::dtype(), &[n as i64; 2], &[values], &[])
 }
 
-/// A diagonal matrix of these values.
+/// A diagonal matrix with these values.
 pub fn diagonal_of<T: Real>(
     call: &Call<'_>,
     values: impl ExactSizeIterator<Item = T>,
@@ -68,7 +68,7 @@ fn to_strided<T: Real>(call: &Call<'_>) -> Result<(), Error> {
 fn from_strided<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     let n = call.tensor(0)?.sizes()[0] as usize;
     let dense = call.contiguous::<T>(0)?;
-    // NaN is not 0 either: no value is dropped.
+    // NaN off the diagonal is an error too: no value is dropped.
     let other = dense.iter().enumerate().find(|(at, value)| at % (n + 1) != 0 && **value != T::ZERO);
     if let Some((at, value)) = other {
         return Err(Error::InvalidArgument {
@@ -80,7 +80,7 @@ fn from_strided<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     call.set_output(0, diagonal_of(call, (0..n).map(|i| dense[i * (n + 1)]))?)
 }
 
-/// The gradient with respect to the diagonal: what stands on that of the matrix's gradient.
+/// The gradient with respect to the diagonal: the diagonal of the matrix's gradient.
 fn project<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     let grad = call.tensor(0)?;
     if is_diagonal(&grad) {

@@ -1,8 +1,8 @@
-//! A plugin that brings a layout: `example.org/diagonal`, square matrices that store their diagonal alone.
+//! A plugin with a layout: `example.org/diagonal`, square matrices that store their diagonal alone.
 //!
-//! A matrix of n x n takes n numbers instead of n^2, and its product with a dense one n times fewer multiplications. The
-//! host prints, moves and differentiates it with what stands in `layout.rs`; `kernels.rs` has the few ops that are faster
-//! on it. Any other op takes `to_strided()` first.
+//! A matrix of n x n stores n elements instead of n^2, and its product with a dense one takes n times fewer multiplications.
+//! The host prints, moves and differentiates it with the functions in `layout.rs`; `kernels.rs` has the few ops that are faster
+//! on it. For any other op call `to_strided()` first.
 
 mod kernels;
 mod layout;

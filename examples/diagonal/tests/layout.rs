@@ -116,7 +116,7 @@ fn gradients_agree_with_differences() {
         ("component", &|t| Ok(vec![of(&t[0])?.mul(2.0)?.component("values")?.mul(&t[2])?])),
     ];
     for (name, function) in functions {
-        // Each function is given all inputs; those that it does not read have a gradient of zero.
+        // Each function is passed all inputs; those that it does not read have a gradient of zero.
         let all = |t: &[Tensor]| -> Result<Vec<Tensor>> {
             let mut made = function(t)?;
             for unread in t {
@@ -137,7 +137,7 @@ fn a_leaf_collects_a_gradient_of_its_layout() {
     let d = of(&vector(&VALUES)).unwrap().requires_grad_(true).unwrap();
     let right = Tensor::from_vec((0..9).map(f64::from).collect(), &[3, 3]).unwrap();
     d.mm(&right).unwrap().sum_all().unwrap().backward().unwrap();
-    // The gradient of the product is dense; on the diagonal stand the sums of `right`'s rows.
+    // The gradient of the product is dense; its diagonal is the row sums of `right`.
     let grad = d.grad().unwrap();
     assert_eq!(grad.layout(), diagonal());
     assert_eq!(grad.component("values").unwrap().to_vec::<f64>().unwrap(), [3.0, 12.0, 21.0]);

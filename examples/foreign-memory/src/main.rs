@@ -1,4 +1,4 @@
-//! Grabs an image, looks at it without a copy, and gives the buffer back from another thread.
+//! Grabs an image, reads it without a copy, and releases the buffer on another thread.
 
 use foreign_memory::{brightest, expose, grab, lent, mapped};
 
@@ -16,7 +16,7 @@ fn main() -> keyway::Result<()> {
     last.join().expect("dropping an image does not panic");
     println!("buffers out: {}", lent());
 
-    // Two numbers behind a header of 8 bytes.
+    // Two values after a header of 8 bytes.
     let path = std::env::temp_dir().join(format!("foreign-memory-{}", std::process::id()));
     let numbers = [1.5f32, -2.0].map(f32::to_ne_bytes).concat();
     std::fs::write(&path, [b"weights ".as_slice(), &numbers].concat()).map_err(keyway::Error::other)?;

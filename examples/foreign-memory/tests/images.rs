@@ -1,9 +1,9 @@
-//! The driver gets each buffer back once, whatever became of it.
+//! Each buffer is returned to the driver once, whatever happens to its tensors.
 
 use foreign_memory::{PITCH, brightest, expose, grab, lent};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The tests count one driver's buffers.
+/// The tests count the buffers of one driver.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)

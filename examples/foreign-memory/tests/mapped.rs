@@ -1,4 +1,4 @@
-//! Tensors over what others may read.
+//! Tensors over shared read-only memory.
 
 use bytes::Bytes;
 use foreign_memory::{mapped, received};
@@ -10,7 +10,7 @@ fn raw() -> Vec<u8> {
     NUMBERS.map(f32::to_ne_bytes).concat()
 }
 
-/// A file of a header of 8 bytes and the numbers.
+/// A file with a header of 8 bytes and the values.
 fn file(folder: &tempfile::TempDir) -> PathBuf {
     let path = folder.path().join("weights.bin");
     std::fs::write(&path, [b"weights ".as_slice(), &raw()].concat()).unwrap();
@@ -28,7 +28,7 @@ fn a_mapped_file_is_read_where_it_lies() {
     assert_eq!(weights.data_ptr().addr() % 4096, 8, "a page begins with the header");
     assert_eq!(weights.as_slice::<f32>().unwrap(), NUMBERS);
     assert!(weights.accessor_mut::<f32, 2>().is_err(), "the file is not written to");
-    // What one tensor shows stays mapped when the other is gone.
+    // The memory of one tensor stays mapped after the other is dropped.
     let row = weights.narrow(0, 1, 1).unwrap();
     drop(weights);
     assert_eq!(row.to_vec::<f32>().unwrap(), NUMBERS[3..]);

@@ -1,7 +1,7 @@
-//! The numbers: E4M3 of the OCP 8-bit Floating Point Specification (OFP8), revision 1.0.
+//! The format: E4M3 of the OCP 8-bit Floating Point Specification (OFP8), revision 1.0.
 //!
-//! One sign bit, four bits of exponent with bias 7, three of mantissa. There are no infinities: the largest exponent holds
-//! numbers up to 448, and only S.1111.111 is NaN.
+//! One sign bit, four exponent bits with bias 7, three mantissa bits. There are no infinities: the largest exponent has values
+//! up to 448, and only S.1111.111 is NaN.
 
 use std::cmp::Ordering;
 
@@ -13,14 +13,14 @@ pub struct E4m3(u8);
 const SIGN: u8 = 0x80;
 const NAN: u8 = 0x7f;
 const MANTISSA_BITS: i32 = 3;
-/// The exponent of the smallest normal number; below it the steps stay the same.
+/// The exponent of the smallest normal value; the spacing of subnormal values is the same.
 const MIN_EXPONENT: i32 = -6;
 
 impl E4m3 {
     /// The largest finite value.
     pub const MAX: f64 = 448.0;
 
-    /// The number, exactly.
+    /// The exact value.
     pub fn value(self) -> f64 {
         let magnitude = self.0 & !SIGN;
         let (exponent, mantissa) = (i32::from(magnitude >> MANTISSA_BITS), f64::from(magnitude & 7));
@@ -32,8 +32,7 @@ impl E4m3 {
         if self.0 & SIGN != 0 { -value } else { value }
     }
 
-    /// The nearest element, ties to the one with an even mantissa. Saturating: what lies beyond 448, infinities included,
-    /// becomes ±448. NaN keeps its sign.
+    /// The nearest element, ties to even. Saturating: values beyond 448, including infinities, become ±448. NaN keeps its sign.
     pub fn round(value: f64) -> E4m3 {
         let sign = if value.is_sign_negative() { SIGN } else { 0 };
         let magnitude = value.abs();
@@ -43,12 +42,13 @@ impl E4m3 {
         if magnitude >= Self::MAX {
             return E4m3(sign | (NAN - 1));
         }
-        // Of 0 and numbers below f64's normal ones this is far below the smallest exponent, which is right.
+        // For 0 and f64's subnormals this is far below the smallest exponent, as intended.
         let exponent = ((magnitude.to_bits() >> 52) as i32 - 1023).max(MIN_EXPONENT);
-        // Elements of one exponent are whole numbers of these steps; so the codes of all elements count up.
+        // Elements with the same exponent are integer multiples of the spacing, so the codes of consecutive elements are
+        // consecutive.
         let steps = (magnitude / power(exponent - MANTISSA_BITS)).round_ties_even() as i32;
         let code = steps + ((exponent - MIN_EXPONENT) << MANTISSA_BITS);
-        // Rounded up beyond the largest number: 464 lies halfway to where 480 would be.
+        // Rounded beyond the largest value: 464 is halfway to 480, which would be next.
         E4m3(sign | (code as u8).min(NAN - 1))
     }
 }

@@ -1,8 +1,8 @@
-//! A plugin that brings a dtype: `example.org/fp8_e4m3`, the 8-bit float that quantised networks store weights in.
+//! A plugin with a dtype: `example.org/fp8_e4m3`, the 8-bit float in which quantised networks store weights.
 //!
-//! Nothing in Keyway's tree knows of it. The plugin says how an element becomes a number and back, and what the dtype
-//! promotes to; with that the host stores, moves, casts, prints, saves and loads such tensors. What is computed in the
-//! dtype itself has kernels here: `add` and `eq`.
+//! Nothing in Keyway's tree depends on it. The plugin defines the conversion of an element to f64 and back, and the promotion
+//! of the dtype; with that the host stores, moves, casts, prints, saves and loads such tensors. The ops computed in the dtype
+//! itself have kernels here: `add` and `eq`.
 //!
 //! Built with `cargo build --release`, the library goes into a folder that `keyway backend paths` lists.
 
@@ -12,7 +12,7 @@ use e4m3::E4m3;
 use keyway_sdk::abi::dtype::DTypeApi;
 use keyway_sdk::author::{Call, Category, DType, DTypeNumber, Element, Error, Limits, Plain, dtype_api};
 
-// SAFETY: `E4m3` is one byte, of which every bit pattern is a value; `dtype` is the number of `NAME`.
+// SAFETY: `E4m3` is one byte, for which every bit pattern is valid; `dtype` is the number of `NAME`.
 unsafe impl Element for E4m3 {
     const NAME: &'static str = "example.org/fp8_e4m3";
 
@@ -35,7 +35,7 @@ unsafe impl Plain for E4m3 {}
 
 impl DType for E4m3 {
     const CATEGORY: Category = Category::Float;
-    // With another dtype it is taken as f16, which holds every value of it: with f32 that gives f32, with i64 f16.
+    // With another dtype it promotes as f16, which represents every value of it: with f32 to f32, with i64 to f16.
     const PROMOTES_TO: &'static str = "f16";
     const LIMITS: Option<Limits> = Some(Limits { max: E4m3::MAX, min: -E4m3::MAX, epsilon: 0.125 });
 }

@@ -1,5 +1,5 @@
-//! The plugin, loaded by the real loader. No other backend is needed: what is not a kernel of the plugin is the host's
-//! work.
+//! The plugin, loaded by the real loader. No other backend is needed: the host does everything that is not a kernel of the
+//! plugin.
 
 use keyway::dispatcher::dtype::Limits;
 use keyway::dispatcher::explain::explain;
@@ -21,7 +21,7 @@ fn fp8() -> DType {
     })
 }
 
-/// A tensor of these codes.
+/// A tensor with these codes.
 fn of_codes(codes: &[u8]) -> Tensor {
     let t = Tensor::empty_with(&[codes.len()], fp8()).unwrap();
     write_bytes(t.as_ref().storage().unwrap(), 0, codes).unwrap();
@@ -36,7 +36,7 @@ fn values(t: &Tensor) -> Vec<f32> {
     t.to_dtype(DType::F32).unwrap().to_vec().unwrap()
 }
 
-/// The value of a code, from the specification's table and not the plugin's arithmetic: the code's digits.
+/// The value of a code, by the specification's table rather than the plugin's arithmetic: from the code's bits.
 fn specified(code: u8) -> f32 {
     let digits = format!("{code:08b}");
     let (sign, rest) = digits.split_at(1);
@@ -51,7 +51,7 @@ fn specified(code: u8) -> f32 {
     if sign == "1" { -magnitude } else { magnitude }
 }
 
-/// The nearest finite code by search: among equally near ones the even code; beyond the ends the last one.
+/// The nearest finite code by search: of two equally near ones the even code; beyond the ends the last one.
 fn nearest(value: f32) -> u8 {
     let sign = if value.is_sign_negative() { 0x80u8 } else { 0 };
     let distance = |code: u8| (f64::from(specified(code)) - f64::from(value.abs().min(500.0))).abs();
@@ -113,7 +113,7 @@ fn what_is_out_of_range_saturates() {
     let t = of(&[f32::INFINITY, f32::NEG_INFINITY, 1e9, -1e9, f32::NAN]);
     assert_eq!(t.to_bytes().unwrap(), [0x7e, 0xfe, 0x7e, 0xfe, 0x7f]);
     let integers = Tensor::new(&[i64::MAX, i64::MIN, 17, -3, 0]).unwrap().to_dtype(fp8()).unwrap();
-    // 17 lies halfway between 16 and 18; 16 has the even mantissa.
+    // 17 is halfway between 16 and 18; 16 has the even mantissa.
     assert_eq!(values(&integers), [448.0, -448.0, 16.0, -3.0, 0.0]);
     assert_eq!(integers.to_dtype(DType::I64).unwrap().to_vec::<i64>().unwrap(), [448, -448, 16, -3, 0]);
 }
@@ -124,7 +124,7 @@ fn the_plugin_adds_and_compares() {
     let sum = a.add(&b).unwrap();
     assert_eq!((sum.dtype(), values(&sum)), (fp8(), vec![1.25, 4.0, 448.0, 0.0]));
     assert_eq!(a.eq(&b).unwrap().to_vec::<bool>().unwrap(), [false, true, false, false]);
-    // A number is taken in the dtype, and a tensor of one element is broadcast.
+    // A Rust scalar is cast to the dtype, and a tensor of one element is broadcast.
     assert_eq!(values(&a.add(1.5).unwrap()), [2.5, 3.5, 384.0, 2.0]);
     assert_eq!(values(&a.add(&of(&[1.0])).unwrap()), [2.0, 3.0, 384.0, 1.5]);
     assert_eq!(values(&a.add_(&b).unwrap()), [1.25, 4.0, 448.0, 0.0]);
@@ -135,7 +135,7 @@ fn the_plugin_adds_and_compares() {
 
 #[test]
 fn with_another_dtype_it_is_promoted_before_a_kernel_is_looked_for() {
-    // The kernel for f32 is another backend's.
+    // The kernel for f32 is in another backend.
     match of(&[1.0]).add(&Tensor::new(&[1.3f32]).unwrap()) {
         Ok(sum) => assert_eq!(sum.to_vec::<f32>().unwrap(), [2.3]),
         Err(error) => assert!(error.to_string().contains("no kernel for (cpu, strided, f32)"), "{error}"),
@@ -155,7 +155,7 @@ fn copies_cast_both_ways_and_keep_strides() {
     let wide = Tensor::new(&[0u8; 2]).unwrap();
     wide.copy_(&column).unwrap();
     assert_eq!(wide.to_vec::<u8>().unwrap(), [9, 9]);
-    // Over itself, reversed in place.
+    // In place, with itself reversed.
     t.copy_(&t.t().unwrap()).unwrap();
     assert_eq!(values(&t), [1.0, 3.0, 9.0, 9.0]);
     assert_eq!(values(&of(&[])), [0f32; 0]);
@@ -185,7 +185,7 @@ fn it_is_saved_and_loaded() {
     assert_eq!((w.dtype(), w.shape()), (fp8(), &[16, 16][..]));
     assert_eq!(w.t().unwrap().to_bytes().unwrap(), codes);
 
-    // Another program sees bytes; a name that no plugin brings, or one for the wrong tensor, is an error.
+    // A program without the plugin reads bytes; a name that no plugin registers, or one for the wrong tensor, is an error.
     let bytes = std::fs::read(&path).unwrap();
     let damaged = |from: &str, to: &str| {
         let text = String::from_utf8_lossy(&bytes[8..]).into_owned();

@@ -1,7 +1,7 @@
-//! A plugin that brings a new op with its derivative: `softsign(x) = x / (1 + |x|)`.
+//! A plugin with a new op and its derivative: `softsign(x) = x / (1 + |x|)`.
 //!
-//! Nothing in Keyway's tree knows of it. Built with `cargo build --release`, the library goes into a folder
-//! that `keyway backend paths` lists; `keyway ops` then shows the op.
+//! Nothing in Keyway's tree depends on it. Built with `cargo build --release`, the library is copied into a folder
+//! that `keyway backend paths` lists; `keyway ops` then lists the op.
 
 use keyway_cpu_loops::prelude::*;
 use keyway_sdk::abi::op::RawOp;
@@ -12,7 +12,7 @@ struct Softsign;
 
 impl Op for Softsign {
     const SCHEMA: &'static str = "softsign(Tensor self) -> Tensor";
-    // Promotion, broadcasting, strides, and the in-place and `out=` forms come of this.
+    // Promotion, broadcasting, strides, and the in-place and `out=` forms follow from this.
     const ELEMENTWISE: Option<Elementwise> = Some(Elementwise::Float(0b1));
     const BACKWARD: &'static str = "softsign_backward";
     // The backward op reads the input alone.
@@ -24,7 +24,7 @@ impl Op for Softsign {
     const REFERENCE: Option<fn(&Call<'_>) -> Result<(), Error>> = Some(softsign::<f64>);
 }
 
-/// Its backward: the gradient of the output, then the input.
+/// Its backward op: the gradient of the output, then the input.
 struct SoftsignBackward;
 
 impl Op for SoftsignBackward {

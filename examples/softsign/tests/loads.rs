@@ -1,4 +1,4 @@
-//! The plugin, loaded by the real loader beside no other backend.
+//! The plugin, loaded by the real loader without any other backend.
 
 use keyway::autograd::BackwardOptions;
 use keyway::dispatcher::explain::explain;

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 /// The package and its version: the images' text depends on it.
 const PACKAGE: &str = "nvidia-cuda-nvrtc-cu12==12.9.86";
-/// The interpreter that makes the environment.
+/// The interpreter that creates the environment.
 const PYTHON: &str = "python3";
 /// The program that calls the compiler.
 const SCRIPT: &str = include_str!("nvrtc.py");
@@ -20,7 +20,7 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// The environment below the target folder, made where it is not there.
+    /// The environment below the target folder, created if missing.
     pub fn find(workspace: &Workspace) -> Result<Compiler> {
         let folder = workspace.target().join("nvrtc").join(PACKAGE.replace("==", "-"));
         let python = folder.join("bin/python");

@@ -1,8 +1,8 @@
 //! `cargo xtask cuda`: the images of the kernels in `backend-cuda/kernels`, and the stand-in that runs them without a GPU.
 //!
-//! Images are PTX for the lowest chip that is served, compiled by NVRTC of a pinned version, which comes from PyPI into a
-//! folder below the target folder. They are committed, so that nobody who builds the backend needs a compiler for them;
-//! `check` compiles them anew and compares.
+//! Images are PTX for the lowest supported chip, compiled by NVRTC of a pinned version, which is installed from PyPI into a
+//! folder below the target folder. They are committed, so that a build of the backend needs no compiler for them; `check`
+//! compiles them anew and compares.
 
 mod compiler;
 
@@ -20,11 +20,11 @@ use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// The lowest chip that images are for, as `build.rs` of the backend has it; what begins a file that names others. A name with an `a`
-/// at its end is of that chip alone.
+/// The lowest chip of the images, as in the backend's `build.rs`, and the first words of a kernel file that names other chips.
+/// A name that ends in `a` is of that chip alone.
 const TARGET: &str = "compute_75";
 const NAMES_TARGETS: &str = "// targets: ";
-/// The most that all images may take.
+/// Limit on the bytes of all images.
 const LIMIT: u64 = 5_000_000;
 const KERNELS: &str = "backend-cuda/kernels";
 const IMAGES: &str = "backend-cuda/images";
@@ -46,7 +46,7 @@ pub enum Task {
     Judge,
 }
 
-/// Does it.
+/// Runs the subcommand.
 pub fn run(workspace: &Workspace, task: &Task) -> Result<()> {
     match task {
         Task::Images { families } => images(workspace, families),
@@ -56,7 +56,7 @@ pub fn run(workspace: &Workspace, task: &Task) -> Result<()> {
     }
 }
 
-/// An image as it is and as it should be.
+/// The expected content of an image, and its path.
 struct Image {
     family: String,
     path: PathBuf,
@@ -64,7 +64,7 @@ struct Image {
 }
 
 impl Image {
-    /// Whether the file holds this PTX. How it is compressed does not count.
+    /// Whether the file holds this PTX. The compression does not matter.
     fn is_there(&self) -> bool {
         let mut there = Vec::new();
         std::fs::read(&self.path)
@@ -127,7 +127,7 @@ fn check(workspace: &Workspace) -> Result<()> {
     Err(Failure::Images { what: format!("not those of their sources: {}", wrong.join(", ")) })
 }
 
-/// Compiles every family, or those that are named, some at once.
+/// Compiles every family, or the given ones, several in parallel.
 fn compile(workspace: &Workspace, compiler: &Compiler, only: &[String]) -> Result<Vec<Image>> {
     let folder = workspace.path(KERNELS);
     let mut families = stems(&folder, "cu")?;
@@ -182,21 +182,23 @@ fn stale(workspace: &Workspace, all: &[Image]) -> Result<Vec<PathBuf>> {
     Ok(paths.filter(|path| all.iter().all(|image| image.path != *path)).collect())
 }
 
-/// The longest that a case may take: the stand-in runs one thread of a kernel after the other.
+/// Time limit of a case in seconds: the stand-in runs the threads of a kernel one after the other.
 const CASE_SECONDS: &str = "120";
-/// What names another driver to the backend, and another cuBLASLt and cuDNN, or none.
+/// Variables with the path of another driver, cuBLASLt and cuDNN for the backend, or `off`.
 const DRIVER: &str = "KEYWAY_CUDA_DRIVER";
 const BLAS: &str = "KEYWAY_CUDA_BLAS";
 const DNN: &str = "KEYWAY_CUDA_DNN";
-/// What has no block kept or split, so that the stand-in's guard pages stand behind each tensor.
+/// The allocator setting that caches and splits no block, so that a guard page of the stand-in follows each tensor.
 const GUARDED: (&str, &str) = ("KEYWAY_CUDA_ALLOCATOR", "pool");
 /// The ops that cuBLASLt serves.
 const PRODUCTS: &[&str] =
     &["mm", "addmm", "bmm", "baddbmm", "mv", "conv", "conv_input_grad", "conv_weight_grad"];
 
-/// Families of calls that take minutes where threads are fibres of one processor, and the ops that stand for all others there:
+/// Families of calls that take minutes where threads are fibres of one processor, and the ops that represent all others there:
 /// one of each kind of kernel.
 const LONG: [&str; 5] = ["scaled", "soak", "state", "settings", "queues"];
+/// Families whose quick cases are enough there.
+const QUICK: [&str; 2] = ["sizes", "threads"];
 const OF_EACH_KIND: [&str; 8] = ["add", "sum", "mm", "conv", "softmax", "gather", "sort", "layer_norm"];
 
 fn build(workspace: &Workspace) -> std::result::Result<PathBuf, Reason> {
@@ -211,9 +213,10 @@ fn stand_in(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// `keyway conformance` of the program and the backend in `dist/`: all ops without cuBLASLt and cuDNN, in memory that is guarded
-/// by tensor; then products by cuBLASLt, convolutions among them; then the quick cases of all ops, as users have them: with both
-/// libraries, in blocks that the backend keeps and splits. The [`LONG`] families are judged by the quick cases of some ops.
+/// `keyway conformance` of the program and the backend in `dist/`: all ops without cuBLASLt and cuDNN, with guard pages around
+/// each tensor; then products by cuBLASLt, including convolutions; then the quick cases of all ops in the default
+/// configuration: with both libraries, in blocks that the backend caches and splits. The [`LONG`] families are judged by the
+/// quick cases of some ops.
 fn judge(workspace: &Workspace) -> Result<()> {
     let driver = match build(workspace) {
         Ok(driver) => driver,
@@ -242,7 +245,8 @@ fn judge(workspace: &Workspace) -> Result<()> {
     };
     let without_long = || LONG.iter().flat_map(|family| ["--without-family", family]);
     println!("All ops, a guard page behind each tensor:");
-    judged(judge(Path::new("off")).env(GUARDED.0, GUARDED.1).args(without_long()))?;
+    let without_quick = QUICK.iter().flat_map(|family| ["--without-family", family]);
+    judged(judge(Path::new("off")).env(GUARDED.0, GUARDED.1).args(without_long()).args(without_quick))?;
     println!("\nThe products that cuBLASLt serves, by its stand-in:");
     judged(judge(&library).args(PRODUCTS.iter().flat_map(|op| ["--op", op])).args(without_long()))?;
     println!("\nLarge, many and repeated calls of one op of each kind:");

@@ -11,7 +11,7 @@ pub struct Names {
     modules: Vec<String>,
 }
 
-/// Words of the Rust comments, and C's for them.
+/// Terms of the Rust comments, and the terms for C.
 const WORDS: [(&str, &str); 13] = [
     ("`None`", "NULL"),
     ("`u16::MAX`", "UINT16_MAX"),
@@ -71,7 +71,7 @@ impl Names {
         format!("{}List", name.strip_suffix("Api").unwrap_or(&name))
     }
 
-    /// A comment in C's names: links are their texts, types and modules of constants have C's names.
+    /// A comment for C: links become their texts, types and modules of constants get C's names.
     pub fn translated(&self, text: &str) -> String {
         let mut text = without_links(text);
         for (rust, c) in WORDS {
@@ -104,7 +104,7 @@ impl Names {
     /// The declaration of `name` as of this type.
     ///
     /// # Errors
-    /// What C has no word for.
+    /// Types that C cannot express.
     pub fn declaration(&self, ty: &Type, name: &str) -> Result<String, String> {
         match optional(ty).unwrap_or(ty) {
             Type::FnPtr(function) => self.function(function, name),
@@ -190,7 +190,7 @@ pub fn optional(ty: &Type) -> Option<&Type> {
     }
 }
 
-/// The text with each link replaced by what is shown of it.
+/// The text with each link replaced by its visible part.
 fn without_links(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

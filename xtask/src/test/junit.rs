@@ -4,14 +4,14 @@ use super::Tally;
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-/// Sums the cases of a report. A case holds an element that tells how it ended; one that passed holds none.
+/// Sums the cases of a report. A case holds an element with its status; one that passed holds none.
 ///
 /// # Errors
-/// What is wrong with a text that is no whole report.
+/// The fault of a text that is not a complete report.
 pub(super) fn read(text: &str) -> Result<Tally, String> {
     let mut reader = Reader::from_str(text);
     let mut tally = Tally::default();
-    // How the case that is being read ended, as far as is known.
+    // The status of the case that is being read, as far as is known.
     let mut case = Ended::Passed;
     let (mut depth, mut whole) = (0usize, false);
     loop {
@@ -54,7 +54,7 @@ pub(super) fn read(text: &str) -> Result<Tally, String> {
     }
 }
 
-/// How a case ended.
+/// The status of a case.
 enum Ended {
     Passed,
     Failed,

@@ -1,5 +1,5 @@
-//! What the sources must not know: the dispatcher names no op, the frontend names no concrete device outside the one module of
-//! names that users type, and neither has an identifier with the name of a device or of a maker's library in it.
+//! Forbidden names: the dispatcher names no op, the frontend names no concrete device outside the one module of names that
+//! users type, and neither has an identifier that contains the name of a device or of a maker's library.
 
 use super::Violation;
 use super::source::File;
@@ -8,29 +8,29 @@ use std::collections::BTreeSet;
 
 /// Where ops are defined, one file each: `frontend/src/ops/<family>/<op>.rs`.
 const OPS: &str = "frontend/src/ops/";
-/// Op names that the dispatcher may write, because it means something else by them.
+/// Op names that the dispatcher may use, with another meaning.
 const NOT_AN_OP: &[&str] = &["index", "max", "min", "options", "view"];
-/// Names of devices that plugins bring.
+/// Names of devices that plugins provide.
 const DEVICES: &[&str] = &[
     "cuda", "hip", "metal", "mps", "npu", "opencl", "rocm", "sycl", "tpu", "vulkan", "webgpu", "wgpu", "xpu",
 ];
-/// Names of makers, and of their libraries, which are no part of an identifier either.
+/// Names of makers and of their libraries, which identifiers must not contain either.
 const MAKERS: &[&str] = &[
     "amdgpu", "cublas", "cublaslt", "cudart", "cudnn", "cufft", "curand", "cusparse", "hipblas", "miopen",
     "nccl", "nvidia", "nvrtc", "nvtx", "ptx", "rocblas",
 ];
-/// Identifiers that may have such a name in them, each with its file: none needs one.
+/// Identifiers that may contain such a name, each with its file: none needs one.
 const KNOWN_NAMES: &[(&str, &str)] = &[];
 /// The name of host memory, which exists with no plugin at all.
 const HOST: &str = "cpu";
 /// The only modules of the frontend that may name host memory.
 const HOST_MEMORY: &[&str] = &["frontend/src/ops/memory/to_device.rs"];
-/// The only module of the frontend that may name devices that plugins bring: `Device::cuda(0)`, for those who type it by habit.
+/// The only module of the frontend that may name devices that plugins provide: `Device::cuda(0)`, for users with that habit.
 const NAMED_DEVICES: &str = "frontend/src/device/names.rs";
-/// How the names of backends' packages and libraries begin.
+/// Prefixes of the names of backends' packages and libraries.
 const BACKEND_PREFIXES: &[&str] = &["keyway-backend-", "keyway_backend_"];
 
-/// Checks these absences.
+/// Checks for these names.
 pub fn check(files: &[File]) -> Vec<Violation> {
     let ops = op_names(files);
     let mut found = Vec::new();
@@ -91,7 +91,7 @@ fn device(file: &File, line: usize, text: &str) -> Option<Violation> {
     })
 }
 
-/// The identifiers outside tests that have the name of a device or of a maker in them.
+/// The identifiers outside tests that contain the name of a device or of a maker.
 fn identifiers(file: &File) -> Vec<Violation> {
     let Some(tokens) = file.tokens() else { return Vec::new() };
     let mut found = Vec::new();

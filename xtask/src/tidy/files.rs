@@ -1,4 +1,4 @@
-//! Rules on single files: length, names, paths of one machine, and what README and ARCHITECTURE are.
+//! Rules on single files: length, names, machine-specific paths, and the contents of README and ARCHITECTURE.
 
 use super::Violation;
 use super::source::File;
@@ -6,22 +6,22 @@ use super::tokens::is_word;
 
 /// The length to aim at.
 pub const AIM: usize = 300;
-/// The length that fails.
+/// The length above which the rule fails.
 const LIMIT: usize = 600;
-/// The first line of a file that a program wrote.
+/// The first line of a generated file.
 const GENERATED: &str = "// generated";
-/// Names that say nothing about what a module holds.
+/// Names that do not describe the content of a module.
 const EMPTY_NAMES: &[&str] = &["util", "utils", "helpers", "misc", "common"];
 /// Top-level folders that only one machine has. They are written without their slash, so that this file passes.
 const ONE_MACHINE: &[&str] = &["work", "root", "home"];
-/// Files that a tool writes.
+/// Generated files.
 const NOT_READ: &[&str] = &["Cargo.lock"];
-/// What the README tells a newcomer to type.
+/// The commands that the README must list.
 const COMMANDS: &[&str] = &["cargo xtask demo", "cargo xtask test"];
 
-/// The lines that a newcomer reads before anything else.
+/// Limit on the lines of the README, which a newcomer reads first.
 const README_LINES: usize = 150;
-/// The words of the page for contributors; reasons belong into the book, details of a kernel to its module.
+/// Limit on the words of ARCHITECTURE; reasons belong into the book, details of a kernel into its module.
 const ARCHITECTURE_WORDS: usize = 3000;
 
 /// Checks every file.
@@ -67,7 +67,7 @@ fn name(file: &File) -> Option<Violation> {
     })
 }
 
-/// A source that cannot be taken apart would pass every rule on what it says.
+/// A source that cannot be tokenised would pass every rule on tokens.
 fn language(file: &File) -> Option<Violation> {
     let what = "this is not Rust: a bracket or a quote is not closed here, or closes nothing";
     file.not_rust().map(|line| Violation::new(&file.path, line, what, "run `rustfmt` on it, which says more"))
@@ -87,7 +87,7 @@ fn machine_paths(file: &File) -> Vec<Violation> {
         .collect()
 }
 
-/// The first of the folders that a line names from the root of the file system.
+/// The first of the folders in a line that is part of an absolute path.
 fn machine_path(line: &str) -> Option<&'static str> {
     line.match_indices('/').find_map(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -110,7 +110,7 @@ fn readme(files: &[File]) -> Vec<Violation> {
         .collect()
 }
 
-/// A page that has grown beyond what it is for.
+/// A page above its limit.
 fn page(file: &File) -> Option<Violation> {
     let (count, limit, unit) = match file.path.as_str() {
         "README.md" => (file.text.lines().count(), README_LINES, "lines"),

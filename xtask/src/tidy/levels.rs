@@ -1,4 +1,4 @@
-//! The modules of a crate stand in an order, and a module imports only from those below it.
+//! The modules of a crate have an order, and a module imports only from those below it.
 //!
 //! The rule reads paths that begin with `crate`, `$crate`, `self` or `super`, in `use` as well as in code. Names that
 //! `lib.rs` re-exports count as the module that they come from.
@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 
 /// The order of one crate's modules.
 struct Levels {
-    /// Where the crate's modules lie.
+    /// The folder of the crate's modules.
     folder: &'static str,
     /// The modules below `lib.rs`, lowest first. A module may import itself and those before it.
     order: &'static [&'static str],
-    /// Modules that have no place in the order.
+    /// Modules that are not in the order.
     beside: &'static [Beside],
 }
 
@@ -69,14 +69,14 @@ impl Levels {
         found
     }
 
-    /// What is wrong with an import of `other`, reached as `crate::name`, in the module `own`.
+    /// The violation of an import of `other`, reached as `crate::name`, in the module `own`.
     fn fault(&self, own: &str, name: &str, other: &str) -> Option<(String, &'static str)> {
         if own == other || self.allows(own, other) {
             return None;
         }
         let Some(place) = self.place(other) else {
             if name != other {
-                // The facade re-exports another crate's name; each module of this one has a level, or is at fault itself.
+                // The facade re-exports another crate's name; each module of this crate has a level, or is itself reported.
                 return None;
             }
             let what =
@@ -99,7 +99,7 @@ impl Levels {
         }
     }
 
-    /// Where a module stands, in words.
+    /// The position of a module, in words.
     fn place(&self, module: &str) -> Option<String> {
         if let Some(level) = self.order.iter().position(|one| *one == module) {
             return Some(format!("level {} of {}", level + 1, self.order.len()));
@@ -110,10 +110,10 @@ impl Levels {
     }
 }
 
-/// The module that a name of the crate's root comes from, perhaps through other names of the root.
+/// The module that a name of the crate's root is re-exported from, perhaps through other names of the root.
 fn origin<'a>(name: &'a str, facade: &'a BTreeMap<String, String>) -> &'a str {
     let mut module = name;
-    // No chain is longer than there are names.
+    // No chain is longer than the number of names.
     for _ in 0..facade.len() {
         match facade.get(module) {
             Some(next) if next != module => module = next,
@@ -156,7 +156,7 @@ fn imports(tokens: &[Token], module: &[String], visit: &mut impl FnMut(usize, &s
     }
 }
 
-/// Reads on in a path that has come to the module `at`; what is left after it.
+/// Parses the rest of a path after the module `at`; returns the tokens after the path.
 fn path<'a>(mut tokens: &'a [Token], mut at: &[String], visit: &mut impl FnMut(usize, &str)) -> &'a [Token] {
     while let [Token::Word(_, word), after @ ..] = tokens
         && word == "super"
@@ -172,7 +172,7 @@ fn path<'a>(mut tokens: &'a [Token], mut at: &[String], visit: &mut impl FnMut(u
             after
         }
         [Token::Word(line, word), after @ ..] => {
-            // `self` in braces is the module itself, and below a module all is the module's own.
+            // `self` in braces is the module itself, and below a module every name is the module's own.
             if at.is_empty() && word != "self" {
                 visit(*line, word);
             }
@@ -199,7 +199,7 @@ fn after_colons(tokens: &[Token]) -> Option<&[Token]> {
     }
 }
 
-/// The names that the `use` items of `lib.rs` bring to the root, each with the module that it comes from.
+/// The names that the `use` items of `lib.rs` bring to the root, each with its module.
 fn reexports(facade: &Tokens) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for item in facade.all.split(|token| token.is_mark(';')) {
@@ -210,7 +210,7 @@ fn reexports(facade: &Tokens) -> BTreeMap<String, String> {
     found
 }
 
-/// Adds the names of one tree of `use`, which stands below a path.
+/// Adds the names of one tree of `use` below a path.
 fn leaves(tree: &[Token], below: &[&str], found: &mut BTreeMap<String, String>) {
     let words = tree.iter().filter_map(|token| match token {
         Token::Word(_, word) if !matches!(word.as_str(), "crate" | "self" | "as") => Some(word.as_str()),
@@ -237,7 +237,7 @@ mod tests {
         check(&files).iter().map(|fault| format!("{}: {}", fault.line, fault.what)).collect()
     }
 
-    /// The lines and the modules of the imports that are at fault.
+    /// The lines and the modules of the imports in violation.
     fn at_fault(path: &str, text: &str) -> Vec<(usize, String)> {
         let module = |fault: &String| {
             let (line, what) = fault.split_once(": ").expect("a line");

@@ -1,20 +1,20 @@
-//! Rules on Markdown: links lead to files and headings that exist, `book/src/SUMMARY.md` lists the pages of the book, and
-//! Rust listings of README and the book are compiled by the tests of the documentation.
+//! Rules on Markdown: links lead to files and headings that exist, `book/src/SUMMARY.md` lists the pages of the book, and the
+//! documentation tests compile the Rust listings of README and the book.
 
 use super::Violation;
 use super::source::File;
 use std::collections::BTreeSet;
 
-/// Addresses of files of this repository: what follows is a path in it.
+/// Prefixes of URLs of this repository's files: the rest is a path in it.
 const OWN: &[&str] =
     &["https://github.com/keyway-rs/keyway/blob/main/", "https://github.com/keyway-rs/keyway/tree/main/"];
 /// Pages of the book.
 const BOOK: &str = "book/src/";
 /// The page that lists them.
 const SUMMARY: &str = "book/src/SUMMARY.md";
-/// What compiles listings: each page with its path as text.
+/// The source file that includes listings for compilation: each page with its path as text.
 const LISTINGS: &str = "frontend/src/book.rs";
-/// How mdBook takes in another file.
+/// mdBook's include directive.
 const INCLUDE: &str = "{{#include ";
 
 /// Checks every Markdown file.
@@ -45,7 +45,7 @@ pub fn check(files: &[File]) -> Vec<Violation> {
 fn links(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     for (number, line) in prose(text) {
-        // Between an even number of backticks before it and after it, a link is no code.
+        // An odd number of backticks before a link means that the link is in code.
         for (at, _) in line.match_indices("](") {
             let code = line[..at].matches('`').count() % 2 == 1;
             let target = &line[at + 2..];
@@ -74,7 +74,7 @@ fn includes(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Why a link leads nowhere.
+/// The reason why a link is broken.
 fn broken(page: &File, target: &str, paths: &BTreeSet<&str>, pages: &[&File]) -> Option<String> {
     let own = OWN.iter().find_map(|prefix| target.strip_prefix(prefix));
     let elsewhere = target.contains("://") || target.starts_with("mailto:");
@@ -103,7 +103,7 @@ fn broken(page: &File, target: &str, paths: &BTreeSet<&str>, pages: &[&File]) ->
     (!heading.is_empty() && !headings.is_some_and(there)).then(|| format!("`{target}` names no heading"))
 }
 
-/// The path that a relative one means in a page's folder; `None` outside of the repository.
+/// A path relative to a page's folder, resolved; `None` outside of the repository.
 fn resolve(page: &str, target: &str) -> Option<String> {
     let folder = page.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
@@ -124,7 +124,7 @@ fn anchor(heading: &str) -> String {
     letters.map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-/// Pages of the book that its summary lacks.
+/// Pages of the book that are missing in its summary.
 fn unlisted(pages: &[&File]) -> Vec<Violation> {
     let summary = pages.iter().find(|page| page.path == SUMMARY).map_or("", |page| page.text.as_str());
     let listed: BTreeSet<String> =

@@ -1,14 +1,14 @@
-//! What the Cargo.lock files of the workspaces under `examples/` have in common with the repository's.
+//! Checks that the Cargo.lock files of the workspaces under `examples/` agree with the repository's.
 
 use super::Violation;
 use super::source::File;
 use std::collections::BTreeMap;
 
-/// The repository's own.
+/// The repository's own lock file.
 const OURS: &str = "Cargo.lock";
 
-/// A package that the repository locks too is locked at one of its versions: what examples share is then built once for all of
-/// them, and tried with what everything else is tried with.
+/// Checks that a package that the repository locks too has one of its versions: shared dependencies of the examples are then
+/// built once, and tested together with everything else.
 pub fn check(files: &[File]) -> Vec<Violation> {
     let Some(ours) = files.iter().find(|file| file.path == OURS) else {
         return vec![Violation::new(
@@ -34,7 +34,7 @@ pub fn check(files: &[File]) -> Vec<Violation> {
     found
 }
 
-/// The versions of each package, with the line where each stands.
+/// The versions of each package, with their lines.
 fn versions(lock: &str) -> BTreeMap<&str, BTreeMap<&str, usize>> {
     let mut all: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
     let mut name = "";

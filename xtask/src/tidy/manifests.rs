@@ -1,4 +1,4 @@
-//! What Cargo.toml files must and must not say.
+//! Required and forbidden entries of Cargo.toml files.
 
 use super::Violation;
 use super::source::File;
@@ -7,16 +7,16 @@ use crate::workspace::{self, Workspace};
 use serde_json::Value;
 use std::path::Path;
 
-/// How the names of backend packages begin.
+/// Prefix of the names of backend packages.
 const BACKEND: &str = "keyway-backend-";
-/// The package of ours that a backend is written against.
+/// The package of ours that a backend depends on.
 const SDK: &str = "keyway-sdk";
 /// Our packages that a backend may name.
 const FOR_BACKENDS: &[&str] = &[SDK, "keyway-cpu-conv", "keyway-cpu-loops"];
-/// Packages whose dependencies must not lead to a backend.
+/// Packages that must not depend on a backend, even indirectly.
 const WITHOUT_BACKENDS: &[&str] = &["keyway", "keyway-dispatcher"];
 
-/// Asks cargo and checks what it answers.
+/// Runs `cargo metadata` and `cargo tree`, and checks their output.
 pub fn check(workspace: &Workspace, files: &[File]) -> Result<Vec<Violation>> {
     let advice = "cargo's message stands above";
     let mut command = workspace.cargo();
@@ -67,7 +67,7 @@ fn packages(metadata: &Value, root: &Path) -> Vec<Package> {
     list.iter().map(package).collect()
 }
 
-/// A backend depends on the SDK and on no other package of the workspace, for tests neither.
+/// Checks that a backend depends on the SDK and on no other package of the workspace, not even for tests.
 fn backends(packages: &[Package]) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut backends = packages.iter().filter(|package| package.name.starts_with(BACKEND)).peekable();
@@ -96,7 +96,7 @@ fn backends(packages: &[Package]) -> Vec<Violation> {
     found
 }
 
-/// Each package takes the workspace's lints.
+/// Checks that each package inherits the workspace's lints.
 fn lints(packages: &[Package], files: &[File]) -> Vec<Violation> {
     let missing = packages.iter().filter(|package| {
         let file = files.iter().find(|file| file.path == package.manifest);
@@ -122,7 +122,7 @@ fn takes_lints(manifest: &str) -> bool {
     })
 }
 
-/// The dependencies of a package lead to no backend.
+/// Checks that a package does not depend on a backend.
 fn tree_names_backend(path: &str, package: &str, tree: &str) -> Vec<Violation> {
     let lines = tree.lines().map(str::trim).filter(|line| !line.is_empty());
     if lines.clone().next().is_none_or(|first| !first.starts_with(package)) {

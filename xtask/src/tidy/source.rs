@@ -5,11 +5,11 @@ use crate::failure::{Failure, Result};
 use std::cell::OnceCell;
 use std::path::Path;
 
-/// Folders that hold nothing of the repository's own.
+/// Folders without files of the repository.
 const SKIPPED: &[&str] = &["target", "dist", "out", "node_modules", "__pycache__"];
-/// In a linked worktree git's own entry is a file.
+/// In a linked worktree `.git` is a file.
 const GIT: &str = ".git";
-/// Folders with a leading dot that do.
+/// Folders with a leading dot that have such files.
 const DOTTED: &[&str] = &[".ci", ".cargo", ".config", ".github"];
 
 /// A text file of the repository.
@@ -17,9 +17,9 @@ const DOTTED: &[&str] = &[".ci", ".cargo", ".config", ".github"];
 pub struct File {
     /// Relative to the repository, with `/` between the parts.
     pub path: String,
-    /// What it holds.
+    /// The content.
     pub text: String,
-    /// Its tokens, or the line where it stops being Rust; taken apart once, when the first rule asks.
+    /// Its tokens, or the line of the first syntax error; computed once, when the first rule asks.
     tokens: OnceCell<std::result::Result<Tokens, usize>>,
 }
 
@@ -28,13 +28,13 @@ impl File {
         Self { path: path.into(), text: text.into(), tokens: OnceCell::new() }
     }
 
-    /// The tokens of a Rust source. Of a text that is not Rust there are none; [`File::not_rust`] tells, and a rule of
-    /// its own reports it.
+    /// The tokens of a Rust source. A text that is not Rust has none; [`File::not_rust`] has the line of its error, and a
+    /// separate rule reports it.
     pub fn tokens(&self) -> Option<&Tokens> {
         self.taken_apart()?.as_ref().ok()
     }
 
-    /// The line where a Rust source stops being Rust.
+    /// The line of the first syntax error of a Rust source.
     pub fn not_rust(&self) -> Option<usize> {
         self.taken_apart()?.as_ref().err().copied()
     }

@@ -1,6 +1,6 @@
-//! Rust sources as tokens: without comments, and with what stands under `#[cfg(test)]` told apart.
+//! Tokens of Rust sources: without comments, and with the code under `#[cfg(test)]` marked.
 //!
-//! `proc-macro2` reads the tokens. `syn` was turned down: no rule needs more than tokens, and every `cargo xtask` in a
+//! `proc-macro2` reads the tokens. `syn` was rejected: no rule needs more than tokens, and every `cargo xtask` in a
 //! fresh tree would wait for it.
 
 use proc_macro2::{Literal, Span, TokenStream, TokenTree};
@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 
 pub use proc_macro2::Delimiter;
 
-/// A token, with the line on which it begins, from 1. Numbers and characters are left out: no rule asks for them.
+/// A token, with its first line, from 1. Numbers and characters are left out: no rule needs them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Token {
     /// A keyword or a name, without `r#`.
@@ -41,7 +41,7 @@ impl Token {
     }
 }
 
-/// A Rust source taken apart.
+/// A tokenised Rust source.
 #[derive(Clone, Debug)]
 pub struct Tokens {
     /// The tokens outside all brackets.
@@ -51,10 +51,10 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Takes a source apart.
+    /// Tokenises a source.
     ///
     /// # Errors
-    /// The line where the text stops being Rust.
+    /// The line of the first syntax error.
     pub fn of(text: &str) -> Result<Self, usize> {
         let stream = text.parse::<TokenStream>().map_err(|error| error.span().start().line)?;
         let all = tokens(stream);
@@ -81,7 +81,7 @@ impl Tokens {
         walk(&self.all, &mut visit);
     }
 
-    /// The lines that hold a word, each once.
+    /// The lines that contain a word, each once.
     pub fn lines_of(&self, word: &str) -> Vec<usize> {
         let mut lines = Vec::new();
         self.each(|token| match token {
@@ -118,7 +118,7 @@ fn tokens(stream: TokenStream) -> Vec<Token> {
     let mut trees = stream.into_iter().peekable();
     while let Some(tree) = trees.next() {
         match tree {
-            // A documentation comment comes as an attribute, each token of which has the span of the whole comment.
+            // A documentation comment is tokenised as an attribute, each token with the span of the whole comment.
             TokenTree::Punct(mark) if mark.as_char() == '#' && span_length(mark.span()) > 1 => {
                 while trees.next_if(|next| !matches!(next, TokenTree::Group(_))).is_some() {}
                 trees.next();
@@ -146,7 +146,7 @@ fn span_length(span: Span) -> usize {
     span.byte_range().len()
 }
 
-/// What stands between the quotes of a string literal of any kind; nothing for numbers and characters.
+/// The text between the quotes of a string literal of any kind; `None` for numbers and characters.
 fn string(literal: &Literal) -> Option<String> {
     let written = literal.to_string();
     let (prefix, rest) = written.split_once('"')?;
@@ -184,7 +184,7 @@ fn first_line(token: &Token) -> usize {
     }
 }
 
-/// Whether the brackets of an attribute say `cfg(test)` or `cfg(all(.., test, ..))`.
+/// Whether the brackets of an attribute contain `cfg(test)` or `cfg(all(.., test, ..))`.
 fn wants_test(attribute: &Token) -> bool {
     let Token::Group(_, Delimiter::Bracket, inside, _) = attribute else { return false };
     let [name, Token::Group(_, _, condition, _)] = inside.as_slice() else { return false };

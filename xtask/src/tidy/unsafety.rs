@@ -1,6 +1,6 @@
-//! `unsafe` stands only where its reasons are gathered.
+//! `unsafe` is allowed only in the listed modules.
 //!
-//! That each block says why it is sound is clippy's to check (`undocumented_unsafe_blocks`).
+//! Clippy checks that each block has a `SAFETY` comment (`undocumented_unsafe_blocks`).
 
 use super::Violation;
 use super::source::File;
@@ -33,10 +33,10 @@ const HOMES: &[&str] = &[
     "raw",
     "services",
 ];
-/// Folders that the rule leaves alone: bindings to another language, and plugins that stand in for devices, are
-/// `unsafe` throughout; the examples are others' code in what they may do.
+/// Folders that the rule skips: bindings to another language, and plugins that stand in for devices, are `unsafe` throughout;
+/// the examples are third-party code for this purpose.
 const APART: &[&str] = &["examples", "python", "test-plugins"];
-/// Tests that vouch for something that only its owner can, such as a stream or memory of somebody else, or a fork.
+/// Tests that make a promise only the owner can make, such as for a stream, foreign memory, or a fork.
 const VOUCHING: &[&str] = &[
     "frontend-tests/tests/fork.rs",
     "frontend-tests/tests/rehearsal_transfers.rs",

@@ -1,4 +1,4 @@
-//! `clone`, `copy`, `to_dtype` and `fill`: what it takes to hold, convert, print, save and load tensors.
+//! `clone`, `copy`, `to_dtype` and `fill`: the ops needed to hold, convert, print, save and load tensors.
 
 use super::kernel;
 use crate::arena::Cell;
@@ -9,7 +9,7 @@ use keyway_sdk::half::{bf16, f16};
 
 /// Casts argument `source`, of any dtype, to that of the output.
 fn cast<T: Cell>(call: &Call<'_>, source: usize) -> Result<(), Error> {
-    /// Through an integer for integers, so that large ones wrap, as they do everywhere.
+    /// Through an integer for integers, so that large ones wrap, as on every device.
     macro_rules! from {
         ($($code:ident => $a:ty, $f:expr;)*) => {
             match call.tensor(source)?.dtype() {
@@ -37,7 +37,7 @@ fn cast<T: Cell>(call: &Call<'_>, source: usize) -> Result<(), Error> {
     }
 }
 
-/// A float takes an integer beyond `i64` as it is.
+/// A float is cast from an integer beyond `i64` directly.
 fn from_u64<T: Cell>(value: u64) -> T {
     let float = matches!(T::dtype(), dtype::F64 | dtype::F32 | dtype::F16 | dtype::BF16);
     if float && value > i64::MAX as u64 { T::from_f64(value as f64) } else { T::from_i64(value as i64) }
@@ -56,7 +56,7 @@ fn fill<T: Cell>(call: &Call<'_>) -> Result<(), Error> {
     map1(call, 0, |_: T| value)
 }
 
-/// For every dtype: `kernel!` with the same function for each.
+/// Calls `kernel!` with the same function for each dtype.
 macro_rules! every_dtype {
     ($op:literal, $signature:literal, $run:ident) => {
         kernel!($op, $signature, [
@@ -67,7 +67,7 @@ macro_rules! every_dtype {
     };
 }
 
-// The output's strides are the host's choice, so all three are one loop.
+// The output's strides are the host's choice, so all three use one loop.
 every_dtype!("clone", "TS>T", first);
 every_dtype!("to_dtype", "Td>T", first);
 every_dtype!("copy", "TT>T", second);

@@ -1,4 +1,4 @@
-//! `gather` and `scatter_add`, on which selections, embeddings and their gradients come down.
+//! `gather` and `scatter_add`, the base of selections, embeddings and their gradients.
 
 use super::kernel;
 use crate::arena::{self, Arena, Cell};
@@ -27,8 +27,8 @@ fn check(memory: &Arena, index: &Operand<'_, i64>, size: i64) -> Result<(), Erro
     }
 }
 
-/// The strides of a tensor without that of `dim`, which the index stands for, and that one. There are as many as the index
-/// has dimensions: a tensor without dimensions goes with an index of one.
+/// The strides of a tensor with that of `dim`, which the index replaces, set to 0, and that stride. The result has as many
+/// dimensions as the index: a tensor without dimensions has an index of one dimension.
 fn without(strides: &[i64], dim: usize, index: &Operand<'_, i64>) -> (Vec<i64>, usize) {
     let mut others = strides.to_vec();
     let own = others.get_mut(dim).map_or(0, std::mem::take);

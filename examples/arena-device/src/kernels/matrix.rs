@@ -1,4 +1,4 @@
-//! `mm`, on which every product of matrices comes down.
+//! `mm`, the base of every matrix product.
 
 use super::kernel;
 use crate::arena::{self, Cell};

@@ -1,11 +1,11 @@
-//! Element by element. The host has broadcast and cast the arguments, and chosen the output's strides.
+//! Elementwise ops. The host has broadcast and cast the arguments, and chosen the output's strides.
 
 use super::kernel;
 use crate::arena::Cell;
 use crate::operand::{map1, map2, map3};
 use keyway_sdk::author::{Call, Error, Int, Real};
 
-/// What `Real` of the SDK does not have.
+/// Functions that the SDK's `Real` lacks.
 trait Math: Real + Cell {
     fn erf(self) -> Self;
     fn power(self, exponent: Self) -> Self;
@@ -87,12 +87,12 @@ fn floor_quotient(a: f64, b: f64) -> f64 {
         return quotient;
     }
     let below = rest != 0.0 && (rest < 0.0) != (b < 0.0);
-    // An exact multiple but for one rounding, so the nearest integer is the quotient.
+    // The quotient is an integer up to one rounding, so the nearest integer is exact.
     let near = ((a - rest) / b - f64::from(u8::from(below))).round();
     if near == 0.0 { 0.0f64.copysign(quotient) } else { near }
 }
 
-/// NaN if either is, for only NaN differs from itself.
+/// NaN if either is NaN; only NaN differs from itself.
 #[allow(clippy::eq_op)]
 fn maximum<T: Cell>(call: &Call<'_>) -> Result<(), Error> {
     map2(call, |a: T, b: T| if a > b || a != a { a } else { b })
@@ -106,7 +106,7 @@ fn choose<T: Cell>(call: &Call<'_>) -> Result<(), Error> {
     map3(call, |condition: bool, a: T, b: T| if condition { a } else { b })
 }
 
-/// From the nearer end, so that both ends are met exactly.
+/// Interpolates from the nearer end, so that both ends are exact.
 fn lerp<T: Math>(call: &Call<'_>) -> Result<(), Error> {
     map3(call, |a: T, b: T, weight: T| {
         let span = b - a;

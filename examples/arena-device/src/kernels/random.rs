@@ -1,5 +1,5 @@
-//! `uniform`, `normal` and `bernoulli`: what `keyway_sdk::philox::element` makes of an element's number, so that every
-//! device draws the same numbers.
+//! `uniform`, `normal` and `bernoulli`: functions of an element's row-major index by `keyway_sdk::philox::element`, so that
+//! every device draws the same values.
 
 use super::kernel;
 use crate::arena::{self, Cell};
@@ -8,7 +8,7 @@ use keyway_sdk::author::strided::{Strided, row_major};
 use keyway_sdk::author::{Call, Error};
 use keyway_sdk::philox::{element, normal_pair, uniform_f64};
 
-/// The words of a call's elements, which has its seed and offset in arguments `at` and `at + 1`.
+/// The random words of a call's elements; the seed and offset are arguments `at` and `at + 1`.
 struct Words {
     seed: u64,
     offset: u64,
@@ -19,7 +19,7 @@ impl Words {
         Ok(Words { seed: call.int(at)? as u64, offset: call.int(at + 1)? as u64 })
     }
 
-    /// The block of element `number` where `elements` share one, and which of them it is.
+    /// The block of element `number` where `elements` elements share one, and the element's index in it.
     fn block(&self, number: usize, elements: usize) -> ([u32; 4], usize) {
         let mut words = [0; 4];
         element::words(self.seed, self.offset.wrapping_add((number / elements) as u64), &mut words);
@@ -27,8 +27,7 @@ impl Words {
     }
 }
 
-/// Writes each element of the output from its number, counted in row-major order, and from the element that argument 0
-/// has there.
+/// Computes each element of the output from its row-major index, and from the element of argument 0 at the same coordinates.
 fn produce<T: Cell>(call: &Call<'_>, make: impl Fn(usize, T) -> T) -> Result<(), Error> {
     let mut memory = arena::lock();
     let (out, own) = (Operand::<T>::output(&memory, call)?, Operand::<T>::argument(&memory, call, 0)?);
@@ -77,7 +76,7 @@ fn normal_wide(call: &Call<'_>) -> Result<(), Error> {
     })
 }
 
-/// One probability for all elements, or each element's own value.
+/// One probability for all elements, or one for each.
 fn bernoulli<T: Cell>(call: &Call<'_>) -> Result<(), Error> {
     let p = if call.is_none(1)? { None } else { Some(call.float(1)?) };
     let words = Words::of(call, 2)?;

@@ -14,7 +14,7 @@ fn sum<T: Real + Cell>(call: &Call<'_>) -> Result<(), Error> {
     reduce(call, dims(call)?, |terms| T::from_f64(terms.map(|(_, x): (_, T)| x.to_f64()).sum()))
 }
 
-/// The host would compose it of `sum` and `div`, whose rounded sum loses digits where the mean is far from 0.
+/// The host would compose it from `sum` and `div`, whose rounded sum loses digits where the mean is far from 0.
 fn mean<T: Real + Cell>(call: &Call<'_>) -> Result<(), Error> {
     reduce(call, dims(call)?, |terms| {
         let (count, sum) =
@@ -23,13 +23,13 @@ fn mean<T: Real + Cell>(call: &Call<'_>) -> Result<(), Error> {
     })
 }
 
-/// Integers and flags are summed as `i64`.
+/// Integers and bools are summed as `i64`.
 fn sum_int<T: Cell>(call: &Call<'_>) -> Result<(), Error> {
     reduce(call, dims(call)?, |terms| terms.fold(0i64, |sum, (_, x): (_, T)| sum.wrapping_add(x.to_i64())))
 }
 
-/// The largest with its number, the first of several; the first NaN if there is one. The op's rule has made sure that
-/// there are elements.
+/// The maximum with its index, the first of several; the first NaN if there is one. The op's rule has checked that there are
+/// elements.
 #[allow(clippy::eq_op)]
 fn largest<T: Cell>(terms: &mut dyn Iterator<Item = (usize, T)>) -> (usize, T) {
     let best = terms.reduce(|best, next| {
@@ -44,7 +44,7 @@ fn amax<T: Cell>(call: &Call<'_>) -> Result<(), Error> {
 }
 
 fn argmax<T: Cell>(call: &Call<'_>) -> Result<(), Error> {
-    // One dimension, or none for all elements.
+    // One dimension, or `None` for all elements.
     let dim = if call.is_none(1)? { None } else { Some([call.int(1)?]) };
     reduce(call, dim.as_ref().map(|dim| dim.as_slice()), |terms| largest::<T>(terms).0 as i64)
 }

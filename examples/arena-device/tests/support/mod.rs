@@ -1,4 +1,4 @@
-//! Loads the plugin beside the CPU backend that is installed.
+//! Loads the plugin beside the installed CPU backend.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use keyway::{Device, runtime};
@@ -20,7 +20,7 @@ pub fn arena() -> Device {
     Device::new("example.org/arena", 0).unwrap()
 }
 
-/// The device's memory and the random numbers belong to all tests of a program.
+/// All tests of a program share the device's memory and the random generator.
 pub fn one_at_a_time() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,13 +1,13 @@
-//! An interposer that names the op which makes the first NaN: one whose arguments hold none and one of whose outputs
-//! does.
+//! An interposer that reports the op which produces the first NaN: an op without NaN in its arguments and with NaN in an
+//! output.
 //!
-//! It looks at every op, forward and backward, and is off until a thread asks for it:
+//! It observes every op, forward and backward, and is off until a thread enables it:
 //!
 //! ```ignore
 //! let _on = keyway::interposer("nan-guard")?.enter();
 //! ```
 //!
-//! The call fails, or, with `KEYWAY_NAN_GUARD=warn` in the environment, a line goes to the log and the call goes on.
+//! The call fails, or, with `KEYWAY_NAN_GUARD=warn` in the environment, the op is logged and the call continues.
 
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::author::{
@@ -19,18 +19,18 @@ use std::cell::Cell;
 struct NanGuard;
 
 thread_local! {
-    /// Whether an op inside the outermost one has been reported: then the outer ones only pass it on.
+    /// Whether an op inside the outermost one has been reported: the outer ones then only propagate it.
     static REPORTED: Cell<bool> = const { Cell::new(false) };
 }
 
 impl Interposer for NanGuard {
     const NAME: &'static str = "nan-guard";
     const DEFAULT_ON: bool = false;
-    // Inside other interposers: it sees what the op makes, before others change it.
+    // Below other interposers: it reads an op's results before others change them.
     const ORDER: i32 = -100;
 
     fn run(call: &mut Interposed<'_>) -> Result<(), Error> {
-        // Memory that nobody has written yet may hold anything.
+        // Uninitialized memory may contain NaN.
         if call.op().starts_with("empty") {
             return call.run_next();
         }
@@ -53,7 +53,7 @@ impl Interposer for NanGuard {
     }
 }
 
-/// The place of the first NaN of a tensor, in each dimension.
+/// The coordinates of the first NaN of a tensor.
 fn first_nan(tensor: &Tensor<'_>) -> Result<Option<Vec<usize>>, Error> {
     for component in tensor.components() {
         if let Some(place) = first_nan(&component)? {
@@ -63,7 +63,7 @@ fn first_nan(tensor: &Tensor<'_>) -> Result<Option<Vec<usize>>, Error> {
     if tensor.n_components() > 0 {
         return Ok(None);
     }
-    // Copied to host memory first if it lies elsewhere.
+    // Copied to host memory first if it is on another device.
     if tensor.device() != 0 && is_float(tensor.dtype()) {
         let host = call_op("to_device", &[Arg::Tensor(*tensor), Arg::Str("cpu")])?;
         return host.first().map_or(Ok(None), |host| first_nan(&host.tensor()));
@@ -91,7 +91,7 @@ fn is_float(code: u16) -> bool {
 }
 
 fn arguments_hold_nan(call: &Interposed<'_>) -> Result<bool, Error> {
-    // The first argument of an in-place op holds the result by now; it was looked at before.
+    // The first argument of an in-place op holds the result by now; it was checked before the call.
     let first = usize::from(call.form() == Form::InPlace);
     for index in first..call.n_args() {
         let found = match call.argument(index)? {

@@ -1,4 +1,4 @@
-//! The plugin, loaded by the real loader beside the CPU backend that is installed.
+//! The plugin, loaded by the real loader beside the installed CPU backend.
 
 use keyway::dispatcher::explain::explain;
 use keyway::dispatcher::registry::find_op;
@@ -14,7 +14,7 @@ fn load() {
 fn the_op_that_makes_the_first_nan_is_named() {
     load();
     let x = Tensor::from_vec(vec![1.0f32, 2.0, -3.0, 4.0], &[2, 2]).unwrap();
-    // It is off until asked for.
+    // It is off until enabled.
     assert!(x.log().unwrap().to_vec::<f32>().unwrap()[2].is_nan());
 
     let guard = interposer("nan-guard").unwrap();
@@ -27,7 +27,7 @@ fn the_op_that_makes_the_first_nan_is_named() {
     {
         assert!(text.contains(part), "{part}: {text}");
     }
-    // What passes a NaN on is not to blame.
+    // An op that propagates a NaN is not reported.
     let spoilt = {
         let _off = guard.exclude();
         x.log().unwrap()
@@ -43,7 +43,7 @@ fn the_op_that_makes_the_first_nan_is_named() {
 fn the_backward_pass_is_watched() {
     load();
     let x = Tensor::new(&[0.0f64]).unwrap().requires_grad_(true).unwrap();
-    // The derivative of sqrt is infinite at 0, and 0 times that is no number.
+    // The derivative of sqrt is infinite at 0, and 0 times infinity is NaN.
     let y = x.sqrt().unwrap().mul(0.0).unwrap().sum_all().unwrap();
     let _on = interposer("nan-guard").unwrap().enter();
     let text = y.backward().unwrap_err().to_string();
@@ -54,7 +54,7 @@ fn the_backward_pass_is_watched() {
 fn the_readme_shows_who_acts_first() {
     load();
     let explained = explain(find_op("log").unwrap(), Device::CPU, Layout::STRIDED, DType::F32);
-    // A second backend for the CPU may be installed, and comes after this one.
+    // A second backend for the CPU may be installed, and follows this one.
     let text = explained.to_string().lines().take(5).collect::<Vec<_>>().join("\n");
     assert!(include_str!("../../README.md").contains(&text), "the README lacks:\n{text}");
     assert_eq!(explained.interposers[0].name, "nan-guard");

@@ -1,8 +1,8 @@
-//! An interposer that rounds the operands and the result of products to an int8 grid, to see what a quantised model
-//! would lose. Gradients pass the rounding as if it were not there.
+//! An interposer that rounds the operands and the result of products to an int8 grid, to estimate the error of a quantised
+//! model. Gradients pass the rounding unchanged (straight-through estimator).
 //!
-//! It is off until a thread asks for it, and acts on the ops in [`QuantiseSim::OPS`] alone. The rounding is an op of the
-//! plugin's own, `fake_quantise`, with one scale for each tensor.
+//! It is off until a thread enables it, and acts on the ops in [`QuantiseSim::OPS`] alone. The rounding is an op of the plugin,
+//! `fake_quantise`, with one scale for each tensor.
 
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::abi::op::RawOp;
@@ -14,7 +14,7 @@ use std::cell::Cell;
 struct QuantiseSim;
 
 thread_local! {
-    /// Whether this thread is inside a product that was rounded already: `linear` calls `mm`, say.
+    /// Whether this thread is inside a product that was already rounded: `linear` calls `mm`, for example.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -55,18 +55,18 @@ fn is_rounded(tensor: &Tensor<'_>) -> bool {
     matches!(tensor.dtype(), dtype::F32 | dtype::F64) && tensor.ndim() >= 2
 }
 
-/// Rounds to `scale * -127..=127`, with the scale that the largest element needs.
+/// Rounds to `scale * -127..=127`, with the scale for the largest magnitude.
 struct FakeQuantise;
 
 impl Op for FakeQuantise {
     const SCHEMA: &'static str = "fake_quantise(Tensor self) -> Tensor";
     const BACKWARD: &'static str = "fake_quantise_backward";
-    // The gradient passes as it came, whatever the input and the output were.
+    // The gradient passes unchanged, whatever the input and the output were.
     const SAVES: u32 = 0;
     const SAVES_OUTPUTS: u32 = 0;
 }
 
-/// The gradient, as it came.
+/// The gradient, unchanged.
 struct FakeQuantiseBackward;
 
 impl Op for FakeQuantiseBackward {

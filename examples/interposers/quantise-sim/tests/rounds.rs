@@ -1,4 +1,4 @@
-//! The plugin, loaded by the real loader beside the CPU backend that is installed.
+//! The plugin, loaded by the real loader beside the installed CPU backend.
 
 use keyway::dispatcher::explain::explain;
 use keyway::dispatcher::registry::find_op;
@@ -23,13 +23,13 @@ fn products_are_rounded_where_it_is_on_and_gradients_pass() {
     let on = sim.enter();
     let rounded = a.mm(&eye).unwrap();
     assert_eq!(rounded.to_vec::<f64>().unwrap(), [127.0, 0.0, 51.0, 0.0]);
-    // Other ops are left alone.
+    // Other ops are not changed.
     assert_eq!(a.mul(1.0).unwrap().to_vec::<f64>().unwrap(), exact);
     rounded.sum_all().unwrap().backward().unwrap();
     assert_eq!(a.grad().unwrap().to_vec::<f64>().unwrap(), [1.0; 4]);
     drop(on);
     assert_eq!(a.mm(&eye).unwrap().to_vec::<f64>().unwrap(), exact);
-    // The caller's tensor is as it was.
+    // The caller's tensor is unchanged.
     assert_eq!(a.to_vec::<f64>().unwrap(), exact);
 }
 
@@ -37,7 +37,7 @@ fn products_are_rounded_where_it_is_on_and_gradients_pass() {
 fn the_readme_shows_who_acts_first() {
     load();
     let explained = explain(find_op("mm").unwrap(), Device::CPU, Layout::STRIDED, DType::F32);
-    // A second backend for the CPU may be installed, and comes after this one.
+    // A second backend for the CPU may be installed, and follows this one.
     let text = explained.to_string().lines().take(5).collect::<Vec<_>>().join("\n");
     assert!(include_str!("../../README.md").contains(&text), "the README lacks:\n{text}");
     assert_eq!(explained.interposers[0].name, "quantise-sim");

@@ -1,7 +1,7 @@
-//! An interposer that runs each op a second time and keeps the worst difference, op by op.
+//! An interposer that runs each op a second time and records the largest difference for each op.
 //!
-//! The second opinion comes from the device that `KEYWAY_SHADOW` in the environment names, such as `cpu` for a program
-//! that runs elsewhere; without it, from the same device in f64. It is off until a thread asks for it:
+//! The reference run uses the device that `KEYWAY_SHADOW` in the environment names, such as `cpu` for a program that runs on
+//! another device; without it, the same device in f64. It is off until a thread enables it:
 //!
 //! ```ignore
 //! let on = keyway::interposer("shadow")?.enter();
@@ -11,8 +11,8 @@
 //! keyway::ops::by_name::call("shadow_report", &[(&like).into()])?;
 //! ```
 //!
-//! A call counts as judged where the second run could be done: not for random ops, not for ops without a float
-//! argument, nor where nobody serves the second call.
+//! A call counts as compared if the reference run is possible: not for random ops, nor for ops without a float argument, nor
+//! where no candidate serves the second call.
 
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::abi::op::RawOp;
@@ -23,12 +23,12 @@ use keyway_sdk::author::{
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, MutexGuard};
 
-/// What is known of an op.
+/// The record of an op.
 #[derive(Clone, Copy, Default)]
 struct Found {
     calls: u64,
     judged: u64,
-    /// The largest difference of an element, relative to the second opinion where that is more than 1.
+    /// The largest difference of an element, relative to the reference value if that is above 1.
     worst: f64,
 }
 
@@ -78,7 +78,7 @@ fn one(name: &str, args: &[Arg<'_>]) -> Result<OwnedTensor, Error> {
     Ok(made.remove(0))
 }
 
-/// A tensor for the second run.
+/// A tensor for the reference run.
 fn moved(tensor: &Tensor<'_>) -> Result<OwnedTensor, Error> {
     match &*DEVICE {
         Some(device) => one("to_device", &[Arg::Tensor(*tensor), Arg::Str(device)]),
@@ -87,7 +87,7 @@ fn moved(tensor: &Tensor<'_>) -> Result<OwnedTensor, Error> {
     }
 }
 
-/// The outputs of the second run, if it can be done.
+/// The outputs of the reference run, if it is possible.
 fn second_opinion(call: &Interposed<'_>) -> Option<Vec<OwnedTensor>> {
     const RANDOM: [&str; 7] = ["rand", "normal", "uniform", "bernoulli", "dropout", "multinomial", "empty"];
     if RANDOM.iter().any(|name| call.op().starts_with(name)) {
@@ -120,7 +120,7 @@ fn second_opinion(call: &Interposed<'_>) -> Option<Vec<OwnedTensor>> {
     call_op(call.op(), &args).ok()
 }
 
-/// The worst difference of two tensors, if they are floats of one shape.
+/// The largest difference of two tensors, if they are floats of one shape.
 fn compare(first: &Tensor<'_>, second: &Tensor<'_>) -> Result<Option<f64>, Error> {
     let comparable = |t: &Tensor<'_>| is_float(t.dtype()) && t.n_components() == 0;
     if !comparable(first) || !comparable(second) || first.sizes() != second.sizes() {
@@ -132,7 +132,7 @@ fn compare(first: &Tensor<'_>, second: &Tensor<'_>) -> Result<Option<f64>, Error
     };
     let (first, second) = (wide(first)?, wide(second)?);
     let difference = |(a, b): (f64, f64)| match (a - b).abs() / b.abs().max(1.0) {
-        // Two NaNs agree, as do two infinities of one sign; one alone is as far off as can be.
+        // Two NaNs agree, as do two infinities of one sign; otherwise the difference is infinite.
         _ if a == b || (a.is_nan() && b.is_nan()) => 0.0,
         difference if difference.is_nan() => f64::INFINITY,
         difference => difference,
@@ -141,8 +141,7 @@ fn compare(first: &Tensor<'_>, second: &Tensor<'_>) -> Result<Option<f64>, Error
     Ok(Some(pairs.map(difference).fold(0.0, f64::max)))
 }
 
-/// `shadow_worst(Tensor like, str op)`: the worst difference of an op so far, an f64 of no dimensions; NaN where no
-/// call was judged.
+/// `shadow_worst(Tensor like, str op)`: the largest difference of an op so far, a 0-d f64 tensor; NaN if no call was compared.
 struct Worst;
 
 impl Op for Worst {
@@ -152,7 +151,7 @@ impl Op for Worst {
     }
 }
 
-/// `shadow_report(Tensor like)`: writes a line for each op to the log; gives the number of ops.
+/// `shadow_report(Tensor like)`: logs a line for each op; returns the number of ops.
 struct Report;
 
 impl Op for Report {

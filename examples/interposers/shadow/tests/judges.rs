@@ -1,4 +1,4 @@
-//! The plugin, loaded by the real loader beside the CPU backend that is installed.
+//! The plugin, loaded by the real loader beside the installed CPU backend.
 
 use keyway::dispatcher::explain::explain;
 use keyway::dispatcher::registry::find_op;
@@ -27,10 +27,10 @@ fn each_op_is_run_twice_and_the_worst_difference_kept() {
     let fine = x.exp().unwrap();
     let single = worst("exp");
     assert!(single > 0.0 && single < 1e-6, "{single}");
-    // Half precision is off by more.
+    // Half precision differs more.
     x.to_dtype(DType::F16).unwrap().exp().unwrap();
     assert!(worst("exp") > 1e-5, "{}", worst("exp"));
-    // In place: the second run reads what the argument held before.
+    // In place: the reference run reads the previous value of the argument.
     let changed = x.copy().unwrap();
     changed.mul_(3.0).unwrap();
     assert!(worst("mul") < 1e-6, "{}", worst("mul"));
@@ -45,7 +45,7 @@ fn each_op_is_run_twice_and_the_worst_difference_kept() {
 fn a_named_device_that_agrees_with_itself() {
     const NAME: &str = "a_named_device_that_agrees_with_itself";
     if std::env::var_os("KEYWAY_SHADOW").is_none() {
-        // The environment is read once, so this test goes on in a program of its own.
+        // The environment is read once, so this test continues in its own process.
         let mut again = std::process::Command::new(std::env::current_exe().unwrap());
         assert!(again.args([NAME, "--exact"]).env("KEYWAY_SHADOW", "cpu").status().unwrap().success());
         return;
@@ -62,7 +62,7 @@ fn a_named_device_that_agrees_with_itself() {
 fn the_readme_shows_who_acts_first() {
     load();
     let explained = explain(find_op("exp").unwrap(), Device::CPU, Layout::STRIDED, DType::F32);
-    // A second backend for the CPU may be installed, and comes after this one.
+    // A second backend for the CPU may be installed, and follows this one.
     let text = explained.to_string().lines().take(5).collect::<Vec<_>>().join("\n");
     assert!(include_str!("../../README.md").contains(&text), "the README lacks:\n{text}");
     assert_eq!(explained.interposers[0].name, "shadow");

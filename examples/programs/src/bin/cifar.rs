@@ -1,7 +1,7 @@
 //! A net of three layers for CIFAR-10, two convolutions and a linear one, in `channels_last`.
 //!
-//! Give it the folder of the binary version of the data set (A. Krizhevsky, 2009). Without one it makes images of its own: each
-//! class is a colour and a direction of stripes, with noise.
+//! Pass it the folder of the binary version of the data set (A. Krizhevsky, 2009). Without one it generates images: each class
+//! has a colour and a direction of stripes, with noise.
 
 use keyway::data::cifar::{self, Cifar};
 use keyway::data::{DataLoader, Dataset, ImageDataset};
@@ -24,7 +24,7 @@ fn net() -> keyway::Result<Sequential> {
         .push(Linear::new(32 * 8 * 8, 10)?))
 }
 
-/// Images of which class `c` is brightest in colour `c % 3`, with stripes of direction and width by `c`.
+/// Synthetic images: class `c` is brightest in colour `c % 3`, with direction and width of stripes by `c`.
 fn made(count: usize, seed: u64) -> Cifar {
     let mut rng = Philox::new(seed);
     let mut all = Cifar::default();
@@ -55,7 +55,7 @@ fn accuracy(model: &Sequential, data: &ImageDataset) -> keyway::Result<f64> {
     Ok(right / data.len() as f64)
 }
 
-/// The share of right answers on the test images.
+/// The accuracy on the test images.
 fn train((train, test): (Cifar, Cifar), epochs: u64) -> keyway::Result<f64> {
     keyway::manual_seed(0);
     let stats = train.channel_stats();

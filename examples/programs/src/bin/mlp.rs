@@ -1,4 +1,4 @@
-//! A multilayer perceptron by hand: two matrices, a loop, autograd. It learns the handwritten digits.
+//! A multilayer perceptron by hand: two matrices, a loop, autograd. It is trained on the handwritten digits.
 
 use keyway::data::{DataLoader, Dataset, Digits, digits};
 use keyway::prelude::*;
@@ -14,7 +14,7 @@ struct Mlp {
 impl Mlp {
     fn new(inputs: usize, hidden: usize, outputs: usize) -> keyway::Result<Mlp> {
         let weights = |from: usize, to: usize| {
-            // Values that keep the spread of what goes through (He, 2015).
+            // He initialisation, which preserves the variance of the activations (He, 2015).
             (Tensor::randn((from, to))? * (2.0 / from as f64).sqrt())?.requires_grad_(true)
         };
         Ok(Mlp {
@@ -35,7 +35,7 @@ impl Mlp {
     }
 }
 
-/// The share of right answers on the images that were kept apart.
+/// The accuracy on the test images.
 fn train(epochs: u64) -> keyway::Result<f64> {
     keyway::manual_seed(0);
     let (train, test) = Digits::train_test()?;
@@ -47,7 +47,7 @@ fn train(epochs: u64) -> keyway::Result<f64> {
             let batch = batch?;
             let loss = model.forward(&batch.inputs)?.cross_entropy(&batch.targets)?;
             loss.backward()?;
-            // The updates are no part of the graph.
+            // The updates are not recorded in the graph.
             let _off = no_grad();
             for parameter in model.parameters() {
                 let Some(gradient) = parameter.grad() else { continue };

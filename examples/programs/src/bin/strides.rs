@@ -1,4 +1,4 @@
-//! What a view is: a tensor's shape, strides and offset over a storage that others share.
+//! Views: a tensor's shape, strides and offset over a shared storage.
 
 use keyway::prelude::*;
 
@@ -21,11 +21,11 @@ fn main() -> keyway::Result<()> {
     show("the diagonal", &x.diagonal()?)?;
     println!("x.t() shares the storage of x: {}", x.t()?.shares_storage(&x));
 
-    // A change in place is seen by every view.
+    // An in-place change is visible in every view.
     x.i((.., 1..3))?.fill_(0)?;
     println!("after a change of its middle:\n{x}");
 
-    // What no strides can say is copied.
+    // A shape that strides cannot express is a copy.
     let flat = x.t()?.reshape(12)?;
     println!("x.t().reshape(12) shares the storage of x: {}", flat.shares_storage(&x));
 

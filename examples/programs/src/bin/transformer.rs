@@ -1,5 +1,5 @@
-//! A small transformer over bytes that learns a text and goes on with it (A. Vaswani and others, "Attention is all you need", 2017;
-//! with the norms before attention and feed-forward net).
+//! A small transformer over bytes that learns a text and continues it (A. Vaswani and others, "Attention is all you need",
+//! 2017; with the norms before attention and feed-forward net).
 
 use keyway::nn::{
     AttentionOptions, Embedding, KvCache, LayerNorm, Linear, Members, Module, MultiheadAttention,
@@ -13,7 +13,7 @@ use keyway::{Result, autocast::autocast};
 
 const TEXT: &str = "the key turns in the lock and the door opens to the hall, ";
 const WIDTH: usize = 32;
-/// Places that it is trained on at once.
+/// Context length of the training.
 const CONTEXT: usize = 96;
 
 struct Block {
@@ -35,7 +35,7 @@ impl Block {
         })
     }
 
-    /// With a cache, of places that come after those that it holds.
+    /// With a cache, for positions that follow the cached ones.
     fn run(&self, x: &Tensor, cache: Option<&mut KvCache>) -> Result<Tensor> {
         let normed = self.norm1.forward(x)?;
         let gathered = match cache {
@@ -82,7 +82,7 @@ impl Transformer {
         })
     }
 
-    /// The scores of the byte after each place, `[batch, length, 256]`, of bytes `[batch, length]`.
+    /// The logits of the next byte at each position, `[batch, length, 256]`, for bytes `[batch, length]`.
     fn scores(&self, bytes: &Tensor, mut caches: Option<&mut [KvCache; 2]>) -> Result<Tensor> {
         let begin = caches.as_ref().map_or(0, |caches| caches[0].len()) as i64;
         let mut x = (self.bytes.forward(bytes)? + places(begin, bytes.dim(1)?)?)?;
@@ -93,7 +93,7 @@ impl Transformer {
     }
 }
 
-/// Waves of many lengths that tell places apart, `[count, WIDTH]`.
+/// Sinusoidal positional encodings, `[count, WIDTH]`.
 fn places(begin: i64, count: usize) -> Result<Tensor> {
     let place = Tensor::arange(begin, begin + count as i64)?.to_dtype(DType::F32)?.unsqueeze(1)?;
     let half = WIDTH / 2;
@@ -118,17 +118,17 @@ impl Module for Transformer {
     }
 }
 
-/// Trains on pieces of the text; the last loss.
+/// Trains on pieces of the text; returns the last loss.
 fn train(model: &Transformer, steps: usize, low: Option<DType>) -> Result<f32> {
     let text: Vec<i64> = TEXT.bytes().map(i64::from).collect();
     let text = Tensor::new(text.repeat(3))?;
     let length = TEXT.len();
     let mut adam = AdamW::new(model.parameters(), AdamWOptions { lr: 1e-2, ..AdamWOptions::default() })?;
-    // Less and less towards the end, which settles what was learned.
+    // The learning rate decays to 0.
     let mut schedule = CosineAnnealingLr::new(&adam, steps as u64)?;
     let mut last = f32::INFINITY;
     for step in 0..steps {
-        // Four pieces that begin at different places.
+        // Four pieces with different offsets.
         let pieces: Vec<Tensor> = (0..4)
             .map(|i| text.narrow(0, ((step * 37 + i * 29) % length) as i64, CONTEXT + 1))
             .collect::<Result<_>>()?;
@@ -151,7 +151,7 @@ fn train(model: &Transformer, steps: usize, low: Option<DType>) -> Result<f32> {
     Ok(last)
 }
 
-/// Goes on with a text, always with the likeliest byte.
+/// Continues a text greedily, with the most likely byte.
 fn generate(model: &Transformer, begin: &str, count: usize) -> Result<String> {
     let _off = no_grad();
     let mut caches = [KvCache::new(), KvCache::new()];

@@ -1,7 +1,8 @@
-//! Tensors with physical units: a functionality of the program's own, beside devices, layouts and dtypes the fourth way to extend.
+//! Tensors with physical units: a handler of the program, which is the fourth way to extend it, beside devices, layouts and
+//! dtypes.
 //!
-//! A unit travels through ops and out of them. The handler knows the rule of a few ops; what is composed of others goes by its
-//! parts, and what has no rule is an error, never a wrong unit.
+//! A unit is propagated through ops to their results. The handler has rules for a few ops; composite ops are handled through
+//! their parts, and an op without a rule is an error, never a wrong unit.
 
 use keyway::functionality::{Call, Functionality};
 use keyway::prelude::*;
@@ -46,7 +47,7 @@ impl fmt::Display for Unit {
     }
 }
 
-/// The functionality, registered when it is first asked for.
+/// The handler, registered at first use.
 pub fn units() -> Functionality {
     static UNITS: OnceLock<Functionality> = OnceLock::new();
     *UNITS.get_or_init(|| {
@@ -54,13 +55,13 @@ pub fn units() -> Functionality {
     })
 }
 
-/// The tensor in this unit.
+/// The tensor, with this unit attached.
 pub fn with_unit(tensor: &Tensor, unit: Unit) -> Tensor {
     units().attach(tensor, unit);
     tensor.clone()
 }
 
-/// The unit of a tensor; that of a plain one is 1.
+/// The unit of a tensor; 1 for a plain one.
 pub fn unit_of(tensor: &Tensor) -> Unit {
     units().payload::<Unit>(tensor).map_or(NONE, |unit| *unit)
 }
@@ -68,7 +69,7 @@ pub fn unit_of(tensor: &Tensor) -> Unit {
 fn handle(call: &Call<'_>) -> Result<Vec<Tensor>> {
     let of: Vec<Unit> = call.payloads::<Unit>().into_iter().map(|u| u.map_or(NONE, |u| *u)).collect();
     let first = of.first().copied().unwrap_or(NONE);
-    // A number among the arguments has no unit.
+    // A scalar argument has no unit.
     let is_number = |name| matches!(call.argument(name), Some(Arg::Float(_) | Arg::Int(_)));
     let numbers = is_number("self") || is_number("other");
     let equal = |of: &[Unit]| {
@@ -88,13 +89,13 @@ fn handle(call: &Call<'_>) -> Result<Vec<Tensor>> {
         "reciprocal" => first.to_the(-1),
         "sqrt" => first.root()?,
         "add" | "sub" | "maximum" | "minimum" | "cat" | "stack" => alike()?,
-        // The first is the condition.
+        // The first argument is the condition.
         "where" => equal(of.get(1..).unwrap_or_default())?,
         "eq" | "ne" | "lt" | "le" | "gt" | "ge" => {
             alike()?;
             return call.run();
         }
-        // What is written over must be in that unit, see below.
+        // The overwritten tensor must have that unit, see below.
         "copy" => of.last().copied().unwrap_or(NONE),
         "neg" | "abs" | "relu" | "sum" | "mean" | "amax" | "amin" | "cumsum" | "clone" | "to_dtype"
         | "view" | "reshape" | "expand" | "transpose" | "permute" | "select" | "slice" | "unsqueeze"
@@ -113,7 +114,7 @@ fn handle(call: &Call<'_>) -> Result<Vec<Tensor>> {
 }
 
 fn main() -> Result<()> {
-    // A body that falls: height, velocity, energy.
+    // A falling body: height, velocity, energy.
     let time = with_unit(&Tensor::linspace(0.0, 2.0, 5)?, SECOND);
     let gravity = with_unit(&Tensor::new(9.81f32)?, METRE.times(SECOND.to_the(-2)));
     let mass = with_unit(&Tensor::new(2.0f32)?, KILOGRAM);
@@ -141,7 +142,7 @@ mod tests {
         let velocity = (&path / &time)?;
         assert_eq!((unit_of(&velocity), unit_of(&velocity).to_string().as_str()), (speed, "m s^-1"));
         assert_eq!(unit_of(&velocity.square()?.sum_all()?.sqrt()?), speed);
-        // By the parts of composed ops.
+        // Through the parts of composite ops.
         assert_eq!(unit_of(&path.mse_loss(&path)?), METRE.to_the(2));
         assert_eq!(unit_of(&path.diff(0)?), METRE);
         assert_eq!(unit_of(&(&path / &path)?.exp()?), NONE);
@@ -164,7 +165,7 @@ mod tests {
         Ok(())
     }
 
-    /// The graph is below: gradients are those of the numbers.
+    /// The graph is below the handler: gradients are computed without units.
     #[test]
     fn gradients_are_plain() -> Result<()> {
         let path = Tensor::new([3.0f32])?.requires_grad_(true)?;
