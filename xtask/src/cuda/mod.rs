@@ -197,9 +197,9 @@ const PRODUCTS: &[&str] =
 /// Families of calls that take minutes where threads are fibres of one processor, and the ops that represent all others there:
 /// one of each kind of kernel.
 const LONG: [&str; 5] = ["scaled", "soak", "state", "settings", "queues"];
+const OF_EACH_KIND: [&str; 8] = ["add", "sum", "mm", "conv", "softmax", "gather", "sort", "layer_norm"];
 /// Families whose quick cases are enough there.
 const QUICK: [&str; 2] = ["sizes", "threads"];
-const OF_EACH_KIND: [&str; 8] = ["add", "sum", "mm", "conv", "softmax", "gather", "sort", "layer_norm"];
 
 fn build(workspace: &Workspace) -> std::result::Result<PathBuf, Reason> {
     keyway_test_cuda_driver::build(&workspace.root, &workspace.target())
