@@ -179,7 +179,7 @@ fn softshrink<T: Float>(call: &Call) -> Result<(), Error> {
 
 fn softshrink_backward<T: Float>(call: &Call) -> Result<(), Error> {
     let lambd: T::Acc = call.scalar(2)?;
-    // By 0 nothing is changed, 0 no more than its neighbours: no number is 1 or more and -1 or less.
+    // With `lambd` 0 every gradient passes, also at 0: no value is both at least 1 and at most -1.
     let bound = if lambd == T::Acc::ZERO { -T::Acc::ONE } else { lambd };
     map_real2::<T>(
         call,

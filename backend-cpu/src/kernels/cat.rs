@@ -51,7 +51,7 @@ fn by_rows<C: Element>(out: &Cells<'_, C>, parts: &[Cells<'_, C>], dim: usize) -
     Ok(true)
 }
 
-/// Copies `count` rows of `n` elements, dense in the source and `step` elements apart in the target.
+/// Copies `count` rows of `n` elements, dense in the source and with row stride `step` in the target.
 ///
 /// # Safety
 /// The elements must be valid at both addresses, and those of the target must be uniquely owned.

@@ -1,9 +1,8 @@
 //! `cumsum` and `cumprod`
 //!
-//! Each running value waits for the one before it, and they are computed in that order: running sums of positive
-//! numbers are monotonic. Only the conversions before and after are vectorised. Along other dimensions than the last
-//! neighbouring columns are processed in parallel. f32 is accumulated in f64: sums of a million would lose the last
-//! three digits.
+//! Each value depends on the previous one, and they are computed in that order, so that running sums of positive values are
+//! monotonic. Only the conversions before and after are vectorised. Along dimensions other than the last, neighbouring columns
+//! are processed in parallel. f32 is accumulated in f64: sums of a million would lose the last three digits.
 
 use super::number::Number;
 use super::running::{Lined, as_it_lies, in_rows};
