@@ -86,8 +86,8 @@ fn silu_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     })
 }
 
-/// The derivative of the logistic function at `x` and `-x`, `e / (1 + e)^2` with `e = e^-|x|`: a difference from 1 would have lost its
-/// digits far from 0.
+/// The derivative of the logistic function at `x` and `-x`, `e / (1 + e)^2` with `e = e^-|x|`: a difference from 1 would have
+/// lost its digits far from 0.
 #[inline(always)]
 fn sigmoid_slope<R: Apply>(x: R) -> R {
     let e = (-x.abs()).apply::<Exp>();

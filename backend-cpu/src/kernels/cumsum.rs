@@ -76,8 +76,8 @@ fn lines<T: Summand, const SUM: bool, const REVERSE: bool, const R: usize>(
     for i in 0..n {
         let i = if REVERSE { n - 1 - i } else { i };
         for (r, sum) in sums.iter_mut().enumerate() {
-            // SAFETY: `i` is below `n` and `r` below `R`, and both slices have `R` lines of `n`. The compiler does not see it, and a
-            // check of each takes longer than the sum.
+            // SAFETY: `i` is below `n` and `r` below `R`, and both slices have `R` lines of `n`. The compiler does not see it,
+            // and a check of each takes longer than the sum.
             unsafe {
                 *sum = combine::<_, SUM>(*sum, from.get_unchecked(r * n + i).widen());
                 *to.get_unchecked_mut(r * n + i) = T::narrow(*sum);

@@ -80,8 +80,8 @@ const FOR_EACH: usize = 128;
 /// The least addends that are counted by one thread.
 const GRAIN: usize = 1 << 16;
 
-/// Whether sums of these operands are accumulated as [`Sum::Long`]: more than [`CHAIN`] addends may meet, or the longer sums fit into
-/// the caches as well.
+/// Whether sums of these operands are accumulated as [`Sum::Long`]: more than [`CHAIN`] addends may meet, or the longer sums
+/// fit into the caches as well.
 pub fn are_long<T: Sum>(o: &Operands<'_, T>) -> bool {
     let (sizes, ..) = o.geometry();
     T::LOSES_DIGITS && sizes[o.dim] > CHAIN && (fits::<T, <T::Long as Sum>::Acc>(o) || may_meet(o))

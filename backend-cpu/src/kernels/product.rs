@@ -3,8 +3,8 @@
 //! The result is split into tiles that depend on the sizes alone. A tile is computed by one thread, so that its value does not
 //! depend on the number of threads. The method depends on the element type:
 //! - f32 and f64 by the `gemm` crate ([`gemm`](super::gemm)), vectors by [`gemv`](super::gemv);
-//! - bf16 by [`bf16_panels`](super::bf16_panels) where the processor has AMX or AVX-512 BF16, otherwise as f16: widened to f32 and summed there
-//!   ([`panels`](super::panels));
+//! - bf16 by [`bf16_panels`](super::bf16_panels) where the processor has AMX or AVX-512 BF16, otherwise as f16: widened to f32
+//!   and summed there ([`panels`](super::panels));
 //! - integers by a plain loop; they wrap ([`integers`](super::integers)).
 
 use super::buffer::Buffer;

@@ -1,4 +1,5 @@
-//! The logarithm of the gamma function and its first two derivatives, by the [tables](keyway_sdk::gamma) that the composed ops take.
+//! The logarithm of the gamma function and its first two derivatives, by the [tables](keyway_sdk::gamma) that the composed ops
+//! take.
 
 use super::log::{log_f32, log_f64};
 use super::trig::{sin_fast_f64, sin_near_f32};

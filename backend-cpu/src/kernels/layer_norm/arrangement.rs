@@ -20,7 +20,8 @@ pub enum Arrangement {
 /// Dense rows.
 pub struct Rows {
     lead: Vec<Loop>,
-    /// If a row is not in row-major order: the sizes, in that order, of the two groups of its dimensions that are swapped in memory.
+    /// If a row is not in row-major order: the sizes, in that order, of the two groups of its dimensions that are swapped in
+    /// memory.
     exchanged: Option<[usize; 2]>,
 }
 

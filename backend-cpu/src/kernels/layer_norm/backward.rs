@@ -108,7 +108,8 @@ pub unsafe fn in_columns<T: Elements>(
     sums.sums(width)
 }
 
-/// As [`in_columns`], of `count` rows of at most [`SHORT`](super::columns::SHORT) elements, one after the other, which are transposed.
+/// As [`in_columns`], of `count` rows of at most [`SHORT`](super::columns::SHORT) elements, one after the other, which are
+/// transposed.
 ///
 /// # Safety
 /// As for [`in_columns`].
