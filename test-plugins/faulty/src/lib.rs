@@ -1,4 +1,4 @@
-//! A plugin that fails where a test tells it to.
+//! A plugin that fails on a test's request.
 //!
 //! `KEYWAY_TEST_FAULT`, read when the host initialises the plugin, may be `panic_at_load`, `fail_at_load` or
 //! `exit_at_load`; anything else loads well. The kernel of `test_panic` always panics, that of
