@@ -1,4 +1,4 @@
-//! Convolutions and pooling as programs call them: PyTorch's numbers, formats, names and initial values, and errors.
+//! Convolutions and pooling as programs call them: PyTorch's values, formats, names and initial values, and errors.
 
 use keyway::MemoryFormat;
 use keyway::nn::{

@@ -181,7 +181,7 @@ fn slices_keep_their_order() -> Result<()> {
         }
         assert_eq!(slice.mul(&rows)?.to_f64_vec()?, slice.contiguous()?.mul(&rows)?.to_f64_vec()?);
     }
-    // Other orders are kept where all agree.
+    // Other orders are preserved if all agree.
     let turned = counted(&[4, 6])?.t()?;
     let (a, b) = (turned.narrow(0, 1, 3)?, turned.narrow(0, 2, 3)?);
     assert_eq!(a.add(&b)?.strides(), [1, 3]);

@@ -1,4 +1,4 @@
-//! Images resampled, rearranged and pooled to a size, as programs call them: PyTorch's numbers, formats, errors.
+//! Images resampled, rearranged and pooled to a size, as programs call them: PyTorch's values, formats, errors.
 
 use keyway::nn::{
     AdaptiveAvgPool2d, AlphaDropout, ChannelShuffle, Dropout1d, Dropout2d, Fold, InterpolateMode,
@@ -208,13 +208,13 @@ fn a_grid_reads_what_pytorch_reads() -> Result<()> {
         let tracked = x.detach().requires_grad_(true)?;
         assert_near(&tracked.grid_sample_with(&grid, options)?, &expected);
     }
-    // A place at the border has no gradient along it.
+    // A location at the border has no gradient along it.
     let grid = grid.requires_grad_(true)?;
     x.grid_sample_with(&grid, GridOptions { padding: Border, align_corners: true, ..Default::default() })?
         .sum_all()?
         .backward()?;
     assert_near(&grid.grad().unwrap(), &[0., 0., 1., 1.5, 0., 1.5]);
-    // The nearest pixel does not depend on the place, which has a gradient of zeros.
+    // The nearest pixel does not depend on the location, whose gradient is 0.
     let grid = of(&[-0.5, 0.1], &[1, 1, 1, 2]).requires_grad_(true)?;
     x.grid_sample_with(&grid, GridOptions { mode: Nearest, ..Default::default() })?.sum_all()?.backward()?;
     assert_eq!(values(&grid.grad().unwrap()), [0., 0.]);
@@ -350,7 +350,7 @@ fn whole_channels_are_dropped() -> Result<()> {
     let dropped = channels.iter().filter(|c| c[0] == 0.0).count();
     assert!((2..16).contains(&dropped), "{dropped} of 32");
     assert!(channels.iter().all(|c| c[0] == 0.0 || (c[0] - 4.0 / 3.0).abs() < 1e-6));
-    // The format and the dtype stay, and so do places in the stream.
+    // Format, dtype and offsets in the random stream are preserved.
     let last = x.to(MemoryFormat::ChannelsLast)?.to_dtype(DType::BF16)?;
     let z = seeded(&|| last.dropout2d(0.25, true))?;
     assert!(z.is_contiguous_in(MemoryFormat::ChannelsLast) && z.dtype() == DType::BF16);

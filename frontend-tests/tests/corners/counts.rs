@@ -1,4 +1,4 @@
-//! Counts that a dtype does not hold, and sums of so many addends that one more would be lost.
+//! Counts that a dtype cannot represent, and sums of enough addends for another one to be lost.
 
 use super::{gradient, leaf, of, values};
 use keyway::nn::{BagMode, BagOptions};
@@ -156,7 +156,7 @@ fn gradients_of_what_is_read_many_times_are_whole() -> Result<()> {
     scale[0] = LARGE as f32;
     let scale = Tensor::new(scale.as_slice())?;
     let wanted = LARGE + (ONES - 1) as f64;
-    // Half of the distance of two numbers of f32 there.
+    // Half an ULP of f32 at that magnitude.
     let whole = |grads: Vec<f64>| grads[5..10].iter().all(|g| (g - wanted).abs() <= 1.0);
     let by_row = scale.unsqueeze(1)?;
     assert!(whole(gradient(&weight.embedding(&at)?.mul(&by_row)?, &weight)));
