@@ -125,8 +125,8 @@ fn worker() {
     worker::serve(&job, std::io::stdin().lock(), std::io::stdout().lock()).unwrap();
 }
 
-/// How many cases of these ops fail, of how many, on a chip, with a library for products or none; with a barrier `skipped` those up to the
-/// first that fails. Without an `order` each launch has one of its own.
+/// How many cases of these ops fail, of how many, on a chip, with a library for products or none; with a barrier `skipped`
+/// those up to the first that fails. Without an `order` each launch has one of its own.
 fn judged(
     (driver, library, chip): (&Path, Option<&Path>, &str),
     ops: &[&str],

@@ -4,8 +4,9 @@
 //! So each copy is a different library, and one folder may have all of them.
 //!
 //! When: `ctor`, before the library is open; `setup`; `count` and `name`, when it is asked for its devices and their
-//! properties; `later` and `late`, in a thread some time after the set-up; `exit`, when the process ends in order, and `dtor`, after that; `wrong`, for tables
-//! that cannot be registered; `slot`, for a table of its device with the named function at an address where nothing is.
+//! properties; `later` and `late`, in a thread some time after the set-up; `exit`, when the process ends in order, and `dtor`,
+//! after that; `wrong`, for tables that cannot be registered; `slot`, for a table of its device with the named function at an
+//! address where nothing is.
 
 mod acts;
 

@@ -184,8 +184,9 @@ pub fn said_once(library: &str, driver: &Path, machine: &[(&str, &str)], parts: 
     }
 }
 
-/// Runs the scenario `work` once for each call of the library whose functions begin with `prefix` and that `is_tried`, by name, number
-/// and count: it fails there with this `status`, is an error that names the function, and the program goes on. The number of failures.
+/// Runs the scenario `work` once for each call of the library whose functions begin with `prefix` and that `is_tried`, by name,
+/// number and count: it fails there with this `status`, is an error that names the function, and the program goes on. The
+/// number of failures.
 #[track_caller]
 pub fn each_fails(
     (prefix, status): (&str, &str),
