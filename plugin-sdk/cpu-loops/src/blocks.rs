@@ -218,7 +218,8 @@ impl<'a> Blocks<'a> {
                 unsafe { pack(bytes, at[k], from[k], rectangle(k)) };
                 *held = now;
             } else if k == 0 && held.1 == 0 {
-                // The function may borrow its output as a slice. SAFETY: this part of the arena belongs to the block.
+                // The function may borrow its output as a slice.
+                // SAFETY: this part of the arena belongs to the block.
                 unsafe { at[0].write_bytes(0, self.share.min(self.blocks.block_len() * bytes)) };
                 *held = now;
             }

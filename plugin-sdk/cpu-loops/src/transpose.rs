@@ -231,8 +231,8 @@ mod vectors {
     #[inline]
     #[target_feature(enable = "avx")]
     unsafe fn four_of_eight((to, to_step): (*mut f32, usize), (from, from_step): (*const f32, usize)) {
-        // Row `k`, followed by row `k + 4`: the loads do the permutation across the halves of a vector. SAFETY: the caller
-        // guarantees the elements.
+        // Row `k`, followed by row `k + 4`: the loads do the permutation across the halves of a vector.
+        // SAFETY: the caller guarantees the elements.
         let pair = |k: usize| unsafe {
             let row = from.add(k * from_step);
             let (low, high) = (_mm_loadu_ps(row), _mm_loadu_ps(row.add(4 * from_step)));

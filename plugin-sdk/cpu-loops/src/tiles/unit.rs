@@ -278,9 +278,9 @@ impl Unit for Native {
             return unsafe { dots::block(block) };
         }
         let Block { steps, left, right, sums, row, add, soon } = *block;
-        // Tiles 0 to 3 hold the sums, 4 and 5 two of rows, 6 and 7 two of columns. SAFETY: the caller guarantees the elements
-        // and configured tiles. A tile is 16 lines of 64 bytes; those of columns are dense, those of sums have stride `row`. A
-        // prefetch never faults.
+        // Tiles 0 to 3 hold the sums, 4 and 5 two of rows, 6 and 7 two of columns.
+        // SAFETY: the caller guarantees the elements and configured tiles. A tile is 16 lines of 64 bytes; those of columns are
+        // dense, those of sums have stride `row`. A prefetch never faults.
         unsafe {
             std::arch::asm!(
                 "test {add:e}, {add:e}",
