@@ -70,8 +70,8 @@ fn services_refuse_places_that_are_null_and_numbers_that_nobody_has() {
         assert_eq!((services.name)(name_kind::DEVICE, twin().kind, &mut name), status::OK);
         assert_eq!(name.read(), "test.keyway/twin");
     }
-    // Without a CPU backend the host itself allocates scratch memory. SAFETY: the addresses are valid for the writes, and the
-    // memory is freed once with its owner.
+    // Without a CPU backend the host itself allocates scratch memory.
+    // SAFETY: the addresses are valid for the writes, and the memory is freed once with its owner.
     unsafe {
         assert_eq!((services.allocate)(0, 0, 64, &mut pointer, &mut owner), status::OK);
         assert!(owner.is_null() && !pointer.is_null());
