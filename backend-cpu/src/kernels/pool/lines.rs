@@ -357,7 +357,7 @@ impl<T: Lanes> Lines<'_, T> {
             for y in height.reads(h) {
                 let at = begin + z * depth.stride + y * height.stride;
                 let from = self.input.data.as_ptr().cast_const().wrapping_add(at);
-                // SAFETY: the row lies in the image, whose elements the caller guarantees.
+                // SAFETY: the row is in the image, whose elements the caller guarantees.
                 let read = unsafe { Self::read(from, width.stride, width.size, &mut memory.read) };
                 let read = rows.parted(read, &mut memory.parts);
                 let row = (z * height.size + y) * width.size;
