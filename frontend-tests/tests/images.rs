@@ -85,7 +85,7 @@ fn unpooling_puts_elements_where_they_were() -> Result<()> {
     let options = MaxUnpoolOptions::new(2).stride(1);
     let back = largest.max_unpool2d(&places, options)?;
     assert_eq!(values(&back), [0., 7., 0., 0., 0., 0., 9., 8., 0.]);
-    // Of several elements with one place the last one stays, in each format.
+    // Of several elements with one index the last one is stored, in each format.
     let x = of(&[5., 6., 7.], &[1, 1, 3]);
     let places = Tensor::from_vec(vec![3i64, 1, 3], [1, 1, 3])?;
     assert_eq!(values(&x.max_unpool1d(&places, MaxUnpoolOptions::new(2))?), [0., 6., 0., 7., 0., 0.]);
@@ -115,7 +115,7 @@ fn images_are_resampled_as_pytorch_does() -> Result<()> {
     assert_near(&resized(&x, to().align_corners(true), Bilinear)?, &corners);
     let cubic = [0.904, 1.316, 2.0, 2.684, 3.096, 3.904, 4.316, 5.0, 5.684, 6.096];
     assert_near(&resized(&x, InterpolateOptions::sizes(&[2, 5]), Bicubic)?, &cubic);
-    // A factor that does not give whole sizes decides where places lie, unless it is computed again.
+    // A factor without integer sizes determines the sampling locations, unless it is recomputed.
     let scaled = [1.0, 1.4375, 2.0625, 2.6875, 2.3125, 2.75, 3.375, 4.0, 4.0, 4.4375, 5.0625, 5.6875];
     assert_near(&resized(&x, InterpolateOptions::scale(1.6), Bilinear)?, &scaled);
     let again = InterpolateOptions::scale(1.6).recompute_scale_factor(true);

@@ -6,7 +6,7 @@ use keyway::tensor::Reduce;
 use keyway::{DType, Result, Tensor};
 
 const HALVES: [DType; 2] = [DType::F16, DType::BF16];
-/// More than f16 holds, and no number of bf16.
+/// Above the range of f16, and not representable in bf16.
 const MANY: usize = 70_000;
 
 #[test]
@@ -100,7 +100,7 @@ fn integers_are_near_by_their_exact_difference() -> Result<()> {
 const ONES: usize = 3_000;
 const LARGE: f64 = 16_777_216.0;
 
-/// Large numbers with many ones at one index, in each of so many columns.
+/// Large values, and many ones to add at one index, in each of `columns` columns.
 fn large(columns: usize) -> Result<[Tensor; 3]> {
     let own = Tensor::full_with((12, columns), LARGE, DType::F32)?;
     let at = Tensor::full_with(ONES, 4, DType::I64)?;

@@ -454,7 +454,7 @@ fn a_variance_is_refused_whatever_the_sizes() {
     }
 }
 
-/// Sums and products of tensors of which one stores blocks where the other stores entries: as of strided tensors.
+/// Sums and products of a tensor that stores blocks and one that stores entries equal those of strided tensors.
 #[test]
 fn operands_with_different_numbers_of_sparse_dimensions() {
     let _one = load(PLUGINS);

@@ -1,5 +1,5 @@
-//! Gradients of sparse tensors some of whose entries stand at one place: by entry where the entries are asked for, and by
-//! element everywhere else.
+//! Gradients of sparse tensors with duplicate entries: by entry if the gradient of the entries is requested, otherwise by
+//! element.
 
 use crate::rehearsal_support::*;
 use crate::support::{PLUGINS, f64s, floats, ints};
