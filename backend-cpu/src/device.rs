@@ -62,7 +62,7 @@ impl Device for Cpu {
 
     unsafe fn free(_index: u32, pointer: *mut c_void, bytes: u64, _stream: Queue) -> Result<(), Error> {
         if let Some(pointer) = NonNull::new(pointer.cast::<u8>()) {
-            // SAFETY: the host gives back what `allocate` gave, once and with the same size.
+            // SAFETY: the host frees each result of `allocate` once, with the same size.
             unsafe { memory::free(pointer, bytes as usize) };
         }
         Ok(())

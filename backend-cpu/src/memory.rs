@@ -1,13 +1,13 @@
 //! A caching allocator for tensor memory.
 //!
-//! Three ranges, told apart by the size alone, so that `free` needs no header:
+//! Three ranges, distinguished by the size alone, so that `free` needs no header:
 //! - up to 4 KiB: size classes with lists local to the thread, no lock;
 //! - below 1 MiB: size classes with shared lists under one lock;
-//! - above: mapped blocks aligned to 2 MiB, with huge pages where the system has them, kept in a
-//!   bounded best-fit cache, because the first touch of fresh pages costs more than most kernels.
+//! - above: mapped blocks aligned to 2 MiB, with huge pages where the system has them, cached in a bounded best-fit list,
+//!   because the first touch of fresh pages costs more than most kernels.
 //!
-//! Alternatives turned down: one system call a block (page faults bound every large result), and
-//! 2 MiB arenas for all sizes (a small program would hold tens of megabytes it never uses).
+//! Alternatives turned down: one system call per block (page faults bound every large result), and 2 MiB arenas for all sizes
+//! (a small program would hold tens of megabytes it never uses).
 //!
 //! Sizes in the statistics are those of the blocks, which are rounded up from the sizes asked for.
 
@@ -63,7 +63,7 @@ pub struct MemoryStats {
     pub in_use: usize,
     /// Bytes held from the system: in use or cached.
     pub reserved: usize,
-    /// Bytes kept for reuse.
+    /// Bytes cached for reuse.
     pub cached: usize,
     /// Largest `in_use` since [`reset_peak`].
     pub peak_in_use: usize,
@@ -82,7 +82,7 @@ pub struct MemoryStats {
 /// Bytes held from the system.
 static RESERVED: AtomicUsize = AtomicUsize::new(0);
 static PEAK_RESERVED: AtomicUsize = AtomicUsize::new(0);
-/// `usize::MAX` stands for no limit.
+/// `usize::MAX` is no limit.
 static MEMORY_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 /// A block of at least `bytes` bytes at a multiple of [`ALIGNMENT`], not initialised. For zero bytes
@@ -149,14 +149,14 @@ pub fn stats() -> MemoryStats {
     }
 }
 
-/// Makes the peaks what is held now.
+/// Resets the peaks to the current values.
 pub fn reset_peak() {
     local::reset_peak();
     PEAK_RESERVED.store(RESERVED.load(Relaxed), Relaxed);
 }
 
-/// Caps the bytes kept for reuse; `None` restores the default, a quarter of the memory this process
-/// may use. Blocks above the cap go back to the system at once.
+/// Caps the cached bytes; `None` restores the default, a quarter of the memory this process may use. Blocks above the cap are
+/// released to the system at once.
 #[cfg(test)]
 pub fn set_limit(bytes: Option<usize>) {
     large::set_limit(bytes);
@@ -227,7 +227,7 @@ fn reserve(bytes: usize) {
     PEAK_RESERVED.fetch_max(now, Relaxed);
 }
 
-/// Counts memory given back to the system.
+/// Counts memory released to the system.
 fn release(bytes: usize) {
     RESERVED.fetch_sub(bytes, Relaxed);
 }

@@ -21,7 +21,7 @@ fn load(name: &str, macros: &[&str]) -> Option<Loaded> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/plugin.c");
     let named = format!("-DNAME=\"{name}\"");
     let flags: Vec<&str> = macros.iter().copied().chain([named.as_str()]).collect();
-    // The path tells what was compiled: a process opens one library at one path.
+    // The path identifies the build: a process opens one library at one path.
     let file = format!("{name}{}", macros.concat().replace(['-', '='], "_"));
     let library = c_compiler::plugin(&source, &file, &flags)?;
     let config =
@@ -68,7 +68,7 @@ fn tables_of_any_size_load_and_run() {
         let rest = if name == "smaller" { ("", false) } else { ("in C", true) };
         assert_eq!((said.units, said.total_memory), (7, 4096), "{name}");
         assert_eq!((said.name.as_str(), said.host_accessible), rest, "{name}");
-        // What no table of these has is absent, whatever lies in the memory behind it.
+        // Fields that none of these tables has are absent, regardless of the memory after the table.
         synchronize(device).unwrap();
         assert!(memory_stats(device).unwrap().is_none(), "{name}");
         Stream::new(device).unwrap().synchronize().unwrap();
@@ -142,12 +142,12 @@ fn what_cannot_be_registered_leaves_nothing_behind() {
         assert_eq!(before, after, "fault {fault}");
         let device = Device::new(&format!("test.keyway/device-{name}"), 0).unwrap();
         assert!(properties(device).is_err(), "fault {fault} left a device");
-        // Nor is anything left for the next publication of the table.
+        // The next publication of the table has no remains of it, either.
         registry::set_priority("nobody", 0);
         let t = table_support::zeros(&[2], DType::F32);
         table_support::one("test_composed", &t).unwrap();
     }
-    // What it took is free for another: the name, and the keys of the interposers.
+    // Its name and the keys of its interposers are free for another plugin.
     let Some(loaded) = load("fault19", &["-DLARGER"]) else { return };
     assert!(loaded.rejected.is_empty(), "{:?}", loaded.rejected);
     assert_eq!(twice("fault19", Device::CPU), [3.0, -4.0, 8.0]);

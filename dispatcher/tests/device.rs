@@ -1,5 +1,4 @@
-//! Two plugins for one device, and what becomes of memory when one takes the device over from the other. Also streams that
-//! are others'.
+//! Tests of two plugins for one device, of memory when one takes the device over from the other, and of foreign streams.
 
 mod table_support;
 
@@ -36,7 +35,7 @@ fn scratch_goes_back_to_the_plugin_that_gave_it() {
     let (services, kind) = (host::table(), twin().kind);
     let (better, worse_before) = (alive(twin()), alive(worse()));
     let (mut pointer, mut owner) = (std::ptr::null_mut(), std::ptr::null());
-    // SAFETY: both places are valid for the writes.
+    // SAFETY: both addresses are valid for the writes.
     assert_eq!(unsafe { (services.allocate)(kind, 0, 256, &mut pointer, &mut owner) }, status::OK);
     assert_eq!(alive(twin()), better + 1);
     // The other plugin has the device now.
@@ -55,7 +54,7 @@ fn services_refuse_places_that_are_null_and_numbers_that_nobody_has() {
     let services = host::table();
     let (mut pointer, mut owner) = (std::ptr::null_mut(), std::ptr::null());
     let mut name = RawStr::EMPTY;
-    // SAFETY: null is refused before anything is written; the other places are valid for the writes.
+    // SAFETY: null is refused before anything is written; the other addresses are valid for the writes.
     unsafe {
         let code = (services.allocate)(0, 0, 64, std::ptr::null_mut(), &mut owner);
         assert_eq!(code, status::INVALID_ARGUMENT);
@@ -71,8 +70,8 @@ fn services_refuse_places_that_are_null_and_numbers_that_nobody_has() {
         assert_eq!((services.name)(name_kind::DEVICE, twin().kind, &mut name), status::OK);
         assert_eq!(name.read(), "test.keyway/twin");
     }
-    // Without a CPU backend the host itself gives scratch memory.
-    // SAFETY: the places are valid for the writes, and the memory goes back once with its owner.
+    // Without a CPU backend the host itself allocates scratch memory.
+    // SAFETY: the addresses are valid for the writes, and the memory is freed once with its owner.
     unsafe {
         assert_eq!((services.allocate)(0, 0, 64, &mut pointer, &mut owner), status::OK);
         assert!(owner.is_null() && !pointer.is_null());
@@ -97,7 +96,7 @@ fn storages_are_copied_and_freed_by_the_plugin_that_gave_them() {
     assert_eq!((alive(twin()), alive(worse())), (before, 0));
 }
 
-/// The numbers 1, 2 and 3 on a device.
+/// A tensor of 1, 2 and 3 on a device.
 fn numbers(device: Device) -> TensorRef {
     let t = TensorImpl::empty(&[3], DType::F32, device).unwrap();
     let values: Vec<u8> = [1.0f32, 2.0, 3.0].iter().flat_map(|v| v.to_ne_bytes()).collect();

@@ -1,4 +1,4 @@
-//! There are sixteen keys for interposers. A program of its own, since it takes them all.
+//! The sixteen keys of interposers. A separate program, since the test takes all of them.
 
 mod table_support;
 

@@ -159,7 +159,7 @@ fn truncated_at_ten_sizes() {
         folder.add("a.so", &whole[..size]);
         let error = rejected(&folder);
         if size < 4 {
-            // Too short even for the mark that tells what it is.
+            // Too short even for the magic number.
             assert!(matches!(error, LoadError::NotALibrary { .. }), "{size}: {error}");
         } else {
             let LoadError::Truncated { expected, got } = error else { panic!("{size}: {error}") };
@@ -253,7 +253,7 @@ fn a_negotiation_that_disagrees_with_the_manifest() {
     assert_says(&error, &["ABI 2", "got 1"]);
 }
 
-/// The numbers of kernels in the records and in the table, one that is in one of the two alone, and in which.
+/// The number of kernels in the records and in the table, one that is only in one of the two, and in which.
 fn differing(bytes: &[u8]) -> (u64, u64, String, HandedOver) {
     let folder = Folder::new();
     folder.add("a.so", bytes);
@@ -269,7 +269,7 @@ fn differing(bytes: &[u8]) -> (u64, u64, String, HandedOver) {
 
 #[test]
 fn a_kernel_with_a_record_that_is_not_handed_over() {
-    // The record then tells of two dtypes, of which one arrives: an item that the linker dropped.
+    // The record then names two dtypes, but only one kernel is registered, as if the linker had dropped an item.
     let mut bytes = minimal();
     // 33 bytes of text, padded to 36.
     let at = find(&bytes, b"test_nothing T>T cpu strided f32,\0\0\0").unwrap();

@@ -99,7 +99,7 @@ fn an_older_library_in_an_earlier_place_says_that_it_shadows_a_newer_one() {
     let shadows = discovery.shadows(discovery.chosen().next().unwrap());
     assert!(shadows.len() == 1 && shadows[0].starts_with("shadows keyway.test/minimal 0.2.0 in "));
     assert!(shadows[0].ends_with("new.so, which is newer"), "{shadows:?}");
-    // What a call says that nobody serves.
+    // The error of a call that no backend serves.
     let lacking = discovery.lacking().unwrap();
     let said = format!("new.so is shadowed by {}", used.display());
     assert!(lacking.contains("keyway.test/minimal 0.2.0 in ") && lacking.contains(&said), "{lacking}");

@@ -1,4 +1,4 @@
-//! Whose code is loaded: links, folders that a library names for what it needs, and files that are swapped.
+//! Tests of the trust in code: links, run paths of libraries, and files that are swapped.
 
 #[path = "../../plugin-sdk/tests/c_compiler/mod.rs"]
 mod c_compiler;

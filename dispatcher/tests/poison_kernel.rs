@@ -21,7 +21,7 @@ fn a_panic_poisons_the_plugin_and_nothing_else() {
     failed(one("test_panic", &single).unwrap_err(), "the plugin panicked: told to panic in a kernel");
     failed(one("test_panic", &single).unwrap_err(), "panicked in an earlier call");
     failed(one("test_nothing", &double).unwrap_err(), "panicked in an earlier call");
-    // The other plugin serves what it can; without the poisoned one the rest is missing, not broken.
+    // The other plugin serves its kernels; without the poisoned one the other kernels are missing, not broken.
     one("test_nothing", &single).unwrap();
     assert!(registry::retire("keyway.test/faulty"));
     assert!(matches!(one("test_nothing", &double), Err(Error::MissingKernel(_))));

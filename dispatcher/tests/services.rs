@@ -38,7 +38,7 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // SAFETY: the handle is owned, and given back once.
+        // SAFETY: the handle is owned, and released once.
         unsafe { (table().tensor_release)(self.0) };
     }
 }
@@ -48,7 +48,7 @@ fn new(sizes: &[i64], format: u32, strides: Option<&[i64]>) -> Result<Owned, Str
     let (mut out, dtype) = (std::ptr::null(), DType::F32.code());
     let strides = strides.map_or(std::ptr::null(), <[i64]>::as_ptr);
     let (ndim, sizes) = (sizes.len() as u32, sizes.as_ptr());
-    // SAFETY: the lists have `ndim` numbers, but for the null that is under test.
+    // SAFETY: the lists have `ndim` entries, except the null pointer under test.
     let code = unsafe { (table().tensor_new)(dtype, 0, 0, ndim, sizes, format, strides, &mut out) };
     if code == status::OK { Ok(Owned(out)) } else { Err(take_message()) }
 }
@@ -83,7 +83,7 @@ fn a_new_tensor_lies_as_it_is_asked_to() {
 
 fn get(tensor: *const RawTensor, key: u64) -> Result<(u32, Option<Owned>), String> {
     let (mut version, mut out) = (77, std::ptr::null());
-    // SAFETY: the tensor is null or lives; both places are writable.
+    // SAFETY: the tensor is null or alive; both addresses are writable.
     match unsafe { (table().cache_get)(tensor, key, &mut version, &mut out) } {
         status::OK => Ok((version, (!out.is_null()).then_some(Owned(out)))),
         _ => Err(take_message()),
@@ -234,7 +234,7 @@ fn kernels_ask_for_what_the_program_has_set() {
     assert_eq!([asked(0), asked(u32::MAX)], [0, 0]);
 }
 
-/// A layout that nobody declares takes attributes of any type and number, as they are.
+/// An undeclared layout accepts attributes of any type and number, unchanged.
 #[test]
 fn attributes_of_every_type_cross_and_unsound_ones_are_refused() {
     let layout = Layout::intern("test.keyway/undeclared").unwrap();
@@ -261,7 +261,7 @@ fn attributes_of_every_type_cross_and_unsound_ones_are_refused() {
     let made = make(&sound).unwrap();
     let attr = |tensor: *const RawTensor, index| {
         let mut out = raw(tag::NONE, 0, 0);
-        // SAFETY: the tensor is null or lives, and `out` is a place for one argument.
+        // SAFETY: the tensor is null or alive, and `out` is writable for one argument.
         let code = unsafe { (table().tensor_attr)(tensor, index, &mut out) };
         if code == status::OK { Ok(out) } else { Err(take_message()) }
     };

@@ -1,1 +1,1 @@
-//! Nothing but the folder that the tests stand in: those of the package `keyway`, from outside, by what it makes public.
+//! An empty crate whose `tests` folder has the tests of the package `keyway` from outside, through its public items.

@@ -59,7 +59,7 @@ fn each_op_in_its_dtype() -> keyway::Result<()> {
         ] {
             assert_eq!(made.dtype(), DType::F32);
         }
-        // f64, integers, in-place and `out=` forms are left as they are.
+        // f64, integers, in-place and `out=` forms are unchanged.
         let wide = m.to_dtype(DType::F64)?;
         assert_eq!(wide.mm(&wide)?.dtype(), DType::F64);
         assert_eq!(m.mm(&wide)?.dtype(), DType::F64);

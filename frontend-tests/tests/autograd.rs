@@ -1,5 +1,5 @@
-//! Autograd's own rules: what it refuses and what it says, hooks, retained graphs, higher derivatives,
-//! custom functions, checkpoints.
+//! Autograd's own rules: refusals and their messages, hooks, retained graphs, higher derivatives, custom functions,
+//! checkpoints.
 
 use keyway::autograd::{self, AutogradError, BackwardOptions, Context, Function};
 use keyway::nn::Reduction;
@@ -225,7 +225,7 @@ fn hooks_see_and_replace_gradients() {
     ));
 }
 
-/// A gradient that the user gives fits what it is for; None of it is kept where it does not.
+/// A gradient passed by the user must fit its tensor; otherwise no part of it is accumulated.
 #[test]
 fn gradients_that_the_user_gives_must_fit() {
     let refused = |given: Result<()>, parts: &[&str]| {

@@ -37,12 +37,12 @@ fn an_op_in_c_runs_on_the_cpu() {
     let (a, b) = (ramp(&[2, 3]), ramp(&[3, 2]).t().unwrap());
     let made = by_name::call("axpby", &[(&a).into(), (&b).into(), Arg::Float(0.5), Arg::Int(10)]).unwrap();
     assert_eq!(made[0].to_vec::<f32>().unwrap(), [0.0, 20.5, 41.0, 11.5, 32.0, 52.5]);
-    // A kernel in C looks at four arguments, each as its letter says: other ones never come to it.
+    // A kernel in C checks four arguments by the letters of its signature: other kinds never reach it.
     let call = |args: &[Arg<'_>]| by_name::call("axpby", args).unwrap_err().to_string();
     let (x, one) = (Arg::from(&a), Arg::Int(1));
     let text = call(&[x]);
     assert!(text.contains("must be 2 to 4, those of `axpby(") && text.contains("got 1"), "{text}");
-    // What has a default may be left out at the end.
+    // Trailing arguments with defaults may be omitted.
     let sum = by_name::call("axpby", &[x, x]).unwrap();
     assert_eq!(sum[0].to_vec::<f32>().unwrap(), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
     assert!(call(&[x, x, one, one, one]).contains("got 5"));
@@ -77,7 +77,7 @@ fn a_device_in_c_adds_and_prints() {
     assert_eq!(scaled.to_device(Device::CPU).unwrap().to_vec::<f32>().unwrap(), [0.0, 1.5, 1.5, 3.0]);
     let text = format!("{scaled}");
     assert!(text.contains("1.5") && text.contains("example.org/c-device"), "{text}");
-    // Values that the walk must not change on the way.
+    // Values that argument marshalling must not change.
     let odd = Tensor::new([f32::INFINITY, -0.0, f32::NAN]).unwrap().to_device(device).unwrap();
     let bits: Vec<u32> = odd.copy().unwrap().to_vec::<f32>().unwrap().iter().map(|v| v.to_bits()).collect();
     assert_eq!(bits[..2], [f32::INFINITY.to_bits(), (-0.0f32).to_bits()]);
@@ -118,7 +118,7 @@ fn a_backward_op_that_does_not_exist_fails_at_the_forward_call() {
     {
         assert!(error.contains(part), "{part}: {error}");
     }
-    // Without a gradient it is asked for a kernel, of which there is none.
+    // Without a gradient a kernel is requested, and there is none.
     let error = by_name::call("mistaken_same", &[(&x.detach()).into()]).unwrap_err().to_string();
     assert!(error.contains("mistaken_same: no kernel for"), "{error}");
 }

@@ -16,7 +16,7 @@ const IMAGES: &str = "keyway-channels-last";
 
 fn random(sizes: &[usize], seed: u64) -> Result<Tensor> {
     let count = sizes.iter().product::<usize>();
-    // Numbers without order, the same each time.
+    // Deterministic pseudo-random values.
     let number =
         |i: usize| ((i as u64 + seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as f32 / (1 << 24) as f32;
     Tensor::from_vec((0..count).map(|i| number(i) - 0.5).collect(), sizes)

@@ -1,4 +1,4 @@
-//! Methods that are short formulas of ops, beside PyTorch's numbers (2.15, in f64).
+//! Methods that are short formulas of ops, compared with PyTorch's values (2.15, in f64).
 
 // The numbers are as they were printed, also where they have a name.
 #![allow(clippy::approx_constant)]
@@ -19,7 +19,7 @@ fn numbers(t: &Tensor) -> Vec<f64> {
     t.to_f64_vec().unwrap()
 }
 
-/// Equal, or as near as some roundings; NaN where NaN is expected.
+/// Equal up to some roundings; NaN where NaN is expected.
 #[track_caller]
 fn near(got: &[f64], expected: &[f64], what: &str) {
     assert_eq!(got.len(), expected.len(), "{what}");

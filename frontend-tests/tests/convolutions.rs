@@ -1,4 +1,4 @@
-//! Convolutions and pooling as programs call them: PyTorch's numbers, formats, names and initial values, and errors.
+//! Convolutions and pooling as programs call them: PyTorch's values, formats, names and initial values, and errors.
 
 use keyway::MemoryFormat;
 use keyway::nn::{
@@ -192,7 +192,7 @@ fn modules_have_pytorchs_names_shapes_and_bounds() -> Result<()> {
     assert_eq!(state.keys().collect::<Vec<_>>(), ["bias", "weight"]);
     assert_eq!((conv.weight().shape(), state["bias"].shape()), (&[6, 2, 3, 5][..], &[6][..]));
     let bound = 1.0 / 30f64.sqrt();
-    // So many channels that one number at least is large.
+    // Enough channels for at least one value to be large.
     let wide = Conv2d::new_with(4, 60, [3, 5], ConvOptions::default().groups(2))?.state_dict();
     for name in ["weight", "bias"] {
         let all = [values(&state[name]), values(&wide[name])].concat();

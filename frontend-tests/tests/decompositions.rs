@@ -19,7 +19,7 @@ use std::sync::Once;
 const DTYPES: [DType; 8] =
     [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8, DType::BOOL];
 
-/// Composite ops of which the CPU backend has a kernel.
+/// Composite ops for which the CPU backend has a kernel.
 const WITH_KERNEL: [&str; 2] = ["embedding_bag", "grid_sample"];
 
 /// Ops that no backend here has a kernel of: everything that they make comes from the decomposition.
@@ -165,7 +165,7 @@ fn same_places(sizes: &[usize], a: &[usize], b: &[usize]) -> bool {
     sizes.contains(&0) || sizes.iter().zip(a.iter().zip(b)).all(|(&size, (x, y))| size == 1 || x == y)
 }
 
-/// The arguments of a composite call, and what it made, for every sample in every dtype and arrangement.
+/// The arguments and results of a composite call, for every sample in every dtype and arrangement.
 fn run_arranged(
     def: &'static OpDef,
     mut check: impl FnMut(String, &Args<'_>, &[Tensor], &[Tensor]),
@@ -215,7 +215,7 @@ fn a_plan_states_what_the_decomposition_makes() {
                     ));
                 }
                 let expected = strides_of(args, &plan, i);
-                // A view lies where its base does; the plan is for a new tensor.
+                // A view has the strides of its base; the plan is for a new tensor.
                 let view = tensors.iter().any(|given| given.shares_storage(t));
                 if !view && !same_places(t.shape(), t.strides(), &expected) {
                     let sizes = t.shape();
@@ -306,7 +306,7 @@ fn recorded(def: &'static OpDef, args: &Args<'_>) -> (Calls, keyway_dispatcher::
 fn more_samples(def: &OpDef, dtype: DType) -> Vec<Sample> {
     match def.name() {
         "batch_norm" | "instance_norm" => {
-            // Statistics are kept in f32 at least, unless all of a module was cast.
+            // Statistics are stored in f32 at least, unless the whole module was cast.
             let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
             let call = |kept| {
                 let running = || fixed(&[3], kept, Fill::Values(vec![0.5, 1.5, 2.0]));

@@ -12,7 +12,7 @@ fn of_new_tensors() {
     for made in [Tensor::zeros(2), Tensor::rand(2), Tensor::full(2, 1.5), Tensor::linspace(0.0, 1.0, 2)] {
         assert_eq!(made.unwrap().dtype(), DType::F64);
     }
-    // Integers stay integers, and what is named stays what it is.
+    // Integers are unchanged, and so are explicit dtypes.
     for made in [Tensor::full(2, 1), Tensor::arange(0, 2), Tensor::randint(0, 2, 2), Tensor::randperm(2)] {
         assert_eq!(made.unwrap().dtype(), DType::I64);
     }
@@ -38,7 +38,7 @@ fn of_new_tensors() {
     assert_eq!(keyway::default_device(), Device::CPU);
 }
 
-/// The format is that of factories alone: files and ops' scratch stay as they are.
+/// The format is that of factories alone: files and ops' scratch memory are unchanged.
 #[test]
 fn the_default_memory_format_is_that_of_factories() -> keyway::Result<()> {
     use keyway::MemoryFormat::ChannelsLast;

@@ -9,7 +9,7 @@ fn links() -> usize {
     std::env::var("KEYWAY_TEST_LINKS").map_or(60_000, |links| links.parse().unwrap())
 }
 
-/// Runs a test on a stack of 1 MiB, whatever the test runner gives its threads.
+/// Runs a test on a stack of 1 MiB, independent of the stack of the runner's threads.
 fn on_small_stack(test: impl FnOnce() -> Result<()> + Send + 'static) {
     std::thread::Builder::new().stack_size(1 << 20).spawn(test).unwrap().join().unwrap().unwrap();
 }
@@ -18,7 +18,7 @@ fn leaf(value: f32) -> Tensor {
     Tensor::new(value).unwrap().requires_grad_(true).unwrap()
 }
 
-/// Makes a chain twice: one is dropped as it is, the other after backward. The gradient of the leaf is `expected`.
+/// Builds a chain twice: one is dropped without backward, the other after it. The gradient of the leaf is `expected`.
 fn check(expected: f32, chain: impl Fn(&Tensor) -> Result<Tensor> + Send + 'static) {
     on_small_stack(move || {
         let x = leaf(1.0);

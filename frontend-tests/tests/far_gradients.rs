@@ -1,4 +1,4 @@
-//! Gradients of numbers near the ends of their types, where a formula's parts are beyond them and its result is not.
+//! Gradients of values near the limits of their types, where intermediate values overflow or underflow and the result does not.
 
 mod rehearsal_support;
 
@@ -51,7 +51,7 @@ fn of_two(x: &Tensor, y: &Tensor, f: fn(&Tensor, &Tensor) -> Result<Tensor>) -> 
     Ok([a?, b?])
 }
 
-/// Half a unit of the last place, twice.
+/// Half an ULP, twice.
 fn units(dtype: DType, n: f64) -> f64 {
     n * match dtype {
         DType::F16 => 2f64.powi(-10),

@@ -23,7 +23,7 @@ const OF_CHANNELS: [(&str, Drop, [Images; 2], usize); 3] = [
     ("dropout3d", |x, p, on| x.dropout3d(p, on), [(&[4, 30, 2, 3, 2], 2), (&[90, 2, 3, 2], 1)], 3),
 ];
 
-/// Numbers from 1 to 2, so that none is 0.
+/// Values from 1 to 2, so that none is 0.
 fn numbers(sizes: &[usize]) -> Result<Tensor> {
     let number = |i: usize| 1.0 + (i * 7 % 64) as f64 / 64.0;
     Tensor::from_vec((0..sizes.iter().product()).map(number).collect(), sizes)
@@ -133,7 +133,7 @@ fn nothing_and_everything_can_be_dropped() -> Result<()> {
     Ok(())
 }
 
-/// What becomes of numbers that are kept, `a x + b`, and of dropped ones.
+/// The result of preserved elements, `a x + b`, and of dropped ones.
 fn self_normalising(p: f64) -> (f64, f64, f64) {
     let a = 1.0 / ((1.0 - p) * (1.0 + p * FLOOR * FLOOR)).sqrt();
     let b = FLOOR * a * p;

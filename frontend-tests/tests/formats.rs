@@ -181,7 +181,7 @@ fn slices_keep_their_order() -> Result<()> {
         }
         assert_eq!(slice.mul(&rows)?.to_f64_vec()?, slice.contiguous()?.mul(&rows)?.to_f64_vec()?);
     }
-    // Other orders are kept where all agree.
+    // Other orders are preserved if all agree.
     let turned = counted(&[4, 6])?.t()?;
     let (a, b) = (turned.narrow(0, 1, 3)?, turned.narrow(0, 2, 3)?);
     assert_eq!(a.add(&b)?.strides(), [1, 3]);
@@ -225,7 +225,7 @@ fn the_strides_of_one_channel_decide_key_and_format() -> Result<()> {
         assert_eq!(y.is_contiguous_in(LAST), last, "{:?} {:?}", x.strides(), w.strides());
         assert_eq!(last_server() == IMAGES, last, "{:?} {:?}", x.strides(), w.strides());
     }
-    // One that lies in a format for certain goes before what others mean.
+    // An unambiguous format takes precedence over ambiguous ones.
     let pixel = counted(&[2, 16, 1, 1])?.to(LAST)?;
     let rows = counted(&[2, 16, 4, 4])?;
     assert!(rows.mul(&pixel)?.is_contiguous() && pixel.mul(&rows)?.is_contiguous());
@@ -283,7 +283,7 @@ fn a_net_for_one_channel_reorders_nothing_in_a_step() -> Result<()> {
 #[test]
 fn a_kernel_as_large_as_its_image_is_the_same_layer_in_both_formats() -> Result<()> {
     let _guard = load(&[]);
-    // Of a wider image the layer is the first place of the kernel.
+    // On a wider image, the layer is the kernel's first output position.
     let (x, w) = (counted(&[3, 5, 2, 4])?.div(60.0)?, counted(&[7, 5, 2, 4])?.div(90.0)?);
     let bias = counted(&[7])?;
     let wide = x.constant_pad(&[0, 1], 0)?;

@@ -12,7 +12,7 @@ const LAST: MemoryFormat = MemoryFormat::ChannelsLast;
 const ROWS: MemoryFormat = MemoryFormat::Contiguous;
 const CHANNELS: usize = 16;
 
-/// Numbers from -0.5 to 0.5 without order, the same each time.
+/// Deterministic pseudo-random values in -0.5..0.5.
 fn random(sizes: &[usize], seed: u64) -> Result<Tensor> {
     let number =
         |i: u64| ((i + seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as f64 / f64::from(1 << 24) - 0.5;
@@ -43,7 +43,7 @@ fn gradients_are_those_of_the_parts_by_fused_ops() -> Result<()> {
     let incoming = random(&[3, CHANNELS, 6, 7], 9)?;
     for (dtype, within) in [(DType::F64, 1e-12), (DType::F32, 3e-6), (DType::BF16, 2e-2)] {
         for (format, server) in [(ROWS, "keyway-cpu"), (LAST, "keyway-channels-last")] {
-            // Rounded first, so that both see the same numbers; statistics are f32 at least.
+            // Rounded first, so that both have the same values; statistics are f32 at least.
             let kept = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
             let mut given = Vec::new();
             for (i, t) in numbers()?.into_iter().enumerate() {

@@ -6,7 +6,7 @@ use keyway::prelude::*;
 use keyway::{Error, Result};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Which calls came to a handler; a program has room for eight of them.
+/// The calls that reached a handler; a program may have eight handlers.
 type Log = Arc<Mutex<Vec<&'static str>>>;
 
 fn logging(name: &str, handler: fn(&Call<'_>) -> Result<Vec<Tensor>>) -> (Functionality, Log) {
@@ -63,14 +63,14 @@ fn payloads_travel_through_ops_and_out_of_them() -> Result<()> {
     assert_eq!(name(named, &x.t()?), "transpose(x)");
     assert_eq!(name(named, &x.mse_loss(&y)?), "mse_loss(x)");
     assert_eq!(came(log), ["max", "transpose", "mse_loss"]);
-    // In place and `out=` the tensor written to gets it.
+    // In in-place and `out=` calls the written tensor gets it.
     let z = y.copy()?;
     z.add_(&x)?;
     assert_eq!(name(named, &z), "add(x)");
     let mut out = Tensor::zeros((2, 3))?;
     x.add_out(&y, &mut out)?;
     assert_eq!(name(named, &out), "add(x)");
-    // Plain tensors stay out of it.
+    // Plain tensors do not reach it.
     came(log);
     y.add(&y)?;
     assert!(came(log).is_empty() && named.payload::<String>(&y).is_none());
@@ -96,7 +96,7 @@ fn autograd_is_below_and_backward_is_plain() -> Result<()> {
     let grad = w.grad().unwrap();
     assert_eq!(name(named, &grad), "-");
     assert_eq!(grad.to_vec::<f64>()?, [4.0 * 4f64.exp(), 6.0 * 9f64.exp()]);
-    // What a checkpoint computes again comes to the handler as at first.
+    // Calls that a checkpoint recomputes reach the handler as the first time.
     let body = |inputs: &[Tensor]| Ok(vec![inputs[0].sin()?.cos()?]);
     let made = checkpoint(body, std::slice::from_ref(&w))?.remove(0).sum_all()?;
     came(log);

@@ -19,7 +19,7 @@ fn a_fused_kernel_serves_a_composite_op_unless_a_gradient_is_wanted() {
     let fused = with_backend(SECOND, || x.linear(&w, None)).unwrap().unwrap();
     assert_eq!(last_served().name(), SECOND);
     assert_eq!(fused.to_vec::<f32>().unwrap(), [42.0, 42.0]);
-    // What it refuses goes to the decomposition.
+    // Calls that it refuses use the decomposition.
     let row = Tensor::new([1.0f32, 2.0]).unwrap();
     let composed = with_backend(SECOND, || row.linear(&w, None)).unwrap().unwrap();
     assert_eq!(last_served().name(), "(decomposition)");

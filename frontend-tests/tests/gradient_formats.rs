@@ -1,4 +1,4 @@
-//! Gradients lie in the format of the tensor that they are of, whatever the format of those that they come from.
+//! A gradient has the memory format of its tensor, for any format of the incoming gradient.
 
 mod rehearsal_support;
 
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 
 const LAST: MemoryFormat = MemoryFormat::ChannelsLast;
 
-/// Numbers without order, the same each time.
+/// Deterministic pseudo-random values.
 fn random(sizes: &[usize], seed: u64) -> Result<Tensor> {
     let number =
         |i: u64| ((i + seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as f32 / (1 << 24) as f32 - 0.5;
@@ -28,7 +28,7 @@ fn is_last(t: &Tensor) -> bool {
     t.as_ref().is_in_channels_last_order()
 }
 
-/// The same, or one number at several places, as in the gradient of a mean.
+/// The same, or an expanded value, as in the gradient of a mean.
 fn is_last_or_shared(t: &Tensor) -> bool {
     is_last(t) || may_self_overlap(t.shape(), t.strides())
 }

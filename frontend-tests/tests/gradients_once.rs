@@ -1,4 +1,4 @@
-//! What a backward pass does not do: copy gradients that nobody else holds, and fill those that nobody asks for.
+//! A backward pass neither copies uniquely owned gradients nor computes unrequested ones.
 
 mod rehearsal_support;
 

@@ -1,6 +1,6 @@
-//! Images at extreme numbers: strides, borders, dilations and windows far larger than the image, images far larger than memory,
-//! and elements of which squares, or products with zeros, are no numbers. Each call answers as it would by hand or refuses with
-//! an error, in both memory formats.
+//! Images with extreme arguments: strides, borders, dilations and windows far larger than the image, images far larger than
+//! memory, and elements of which squares, or products with zeros, are no numbers. Each call answers as it would by hand or
+//! refuses with an error, in both memory formats.
 
 mod rehearsal_support;
 
@@ -174,7 +174,7 @@ fn a_window_steps_over_the_image_at_once() -> Result<()> {
     }
     let wide = MaxPoolOptions::new(HUGE).stride(HUGE - 2).padding(HUGE / 2 - 1).ceil_mode(true);
     assert_eq!(values(&x.max_pool1d(wide)?), [4.0]);
-    // As images whose channels lie side by side.
+    // As images with contiguous channels.
     let images = last(&ones(&[1, 8, 4, 4])?)?.requires_grad_(true)?;
     let y = images.avg_pool2d(AvgPoolOptions::new(2).stride(HUGE))?;
     assert_eq!(values(&y), [1.0; 8]);
@@ -229,7 +229,7 @@ fn an_image_that_is_one_element_many_times_is_resampled() -> Result<()> {
         let y = x.interpolate(&InterpolateOptions::sizes(&[2]).mode(mode))?;
         assert_eq!(values(&y), [1.0, 1.0]);
     }
-    // As a row of which most is passed over.
+    // As a row that is mostly skipped.
     let x = numbers(&[1, 2, 3, 4096]);
     let y = x.interpolate(&InterpolateOptions::sizes(&[3, 4]).mode(InterpolateMode::Bilinear))?;
     let between = |i: usize| {

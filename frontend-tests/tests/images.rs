@@ -1,4 +1,4 @@
-//! Images resampled, rearranged and pooled to a size, as programs call them: PyTorch's numbers, formats, errors.
+//! Images resampled, rearranged and pooled to a size, as programs call them: PyTorch's values, formats, errors.
 
 use keyway::nn::{
     AdaptiveAvgPool2d, AlphaDropout, ChannelShuffle, Dropout1d, Dropout2d, Fold, InterpolateMode,
@@ -85,7 +85,7 @@ fn unpooling_puts_elements_where_they_were() -> Result<()> {
     let options = MaxUnpoolOptions::new(2).stride(1);
     let back = largest.max_unpool2d(&places, options)?;
     assert_eq!(values(&back), [0., 7., 0., 0., 0., 0., 9., 8., 0.]);
-    // Of several elements with one place the last one stays, in each format.
+    // Of several elements with one index the last one is stored, in each format.
     let x = of(&[5., 6., 7.], &[1, 1, 3]);
     let places = Tensor::from_vec(vec![3i64, 1, 3], [1, 1, 3])?;
     assert_eq!(values(&x.max_unpool1d(&places, MaxUnpoolOptions::new(2))?), [0., 6., 0., 7., 0., 0.]);
@@ -115,7 +115,7 @@ fn images_are_resampled_as_pytorch_does() -> Result<()> {
     assert_near(&resized(&x, to().align_corners(true), Bilinear)?, &corners);
     let cubic = [0.904, 1.316, 2.0, 2.684, 3.096, 3.904, 4.316, 5.0, 5.684, 6.096];
     assert_near(&resized(&x, InterpolateOptions::sizes(&[2, 5]), Bicubic)?, &cubic);
-    // A factor that does not give whole sizes decides where places lie, unless it is computed again.
+    // A factor without integer sizes determines the sampling locations, unless it is recomputed.
     let scaled = [1.0, 1.4375, 2.0625, 2.6875, 2.3125, 2.75, 3.375, 4.0, 4.0, 4.4375, 5.0625, 5.6875];
     assert_near(&resized(&x, InterpolateOptions::scale(1.6), Bilinear)?, &scaled);
     let again = InterpolateOptions::scale(1.6).recompute_scale_factor(true);
@@ -208,13 +208,13 @@ fn a_grid_reads_what_pytorch_reads() -> Result<()> {
         let tracked = x.detach().requires_grad_(true)?;
         assert_near(&tracked.grid_sample_with(&grid, options)?, &expected);
     }
-    // A place at the border has no gradient along it.
+    // A location at the border has no gradient along it.
     let grid = grid.requires_grad_(true)?;
     x.grid_sample_with(&grid, GridOptions { padding: Border, align_corners: true, ..Default::default() })?
         .sum_all()?
         .backward()?;
     assert_near(&grid.grad().unwrap(), &[0., 0., 1., 1.5, 0., 1.5]);
-    // The nearest pixel does not depend on the place, which has a gradient of zeros.
+    // The nearest pixel does not depend on the location, whose gradient is 0.
     let grid = of(&[-0.5, 0.1], &[1, 1, 1, 2]).requires_grad_(true)?;
     x.grid_sample_with(&grid, GridOptions { mode: Nearest, ..Default::default() })?.sum_all()?.backward()?;
     assert_eq!(values(&grid.grad().unwrap()), [0., 0.]);
@@ -350,7 +350,7 @@ fn whole_channels_are_dropped() -> Result<()> {
     let dropped = channels.iter().filter(|c| c[0] == 0.0).count();
     assert!((2..16).contains(&dropped), "{dropped} of 32");
     assert!(channels.iter().all(|c| c[0] == 0.0 || (c[0] - 4.0 / 3.0).abs() < 1e-6));
-    // The format and the dtype stay, and so do places in the stream.
+    // Format, dtype and offsets in the random stream are preserved.
     let last = x.to(MemoryFormat::ChannelsLast)?.to_dtype(DType::BF16)?;
     let z = seeded(&|| last.dropout2d(0.25, true))?;
     assert!(z.is_contiguous_in(MemoryFormat::ChannelsLast) && z.dtype() == DType::BF16);

@@ -1,4 +1,4 @@
-//! Changes in place of views and of what they are views of: the gradients are those that PyTorch gives.
+//! In-place changes of views and of their bases: the gradients are those of PyTorch.
 
 use keyway::autograd::{self, AutogradError};
 use keyway::{Error, Result, Tensor};
@@ -386,7 +386,7 @@ fn hooks_of_a_view_stay_when_its_base_is_changed() -> Result<()> {
     Ok(())
 }
 
-/// As of any tensor that is changed in place: a hook is on the values before, the retained gradient is of the values after.
+/// As for any tensor that is changed in place: a hook applies to the values before, the retained gradient to those after.
 #[test]
 fn hooks_of_a_view_see_the_gradient_before_its_own_change() -> Result<()> {
     let x = leaf(&[4]);

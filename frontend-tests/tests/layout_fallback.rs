@@ -1,4 +1,4 @@
-//! Calls on composite tensors that nobody serves in their layout, with and without the fallback to strided.
+//! Calls on composite tensors without a kernel for their layout, with and without the fallback to strided.
 
 mod rehearsal_support;
 
@@ -70,7 +70,7 @@ fn policies_are_those_of_the_thread_and_of_the_program() -> Result<()> {
     assert!(sparse().cumsum(1).is_ok());
     let elsewhere = std::thread::spawn(|| sparse().cumsum(1).is_err()).join().unwrap();
     assert!(elsewhere, "the policy is the thread's own");
-    // In whatever order guards end, that made last of those that live counts.
+    // Guards may end in any order; the most recent live one applies.
     let inner = layout_fallback(LayoutFallback::Error)?;
     drop(outer);
     assert!(sparse().cumsum(1).is_err());

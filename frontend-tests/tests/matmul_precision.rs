@@ -20,7 +20,7 @@ fn start() -> MutexGuard<'static, ()> {
     load(&["keyway_backend_channels_last"])
 }
 
-/// Numbers from -0.5 to 0.5 without order, the same each time.
+/// Deterministic pseudo-random values in -0.5..0.5.
 fn random(sizes: &[usize], seed: u64) -> Result<Tensor> {
     let number =
         |i: u64| ((i + seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as f32 / (1 << 24) as f32 - 0.5;

@@ -476,7 +476,7 @@ fn wrong_use_is_named() {
     }
 }
 
-/// The numbers of `torch.optim.AdamW([w])` and `candle_nn::AdamW` with their defaults.
+/// The values of `torch.optim.AdamW([w])` and `candle_nn::AdamW` with their defaults.
 #[test]
 fn adamw_decays_weights_by_default() {
     let w = Tensor::new([1.0f64, -2.0]).unwrap().requires_grad_(true).unwrap();

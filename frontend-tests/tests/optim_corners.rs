@@ -1,5 +1,5 @@
-//! What optimisers do with memory that parameters share, with halves in any order, with counts on the device, and with
-//! options out of range. The numbers are PyTorch's, version 2.15.
+//! What optimisers do with memory that parameters share, with halves in any order, with counts on the device, and with options
+//! out of range. The values are PyTorch's, version 2.15.
 
 use keyway::nn::StateDict;
 use keyway::optim::lr_scheduler::{
@@ -96,7 +96,7 @@ fn parameters_of_two_groups_that_share_memory_are_stepped_in_order() {
     near("two groups", &whole, &[0.875, -0.125, -0.125], 0.0);
 }
 
-/// A tensor with these numbers: row-major, transposed in memory, or with gaps.
+/// A tensor with these values: row-major, transposed in memory, or with gaps.
 fn laid(values: &Tensor, way: usize) -> Tensor {
     let sizes = values.shape();
     match way {
@@ -216,7 +216,7 @@ fn parameters_that_do_not_step_together_have_no_count_on_the_device() {
         }
     };
     let mut optimizer = capturable(parameters.clone()).unwrap();
-    // One that never has a gradient disturbs nobody.
+    // A parameter that never has a gradient does not affect others.
     for _ in 0..2 {
         grads([true, true, false]);
         optimizer.step().unwrap();
@@ -312,7 +312,7 @@ fn rates_are_as_many_as_groups() {
     assert_eq!(optimizer.learning_rates(), before);
 }
 
-/// Each optimiser, with what it remembers of a parameter.
+/// Each optimiser, with its state of a parameter.
 const ALL: [(&str, Make); 6] = [
     ("sgd", sgd),
     ("momentum", momentum),

@@ -4,7 +4,7 @@ use keyway::optim::{Adam, AdamOptions, AdamW, AdamWOptions, Optimizer, Sgd, SgdO
 use keyway::{Arg, DType, Result, Tensor};
 use keyway_dispatcher::op::Out;
 
-/// Numbers of some disorder.
+/// Pseudo-random values.
 fn numbers(seed: usize, sizes: &[usize], dtype: DType) -> Tensor {
     let count = sizes.iter().product::<usize>();
     let values = (0..count).map(|i| (((i + 17 * seed) * 7919 + 13) % 1009) as f64 / 504.5 - 1.0).collect();
@@ -33,7 +33,7 @@ fn bits(t: &Tensor) -> Vec<u64> {
     t.detach().to_f64_vec().unwrap().into_iter().map(f64::to_bits).collect()
 }
 
-/// Three steps of an optimiser, and the same by `step` for each parameter, which is given what it remembers.
+/// Three steps of an optimiser, and the same by `step` for each parameter, which gets its state.
 fn compare<M>(
     what: &str,
     dtype: DType,

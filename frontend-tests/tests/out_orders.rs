@@ -53,7 +53,7 @@ fn permutations(n: usize) -> Vec<Vec<usize>> {
     permutations(n - 1).into_iter().flat_map(longer).collect()
 }
 
-/// Small whole numbers, different from their neighbours.
+/// Small integers, different from their neighbours.
 fn numbers(sizes: &[usize], dtype: DType) -> Result<Tensor> {
     let count = sizes.iter().product::<usize>() as i64;
     Tensor::arange(0, count)?.mul(7)?.remainder(11)?.sub(5)?.reshape(sizes)?.to_dtype(dtype)

@@ -100,7 +100,7 @@ fn other_threads_and_what_was_there_before() -> Result<()> {
     Ok(())
 }
 
-/// What each op held when most was held, whatever came before and after: beside an account of every moment.
+/// The memory of each op at the peak, independent of the time before and after, compared with a record of every moment.
 #[test]
 fn the_peak_is_told_by_op() -> Result<()> {
     let _one = alone();

@@ -281,7 +281,7 @@ fn of_many_tensors_the_first_are_told() {
 #[test]
 fn a_file_gives_the_same_trace_and_table() -> Result<()> {
     let mut trace = step(true)?;
-    // Text of any kind stands in names.
+    // Names may have any text.
     trace.events[0].name = "a \"name\"\n\u{1b}[31m é".into();
     let mut file = Vec::new();
     trace.write_json(&mut file).unwrap();
@@ -400,7 +400,7 @@ fn names(trace: &Trace) -> Vec<String> {
     nested(trace).iter().map(|around| around.join(" in ")).collect()
 }
 
-/// How many events there are; fails unless they nest.
+/// The number of events; fails unless they nest.
 fn nested_depths(trace: &Trace) -> usize {
     let mut around: Vec<u64> = Vec::new();
     for event in &trace.events {

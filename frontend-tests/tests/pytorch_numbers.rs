@@ -180,7 +180,7 @@ fn neighbouring_numbers() {
     near(&made, &[1.0; 3], 0.0);
 }
 
-/// In f64, and in f32 of the f32 numbers; each up to so many steps of its dtype.
+/// In f64, and in f32 from the f32 values; each up to this many ULP of its dtype.
 fn near_in_both(of: fn(&Tensor) -> keyway::Result<Tensor>, x: &[f64], wanted: &[f64], ulps: f64) {
     near(&of(&row(x)).unwrap(), wanted, ulps);
     let narrow = row(x).to_dtype(keyway::DType::F32).unwrap();
@@ -471,7 +471,7 @@ fn draws_follow_their_distribution_and_repeat() {
     refuses(&[1.0, -1.0], 1, true, "negative");
     refuses(&[1.0, 0.0], 2, false, "or `replacement`");
     refuses(&[0.0, 0.0], 1, false, "above 0");
-    // The largest numbers, whose sum overflows.
+    // The largest values, whose sum overflows.
     assert_eq!(row(&[f64::MAX, f64::MAX]).multinomial(2).unwrap().shape(), [2]);
 }
 

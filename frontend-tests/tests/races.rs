@@ -55,7 +55,7 @@ fn one_of(what: &str, got: &Result<Vec<f64>>, alone: &[Result<Vec<f64>>]) {
     assert!(alone.iter().any(same), "{what}: {} is none of {all:?}", text(got));
 }
 
-/// An op that goes by integers, and what else they may be.
+/// An op with integer arguments, and alternative values of these.
 type Case = (&'static str, Tensor, Vec<i64>, Box<dyn Fn(&Tensor) -> Result<Tensor>>);
 
 fn cases() -> Result<Vec<Case>> {

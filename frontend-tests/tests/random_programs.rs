@@ -1,5 +1,5 @@
-//! What random programs found beside PyTorch: combinations of ops, memory and gradients that no list of cases had. The numbers
-//! are PyTorch's, in f64 where the dtype is not what matters.
+//! Failures found by random programs compared with PyTorch: combinations of ops, memory and gradients that no list of cases
+//! had. The values are PyTorch's, in f64 where the dtype is not what matters.
 
 use keyway::MemoryFormat;
 use keyway::autograd::{BackwardOptions, grad};

@@ -1,4 +1,4 @@
-//! Sums over every set of dimensions of strided inputs, against a walk of the elements.
+//! Sums over every set of dimensions of strided inputs, compared with a loop over the elements.
 
 use keyway::{Device, Tensor};
 use keyway_dispatcher::device::{memory_stats, reset_peak};

@@ -18,7 +18,7 @@ fn csr() -> Layout {
 }
 
 const DENSE: [f64; 12] = [1.0, 0.0, -2.0, 0.0, 0.0, 0.0, 0.0, 0.5, 3.0, 0.0, 0.0, 4.0];
-/// The places of what is not 0.
+/// The coordinates of non-zero elements.
 const PATTERN: [usize; 5] = [0, 2, 7, 8, 11];
 
 fn dense() -> Tensor {
@@ -33,7 +33,7 @@ fn sparse() -> Tensor {
     dense().to_layout(csr()).unwrap()
 }
 
-/// Fixed numbers without a pattern.
+/// Fixed values without a pattern.
 fn numbers(count: usize) -> Vec<f64> {
     (0..count).map(|i| ((i * 37 + 11) % 23) as f64 / 7.0 - 1.5).collect()
 }
@@ -180,7 +180,7 @@ fn in_place_changes_are_refused_or_right() {
     assert!(message(s.copy_(&dense())).contains("copy"));
     assert!(message(s.fill_(0.0)).contains("fill"));
     assert_eq!(s.to_vec::<f64>().unwrap(), DENSE);
-    // The numbers are changed where they stand.
+    // The values are changed in place.
     let changed = sparse();
     changed.mul_(2.0).unwrap();
     changed.add_(&s).unwrap();

@@ -361,7 +361,7 @@ fn differs(def: &'static OpDef, built: &Built, tensors: &[Tensor], layout: Layou
             Some(format!("{what}: {} is said to serve it, but: {error}", first.name()))
         }
         (Some(_), Err(_)) => None,
-        // A call that does not need the part that nobody serves.
+        // A call that does not need the part without a kernel.
         (None, Ok(_)) if served == "(decomposition)" => None,
         (None, Ok(_)) => Some(format!("{what}: nobody is said to serve it, {served} does")),
         (None, Err(_)) => None,

@@ -122,7 +122,7 @@ fn a_copy_to_the_device_does_not_wait_and_its_source_may_be_dropped() {
     let at = source.as_ref().storage().unwrap().pointer();
     let there = source.to_device_non_blocking(d).unwrap();
     assert!(begun.elapsed() < Duration::from_millis(120), "the call must not wait");
-    // The copy has not been done. Its source must outlive it, and serve nobody else before.
+    // The copy has not run yet. Its source must outlive it, and not be reused before.
     drop(source);
     empty_cache(d).unwrap();
     assert_eq!(pinned_stats(d).unwrap(), PinnedStats { in_use: 0, pending: BLOCK, cached: 0 });
@@ -296,7 +296,7 @@ fn captured_work_is_done_with_each_launch() {
     let stream = Stream::new(d).unwrap();
     synchronize(d).unwrap();
     let (output, graph) = Graph::capture(&stream, || -> keyway::Result<Tensor> {
-        // What lies between is dropped in here, and used by every launch.
+        // The intermediate results are dropped here, and used by every launch.
         input.mul(2.0)?.add(1.0)?.exp()
     })
     .unwrap();
@@ -316,7 +316,7 @@ fn captured_work_is_done_with_each_launch() {
     graph.launch(&other).unwrap();
     other.synchronize().unwrap();
     close(&output, &next);
-    // The graph keeps the memory also when nobody else does, and gives it back after its last launch.
+    // The graph retains the memory as its only owner, and frees it after its last launch.
     let shared = output.detach();
     drop((input, output));
     graph.launch(&other).unwrap();

@@ -57,7 +57,7 @@ fn numbers(sizes: &[usize], seed: u64, change: impl Fn(f32) -> f32) -> Tensor {
     Tensor::from_vec((0..count).map(|i| change(number(i, seed))).collect(), sizes).unwrap()
 }
 
-/// A state of numbers that follow from names and shapes.
+/// A state whose values are computed from names and shapes.
 fn state(classes: usize) -> StateDict {
     let mut state = StateDict::new();
     for (k, (name, sizes)) in torchvision(classes).into_iter().enumerate() {

@@ -24,7 +24,7 @@ fn refused(result: Result<impl std::fmt::Debug, Error>) -> (SafetensorsError, St
     }
 }
 
-/// The file with one text in the place of another of the same length.
+/// The file with one text replaced by another of the same length.
 fn changed(path: &Path, from: &str, to: &str) {
     assert_eq!(from.len(), to.len());
     let mut bytes = std::fs::read(path).unwrap();

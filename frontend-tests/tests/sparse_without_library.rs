@@ -1,4 +1,5 @@
-//! What needs `sparse_coo` or `sparse_csr` says who serves it where nobody does, in the forward pass; everything else works.
+//! Without a backend for `sparse_coo` or `sparse_csr`, the error of a call that needs one names the backends that serve it, in
+//! the forward pass; everything else works.
 
 mod rehearsal_support;
 

@@ -72,7 +72,7 @@ fn a_composite_tensor_has_the_storages_of_its_parts() {
     contains(&message(s.accessor::<f32, 2>()), &["accessor", "`to_dense()`"]);
     contains(&message(s.as_slice::<f32>()), &["as_slice", "`to_dense()`"]);
     assert!(s.data_ptr().is_null() && !s.shares_storage(&s));
-    // Numbers that others read stay as they are.
+    // Values that others read are unchanged.
     let values: Arc<[f32]> = vec![1.0, 2.0].into();
     let indices = Tensor::from_vec(vec![0i64, 1, 1, 0], [2, 2]).unwrap();
     let fixed =

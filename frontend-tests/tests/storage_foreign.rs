@@ -14,17 +14,17 @@ fn alone() -> MutexGuard<'static, ()> {
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Six f32 that count their deleter's runs, of which `bytes` are told of.
+/// Six f32 that count their deleter's runs; `bytes` of them are declared.
 fn six(bytes: usize) -> (Result<Blob>, Arc<AtomicUsize>) {
     let runs = Arc::new(AtomicUsize::new(0));
     let count = runs.clone();
     let data: *mut [f32; 6] = Box::into_raw(Box::new([0.0, 1.0, 2.0, 3.0, 4.0, 5.0]));
     let free = move |data: *mut u8| {
         count.fetch_add(1, SeqCst);
-        // SAFETY: the box was given up, and comes back here alone.
+        // SAFETY: the box was leaked, and is recreated only here.
         drop(unsafe { Box::from_raw(data.cast::<[f32; 6]>()) });
     };
-    // SAFETY: memory of the box, which nobody else has; more bytes than it has are refused.
+    // SAFETY: memory of the box, which is uniquely owned; more bytes than it has are refused.
     let blob = unsafe { Blob::from_raw_parts(data.cast(), bytes, Device::CPU, free) };
     (blob.map_err(Error::from), runs)
 }

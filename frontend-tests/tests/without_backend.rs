@@ -9,7 +9,7 @@ use std::path::Path;
 /// Set in the program without backends.
 const ALONE: &str = "KEYWAY_TEST_ALONE";
 
-/// What a call says where `folder` is the only place that is named.
+/// The error of a call if `folder` is the only search path.
 fn said(folder: &Path, nowhere: &Path) -> String {
     let mut again = std::process::Command::new(std::env::current_exe().unwrap());
     again.args(["the_error_says_what_the_search_came_to", "--exact", "--nocapture"]).env(ALONE, "1");

@@ -13,7 +13,7 @@ fn shaped(sample: &TensorSample) -> impl Iterator<Item = TensorSample> {
     SHAPES.iter().map(|sizes| TensorSample { sizes: sizes.to_vec(), ..sample.clone() })
 }
 
-/// What may stand in the place of an argument.
+/// The replacement of an argument.
 fn instead(arg: &SampleArg) -> Vec<SampleArg> {
     let mut all = vec![SampleArg::None];
     match arg {

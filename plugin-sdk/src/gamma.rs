@@ -1,10 +1,10 @@
 //! Polynomials and series of the logarithm of the gamma function and of its derivatives, for whoever computes `lgamma`, `digamma`
 //! and `polygamma`.
 //!
-//! Sources: the recurrences, series and reflections are those of NIST's "Digital Library of Mathematical Functions",
-//! 5.5, 5.11 and 5.15. The polynomials interpolate values computed with 60 digits at Chebyshev points. They approximate
-//! quotients that are far from 0, so that results keep their relative precision near the zeros of the functions: at 1,
-//! at 2 and at [`ROOT`].
+//! Sources: the recurrences, series and reflections are those of NIST's "Digital Library of Mathematical Functions", 5.5, 5.11
+//! and 5.15. The polynomials interpolate values computed with 60 digits at Chebyshev points. They approximate quotients that
+//! are far from 0, so that results preserve their relative precision near the zeros of the functions: at 1, at 2 and at
+//! [`ROOT`].
 
 /// `log(gamma(x)) / ((x - 1) (x - 2))` for `x` from 1 to 2 in powers of `2 x - 3`, up to 9e-18 of it.
 pub const LOG_WIDE: [f64; 21] = [
@@ -89,10 +89,10 @@ pub const SLOPE_NARROW: [f64; 11] = [
 /// The positive zero of `digamma`: the nearest f64, and the remainder.
 pub const ROOT: (f64, f64) = (1.461_632_144_968_362_2, 9.549_995_429_965_697e-17);
 
-/// Numbers from here on take the series.
+/// The least argument for which the asymptotic series is used.
 pub const LARGE: f64 = 9.0;
 
-/// Bernoulli's numbers of even index, from the second on.
+/// The Bernoulli numbers of even index, from the second on.
 pub const BERNOULLI: [f64; 10] = [
     1.0 / 6.0,
     -1.0 / 30.0,

@@ -18,8 +18,8 @@
 //!   process ends. So a kernel returns an [`Error`] for expected failures, and panics for its own bugs alone.
 //!
 //! Decisions:
-//! - the only `abi_stable` type is the frozen root in `keyway-abi-root`; whatever may grow is a
-//!   `repr(C)` table with its size in front, because `abi_stable` refuses a plugin as soon as a type grew;
+//! - the only `abi_stable` type is the frozen root in `keyway-abi-root`; every type that may grow is a `repr(C)` table that
+//!   begins with its size, because `abi_stable` refuses a plugin if a type grew;
 //! - kernels are collected by `inventory` and registered as one array, so a kernel is one file and one registration,
 //!   without a list to maintain;
 //! - an output may be exactly one of the arguments (in-place calls), so views read and write through raw pointers, and

@@ -3,12 +3,12 @@
 //! Source: J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 //!
 //! # The stream
-//! A seed is a key of 64 bits, and each key has 2^64 streams. Draw `n` of stream `s` is word `n % 4` of `block(key,
-//! [n/4 low, n/4 high, s low, s high])`, so any part of a stream can be computed without the parts before it, and
-//! threads or devices that share a stream agree on every number. Conversions of draws:
+//! A seed is a key of 64 bits, and each key has 2^64 streams. Draw `n` of stream `s` is word `n % 4` of `block(key, [n/4 low,
+//! n/4 high, s low, s high])`, so any part of a stream can be computed without the previous ones, and threads or devices that
+//! share a stream compute the same values. Conversions of draws:
 //! - [`uniform_f32`]: one draw, its upper 24 bits;
 //! - [`uniform_f64`]: two draws, the first above the second, the upper 53 bits of the 64;
-//! - [`normal_pair`]: two draws for two numbers of f32, four draws for two numbers of f64 (Box-Muller).
+//! - [`normal_pair`]: two draws for two values in f32, four draws for two values in f64 (Box-Muller).
 //!
 //! A counter-based generator was preferred to one with a running state, because its result cannot depend on how work is
 //! split among threads.
@@ -61,8 +61,8 @@ pub fn fraction(bits: u64) -> f64 {
     (bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
-/// Two independent normal numbers of mean 0 and variance 1 from two words of 64 random bits (G. E. P. Box, M. E. Muller,
-/// 1958). The first word is taken in (0, 1], so that its logarithm is finite; no result is above 8.6 in magnitude.
+/// Two independent normal values of mean 0 and variance 1 from two words of 64 random bits (G. E. P. Box, M. E. Muller, 1958).
+/// The first word is taken in (0, 1], so that its logarithm is finite; no result is above 8.6 in magnitude.
 #[must_use]
 pub fn normal_pair(first: u64, second: u64) -> [f64; 2] {
     let radius = (-2.0 * (1.0 - fraction(first)).ln()).sqrt();
@@ -72,8 +72,8 @@ pub fn normal_pair(first: u64, second: u64) -> [f64; 2] {
 
 /// The random values of a tensor's elements, as every backend's random kernels compute them.
 ///
-/// A call has a seed and an offset. Elements are counted in logical row-major order, whatever the strides, and
-/// `block(seed, [b low, b high, 0, 0])` is block `b`:
+/// A call has a seed and an offset. Elements are counted in logical row-major order, for any strides, and `block(seed, [b low,
+/// b high, 0, 0])` is block `b`:
 /// - *one word*: element `i` has word `i % 4` of block `offset + i / 4`;
 /// - *two words*: element `i` has words `2 (i % 2)` (the upper 32 bits) and `2 (i % 2) + 1` of block
 ///   `offset + i / 2`.
@@ -250,14 +250,14 @@ impl Philox {
         uniform_f64(high, self.next_u32())
     }
 
-    /// Two normal numbers of mean 0 and variance 1 from two draws.
+    /// Two normal values of mean 0 and variance 1 from two draws.
     pub fn normal_pair_f32(&mut self) -> [f32; 2] {
         let first = u64::from(self.next_u32()) << 32;
         let second = u64::from(self.next_u32()) << 32;
         normal_pair(first, second).map(|number| number as f32)
     }
 
-    /// Two normal numbers of mean 0 and variance 1 from four draws.
+    /// Two normal values of mean 0 and variance 1 from four draws.
     pub fn normal_pair_f64(&mut self) -> [f64; 2] {
         let first = self.next_u64();
         normal_pair(first, self.next_u64())
@@ -265,8 +265,8 @@ impl Philox {
 
     /// An integer in `0..bound`, each equally likely; 0 when `bound` is 0.
     ///
-    /// It takes two draws, and two more each time the product falls into the uneven rest (D. Lemire, "Fast random
-    /// integer generation in an interval", 2019), which happens with probability `bound` / 2^64.
+    /// It takes two draws, and two more each time the product is rejected (D. Lemire, "Fast random integer generation in an
+    /// interval", 2019), which happens with probability `bound` / 2^64.
     pub fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 {
             return 0;

@@ -1,8 +1,8 @@
 //! The quantiles of the normal distribution as rational functions, for whoever computes `erfinv`: M. J. Wichura, "Algorithm AS
 //! 241: The percentage points of the normal distribution", Applied Statistics 37, 1988.
 //!
-//! With `erfinv(x) = z / sqrt(2)`, where `z` is the quantile of `(1 + x) / 2`. Each table has the coefficients of the numerator and of
-//! the denominator, the constant one first.
+//! With `erfinv(x) = z / sqrt(2)`, where `z` is the quantile of `(1 + x) / 2`. Each table has the coefficients of the numerator
+//! and of the denominator, the constant one first.
 
 /// For `|x| <= 0.85`: `z / (x / 2)`, of `0.180625 - (x / 2)^2`.
 pub const MIDDLE: [[f64; 8]; 2] = [

@@ -1,5 +1,5 @@
-//! A plugin's root whose own items have the names that one would think of: the macros' items do not meet them, and
-//! the author's expressions mean the author's items.
+//! A plugin whose root module has items with the names that the macros might use: the macros' items do not conflict with them,
+//! and the author's expressions refer to the author's items.
 
 #![allow(non_camel_case_types)]
 

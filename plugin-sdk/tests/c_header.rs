@@ -1,4 +1,4 @@
-//! `keyway.h` against the Rust definitions, judged by C's and C++'s own compilers.
+//! `keyway.h` compared with the Rust definitions by C and C++ compilers.
 
 mod c_compiler;
 

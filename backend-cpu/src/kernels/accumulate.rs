@@ -49,7 +49,7 @@ pub trait Sum: Number {
     /// [`Sum::narrow`] of each sum.
     ///
     /// # Safety
-    /// There must be a place for each in these steps, uniquely owned; the caller upholds this.
+    /// There must be an element for each sum at this stride, uniquely owned; the caller upholds this.
     #[inline(always)]
     unsafe fn narrow_run(sums: &[Self::Acc], to: *mut Self, step: isize) {
         for (l, sum) in sums.iter().enumerate() {

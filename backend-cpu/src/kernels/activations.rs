@@ -86,8 +86,8 @@ fn silu_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     })
 }
 
-/// The derivative of the logistic function at `x` and `-x`, `e / (1 + e)^2` with `e = e^-|x|`: a difference from 1 would have lost its
-/// digits far from 0.
+/// The derivative of the logistic function at `x` and `-x`, `e / (1 + e)^2` with `e = e^-|x|`: a difference from 1 would have
+/// lost its digits far from 0.
 #[inline(always)]
 fn sigmoid_slope<R: Apply>(x: R) -> R {
     let e = (-x.abs()).apply::<Exp>();
@@ -179,7 +179,7 @@ fn softshrink<T: Float>(call: &Call) -> Result<(), Error> {
 
 fn softshrink_backward<T: Float>(call: &Call) -> Result<(), Error> {
     let lambd: T::Acc = call.scalar(2)?;
-    // By 0 nothing is changed, 0 no more than its neighbours: no number is 1 or more and -1 or less.
+    // With `lambd` 0 every gradient passes, also at 0: no value is both at least 1 and at most -1.
     let bound = if lambd == T::Acc::ZERO { -T::Acc::ONE } else { lambd };
     map_real2::<T>(
         call,

@@ -32,7 +32,7 @@ fn reach<T: Element>(cells: &Cells<'_, T>) -> std::ops::Range<usize> {
 /// Elements of a row that are summed together.
 const BLOCK: usize = 512;
 
-/// The numbers of a step.
+/// The coefficients of a step.
 #[derive(Clone, Copy)]
 struct Step<A> {
     beta1: A,

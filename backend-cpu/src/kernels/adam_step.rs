@@ -1,10 +1,10 @@
-//! `adam_step`: all parameters in one walk, in which parameters and means are read and written once.
+//! `adam_step`: all parameters in one pass, which reads and writes parameters and means once.
 
 use super::lists::for_each_block;
 use keyway_sdk::author::{Call, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 
-/// The numbers of a step.
+/// The coefficients of a step.
 #[derive(Clone, Copy)]
 struct Step<A> {
     beta1: A,
@@ -42,12 +42,12 @@ impl<A: Real> Step<A> {
         })
     }
 
-    /// Some elements, in the type of sums, each operation rounded apart.
+    /// Updates some elements in the accumulation type; each operation is rounded separately.
     #[inline(always)]
     fn block<T: Float<Acc = A>, const DECAYS: bool>(self, [p, m, v]: [&mut [T]; 3], grad: &[T]) {
         for (((p, m), v), grad) in p.iter_mut().zip(m).zip(v).zip(grad) {
             let own = p.to_acc();
-            // Without decay an infinite element is no part of its gradient.
+            // Without decay an infinite parameter must not contribute to its gradient.
             let g = if DECAYS { grad.to_acc() + self.decay * own } else { grad.to_acc() };
             let mean = self.beta1 * m.to_acc() + self.rest1 * g;
             let square = self.beta2 * v.to_acc() + self.rest2 * g * g;

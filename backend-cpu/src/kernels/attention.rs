@@ -1,6 +1,7 @@
-//! `scaled_dot_product_attention` without mask and dropout: some queries of a head at a time, whose scores stay in the cache.
+//! `scaled_dot_product_attention` without mask and dropout: a block of queries of a head at a time, so that its scores stay in
+//! the cache.
 //!
-//! All else, and operands that do not lie densely, is left to the decomposition.
+//! Other calls, and operands that are not dense, use the decomposition.
 
 use super::bf16_panels;
 use super::buffer::{Buffer, try_parallel_for};
@@ -163,7 +164,7 @@ unsafe fn widened<T: Elements>(from: *const T, n: usize) -> Result<Widened<T::Ac
         return Ok(Widened { at: from.cast(), _copy: Buffer::zeroed(0)? });
     }
     let mut copy = Buffer::zeroed(n)?;
-    // SAFETY: the caller guarantees the elements, and there is room for as many.
+    // SAFETY: the caller guarantees the elements, and the copy has the same number.
     unsafe { widen(copy.as_mut_ptr(), from, n) };
     Ok(Widened { at: copy.as_ptr(), _copy: copy })
 }
@@ -189,7 +190,7 @@ unsafe fn product<A: Real + Multiply>(
         input: None,
         alpha: A::ONE,
     };
-    // SAFETY: the caller guarantees the elements; `to` has a place for each result.
+    // SAFETY: the caller guarantees the elements; `to` has an element for each result.
     unsafe { multiply_one(&whole) }
 }
 
@@ -217,7 +218,7 @@ unsafe fn by_panels(
             input: None,
             alpha: bf16::ONE,
         };
-        // SAFETY: the caller guarantees the elements; `to` has a place for each sum.
+        // SAFETY: the caller guarantees the elements; `to` has an element for each sum.
         if let Err(error) = unsafe { bf16_panels::sums(unit, &part, to[first..].as_mut_ptr(), columns) }? {
             return Some(Err(error));
         }

@@ -14,21 +14,21 @@ use keyway_cpu_loops::tiles::{Block, Native, Operand, Rows, SIDE, STEP, Source, 
 use keyway_sdk::author::{Error, Lanes, Scratch};
 use keyway_sdk::half::bf16;
 
-/// The maximum number of rows and columns of a block of the result: its panels and sums stay in L2.
+/// The maximum number of rows and columns of a block of the result: so that its panels and accumulators stay in L2.
 const BLOCK: usize = 256;
 /// Steps of 32 along the reduction dimension after which accumulators are stored, so that the panels of a block stay in
 /// L2.
 const DEPTH: usize = 32;
-/// Panels that are packed as one piece of work.
+/// Panels that are packed per work item.
 const PACKED: usize = 4;
-/// Blocks beyond which more would not help.
+/// The number of blocks beyond which more do not help.
 const ENOUGH_BLOCKS: usize = 16;
-/// Multiplications that are worth handing to a thread.
+/// The minimum number of multiplications per work item.
 const WORK: usize = 1 << 24;
-/// Multiplications below which a product is left to others.
+/// The number of multiplications below which other kernels are faster.
 const LEAST: usize = 1 << 12;
 
-/// The products; none if this processor has nothing for them or they are too small for it.
+/// Computes the products; `None` if the processor has no unit for them, or they are too small for it.
 ///
 /// # Safety
 /// All elements described by the sizes and strides of the products must exist, and those of `out` must be uniquely
@@ -90,7 +90,7 @@ struct Size {
 impl Size {
     fn of(product: &Tile<bf16>) -> Size {
         let Tile { rows, columns, inner, a, .. } = *product;
-        // Rows further apart would conflict in L1.
+        // Rows with a larger stride would conflict in L1.
         let near = a.column == 1 && a.row <= BLOCK;
         Size {
             down: rows.div_ceil(SIDE),
@@ -103,7 +103,7 @@ impl Size {
     /// The rows of a product, packed in `memory` if they have to be, and the distance to the next [`SIDE`] rows.
     ///
     /// # Safety
-    /// The product's elements must exist, and the memory be that of [`Size::left`].
+    /// The product's elements must exist, and `memory` must be from [`Size::left`].
     unsafe fn rows<U: Unit>(self, memory: *mut u16, product: &Tile<bf16>) -> (Rows, usize) {
         if !self.packed {
             return (Rows::dense(product.a.data.cast(), product.a.row), SIDE * product.a.row);
@@ -148,12 +148,12 @@ struct Sums {
     at: *mut f32,
     /// Elements from one row to the next.
     row: usize,
-    /// Whether there is room for those of all rows, not of [`SIDE`] alone.
+    /// Whether the memory has the sums of all rows, not only of [`SIDE`].
     all: bool,
 }
 
 impl Sums {
-    /// In the memory that [`Size::sums`] gives.
+    /// In the memory returned by [`Size::sums`].
     fn of(memory: &mut Scratch<f32>, steps: usize, columns: usize) -> Sums {
         Sums { at: memory.as_mut_ptr(), row: columns.next_multiple_of(SIDE), all: steps > DEPTH }
     }
@@ -161,11 +161,11 @@ impl Sums {
 
 /// Writes rows of a product from their sums.
 fn write(part: &Tile<bf16>) -> impl Fn(usize, *const f32, usize) {
-    // SAFETY: the callers guarantee the elements of the part, of which the rows are some, and [`block`] the sums.
+    // SAFETY: the callers guarantee the elements of the part, which contains the rows, and [`block`] the sums.
     |first, sums, width| unsafe { finish(&part.part((first, 0), (SIDE, part.columns)), sums, width) }
 }
 
-/// The rows and columns of a block: by the sizes alone.
+/// The rows and columns of a block, which depend on the sizes alone.
 fn block_sizes(rows: usize, columns: usize, inner: usize) -> (usize, usize) {
     let (mut tall, mut wide) = (BLOCK, BLOCK);
     while rows.div_ceil(tall) * columns.div_ceil(wide) < ENOUGH_BLOCKS && tall * wide * inner >= 2 * WORK {
@@ -237,7 +237,7 @@ unsafe fn one_product<U: Unit>(unit: U, whole: &Batch<bf16>) -> Result<(), Error
 }
 
 /// # Safety
-/// As for [`multiply`], with room for the panels at `to`.
+/// As for [`multiply`]; `to` must have capacity for the panels.
 unsafe fn pack_left<U: Unit>(to: *mut u16, product: &Tile<bf16>) {
     let Matrix { data, row, column } = product.a;
     // SAFETY: as the caller guarantees; a unit with `VECTORS` comes with the processor's features.
@@ -264,11 +264,11 @@ unsafe fn pack_right<U: Unit>(to: *mut u16, product: &Tile<bf16>) {
     }
 }
 
-/// The sums of a product of at most [`BLOCK`] rows and columns, in rows `step` apart; none of others.
+/// Computes the sums of a product of at most [`BLOCK`] rows and columns, in rows with stride `step`; `None` for larger ones.
 ///
 /// # Safety
-/// All elements described by the sizes and strides of the operands must exist, and room for each sum, uniquely owned;
-/// the caller upholds this.
+/// All elements described by the sizes and strides of the operands must exist, and an element for each sum, uniquely owned; the
+/// caller upholds this.
 pub unsafe fn sums(
     unit: Native,
     product: &Tile<bf16>,
@@ -291,7 +291,7 @@ unsafe fn sums_by<U: Unit>(unit: U, product: &Tile<bf16>, to: *mut f32, step: us
     let (mut left, mut right, mut sums) = unsafe {
         (size.left()?, size.right()?, if whole { Scratch::zeroed(0)? } else { size.sums(rows, columns)? })
     };
-    // SAFETY: the caller guarantees elements and places; the scratch memory is of the product's size.
+    // SAFETY: the caller guarantees operands and sums; the scratch memory has the product's size.
     unit.with_tiles(|| unsafe {
         let left = size.rows::<U>(left.as_mut_ptr(), product);
         pack_right::<U>(right.as_mut_ptr(), product);
@@ -309,12 +309,12 @@ unsafe fn sums_by<U: Unit>(unit: U, product: &Tile<bf16>, to: *mut f32, step: us
     Ok(())
 }
 
-/// One block of the result from its panels. `left` has those of its first rows, and `next` is the distance to the next.
-/// `end` is given the first of [`SIDE`] rows, their sums, and the elements from one row of sums to the next.
+/// Computes one block of the result from its panels. `left` has the panels of its first rows, and `next` is the stride to the
+/// next ones. `end` is called with the first of [`SIDE`] rows, their sums, and the row stride of the sums.
 ///
 /// # Safety
-/// As for [`multiply`]; the panels must be packed, the sums as [`Size::sums`] has them, and this thread within
-/// [`Unit::with_tiles`].
+/// As for [`multiply`]; the panels must be packed, the sums must have the layout of [`Size::sums`], and this thread must be
+/// within [`Unit::with_tiles`].
 unsafe fn block<U: Unit>(
     unit: U,
     (left, next): (Rows, usize),

@@ -41,8 +41,8 @@ fn by_rows<C: Element>(out: &Cells<'_, C>, parts: &[Cells<'_, C>], dim: usize) -
             let mut to = out.lanes.as_ptr().wrapping_add(first * whole);
             for (part, &n) in parts.iter().zip(&lengths) {
                 let from = part.lanes.as_ptr().cast_const().wrapping_add(first * n);
-                // SAFETY: the op's rule gives the result the sizes of all parts along the dimension and of each along the others; it
-                // is a tensor of its own.
+                // SAFETY: the op's rule gives the result the sizes of all parts along the dimension and of each along the
+                // others; it is a tensor of its own.
                 unsafe { copy_rows((to, whole), from, n, count) };
                 to = to.wrapping_add(n);
             }
@@ -51,7 +51,7 @@ fn by_rows<C: Element>(out: &Cells<'_, C>, parts: &[Cells<'_, C>], dim: usize) -
     Ok(true)
 }
 
-/// Copies `count` rows of `n` elements, dense in the source and `step` elements apart in the target.
+/// Copies `count` rows of `n` elements, dense in the source and with row stride `step` in the target.
 ///
 /// # Safety
 /// The elements must be valid at both addresses, and those of the target must be uniquely owned.

@@ -1,5 +1,5 @@
-//! Tensor memory as cells of 1, 2, 4 or 8 bytes. An op that only moves elements is compiled once for each
-//! size of a cell and not once for each dtype.
+//! Tensor memory as cells of 1, 2, 4 or 8 bytes. An op that only moves elements is compiled once per cell size, not once per
+//! dtype.
 
 use super::nest::{Nest, dims};
 use keyway_cpu_loops::{copy_dense, transpose};
@@ -37,7 +37,7 @@ pub struct Cells<'a, C> {
     pub sizes: Vec<usize>,
     /// Strides in elements.
     pub strides: Vec<isize>,
-    /// The owner of the memory behind `lanes`, if it is a copy.
+    /// The owner of the memory of `lanes`, if it is a copy.
     _copy: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -121,7 +121,7 @@ impl<'a, C: Element> Cells<'a, C> {
         Cells { lanes, sizes: self.sizes, strides: self.strides, _copy: self._copy }
     }
 
-    /// Whether both begin at the same address, as the argument and the output of an in-place call do.
+    /// Whether both begin at the same address, as argument and output of an in-place call.
     pub fn is_at<D>(&self, other: &Cells<'_, D>) -> bool {
         self.lanes.as_ptr().addr() == other.lanes.as_ptr().addr()
     }

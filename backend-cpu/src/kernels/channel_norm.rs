@@ -1,8 +1,8 @@
 //! `group_norm`, `instance_norm`, `batch_norm` and `frozen_norm` of inputs `[batch, channels, ..]`, and `channel_norm`, which
-//! gives the statistics, too.
+//! also returns the statistics.
 //!
-//! A row is one channel of one sample. Each has its moments; those of rows that are normalised together are put
-//! together. Inputs whose rows are short, or do not lie densely, are left to the decomposition.
+//! A row is one channel of one sample. Moments are computed per row, and combined for rows that are normalised together. Inputs
+//! with short rows or strided elements use the decomposition.
 
 mod gradients;
 
@@ -127,7 +127,7 @@ impl<'a, T: Elements> Channels<'a, T> {
     fn of_rows(&self) -> Result<Vec<Moments<T::Acc>>, Error> {
         let zero = Moments { mean: T::Acc::ZERO, rest: T::Acc::ZERO, variance: T::Acc::ZERO };
         let mut moments = vec![zero; self.rows()];
-        // SAFETY: the address is used within the vector, which outlives the loop; each row has its own place.
+        // SAFETY: the address is used within the vector, which outlives the loop; each row has its own element.
         let to = unsafe { Lanes::new(moments.as_mut_ptr()) };
         parallel_for(self.rows(), self.grain(1), |rows| {
             for row in rows {
@@ -151,7 +151,7 @@ fn group_norm<T: Elements>(call: &Call) -> Result<(), Error> {
     x.by_neighbours(call, x.channels / call.int(1)?.max(1) as usize, T::Acc::from_f64(call.float(4)?))
 }
 
-/// Argument `i`, numbers in the input's dtype or wider.
+/// Argument `i`, in the input's dtype or a wider one.
 fn statistics<T: Elements>(call: &Call, i: usize) -> Result<Buffer<T::Acc>, Error> {
     let given = call.tensor(i)?.dtype();
     if given == T::dtype() {

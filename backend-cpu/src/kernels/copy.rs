@@ -1,14 +1,14 @@
-//! `copy`, `clone` and `to_dtype`: one loop, from any element type to any other.
+//! `copy`, `clone` and `to_dtype`: one loop for each pair of element types.
 
 use keyway_cpu_loops::{CallExt, Cost, map1_slices};
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::author::{Call, Element, Error, NameKind, Widen, host};
 use keyway_sdk::half::{bf16, f16};
 
-/// Elements that are turned at once by way of two bytes.
+/// Elements per block that are cast through two bytes.
 const BLOCK: usize = 512;
 
-/// Casts integers of eight bytes to such of one by way of two bytes: in one step the compiler fills a part of its vectors.
+/// Casts 8-byte integers to 1-byte ones through 2-byte ones: a direct cast would fill only a part of each vector.
 fn cast_to_bytes(call: &Call, source: usize) -> Result<(), Error> {
     #[inline(never)]
     fn each<A: Copy, O>(from: &[A], to: &mut [O], f: impl Fn(A) -> O) {

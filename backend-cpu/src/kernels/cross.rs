@@ -1,4 +1,4 @@
-//! `cross`: the products are made in the type that arithmetic is done in and rounded once, as by the parts that the op is composed of.
+//! `cross`: products are computed in the wide type and rounded once, as in the decomposition.
 
 use super::cells::{Cells, overlap};
 use super::dims::wrapped;
@@ -10,11 +10,11 @@ use keyway_sdk::half::{bf16, f16};
 /// The cost of a vector relative to a copied element.
 const WEIGHT: usize = 8;
 
-/// `len` vectors, with the steps from one to the next of output and operands, and those from an element of one to the next.
+/// Computes `len` vectors, with the strides of output and operands between vectors and within one.
 ///
 /// # Safety
-/// The elements must be there in these steps, and the output's be nobody else's and apart from the others; the caller upholds
-/// this.
+/// The elements must exist at these strides, and those of the output must be uniquely owned and not overlap the operands; the
+/// caller upholds this.
 #[inline(always)]
 unsafe fn vectors<T: Widen<Wide: Number>>(
     (out, a, b): (*mut T, *const T, *const T),
@@ -53,8 +53,8 @@ fn cross<T: Element + Widen<Wide: Number>>(call: &Call) -> Result<(), Error> {
     Nest::sorted(loops).for_each_row(WEIGHT, |[o, x, y], len, across| {
         let at = |cells: &Cells<'_, T>, offset: isize| cells.lanes.as_ptr().wrapping_offset(offset);
         let at = (at(&out, o), at(&a, x).cast_const(), at(&b, y).cast_const());
-        // SAFETY: the loops are those of the output, to whose shape both operands were expanded; its vectors are apart, and
-        // it is neither operand.
+        // SAFETY: the loops are those of the output, to whose shape both operands were expanded; its vectors are disjoint and
+        // do not overlap the operands.
         unsafe {
             match (across, steps) {
                 // Constants, so that the compiler vectorises.

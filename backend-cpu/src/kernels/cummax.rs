@@ -1,9 +1,9 @@
-//! `cummax` and `cummin`: of each line the extremes so far and where they stand, the last of equal ones. A NaN is more extreme
-//! than all but another NaN.
+//! `cummax` and `cummin`: the running extremes of each line and their indices, the last one of equal extremes. NaN is more
+//! extreme than any number.
 //!
-//! Along the last dimension most chunks of a line have no element that reaches the extreme before them, and repeat it;
-//! in the others each step waits for the one before it. Along other dimensions neighbouring columns are processed in
-//! parallel, and the previous row holds the running extremes.
+//! Along the last dimension most chunks of a line have no element that reaches the previous extreme, and repeat it; in the
+//! others each step waits for the previous one. Along other dimensions neighbouring columns are processed in parallel, and the
+//! previous row holds the running extremes.
 
 use super::running::{Lined, as_it_lies, in_rows};
 use keyway_cpu_loops::CallExt;
@@ -142,7 +142,8 @@ fn run<T: Ordered, const MAX: bool>(
             for i in 0..n {
                 let begin = (outer * n + i) * inner + first;
                 let x = &input[begin..begin + width];
-                // SAFETY: units write disjoint columns; the row before was written by this unit, and is apart from this one.
+                // SAFETY: units write disjoint columns; the previous row was written by this unit, and does not overlap this
+                // one.
                 unsafe {
                     let now = (to.slice_mut(begin, width), at.slice_mut(begin, width));
                     if i == 0 {

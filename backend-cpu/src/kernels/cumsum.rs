@@ -1,9 +1,8 @@
 //! `cumsum` and `cumprod`
 //!
-//! Each running value waits for the one before it, and they are computed in that order: running sums of positive
-//! numbers are monotonic. Only the conversions before and after are vectorised. Along other dimensions than the last
-//! neighbouring columns are processed in parallel. f32 is accumulated in f64: sums of a million would lose the last
-//! three digits.
+//! Each value depends on the previous one, and they are computed in that order, so that running sums of positive values are
+//! monotonic. Only the conversions before and after are vectorised. Along dimensions other than the last, neighbouring columns
+//! are processed in parallel. f32 is accumulated in f64: sums of a million would lose the last three digits.
 
 use super::number::Number;
 use super::running::{Lined, as_it_lies, in_rows};
@@ -77,8 +76,8 @@ fn lines<T: Summand, const SUM: bool, const REVERSE: bool, const R: usize>(
     for i in 0..n {
         let i = if REVERSE { n - 1 - i } else { i };
         for (r, sum) in sums.iter_mut().enumerate() {
-            // SAFETY: `i` is below `n` and `r` below `R`, and both slices have `R` lines of `n`. The compiler does not see it, and a
-            // check of each takes longer than the sum.
+            // SAFETY: `i` is below `n` and `r` below `R`, and both slices have `R` lines of `n`. The compiler does not see it,
+            // and a check of each takes longer than the sum.
             unsafe {
                 *sum = combine::<_, SUM>(*sum, from.get_unchecked(r * n + i).widen());
                 *to.get_unchecked_mut(r * n + i) = T::narrow(*sum);

@@ -1,8 +1,8 @@
 //! Small products of f32 and f64 from the operands in place: packing them whole, as `gemm` does, takes longer than it
 //! saves for matrices of a hundred rows and columns.
 //!
-//! A block of the result stays in registers while the reduction dimension is gone through. Where blocks do not divide
-//! the result, the last ones overlap those before them and write the same values again.
+//! A register tile of the result accumulates over the reduction dimension. If tiles do not divide the result, the last ones
+//! overlap the previous ones and write the same values again.
 
 use super::product::{Matrix, Tile};
 use keyway_cpu_loops::vectors::{Lanes, ROWS, Vector, read_some};
@@ -10,7 +10,7 @@ use keyway_sdk::author::Real;
 
 /// The maximum span of `b` in bytes: its columns are reread from L1.
 const SPAN: usize = 40 << 10;
-/// Vectors of a row of a block, at most: with them the sums of [`ROWS`] rows still find registers.
+/// The maximum number of vectors of a tile's row for which the accumulators of [`ROWS`] rows fit the registers.
 const VECTORS: usize = 3;
 
 /// The maximum number of rows for which `b` is read in place although it spans more, and the length of the reduction in
@@ -20,7 +20,7 @@ const DEPTH: usize = 128;
 
 /// Whether a product of these sizes is computed here, if rows of `b` and `out` are dense and `b` spans no more.
 pub fn is_small<T: Lanes>(rows: usize, columns: usize, inner: usize) -> bool {
-    // A level whose registers we do not know is left to `gemm`.
+    // A SIMD level with an unknown number of registers uses `gemm`.
     ROWS > 1
         && rows >= ROWS
         && columns >= T::Vector::LANES
@@ -89,7 +89,7 @@ pub unsafe fn multiply<T: Real + Lanes<Acc = T>>(tile: &Tile<T>) {
         };
         for row in (0..tile.rows).step_by(ROWS) {
             let row = row.min(tile.rows - ROWS);
-            // SAFETY: the caller guarantees the elements; the block lies within the tile.
+            // SAFETY: the caller guarantees the elements; the block is within the tile.
             unsafe {
                 match wide {
                     1 => block::<T, 1>(tile, (row, column)),

@@ -1,5 +1,5 @@
-//! `embedding_bag`: rows of a matrix put together as they are read. Sums of more than [`CHAIN`] rows are those of blocks of as many,
-//! added in f64.
+//! `embedding_bag`: rows of a matrix reduced as they are read. Sums of more than [`CHAIN`] rows are partial sums of [`CHAIN`]
+//! rows, added in f64.
 
 use super::cells::{Cells, shifted};
 use super::indices::check_indices;
@@ -9,7 +9,7 @@ use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, parallel_for}
 use keyway_sdk::half::{bf16, f16};
 use std::ops::Range;
 
-/// Columns that are put together at a time: as many as stay in registers.
+/// Columns that are reduced at a time, so that their accumulators stay in registers.
 const BLOCK: usize = 64;
 
 /// The reduction of the rows of a bag.
@@ -29,7 +29,7 @@ enum Bags {
 }
 
 impl Bags {
-    /// From the sizes of the indices and argument 2, of which the last may be an end.
+    /// Creates the bags from the sizes of the indices and argument 2, the offsets, whose last element may be the end.
     fn of(call: &Call, sizes: &[usize]) -> Result<Bags, Error> {
         if call.is_none(2)? {
             return Ok(Bags::Even(sizes.last().copied().unwrap_or(0)));
@@ -65,7 +65,7 @@ fn embedding_bag<T: Float>(call: &Call) -> Result<(), Error> {
     let bags = Bags::of(call, &given.sizes)?;
     let (rows, columns) = (weight.sizes[0], weight.sizes[1]);
     if let Bags::Bounds(bounds) = &bags {
-        // Behind the last bag nothing is read.
+        // Indices after the last bag are not read.
         given.sizes[0] = bounds.last().copied().unwrap_or(0);
     }
     check_indices(&given, "indices", 0, rows, 0)?;

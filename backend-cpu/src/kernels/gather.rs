@@ -1,4 +1,4 @@
-//! `gather`, and the loop that it shares with the other ops that read at indices.
+//! `gather`, and the loop shared with the other ops that read at indices.
 
 use super::cells::{Cells, cell_kernel, copy_run};
 use super::dims::dim;
@@ -43,8 +43,8 @@ pub struct Gather<'a, C> {
 /// index, it is copied as a run.
 ///
 /// # Safety
-/// The loops stay in the three tensors for every index that is there; each element of the result is
-/// written once and is no element of the others. The kernel that made the loops upholds this.
+/// The loops must stay within the three tensors for every index in `index`; each element of the result is written once, and the
+/// result does not overlap the others. The kernel that created the loops upholds this.
 pub unsafe fn gather_rows<C: Element>(nest: &Nest<3>, g: &Gather<'_, C>) -> Result<(), Error> {
     let stride = g.stride;
     let (width, steps) = nest.inner();
@@ -78,7 +78,7 @@ pub unsafe fn gather_rows<C: Element>(nest: &Nest<3>, g: &Gather<'_, C>) -> Resu
 /// Copies a row of `width` elements by `copy` for each of `len` indices.
 ///
 /// # Safety
-/// As for [`gather_rows`], for rows of which each has one index.
+/// As for [`gather_rows`], for rows with one index each.
 #[inline(always)]
 unsafe fn whole_rows<C>(
     (out, index, source): (*mut C, *const i64, *const C),

@@ -1,8 +1,8 @@
 //! Tiles of f32 and f64, by the `gemm` crate.
 //!
-//! `gemm` packs its operands. It reads a transposed operand a few elements at a time, which can take as long as the
-//! product itself if rows are a power of two apart and conflict in the cache: such an operand is transposed panel by
-//! panel before `gemm` is called.
+//! `gemm` packs its operands. It reads a transposed operand a few elements at a time, which can take as long as the product
+//! itself if the row stride is a power of two and rows conflict in the cache: such an operand is transposed panel by panel
+//! before `gemm` is called.
 
 use super::panels::{self, Panels};
 use super::product::{Batch, Matrix, Multiply, Tile};
@@ -12,7 +12,7 @@ use keyway_sdk::author::{Error, Plain};
 
 /// Bytes of the span of a transposed left operand up to which `gemm` reads it in place.
 const NEAR: usize = 1 << 18;
-/// Results of a product below which `gemm` copies nothing.
+/// The number of results below which `gemm` does not pack.
 const UNCOPIED: usize = 16 * 16;
 
 /// Copies the addend into the tile, to which `gemm` adds.
@@ -87,8 +87,8 @@ macro_rules! floats {
             }
 
             unsafe fn pack(to: *mut Self, step: usize, from: Matrix<*const Self>, (rows, columns): (usize, usize)) {
-                // SAFETY: the caller guarantees elements and places; an operand is packed only if its columns are
-                // dense, as `in_place` says.
+                // SAFETY: the caller guarantees the elements of source and target; an operand is packed only if its columns are
+                // dense, see `in_place`.
                 unsafe { transpose(to, step, from.data, from.column, columns, rows) };
             }
 

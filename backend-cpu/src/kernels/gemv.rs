@@ -1,7 +1,7 @@
-//! A matrix times a vector, and the product of two vectors: bound by memory, so that each element of the matrix is read
-//! once, in memory order, and some rows at once, which keeps more memory requests in flight.
+//! Matrix-vector and dot products. Both are memory bound: each element of the matrix is read once, in memory order, and several
+//! rows at once, which keeps more memory requests in flight.
 //!
-//! The matrix is cut into pieces by the sizes alone, whose sums are added in order.
+//! The matrix is split into pieces that depend on the sizes alone; their sums are added in order.
 
 use super::product::{Batch, Matrix, Tile};
 use super::widen::finish;
@@ -96,7 +96,7 @@ unsafe fn dot_piece<T: Elements>(a: *const T, b: *const T, n: usize) -> T::Acc {
     }
 }
 
-/// A dense vector, widened: in place, or copied to `room`.
+/// Returns the vector, dense and widened: in place, or as a copy in `room`.
 ///
 /// # Safety
 /// The elements must exist and outlive the result.
@@ -111,7 +111,7 @@ unsafe fn dense<T: Elements>(
     // SAFETY: each element is written below.
     *room = unsafe { Scratch::unwritten(n) }?;
     if step == 1 {
-        // SAFETY: the caller guarantees the elements, and there is room for as many.
+        // SAFETY: the caller guarantees the elements, and the copy has the same number.
         unsafe { widen(room.as_mut_ptr(), from, n) };
         return Ok(room.as_ptr());
     }
@@ -184,7 +184,7 @@ unsafe fn add_rows<T: Elements>(
 ) {
     let mut r = 0;
     while r < rows {
-        // SAFETY: the caller guarantees the rows and the places.
+        // SAFETY: the caller guarantees the rows and the results.
         unsafe {
             if rows - r >= ROWS {
                 dots::<T, ROWS>(a.at(r, 0), x, to.add(r), inner);
@@ -197,8 +197,8 @@ unsafe fn add_rows<T: Elements>(
     }
 }
 
-/// Some dense rows times a vector. A row's sum does not depend on how many they are. The loops are over constants, so
-/// that the compiler keeps the register tile in registers.
+/// Multiplies `R` dense rows with a vector. A row's sum does not depend on `R`. The loops are over constants, so that the
+/// compiler keeps the register tile in registers.
 ///
 /// # Safety
 /// As for [`add_rows`].
@@ -216,7 +216,7 @@ unsafe fn dots<T: Elements, const R: usize>(
     let lanes = T::Vector::LANES;
     let mut sums = [[T::Vector::splat(T::Acc::ZERO); 2]; R];
     let mut k = 0;
-    // SAFETY: the caller guarantees the elements and the places.
+    // SAFETY: the caller guarantees the elements and the results.
     unsafe {
         while k + 2 * lanes <= inner {
             for half in 0..2 {
@@ -248,7 +248,7 @@ unsafe fn add_columns<T: Elements>(
     (rows, inner): (usize, usize),
 ) {
     let mut k = 0;
-    // SAFETY: the caller guarantees the elements and the places.
+    // SAFETY: the caller guarantees the elements and the results.
     unsafe {
         std::slice::from_raw_parts_mut(to, rows).fill(T::Acc::ZERO);
         while k < inner {
@@ -275,7 +275,7 @@ unsafe fn add_lines<T: Elements, const N: usize>(
     rows: usize,
 ) {
     let lanes = T::Vector::LANES;
-    // SAFETY: the caller guarantees the elements and the places.
+    // SAFETY: the caller guarantees the elements and the results.
     unsafe {
         let factors: [T::Acc; N] = std::array::from_fn(|i| *x.add(i));
         let vectors = factors.map(T::Vector::splat);

@@ -12,7 +12,7 @@ use keyway_cpu_loops::{CallExt, zip_wide};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, View, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
-/// Elements of a half that are computed together, whose sigmoids stay in L1.
+/// Elements of a half that are computed together, so that their sigmoids stay in L1.
 const PIECE: usize = 1024;
 const GRAIN: usize = 8 * 1024;
 
@@ -36,8 +36,8 @@ fn run_of_rows<T: Element>(x: &View<T>, dim: usize) -> usize {
     (x.sizes()[dim] / 2 * x.sizes()[dim + 1..].iter().product::<i64>()) as usize
 }
 
-/// Calls `body` with pieces of runs: the offset in the halves, the offset in the first half of the input, and the
-/// length. The second half is one run behind.
+/// Calls `body` with pieces of runs: the offset in the halves, the offset in the first half of the input, and the length. The
+/// second half is one run further.
 fn pieces(half: usize, run: usize, body: impl Fn(usize, usize, usize) + Sync) -> Result<(), Error> {
     let across = run.div_ceil(PIECE);
     parallel_for(half / run.max(1) * across, GRAIN.div_ceil(PIECE.min(run.max(1))), |units| {

@@ -43,8 +43,8 @@ fn index<C: Element>(call: &Call) -> Result<(), Error> {
     // SAFETY: the offsets outlive the loop below, which only reads them.
     let lanes = unsafe { Lanes::new(at.values.as_mut_ptr()) };
     let operands = Gather { out: out.lanes, index: lanes, source: source.lanes, stride: 1 };
-    // SAFETY: the loops are those of the result: the shape of the offsets, each of which lies in the source,
-    // and the source's dimensions that are not indexed; the result is a tensor of its own.
+    // SAFETY: the loops are those of the result: the shape of the offsets, which are within the source, and the source's
+    // dimensions that are not indexed; the result does not overlap the source.
     unsafe { gather_rows(&nest, &operands) }
 }
 

@@ -48,8 +48,8 @@ fn index_put<T: Sum>(call: &Call) -> Result<(), Error> {
         // SAFETY: the offsets outlive the loop below, which only reads them.
         let index = unsafe { Lanes::new(at.values.as_mut_ptr()) };
         let operands = Scatter { out: out.lanes, index, source: values.lanes, stride: 1 };
-        // SAFETY: each offset is that of an index within the indexed dimensions; tasks are the others; the
-        // values broadcast to the result of indexing, as the op's rule makes sure, and are apart.
+        // SAFETY: each offset is within the indexed dimensions; tasks are over the others; the values broadcast to the result
+        // of indexing, as the op's shape rule checks, and do not overlap the output.
         return unsafe { scatter_lines(&tasks, &lines, &operands, |_, new: T::Cell| new) };
     }
     let (out, target, values) = (out.cast::<T>(), target.cast::<T>(), values.cast::<T>());
@@ -92,8 +92,8 @@ fn sums<T: Sum>(
         // SAFETY: the offsets outlive the loop below, which only reads them.
         let index = unsafe { Lanes::new(at.values.as_mut_ptr()) };
         let operands = Scatter { out: sums, index, source: values.lanes, stride: 1 };
-        // SAFETY: each offset is that of an index within the indexed dimensions; tasks are the others; the values broadcast to the
-        // result of indexing, as the op's rule makes sure, and are apart.
+        // SAFETY: each offset is within the indexed dimensions; tasks are over the others; the values broadcast to the result
+        // of indexing, as the op's shape rule checks, and do not overlap the output.
         unsafe { scatter_lines(&tasks, &lines, &operands, |sum: T::Acc, x: T| sum.plus(x.widen())) }
     })
 }

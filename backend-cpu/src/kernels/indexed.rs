@@ -1,19 +1,18 @@
-//! Kernels whose result depends on where an element stands: its number in logical row-major order, whatever
-//! the strides.
+//! Kernels whose result depends on an element's index in logical row-major order, for any strides.
 
 use super::tiles::{Tiles, block_len};
 use keyway_cpu_loops::Cost;
 use keyway_sdk::author::{Element, Error, Lanes, View, ViewMut, parallel_for};
 use std::mem::MaybeUninit;
 
-/// Elements that are made at a time; a multiple of four, so that a piece begins with a whole random block.
+/// Elements that are computed at a time; a multiple of four, so that a piece begins with a whole random block.
 pub const PIECE: usize = 256;
 
-/// Bytes of the elements of a tile, which stay in the caches with their operands.
+/// Bytes of a tile, so that it stays in the caches with its operands.
 const TILE: usize = 32 * 1024;
 /// Bytes of contiguous elements of a tile: some cache lines.
 const LINES: usize = 256;
-/// Elements of a tile of truth values.
+/// Elements of a tile of a mask.
 const MASKED: usize = 16 * 1024;
 
 /// Makes the elements of `out` in pieces: `make(first, values)` fills `values` with elements `first..`.
@@ -64,8 +63,8 @@ fn transform<A: Element, T: Element>(
                     *slot = unsafe { from.read(first + i) };
                 }
             }
-            // SAFETY: the output is contiguous, and each element is in one piece. What is read of an input that is the
-            // output was copied, and nobody else reads it.
+            // SAFETY: the output is contiguous, and each element is in one piece. If the input is the output, its elements were
+            // copied first, and no other thread reads them.
             let values = unsafe { std::slice::from_raw_parts_mut(to.as_ptr().add(first), n) };
             make(first, read, values);
         }
@@ -95,9 +94,9 @@ fn by_tiles<A: Element, T: Element>(
         let mut values = vec![T::default(); block_len(capacity)];
         for tile in numbers.map(|number| tiles.tile(number)) {
             if let Some(from) = from {
-                // SAFETY: the strides are those of the input, whose elements are copied as bits, and read once more one by one,
-                // since not all bits are a truth value. No other thread writes them: an output that meets the input is
-                // the input, of which each thread has its own tiles.
+                // SAFETY: the strides are those of the input, whose elements are copied as bits and normalised one by one,
+                // since not every bit pattern is a valid `bool`. No other thread writes them: an output that overlaps the input
+                // is the input itself, and each thread has its own tiles.
                 unsafe {
                     let block = read.as_mut_ptr().cast::<MaybeUninit<A>>();
                     tiles.gather(&tile, 1, from.as_ptr().cast(), block);

@@ -1,4 +1,4 @@
-//! Indices as the kernels that take them need them: checked before anything is written.
+//! Checks of the indices of kernels before anything is written.
 
 use super::buffer::Buffer;
 use super::cells::Cells;
@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Whether any of `len` indices with these strides is out of range.
 ///
 /// # Safety
-/// The indices must be there, and nothing write them now; the caller upholds this.
+/// The indices must exist, without concurrent writes; the caller upholds this.
 #[inline(always)]
 pub unsafe fn any_outside(at: *const i64, len: usize, step: isize, range: Range<i64>) -> bool {
-    // One comparison tells both ends.
+    // One unsigned comparison checks both bounds.
     let outside = |i: i64| i.wrapping_sub(range.start) as u64 >= (range.end - range.start) as u64;
     // SAFETY: as the caller guarantees.
     unsafe {
@@ -33,7 +33,7 @@ pub fn check_indices(
     size: usize,
     low: i64,
 ) -> Result<(), Error> {
-    // Places that share an element through a stride of 0 are looked at once.
+    // Expanded dimensions (stride 0) are checked once.
     let dims: Vec<Dim<1>> = index
         .sizes
         .iter()

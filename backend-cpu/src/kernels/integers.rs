@@ -1,5 +1,4 @@
-//! Products of integers, which wrap: by blocks of sums that stay in registers, over panels that are dense whatever the
-//! operands' strides.
+//! Products of integers, which wrap: by register tiles, over dense packed panels for any strides of the operands.
 
 use super::number::Number;
 use super::product::{Batch, Matrix, Multiply, Tile, each_tile, tile_sizes};
@@ -8,7 +7,7 @@ use keyway_sdk::author::{Error, Plain, Scratch};
 /// Elements of a panel along the reduction dimension.
 const PANEL: usize = 256;
 
-/// Copies `rows` by `columns` elements into a panel, whose rows begin `wide` elements apart.
+/// Copies `rows` by `columns` elements into a panel with row stride `wide`.
 ///
 /// # Safety
 /// The elements must exist; the caller upholds this.
@@ -31,12 +30,12 @@ unsafe fn pack<T: Plain>(
     }
 }
 
-/// Rows of a block, whose sums stay in registers.
+/// Rows of a register tile.
 const ROWS: usize = 4;
 
-/// Adds a block's products to the sums: [`ROWS`] rows of `left` by `C` columns of `right`, whose rows are `columns`
-/// apart, as those of the sums are. The loops are over constants, and nothing in them may panic or is a call, so that
-/// the compiler keeps the register tile in registers.
+/// Adds a tile's products to the sums: [`ROWS`] rows of `left` by `C` columns of `right`. Rows of `right` and of the sums have
+/// stride `columns`. The loops have constant bounds and neither panics nor calls, so that the compiler keeps the tile in
+/// registers.
 #[inline(never)]
 fn add_block<T: Number + Plain, const C: usize>(
     sums: &mut [T],
@@ -65,8 +64,8 @@ fn add_block<T: Number + Plain, const C: usize>(
     }
 }
 
-/// Adds `left`, some numbers, times as many rows of `right` to a row of sums: four rows at a time, so that a sum is read and
-/// written for each fourth product alone.
+/// Adds the product of the row `left` and the matrix `right` to a row of sums, four rows of `right` at a time, so that a sum is
+/// loaded and stored once per four products.
 fn add_row<T: Number + Plain>(sums: &mut [T], left: &[T], right: &[T]) {
     let columns = sums.len();
     let (fours, rest) = left.as_chunks::<4>();

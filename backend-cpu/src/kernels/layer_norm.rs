@@ -1,8 +1,8 @@
 //! `layer_norm` and `layer_norm_backward`
 //!
-//! Dense rows are normalised one after the other, whatever the order of their dimensions and of the rows. If elements
-//! of many rows are adjacent instead, as in channels_last with the last dimension normalised, or if rows are short,
-//! they are treated as columns of a matrix.
+//! Dense rows are normalised one by one, for any order of their dimensions and of the rows. If elements of many rows are
+//! adjacent instead, as in channels_last with the last dimension normalised, or if rows are short, they are treated as columns
+//! of a matrix.
 
 pub(super) mod arrangement;
 pub(super) mod backward;
@@ -176,7 +176,7 @@ fn layer_norm_backward<T: Elements<Acc: Apply>>(call: &Call) -> Result<(), Error
     Ok(())
 }
 
-/// The gradients of columns; returns those of weight and bias, one behind the other.
+/// Computes the gradients of columns; returns those of weight and bias, concatenated.
 ///
 /// # Safety
 /// The elements must be valid at each address, and those that are written must be uniquely owned.

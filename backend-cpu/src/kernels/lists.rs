@@ -1,5 +1,5 @@
-//! Lists of tensors that are processed together (foreach): elements at one index of all lists are read once and written
-//! once, whatever the number and the sizes of the tensors.
+//! Lists of tensors that are processed together (foreach): elements at one index of all lists are read once and written once,
+//! for any number and sizes of tensors.
 
 use super::cells::{Cells, copy_all};
 use keyway_cpu_loops::Cost;
@@ -35,13 +35,13 @@ pub(super) fn for_each_block<T: Float, const W: usize>(
     })
 }
 
-/// The groups one behind the other, with the elements up to the end of each.
+/// The concatenated groups, with the cumulative number of elements at the end of each.
 struct Walk<const W: usize> {
     groups: Vec<Group<W>>,
     ends: Vec<usize>,
 }
 
-// SAFETY: the pointers are those of a call's tensors, whose elements threads part among each other by their numbers.
+// SAFETY: the pointers are those of a call's tensors; threads access disjoint index ranges.
 unsafe impl<const W: usize> Sync for Walk<W> {}
 
 impl<const W: usize> Walk<W> {
@@ -52,8 +52,8 @@ impl<const W: usize> Walk<W> {
             let (begin, end) = (group_end - group.count, group_end.min(range.end));
             while at < end {
                 let (offset, len) = (at - begin, BLOCK.min(end - at));
-                // SAFETY: every tensor of a group is dense with `count` elements of `T`, of which these are some; outputs share
-                // no memory with each other or with what is read (`Call::groups`), and a range is one thread's.
+                // SAFETY: every tensor of a group is dense with `count` elements of `T`, and the range is within them; outputs
+                // do not overlap each other or the inputs (`Call::groups`), and a range belongs to one thread.
                 unsafe {
                     let changed = group
                         .changed

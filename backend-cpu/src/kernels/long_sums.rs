@@ -1,8 +1,8 @@
 //! Sums of many addends at one index.
 //!
-//! Addends that come one after the other lose digits: 2^24 ones and one more are 2^24 in f32. So at most [`CHAIN`] of them are added in
-//! a float of 32 bits, which is off by no more than `CHAIN * 2^-24` of the sum of their sizes; where more may meet, sums are
-//! accumulated in f64 and rounded once. Which of the two it is follows from the indices alone, never from the number of threads.
+//! Sequential sums lose digits: 2^24 plus 1 is 2^24 in f32. So at most [`CHAIN`] of them are added in a float of 32 bits, which
+//! is off by no more than `CHAIN * 2^-24` of the sum of their sizes; where more may meet, sums are accumulated in f64 and
+//! rounded once. Which of the two it is follows from the indices alone, never from the number of threads.
 
 use super::accumulate::Sum;
 use super::number::Number;
@@ -80,8 +80,8 @@ const FOR_EACH: usize = 128;
 /// The least addends that are counted by one thread.
 const GRAIN: usize = 1 << 16;
 
-/// Whether sums of these operands are accumulated as [`Sum::Long`]: more than [`CHAIN`] addends may meet, or the longer sums fit into
-/// the caches as well.
+/// Whether sums of these operands are accumulated as [`Sum::Long`]: more than [`CHAIN`] addends may meet, or the longer sums
+/// fit into the caches as well.
 pub fn are_long<T: Sum>(o: &Operands<'_, T>) -> bool {
     let (sizes, ..) = o.geometry();
     T::LOSES_DIGITS && sizes[o.dim] > CHAIN && (fits::<T, <T::Long as Sum>::Acc>(o) || may_meet(o))
@@ -91,7 +91,7 @@ pub fn are_long<T: Sum>(o: &Operands<'_, T>) -> bool {
 pub fn may_meet<T: Sum>(o: &Operands<'_, T>) -> bool {
     let (sizes, index, _) = o.geometry();
     let (n, count) = (sizes[o.dim], o.target.sizes[o.dim]);
-    // The loops over the indices, with the steps of these and of numbers that tell their lines apart.
+    // The loops over the indices, with their strides and the strides of a line number.
     let (mut loops, mut apart) = (vec![(n, [index[o.dim], 0])], count as isize);
     for d in (0..sizes.len()).filter(|d| *d != o.dim && index[*d] != 0 && sizes[*d] > 1) {
         loops.push((sizes[d], [index[d], apart]));
@@ -105,8 +105,8 @@ pub fn may_meet_in(row: Lanes<'_, i64>, n: usize) -> bool {
     n > CHAIN && meet(row, vec![(n, [1, 0])])
 }
 
-/// Counts by a hash of the index and its line, so that few counters suffice and stay in the caches: none is below the count of any
-/// one index. Indices that are spread evenly give counts far below [`CHAIN`].
+/// Counts by a hash of the index and its line, so that the few counters stay in the caches: a counter is an upper bound of the
+/// count of each of its indices. Evenly distributed indices have counts far below [`CHAIN`].
 fn meet(index: Lanes<'_, i64>, mut loops: Vec<(usize, [isize; 2])>) -> bool {
     loops.sort_by_key(|(_, [step, _])| std::cmp::Reverse(step.abs()));
     let all: usize = loops.iter().map(|(size, _)| size).product();

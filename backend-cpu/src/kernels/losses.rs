@@ -1,6 +1,6 @@
 //! `mse_loss`, `l1_loss` and `smooth_l1_loss`, reduced as they are computed, and `smooth_l1_loss_backward`.
 //!
-//! Arguments that are not dense with equal strides are left to the decomposition.
+//! Arguments that are not dense with equal strides use the decomposition.
 
 use super::buffer::Buffer;
 use keyway_cpu_loops::vectors::halves;

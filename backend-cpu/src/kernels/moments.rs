@@ -70,7 +70,7 @@ pub fn sums<T: Lanes, const K: usize, const N: usize>(
     totals
 }
 
-/// `n` elements of each slice, from this one on, of which there must be as many; a vector has at least as many lanes.
+/// Loads elements `i..i + n` of each slice, which must exist; a vector has at least `n` lanes.
 #[inline(always)]
 #[allow(clippy::needless_range_loop)]
 fn vectors<T: Lanes, const K: usize>(slices: &[&[T]; K], i: usize, n: usize) -> [T::Vector; K] {
@@ -86,7 +86,7 @@ fn vectors<T: Lanes, const K: usize>(slices: &[&[T]; K], i: usize, n: usize) -> 
 #[inline(always)]
 pub fn first_of<V: Vector>(vector: V, n: usize) -> V {
     let mut copy = [V::Number::ZERO; MOST];
-    // SAFETY: there is room for the widest vector.
+    // SAFETY: the array has the lanes of the widest vector.
     unsafe {
         vector.store(copy.as_mut_ptr());
         load_some(copy.as_ptr(), n)

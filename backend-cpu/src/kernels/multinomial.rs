@@ -1,5 +1,5 @@
-//! `multinomial` with replacement, bit-identical to the decomposition. Other cases are left to it: many draws from few
-//! categories, which it shares among threads, and invalid distributions, which it refuses.
+//! `multinomial` with replacement, bit-identical to the decomposition. Other cases use the decomposition: many draws from few
+//! categories, which it distributes among threads, and invalid distributions, which it refuses.
 
 use super::buffer::{Buffer, try_parallel_for};
 use keyway_cpu_loops::CallExt;
@@ -20,7 +20,7 @@ fn left() -> Error {
 fn widen<T: Float>(row: &[T], to: &mut [f64]) -> bool {
     let wide = |x: T| x.to_acc().to_f64();
     let mut valid = true;
-    // Numbers that are not negative are in the order of their bits but for the sign, which that of 0 may have.
+    // Non-negative floats have the order of their bits without the sign bit, which -0 has set.
     let mut most = 0;
     for x in row {
         valid &= wide(*x) >= 0.0 && wide(*x) < f64::INFINITY;
@@ -36,7 +36,7 @@ fn widen<T: Float>(row: &[T], to: &mut [f64]) -> bool {
     valid && most > 0.0
 }
 
-/// Makes running sums of `R` rows of `n` numbers.
+/// Replaces `R` rows of `n` elements by their running sums.
 fn accumulate<const R: usize>(rows: &mut [f64], n: usize) {
     let rows = &mut rows[..R * n];
     let mut sums = [-0.0; R];
@@ -84,7 +84,7 @@ fn multinomial<T: Float>(call: &Call) -> Result<(), Error> {
                 for (j, draw) in draws[odd..].iter().enumerate() {
                     let wanted = fraction(*draw) * sums[n - 1];
                     let place = sums.partition_point(|sum| *sum <= wanted);
-                    // SAFETY: there is a place for each draw of each row, and rows are apart.
+                    // SAFETY: there is an element for each draw of each row, and rows are disjoint.
                     unsafe { out.write(begin + j, place as i64) };
                 }
             }

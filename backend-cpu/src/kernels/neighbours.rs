@@ -1,4 +1,4 @@
-//! `copysign` and `nextafter`: the bits of a number changed as an integer.
+//! `copysign` and `nextafter`: integer operations on the bits of a float.
 
 use keyway_cpu_loops::{CallExt, Cost};
 use keyway_sdk::author::{Call, Element, Error};
@@ -33,7 +33,7 @@ macro_rules! bits {
                 const SIGN: $bits = 1 << ($bits::BITS - 1);
                 let bits = self.to_bits();
                 let zero = bits & !SIGN == 0;
-                // The bits of numbers of one sign grow with their sizes.
+                // For one sign, the bits of floats have the order of their magnitudes.
                 let away = (other > self) == (bits & SIGN == 0);
                 let near = if away { bits.wrapping_add(1) } else { bits.wrapping_sub(1) };
                 let near = if zero { other.to_bits() & SIGN | 1 } else { near };

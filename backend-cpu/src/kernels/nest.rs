@@ -150,7 +150,7 @@ impl Nest<2> {
     }
 }
 
-/// Loops of which operand 0 is dense along the columns, operand 1 along the rows.
+/// Loops in which operand 0 is dense along the columns, and operand 1 along the rows.
 pub struct Across {
     outer: Vec<Dim<2>>,
     rows: Dim<2>,

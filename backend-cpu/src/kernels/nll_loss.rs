@@ -4,7 +4,7 @@ use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Element, Error, Float, Plain};
 use keyway_sdk::half::{bf16, f16};
 
-/// The numbers of samples, of classes, and of elements of the dimensions after the classes.
+/// The number of samples, of classes, and of elements of the dimensions after the classes.
 fn split(sizes: &[i64]) -> (usize, usize, usize) {
     let size = |i: usize| sizes.get(i).map_or(1, |n| *n as usize);
     match sizes.len() {
@@ -28,8 +28,8 @@ fn class(target: i64, classes: usize, ignored: i64) -> Result<Option<usize>, Err
     }
 }
 
-/// Gives the number, the loss and the weight of each target to `body`; both are 0 where the target is ignored. A class of weight 0
-/// has no loss, whatever its element is.
+/// Calls `body` with the index, the loss and the weight of each target; loss and weight are 0 if the target is ignored. A class
+/// of weight 0 has loss 0 for any element.
 fn each<T: Float>(call: &Call, mut body: impl FnMut(usize, T::Acc, T)) -> Result<(), Error> {
     let (input, targets) = (call.contiguous::<T>(0)?, call.contiguous::<i64>(1)?);
     let (_, classes, behind) = split(call.view::<T>(0)?.sizes());

@@ -1,9 +1,9 @@
 //! `norm`
 //!
-//! Sums of squares or other powers leave the range for elements whose norm is in it, as squares of 1e20 do in f32. The first pass adds
-//! plain powers; only where some sum is not well within the range a second call finds the largest element of each line and adds
-//! powers of quotients by the power of two below it, as LAPACK's `nrm2` does. Such factors change no digit of a square, so that a
-//! line has the same norm by either pass, whatever is in the others.
+//! Sums of squares or other powers overflow or underflow for elements with a finite norm, such as 1e20 in f32. The first pass
+//! adds plain powers; only where some sum is not well within the range a second call finds the largest element of each line and
+//! adds powers of quotients by the power of two below it, as LAPACK's `nrm2` does. Such factors change no digit of a square, so
+//! that a line has the same norm from either pass, independent of other lines.
 
 use super::number::Apply;
 use super::reduction::{Reducer, reduce, reduce_twice, reduce_within, reduced};
@@ -90,11 +90,11 @@ impl<T: Float<Acc: Power>, const KIND: u8> Reducer for Scaled<T, KIND> {
     }
 }
 
-/// Powers of numbers that are not negative.
+/// Powers of non-negative values.
 trait Power: Apply {
-    /// The smallest number that has all digits.
+    /// The smallest normal value.
     const LEAST_NORMAL: Self;
-    /// The exponent of the largest power of two whose reciprocal has all digits.
+    /// The exponent of the largest power of two whose reciprocal is normal.
     const LARGEST_EXPONENT: i64;
     fn power(self, exponent: Self) -> Self;
 }
@@ -117,8 +117,7 @@ impl Power for f64 {
     }
 }
 
-/// The power of two that scales a number to the range 1 to 2, or as near as such factors allow; 1 for 0, infinity and
-/// NaN.
+/// The power of two that scales a value to the range 1 to 2, clamped to the valid factors; 1 for 0, infinity and NaN.
 fn factor<A: Power>(size: A) -> A {
     let size = size.to_f64();
     if !(size > 0.0 && size < f64::INFINITY) {
@@ -139,7 +138,7 @@ fn by_powers<T: Float<Acc: Power>, const KIND: u8>(
     let (input, mut out) = (call.view::<T>(0)?, call.out::<T>(0)?);
     let lines = out.sizes().iter().product::<i64>().max(1);
     let count = input.sizes().iter().product::<i64>() / lines;
-    // Each power below the normal numbers has lost up to half of the distance of two of them.
+    // Each subnormal power has an error of up to half of the subnormal spacing.
     let least = T::Acc::LEAST_NORMAL * T::Acc::from_f64(count.max(1) as f64);
     let is_within = |sum: T::Acc| sum.is_nan() | (sum >= least) & (sum < T::Acc::INFINITY);
     let plain = Norm::<T, KIND>(exact, PhantomData);

@@ -1,5 +1,5 @@
-//! Arithmetic that every element type has: integers wrap, f16 and bf16 go through f32, bool is
-//! or (sum) and and (product).
+//! Arithmetic of all element types: integers wrap, f16 and bf16 are computed in f32, and for bool the sum is `or` and the
+//! product `and`.
 
 use keyway_cpu_loops::{CallExt, Cost, Function, map1_slices, map2_slices};
 use keyway_sdk::author::{Call, Element, Error, Float, Real};
@@ -59,7 +59,7 @@ impl Number for bool {
     }
 }
 
-/// A function of real numbers applied to any float type: f16 and bf16 through f32.
+/// A function of real numbers for any float type; f16 and bf16 are computed in f32.
 pub trait RealFunction {
     /// In f32.
     fn f32(x: f32) -> f32;
@@ -87,7 +87,7 @@ impl Apply for f64 {
     }
 }
 
-/// A [`RealFunction`] for the loops, inlined into them whatever its size.
+/// A [`RealFunction`] that is always inlined into the loops.
 pub struct ByName<F>(PhantomData<fn() -> F>);
 
 impl<F> ByName<F> {

@@ -1,5 +1,4 @@
-//! Elements as unsigned keys of the same order, for the ops that sort and search. NaN is the greatest of
-//! all, and -0 equals 0.
+//! Elements as unsigned keys of the same order, for the ops that sort and search. NaN is the greatest value, and -0 equals 0.
 
 use super::radix::sort_upper;
 use keyway_sdk::author::{Element, Error, Scratch};
@@ -120,7 +119,7 @@ pub struct Ranking {
     k: usize,
 }
 
-/// Places of elements in their order.
+/// The indices of elements in sorted order.
 pub enum Places<'a> {
     /// In the lower 32 bits.
     Narrow(&'a [u64]),
@@ -149,7 +148,7 @@ impl Ranking {
         let whole = (0, u64::from(u32::MAX));
         let (least, most) = if few && (digits || !T::NARROW) { range(n, &read) } else { whole };
         let first = if descending { most } else { least } ^ flip;
-        // Place and key in one number: the order of the numbers is the stable order of the elements.
+        // Key and index in one integer, whose order is the stable order of the elements.
         let fill = self.memory.as_mut_ptr();
         if few && most - least <= whole.1 {
             for i in 0..n {

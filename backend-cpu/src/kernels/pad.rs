@@ -21,7 +21,7 @@ struct Line {
 }
 
 impl Line {
-    /// A dimension that had `size` elements `from` apart, with borders of these widths.
+    /// A dimension with `size` elements of stride `from` in the source, padded by these widths.
     fn of(
         mode: &str,
         size: usize,
@@ -95,8 +95,8 @@ fn bordered<C: Element>(call: &Call, mode: &str) -> Result<(), Error> {
                 let many = if y == whole.start { whole.len().max(1) } else { 1 };
                 let to = out.lanes.as_ptr().wrapping_offset(to + y as isize * down);
                 let source = from.lanes.as_ptr().cast_const().wrapping_offset(source + read);
-                // SAFETY: each place lies within the sizes of the result, which is a tensor of its own, and reads an element within
-                // those of the source: the op's rule has seen that the mode has elements for these widths.
+                // SAFETY: each position is within the result, which does not overlap the source, and reads an element within
+                // the source: the op's shape rule checked the widths for the mode.
                 unsafe {
                     let copy = |x: usize| {
                         let element = C::load(source.wrapping_offset(row.reads[x]));

@@ -1,9 +1,9 @@
 //! Products of floats by the `gemm` crate, from packed panels if it cannot read an operand in place; small ones by
 //! [`direct`].
 //!
-//! A panel is a part of an operand along the reduction dimension, dense row by row. It is packed once, in parallel, and
-//! read by all tiles of the result. f16 and bf16 are always packed, which widens them to f32, and their sums have
-//! memory of their own until the last panel.
+//! A panel is a part of an operand along the reduction dimension, dense row by row. It is packed once, in parallel, and read by
+//! all tiles of the result. f16 and bf16 are always packed, which widens them to f32, and their sums have separate memory until
+//! the last panel.
 
 use super::gemm::call_gemm;
 use super::product::{Batch, Matrix, Multiply, TILE_WORK, Tile, along, each_tile, tile_sizes};
@@ -24,17 +24,17 @@ pub trait Panels: Multiply {
     /// The accumulation type.
     type Sum: Real + Elements<Acc = Self::Sum>;
 
-    /// The operands of a product, each if `gemm` can read it in place.
+    /// The operands of a product; `None` if `gemm` cannot read one in place.
     #[expect(clippy::type_complexity, reason = "two matrices")]
     fn in_place(whole: &Tile<Self>) -> (Option<Matrix<*const Self::Sum>>, Option<Matrix<*const Self::Sum>>);
 
-    /// The result, if sums may be gathered in it.
+    /// The result, if it can hold the accumulators.
     fn sums(out: Matrix<*mut Self>) -> Option<Matrix<*mut Self::Sum>>;
 
-    /// Packs rows of a panel, `step` apart.
+    /// Packs rows of a panel with stride `step`.
     ///
     /// # Safety
-    /// The elements and the places must exist, and the places must be uniquely owned.
+    /// The elements of source and target must exist, and those of the target must be uniquely owned.
     unsafe fn pack(to: *mut Self::Sum, step: usize, from: Matrix<*const Self>, sizes: (usize, usize));
 
     /// The addend of a tile and its factor, if it is added in the epilogue.
@@ -118,7 +118,7 @@ unsafe fn product<T: Panels>(
     let mut begin = 0;
     loop {
         let n = memory.depth.min(inner - begin);
-        // SAFETY: the caller guarantees the elements; the memory has places for the panels.
+        // SAFETY: the caller guarantees the elements; the memory has capacity for the panels.
         unsafe {
             if left.is_none() {
                 pack(memory.left.as_mut_ptr(), a.at(0, begin), (rows, n), spread)?;
@@ -176,7 +176,7 @@ unsafe fn product<T: Panels>(
 /// Packs a panel of `rows` by `columns`.
 ///
 /// # Safety
-/// The elements and the places must exist, and the places must be uniquely owned.
+/// The elements of source and target must exist, and those of the target must be uniquely owned.
 unsafe fn pack<T: Panels>(
     to: *mut T::Sum,
     from: Matrix<*const T>,
@@ -211,7 +211,7 @@ macro_rules! halves {
             }
 
             unsafe fn pack(to: *mut f32, step: usize, from: Matrix<*const Self>, sizes: (usize, usize)) {
-                // SAFETY: the caller guarantees the elements and the places.
+                // SAFETY: the caller guarantees the elements of source and target.
                 unsafe { widen_matrix(to, step, from, sizes) };
             }
 

@@ -1,10 +1,10 @@
-//! Products of matrices, which `mm`, `addmm`, `bmm`, `baddbmm` and `mv` share.
+//! Matrix products, shared by `mm`, `addmm`, `bmm`, `baddbmm` and `mv`.
 //!
-//! The result is cut into tiles by the sizes alone. A tile is computed by one thread, so that its value does not depend
-//! on how many take part. How depends on the element type:
+//! The result is split into tiles that depend on the sizes alone. A tile is computed by one thread, so that its value does not
+//! depend on the number of threads. The method depends on the element type:
 //! - f32 and f64 by the `gemm` crate ([`gemm`](super::gemm)), vectors by [`gemv`](super::gemv);
-//! - bf16 by [`bf16_panels`](super::bf16_panels) where the processor has AMX or AVX-512 BF16, otherwise as f16: widened to f32 and summed there
-//!   ([`panels`](super::panels));
+//! - bf16 by [`bf16_panels`](super::bf16_panels) where the processor has AMX or AVX-512 BF16, otherwise as f16: widened to f32
+//!   and summed there ([`panels`](super::panels));
 //! - integers by a plain loop; they wrap ([`integers`](super::integers)).
 
 use super::buffer::Buffer;
@@ -17,9 +17,9 @@ use keyway_sdk::author::{Error, Lanes, Plain, View, ViewMut};
 const LARGE_TILE: usize = 512;
 /// A dimension is not cut further than to this.
 const SMALL_TILE: usize = 128;
-/// Multiplications below which a tile is not cut: their time is near that of handing work to a thread.
+/// Multiplications below which a tile is not cut: their time is close to the cost of dispatching to a thread.
 pub const TILE_WORK: usize = 1 << 21;
-/// Tiles beyond which more would not help.
+/// The number of tiles beyond which more do not help.
 const ENOUGH_TILES: usize = 32;
 
 /// A matrix in memory. Strides are in elements.
@@ -241,7 +241,7 @@ pub unsafe fn along<T: Multiply>(all: &mut Batch<T>) -> Result<Option<Buffer<T>>
     };
     let mut copy = Buffer::<T>::zeroed(all.count * rows * columns)?;
     let steps = [all.steps[3], input.row, input.column].map(|step| step as isize);
-    // SAFETY: the caller guarantees the elements of the input; the copy has room for as many and is nobody else's.
+    // SAFETY: the caller guarantees the elements of the input; the copy has the same number and is uniquely owned.
     let (to, from) = unsafe { (Lanes::new(copy.as_mut_ptr()), Lanes::new(input.data.cast_mut())) };
     let dense = [(rows * columns) as isize, columns as isize, 1];
     copy_block(to, &dense, from, &steps, &[all.count, rows, columns])?;

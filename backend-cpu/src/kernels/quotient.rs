@@ -1,4 +1,4 @@
-//! Quotients and remainders of integers and of reals, as the ops of division share them.
+//! Quotients and remainders of integers and of reals, shared by the division ops.
 //!
 //! Integers of up to 32 bits are divided in f64, where the quotient is exact. Float remainders are computed by blocks; elements
 //! with large quotients one by one.
@@ -57,8 +57,8 @@ const WHOLE_F32: f32 = 12_582_912.0;
 /// See [`WHOLE_F32`].
 const WHOLE_F64: f64 = 6_755_399_441_055_744.0;
 
-// SIMD has no integer division. A float of more than twice the bits has a quotient whose integer part is exact: near an
-// integer its error is less than the distance of any other quotient.
+// SIMD has no integer division. A float of more than twice the bits has a quotient whose integer part is exact: close to an
+// integer its error is less than the distance to any other quotient.
 macro_rules! by_float {
     ($signed:literal, $float:ident, $whole:ident; $($t:ty),*) => {
         integer!(
@@ -203,7 +203,7 @@ pub fn any_negative<T: Int>(view: View<'_, T>) -> bool {
 mod tests {
     use super::*;
 
-    /// Numbers at which a quotient changes: around each power of two and each other, of both signs.
+    /// Values around which quotients change: next to each power of two, some others, and their negatives.
     fn corners(bits: u32, signed: bool) -> Vec<i128> {
         let powers = (0..=bits).map(|bit| 1i128 << bit);
         let mut all: Vec<i128> = powers.flat_map(|p| [p - 1, p, p + 1, -p, -p + 1, -p - 1]).collect();

@@ -1,9 +1,9 @@
-//! A radix sort of numbers in pairs.
+//! An LSD radix sort of pairs of integers.
 
-/// The most bits of a digit, and of one where there are few pairs to sort.
+/// The maximum bits of a digit, and its bits for few pairs.
 const WIDEST: u32 = 11;
 const NARROWEST: u32 = 8;
-/// Pairs from which on digits are as wide as they can be.
+/// The number of pairs from which on digits have the maximum width.
 const MANY: usize = 1 << 13;
 
 /// Sorts by the upper halves, equal ones staying in their order, digit by digit from the lowest, with as few passes as the largest

@@ -136,7 +136,7 @@ fn normal_double<T: Float<Acc = f64>>(call: &Call) -> Result<(), Error> {
     produce(call.out::<T>(0)?, Cost::Heavy, |first, values| {
         let (mut pairs, mut fractions, mut made) = ([0; PIECE], [[0.0; PIECE / 2]; 2], [0.0; PIECE]);
         let n = values.len().div_ceil(2);
-        // Both numbers of a pair are made even where only the first is wanted.
+        // Both values of a pair are computed even if only the first is needed.
         stream.double(first, &mut pairs[..2 * n]);
         for k in 0..n {
             for j in 0..2 {

@@ -1,4 +1,4 @@
-//! `rms_norm` and `rms_norm_backward`, of rows and columns as [`layer_norm`](super::layer_norm) has them.
+//! `rms_norm` and `rms_norm_backward`, over rows and columns as in [`layer_norm`](super::layer_norm).
 
 mod columns;
 
@@ -18,7 +18,8 @@ const GRAIN: usize = 16 * 1024;
 /// Rows whose contributions to the gradient of the weight are summed together.
 const ROWS: usize = 64;
 
-// Functions of their own, each with one loop: inlined into one, the loops share its registers, and keep their sums in memory.
+// Separate functions, each with one loop: inlined into one function, the loops would share its registers and spill their
+// accumulators.
 
 /// `1 / sqrt(mean(x^2) + eps)`.
 #[inline(never)]
@@ -30,7 +31,7 @@ where
     T::Acc::ONE / (squares / T::Acc::from_f64(x.len() as f64) + eps).sqrt()
 }
 
-/// The sum of the products of gradient, weight and element; the slices are of one length.
+/// The sum of the products of gradient, weight and element; the slices have the same length.
 #[inline(never)]
 #[allow(clippy::needless_range_loop)]
 fn products<T: Float>(x: &[T], g: &[T], w: &[T::Acc]) -> T::Acc {
@@ -49,7 +50,7 @@ fn products<T: Float>(x: &[T], g: &[T], w: &[T::Acc]) -> T::Acc {
     halves(&mut all, |a, b| a + b)
 }
 
-/// Adds what a row contributes to the gradient of the weight; the slices are of one length.
+/// Adds the contribution of a row to the gradient of the weight; the slices have the same length.
 #[inline(never)]
 fn add_row<T: Float>(weight: &mut [T::Acc], (x, g): (&[T], &[T]), root: T::Acc) {
     for ((w, x), g) in weight.iter_mut().zip(x).zip(g) {
@@ -57,7 +58,7 @@ fn add_row<T: Float>(weight: &mut [T::Acc], (x, g): (&[T], &[T]), root: T::Acc) 
     }
 }
 
-/// Argument `i`, or the distance from 1 to the next number of the type that is computed in.
+/// Argument `i`, or the machine epsilon of the accumulation type.
 fn epsilon<T: Elements>(call: &Call, i: usize) -> Result<T::Acc, Error> {
     let given = match call.is_none(i)? {
         true if size_of::<T::Acc>() == size_of::<f64>() => f64::EPSILON,
@@ -76,7 +77,7 @@ fn rms_norm<T: Elements<Acc: Apply>>(call: &Call) -> Result<(), Error> {
         Some(Arrangement::Columns(columns)) => {
             let weight = widened::<T>(call, 2, n, T::Acc::ONE)?;
             let mut out = call.out::<T>(0)?;
-            // SAFETY: the arrangement is that of both tensors, and the output is no other's.
+            // SAFETY: the arrangement is that of both tensors, and the output is uniquely owned.
             let (from, to) = unsafe { (Lanes::new(view.as_ptr().cast_mut()), out.lanes()) };
             let Columns { step, count, .. } = columns;
             parallel_for(columns.matrices(), GRAIN.div_ceil(n * count), |matrices| {

@@ -1,23 +1,23 @@
-//! The order of memory in which values that run along a dimension are made: that in which the tensors lie where they lie alike,
-//! else row-major order.
+//! The order in which scans along a dimension compute their values: the tensors' memory order if it is the same for all,
+//! otherwise row-major order.
 
 use super::cells::is_dense;
 use super::dims::wrapped;
 use keyway_cpu_loops::{CallExt, Contiguous};
 use keyway_sdk::author::{Call, Error, Plain};
 
-/// The elements of argument 0, and how the lines lie among them along which values run.
+/// The elements of argument 0, and the geometry of the lines of the scan.
 pub(super) struct Lined<T> {
-    /// The elements in the order of memory in which results are written.
+    /// The elements in the memory order of the results.
     pub input: T,
-    /// Elements of a line.
+    /// The number of elements of a line.
     pub n: usize,
-    /// The step from an element of a line to the next.
+    /// The stride of a line.
     pub inner: usize,
 }
 
-/// Argument 0, along the dimension that argument 1 names, if it has elements and all outputs lie in its order of memory, apart from
-/// it.
+/// Argument 0 along the dimension in argument 1, without copying, if it is not empty and all outputs have its memory order and
+/// do not overlap it.
 pub(super) fn as_it_lies<'a, T: Plain>(call: &Call<'a>) -> Result<Option<Lined<&'a [T]>>, Error> {
     let view = call.view::<T>(0)?;
     let (sizes, strides) = (view.sizes(), view.strides());
@@ -32,7 +32,7 @@ pub(super) fn as_it_lies<'a, T: Plain>(call: &Call<'a>) -> Result<Option<Lined<&
             return Ok(None);
         }
     }
-    // SAFETY: the elements are contiguous, and an output that is not the argument does not meet it.
+    // SAFETY: the elements are contiguous, and an output that is not the argument does not overlap it.
     let input = unsafe { std::slice::from_raw_parts(view.as_ptr(), view.numel()) };
     Ok(Some(Lined { input, n, inner: strides[dim] as usize }))
 }

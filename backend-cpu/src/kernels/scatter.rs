@@ -1,4 +1,4 @@
-//! `scatter` and `index_copy`, and the loop that they share with the other ops that write at indices.
+//! `scatter` and `index_copy`, and the loop shared with the other ops that write at indices.
 
 use super::cells::{Cells, cell_kernel, copy_all};
 use super::dims::dim;
@@ -6,30 +6,30 @@ use super::indices::check_indices;
 use super::nest::{Dim, Nest};
 use keyway_sdk::author::{Call, Element, Error, Lanes, Plain};
 
-/// The least elements of a row that are one piece of work: of slices at an index, and where each has an index.
+/// The minimum number of elements of a row per work item: for slices with one index, and for elements with an index each.
 const SLICE: usize = 512;
 const PART: usize = 16;
 
 /// The operands of [`scatter_lines`].
 pub struct Scatter<'a, A, C> {
-    /// What is written to.
+    /// The output.
     pub out: Lanes<'a, A>,
     /// The indices.
     pub index: Lanes<'a, i64>,
-    /// What is written.
+    /// The source elements.
     pub source: Lanes<'a, C>,
-    /// How far in the output an index reaches.
+    /// The stride of the output in the indexed dimension.
     pub stride: isize,
 }
 
-/// Puts each element of the source to the output's element at `index * stride`. `tasks` are the dimensions
-/// that indices do not cross, with the steps of output, index and source; they run in parallel. `lines` are
-/// the others, with the steps of index and source; they run in order, so that the result does not depend
-/// on threads where an index comes twice.
+/// Combines each element of the source with the output element at `index * stride`. `tasks` are the loops over the dimensions
+/// that are not indexed, with the strides of output, index and source; they run in parallel. `lines` are the other loops, with
+/// the strides of index and source; they run in order, so that the result does not depend on threads if there are duplicate
+/// indices.
 ///
 /// # Safety
-/// The loops stay in the three tensors for every index that is there, tasks do not meet in the output, and
-/// the output is neither of the others. The kernel that made the loops upholds this.
+/// The loops must stay within the three tensors for every index in `index`, tasks must write disjoint output elements, and the
+/// output must not overlap index or source. The kernel that created the loops upholds this.
 pub unsafe fn scatter_lines<A: Element, C: Element>(
     tasks: &Nest<3>,
     lines: &Nest<2>,
@@ -95,7 +95,7 @@ pub fn along(
     (Nest::sorted(tasks), lines)
 }
 
-/// The operands of a call `(self, dim, index, source)`, the indices checked.
+/// The operands of a call `(self, dim, index, source)`, with checked indices.
 pub struct Operands<'a, C> {
     /// Argument 0.
     pub target: Cells<'a, C>,
@@ -105,14 +105,14 @@ pub struct Operands<'a, C> {
     pub index: Cells<'a, i64>,
     /// Argument 3.
     pub source: Cells<'a, C>,
-    /// The dimension that indices point into.
+    /// The indexed dimension.
     pub dim: usize,
-    /// Whether the index has one dimension and points at whole slices.
+    /// Whether the index has one dimension and selects whole slices.
     slices: bool,
 }
 
 impl<'a, C: Element> Operands<'a, C> {
-    /// Reads and checks them.
+    /// Reads the operands and checks the indices.
     pub fn of(call: &Call<'a>, slices: bool) -> Result<Self, Error> {
         let (target, out) = (Cells::argument(call, 0)?.with_dim(), Cells::output(call, 0)?.with_dim());
         let dim = dim(call, 1, target.sizes.len())?;
@@ -122,7 +122,7 @@ impl<'a, C: Element> Operands<'a, C> {
         Ok(Operands { target, out, index, source: Cells::argument(call, 3)?, dim, slices })
     }
 
-    /// From checked indices, of one dimension for whole slices.
+    /// Creates the operands from checked indices, which have one dimension for whole slices.
     pub fn new(
         target: Cells<'a, C>,
         out: Cells<'a, C>,
@@ -164,7 +164,7 @@ impl<'a, C: Element> Operands<'a, C> {
     }
 }
 
-/// Overwrites.
+/// Overwrites the output elements at the indices with the source.
 fn write<C: Plain>(call: &Call, slices: bool) -> Result<(), Error> {
     let mut o = Operands::<C>::of(call, slices)?;
     o.source = o.source.apart_from(&o.out)?;
@@ -172,8 +172,8 @@ fn write<C: Plain>(call: &Call, slices: bool) -> Result<(), Error> {
     let (tasks, lines) = o.loops(&o.out.strides);
     let stride = o.out.strides[o.dim];
     let operands = Scatter { out: o.out.lanes, index: o.index.lanes, source: o.source.lanes, stride };
-    // SAFETY: the op's rule makes index and source fit each other and the target but in `dim`, where every
-    // index was checked; tasks differ in another dimension; what lay where the output does was copied.
+    // SAFETY: the op's shape rule matches index, source and target except in `dim`, where every index was checked; tasks differ
+    // in another dimension; operands that overlap the output were copied.
     unsafe { scatter_lines(&tasks, &lines, &operands, |_, new: C| new) }
 }
 

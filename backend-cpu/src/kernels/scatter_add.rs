@@ -1,4 +1,4 @@
-//! `scatter_add` and `index_add`. What the sums are accumulated in: see [`long_sums`](super::long_sums).
+//! `scatter_add` and `index_add`. For the accumulation type, see [`long_sums`](super::long_sums).
 
 use super::accumulate::Sum;
 use super::buffer::Buffer;
@@ -14,16 +14,16 @@ use keyway_cpu_loops::{Cost, copy_dense};
 use keyway_sdk::author::{Call, Element, Error, num_threads, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
-/// Fewer slices, or shorter ones, are added by columns.
+/// The minimum number and length of slices; fewer or shorter ones are added by columns.
 const SHORTEST: usize = 8;
-/// So many slices for each source: then those that have none are not looked at.
+/// The ratio of slices to sources above which slices without a source are skipped.
 const SPARSE: usize = 16;
-/// Sums of a slice that are added to together.
+/// Accumulators of a slice per block.
 const BLOCK: usize = 512;
 
-/// Adds `alpha` times the source.
+/// Adds `alpha` times the source to the output elements at the indices.
 pub fn add<T: Sum>(mut o: Operands<'_, T>, slices: bool, alpha: T::Acc) -> Result<(), Error> {
-    // Sums are written before all of the source is read.
+    // Sums are written before the whole source is read.
     o.source = o.source.cast::<T::Cell>().apart_from(&o.out)?.cast();
     if o.out.numel() == 0 {
         return Ok(());
@@ -38,17 +38,17 @@ pub fn add<T: Sum>(mut o: Operands<'_, T>, slices: bool, alpha: T::Acc) -> Resul
     combine(o, move |sum, x| sum.plus(alpha.times(x)))
 }
 
-/// The sources of each slice that is added to, in their order.
+/// The sources of each slice, grouped by slice in source order.
 pub struct Sources {
-    /// The slice of each group; the group's own number where there is one for each slice.
+    /// The slice of each group; `None` if group `i` is slice `i`.
     slices: Option<Buffer<u32>>,
-    /// Where the groups begin, and the end.
+    /// The offset of each group, followed by the end.
     ends: Buffer<u32>,
     order: Buffer<u32>,
 }
 
 impl Sources {
-    /// A group for each of `count` slices, by a counting sort of the `n` sources.
+    /// Creates a group for each of `count` slices, by a counting sort of the `n` sources.
     fn of_all(n: usize, count: usize, index: impl Fn(usize) -> usize) -> Result<Sources, Error> {
         let (mut ends, mut order) = (Buffer::<u32>::zeroed(count + 2)?, Buffer::<u32>::zeroed(n)?);
         (0..n).for_each(|j| ends[index(j) + 2] += 1);
@@ -61,7 +61,7 @@ impl Sources {
         Ok(Sources { slices: None, ends, order })
     }
 
-    /// A group for each slice that has sources: time and memory follow these, and not how many slices there are.
+    /// Creates a group for each slice that has sources: time and memory depend on the number of sources, not of slices.
     pub fn of_few(n: usize, index: impl Fn(usize) -> usize) -> Result<Sources, Error> {
         let mut pairs = Buffer::<u64>::zeroed(n)?;
         pairs.iter_mut().enumerate().for_each(|(j, pair)| *pair = (index(j) as u64) << 32 | j as u64);
@@ -93,8 +93,8 @@ impl Sources {
     }
 }
 
-/// Adds whole slices that are dense: those at one index one after the other, while their sum stays in a block. Says
-/// whether it could. The sums are the same with any number of threads.
+/// Adds whole dense slices, the sources of one index in order while their sum stays in a block. Returns whether the operands
+/// allow it. The sums do not depend on the number of threads.
 fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc, threads: usize) -> Result<bool, Error> {
     let (sizes, index, source) = o.geometry();
     let (n, count) = (sizes[o.dim], o.target.sizes[o.dim]);
@@ -105,17 +105,17 @@ fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc, threads: usize) -> Resu
     let (width, steps) = slice.inner();
     let in_place = o.target.is_at(&o.out);
     let few = in_place && count / SPARSE > n && u32::try_from(count).is_ok();
-    // Each slice is one thread's, so there must be some.
+    // Each slice belongs to one thread, so a minimum number is needed.
     let short = width < SHORTEST || count < SHORTEST;
     if steps != [1; 3] || short && !few || u32::try_from(n).is_err() {
         return Ok(false);
     }
     let put = move |sum: T::Acc, x: T::Acc| sum.plus(alpha.times(x));
-    // SAFETY: the op's rule gives so many indices.
+    // SAFETY: the op's shape rule guarantees `n` indices.
     let index = |j: usize| unsafe { *o.index.lanes.as_ptr().offset(j as isize * at) } as usize;
     let in_order = in_place && !T::WIDE && slice.len() == width && threads == 1;
     if in_order && !may_meet(o) {
-        // One thread adds in the order of the source, which is each slice's own.
+        // One thread adds in the order of the source, which is also the order within each slice.
         for j in 0..n {
             let row = |j: usize| o.out.lanes.as_ptr().wrapping_offset(index(j) as isize * strides[0]);
             if j + AHEAD < n {
@@ -145,7 +145,7 @@ fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc, threads: usize) -> Resu
             }
             let is_long = T::LOSES_DIGITS && sources.len() > CHAIN;
             if in_place && !T::WIDE && slice.len() == width && !is_long {
-                // The sums stay where they are, and little code between two slices lets the processor fetch several.
+                // The sums stay in place, and little code between two slices lets the processor fetch several.
                 let row = |k: usize| o.out.lanes.as_ptr().wrapping_offset(k as isize * strides[0]);
                 let from =
                     |j: u32| o.source.lanes.as_ptr().cast_const().wrapping_offset(j as isize * strides[2]);
@@ -155,7 +155,7 @@ fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc, threads: usize) -> Resu
                     sources.first().into_iter().for_each(|j| fetch(from(*j), width));
                 }
                 let out = row(k).cast::<T::Acc>();
-                // SAFETY: the slice is dense; without `WIDE`, `Acc` is `T` itself. The source is apart from it.
+                // SAFETY: the slice is dense; without `WIDE`, `Acc` is `T` itself. The source does not overlap it.
                 let sums = unsafe { std::slice::from_raw_parts_mut(out, width) };
                 for j in sources {
                     // SAFETY: there is a dense slice of the source for each index.
@@ -166,8 +166,8 @@ fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc, threads: usize) -> Resu
             let first =
                 |cells: &Cells<'_, T>, d: usize| shifted(cells.lanes, k as isize * strides[d]).as_ptr();
             let memory = (first(&o.out, 0), first(&o.target, 1).cast_const(), o.source.lanes.as_ptr());
-            // SAFETY: the loops are those of a slice of each of the three, of which the source has as many as there are indices;
-            // each slice of the output is written once, and the source is apart.
+            // SAFETY: the loops are over a slice of each of the three tensors, and the source has one slice per index; each
+            // slice of the output is written once, and the source does not overlap it.
             unsafe {
                 if is_long {
                     let (out, target, from) = memory;
@@ -182,11 +182,11 @@ fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc, threads: usize) -> Resu
     Ok(true)
 }
 
-/// Adds the sources, `apart` elements from each other, to one slice: a block of sums at a time.
+/// Adds the sources, with stride `apart`, to one slice, one block of sums at a time.
 ///
 /// # Safety
-/// The loops must be those of the output, the target and the source, nothing else use the output, and the source be apart from it;
-/// the caller upholds this.
+/// The loops must be those of the output, the target and the source; the output must be uniquely owned and not overlap the
+/// source. The caller upholds this.
 unsafe fn slice_sums<T: Sum>(
     slice: &Nest<3>,
     (out, target, source): (*mut T, *const T, *mut T),
@@ -240,7 +240,7 @@ mod tests {
 
     type Add = fn(Operands<'_, i64>, bool) -> Result<(), Error>;
 
-    /// A matrix in row-major order or transposed, with its elements by row and column.
+    /// A matrix over `memory`, in row-major order or transposed.
     fn matrix<'a>(memory: &'a mut [i64], sizes: [usize; 2], turned: bool) -> Cells<'a, i64> {
         let [rows, columns] = sizes.map(|n| n as isize);
         let strides = if turned { vec![1, rows] } else { vec![columns, 1] };
@@ -271,7 +271,7 @@ mod tests {
                     false => matrix(&mut index, sizes(n), turned & 2 != 0),
                 };
                 let mut expected = vec![0; count * width];
-                // SAFETY: the places are those of the matrices.
+                // SAFETY: the indices are within the matrices.
                 unsafe {
                     for place in (0..count * width).map(|i| [i / sizes(count)[1], i % sizes(count)[1]]) {
                         expected[at(&result, place) as usize] =

@@ -1,4 +1,4 @@
-//! What the ops share that combine what is at indices with what stands there: sums and extremes.
+//! The kernels of the ops that combine the source with the elements at indices: sums and extremes.
 
 use super::accumulate::Sum;
 use super::buffer::Buffer;
@@ -12,25 +12,25 @@ use std::sync::OnceLock;
 
 /// Elements of a line that are widened together.
 const BLOCK: usize = 512;
-/// Lines or columns of the type of sums that are taken at a time.
+/// Lines or columns in the accumulation type per block.
 const LINES: usize = 16;
 const COLUMNS: usize = 128;
-/// Bytes of a line, and of columns, at most, that are combined in a block although their type is that of sums.
+/// The maximum bytes of a line, and of columns, that are combined in a block although their type is the accumulation type.
 const LINE: usize = 1 << 16;
 const PANEL: usize = 1 << 21;
 
-/// What stands there and what comes to it give what stands there then.
+/// Combines an accumulator with a source element.
 pub trait Put<T: Sum>: Fn(T::Acc, T::Acc) -> T::Acc + Copy + Sync {}
 impl<T: Sum, F: Fn(T::Acc, T::Acc) -> T::Acc + Copy + Sync> Put<T> for F {}
 
-/// Combines each element of the source with the output's at its index, in the order of the source. The source is apart from the
-/// output, which has elements.
+/// Combines each element of the source with the output element at its index, in the order of the source. The source does not
+/// overlap the output, which is not empty.
 pub fn combine<T: Sum>(o: Operands<'_, T>, put: impl Put<T>) -> Result<(), Error> {
     if T::WIDE || fits::<T, T::Acc>(&o) { by_panels(o, put) } else { by_lines(o, put) }
 }
 
-/// Whether parts of the output stay in the caches as sums of type `A` while elements come to them, and enough come for that to be
-/// worth it.
+/// Whether parts of the output stay in the caches as sums of type `A` while elements are added, and whether there are enough
+/// addends to be worth it.
 pub fn fits<T: Sum, A>(o: &Operands<'_, T>) -> bool {
     let (sizes, index, _) = o.geometry();
     let (count, n) = (o.target.sizes[o.dim], sizes[o.dim]);
@@ -38,12 +38,12 @@ pub fn fits<T: Sum, A>(o: &Operands<'_, T>) -> bool {
     if lines(o).2 {
         return bytes <= LINE;
     }
-    // Of whole slices no element is looked for, and few elements move less in place.
+    // Whole slices need no lookup per element, and few elements move less data in place.
     let single = (0..index.len()).any(|d| d != o.dim && index[d] != 0);
     single && (n >= count || !o.target.is_at(&o.out)) && bytes.saturating_mul(COLUMNS) <= PANEL
 }
 
-/// Combines where the output lies, in a type that is that of sums.
+/// Combines in place in the output, whose type is the accumulation type.
 pub(super) fn by_lines<T: Sum>(o: Operands<'_, T>, put: impl Put<T>) -> Result<(), Error> {
     copy_all(&o.out, &o.target)?;
     let (tasks, lines) = o.loops(&o.out.strides);
@@ -51,15 +51,15 @@ pub(super) fn by_lines<T: Sum>(o: Operands<'_, T>, put: impl Put<T>) -> Result<(
     // SAFETY: `Acc` is `T` itself, so these are the output's elements.
     let out = unsafe { Lanes::new(out) };
     let operands = Scatter { out, index: o.index.lanes, source: o.source.lanes, stride };
-    // SAFETY: the op's rule makes index and source fit each other and the target but in `dim`, where every index was
-    // checked; tasks differ in another dimension; source and index are apart from the output.
+    // SAFETY: the op's shape rule matches index, source and target except in `dim`, where every index was checked; tasks differ
+    // in another dimension; source and index do not overlap the output.
     unsafe { scatter_lines(&tasks, &lines, &operands, |sum: T::Acc, x: T| put(sum, x.widen())) }
 }
 
-/// Combines a run with the elements in these steps.
+/// Combines a run of accumulators with elements of stride `step`.
 ///
 /// # Safety
-/// There must be an element for each of the run, and nothing write it now; the caller upholds this.
+/// There must be an element for each accumulator, and no concurrent write to it; the caller upholds this.
 #[inline(always)]
 pub unsafe fn put_run<T: Sum>(sums: &mut [T::Acc], from: *const T, step: isize, put: impl Put<T>) {
     // SAFETY: as the caller guarantees.
@@ -76,8 +76,8 @@ pub unsafe fn put_run<T: Sum>(sums: &mut [T::Acc], from: *const T, step: isize, 
     }
 }
 
-/// The loops along the dimension and over the lines along it, with the steps of output, target, index and source, and
-/// whether the source is rather dense along a line than across.
+/// Returns the loops along the dimension and over its lines, with the strides of output, target, index and source, and whether
+/// the source has a smaller stride along a line than across lines.
 fn lines<T: Sum>(o: &Operands<'_, T>) -> ([isize; 4], Nest<4>, bool) {
     let (sizes, index, source) = o.geometry();
     let strides = [&o.out.strides, &o.target.strides, &index, &source];
@@ -88,8 +88,8 @@ fn lines<T: Sum>(o: &Operands<'_, T>) -> ([isize; 4], Nest<4>, bool) {
     (along, tasks, dense)
 }
 
-/// Combines in the type of sums, in a part of the output at a time that stays in the caches: lines along the dimension where
-/// the source is dense along it, else some columns across it.
+/// Combines in the accumulation type, in one part of the output at a time that stays in the caches: lines along the dimension
+/// if the source is dense along it, otherwise some columns across it.
 pub(super) fn by_panels<T: Sum>(mut o: Operands<'_, T>, put: impl Put<T>) -> Result<(), Error> {
     let (sizes, ..) = o.geometry();
     let (dim, count, n) = (o.dim, o.target.sizes[o.dim], sizes[o.dim]);
@@ -113,8 +113,8 @@ pub(super) fn by_panels<T: Sum>(mut o: Operands<'_, T>, put: impl Put<T>) -> Res
             n,
             put,
         };
-        // SAFETY: the op's rule makes index and source fit each other and the target but in `dim`, where every index was
-        // checked; tasks differ in another dimension; source and index are apart from the output.
+        // SAFETY: the op's shape rule matches index, source and target except in `dim`, where every index was checked; tasks
+        // differ in another dimension; source and index do not overlap the output.
         let made = unsafe {
             if lines {
                 (0..len).step_by(LINES).try_for_each(|l| part.lines(l, LINES.min(len - l)))
@@ -129,8 +129,8 @@ pub(super) fn by_panels<T: Sum>(mut o: Operands<'_, T>, put: impl Put<T>) -> Res
     failed.into_inner().map_or(Ok(()), Err)
 }
 
-/// Neighbouring lines of output, target, index and source: their first elements, the steps from line to line and along a
-/// line, the elements of a line of the output and of the source.
+/// Neighbouring lines of output, target, index and source: their first elements, the strides across and along lines, and the
+/// number of elements of a line of the output and of the source.
 struct Part<T: Sum, F> {
     out: *mut T,
     target: *const T,
@@ -151,16 +151,17 @@ impl<T: Sum, F: Put<T>> Part<T, F> {
     /// this.
     unsafe fn lines(&self, first: usize, lines: usize) -> Result<(), Error> {
         let (across, along, put) = (self.across, self.along, self.put);
-        // The sums of dense lines are where the output is, without a copy of the source.
+        // The sums of dense lines are accumulated in the output, without a copy of the source.
         let direct = !T::WIDE && along == [1; 4];
         let mut sums = Buffer::<T::Acc>::zeroed(if direct { 0 } else { self.count })?;
-        // Lines that cross those of the output are turned together.
+        // Lines across those of the output are transposed together.
         let turned = along[0] != 1 && across[0] == 1;
         let mut made = Buffer::<T::Cell>::zeroed(if turned { lines * self.count } else { 0 })?;
         let mut block = [T::Acc::default(); BLOCK];
         for l in 0..lines {
             let at = |k: usize| (first + l) as isize * across[k];
-            // SAFETY: as the caller guarantees; `made` has a place for each sum of each line. Without `WIDE`, `Acc` is `T` itself.
+            // SAFETY: as the caller guarantees; `made` has an element for each sum of each line. Without `WIDE`, `Acc` is `T`
+            // itself.
             unsafe {
                 if direct {
                     let (out, target) = (self.out.offset(at(0)), self.target.offset(at(1)));
@@ -191,7 +192,7 @@ impl<T: Sum, F: Put<T>> Part<T, F> {
             }
         }
         if turned {
-            // SAFETY: the output has a place for each line of each element of one; steps of tensors are not negative.
+            // SAFETY: the output has an element for each line and index; strides of tensors are not negative.
             unsafe {
                 let to = self.out.add(first).cast::<T::Cell>();
                 transpose(to, along[0] as usize, made.as_ptr(), self.count, lines, self.count);
@@ -200,18 +201,18 @@ impl<T: Sum, F: Put<T>> Part<T, F> {
         Ok(())
     }
 
-    /// Takes all lines at once, from line `first` on.
+    /// Combines `lines` lines at once, from line `first` on.
     ///
     /// # Safety
     /// As for [`Part::lines`].
     unsafe fn columns(&self, first: usize, lines: usize) -> Result<(), Error> {
         let (across, along, put) = (self.across, self.along, self.put);
         let at = |k: usize, i: usize| first as isize * across[k] + i as isize * along[k];
-        // SAFETY: each row is written before elements come to it.
+        // SAFETY: each row is written before elements are added to it.
         let mut sums = unsafe { Buffer::<T::Acc>::unwritten(self.count * lines) }?;
         let mut block = [T::Acc::default(); COLUMNS];
         let block = &mut block[..lines];
-        // Rows that are far apart, where the processor does not see which come next.
+        // Prefetches rows with a large stride, which the hardware prefetcher does not predict.
         let soon = |i: usize, end: usize| (i + AHEAD < end).then_some(i + AHEAD);
         // SAFETY: as the caller guarantees.
         unsafe {

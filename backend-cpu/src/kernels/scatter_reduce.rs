@@ -1,5 +1,5 @@
-//! `scatter_reduce` and `index_reduce` to extremes that count what is there; the other ways are left to the
-//! decomposition, which sort the sources by their places.
+//! `scatter_reduce` and `index_reduce` for `amax` and `amin` with `include_self`; other calls use the decomposition, which
+//! sorts the sources by index.
 
 use super::accumulate::Sum;
 use super::cells::copy_all;
@@ -34,8 +34,8 @@ fn reduced<T: Sum + Plain>(call: &Call, slices: bool) -> Result<(), Error> {
         source: o.source.lanes,
         stride: o.out.strides[o.dim],
     };
-    // SAFETY: the op's rule makes index and source fit each other and the target but in `dim`, where every index was
-    // checked; tasks differ in another dimension; source and index are apart from the output.
+    // SAFETY: the op's shape rule matches index, source and target except in `dim`, where every index was checked; tasks differ
+    // in another dimension; source and index do not overlap the output.
     unsafe {
         match reduce {
             "amax" => scatter_lines(&tasks, &lines, &operands, larger::<T>),

@@ -7,9 +7,9 @@ use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Error, Lanes, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
-/// Values of one piece of work.
+/// Values per work item.
 const PIECE: usize = 1 << 10;
-/// Values that are searched for side by side.
+/// Values whose binary searches are interleaved.
 const SIDE: usize = 16;
 
 fn searchsorted<T: Key>(call: &Call) -> Result<(), Error> {
@@ -63,7 +63,7 @@ fn in_line(
     move |k, v| before(unsafe { *line.get_unchecked(k) }, v)
 }
 
-/// Writes how many of `n` keys come before each value. Some values are searched for side by side, and none by a branch.
+/// Writes the number of the `n` keys that come before each value, by interleaved branchless binary searches.
 #[inline(always)]
 fn search(found: &mut [i64], n: usize, value: impl Fn(usize) -> u64, before: impl Fn(usize, u64) -> bool) {
     for (chunk, found) in found.chunks_mut(SIDE).enumerate() {

@@ -1,20 +1,20 @@
-//! `sgd_step`: all parameters in one walk, in which parameters and buffers are read and written once.
+//! `sgd_step`: all parameters in one pass, which reads and writes parameters and buffers once.
 
 use super::lists::for_each_block;
 use keyway_sdk::author::{Call, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 
-/// The numbers of a step.
+/// The coefficients of a step.
 #[derive(Clone, Copy)]
 struct Step<A> {
-    /// What a buffer is multiplied by, and what its gradient is; without the first the buffer is not read.
+    /// The factors of a buffer and of its gradient; if `keep` is `None`, the buffer is not read.
     keep: Option<A>,
     share: A,
-    /// How much of a parameter comes to its buffer.
+    /// The factor of the parameter that is added to its buffer.
     decay: A,
-    /// What a parameter is multiplied by, where the buffer does not take its decay.
+    /// The factor of the parameter if the weight decay is not part of the buffer.
     shrink: A,
-    /// What is taken of the gradient, and of the buffer.
+    /// The factors of the gradient and of the buffer that are subtracted from the parameter.
     of_grad: A,
     of_buffer: A,
 }
@@ -24,7 +24,7 @@ impl<A: Real> Step<A> {
         let [lr, momentum, dampening] = [call.float(3)?, call.float(4)?, call.float(5)?];
         let (weight_decay, nesterov, first) = (call.float(6)?, call.bool(7)?, call.bool(8)?);
         let share = if first { 1.0 } else { 1.0 - dampening };
-        // The buffer holds all of the direction, or the gradient comes beside it.
+        // Either the buffer is the whole direction, or the gradient is a separate addend.
         let apart = nesterov || !has_buffers;
         let of_buffer = if apart { lr * momentum } else { lr };
         Ok(Step {
@@ -37,7 +37,7 @@ impl<A: Real> Step<A> {
         })
     }
 
-    /// Some elements without buffers, in the type of sums, each operation rounded apart.
+    /// Updates some elements without buffers, in the accumulation type; each operation is rounded separately.
     #[inline(always)]
     fn plain<T: Float<Acc = A>>(self, p: &mut [T], grad: &[T]) {
         for (p, grad) in p.iter_mut().zip(grad) {
@@ -55,9 +55,9 @@ impl<A: Real> Step<A> {
         let keep = self.keep.unwrap_or(A::ZERO);
         for ((p, v), grad) in p.iter_mut().zip(v).zip(grad) {
             let (own, grad) = (p.to_acc(), grad.to_acc());
-            // What the buffer holds before the first step, an infinity perhaps, is no part of it.
+            // The content of the buffer before the first step, possibly infinite, must not contribute.
             let kept = if KEEPS { keep * v.to_acc() + self.share * grad } else { grad };
-            // Without decay an infinite element is no part of its buffer.
+            // Without decay an infinite parameter must not contribute to its buffer.
             let buffer = if self.decay == A::ZERO { kept } else { kept + self.decay * own };
             let own = if APART { self.shrink * own - self.of_grad * grad } else { own };
             *p = T::from_acc(own - self.of_buffer * buffer);

@@ -1,9 +1,10 @@
-//! `channel_shuffle`, `pixel_shuffle` and `pixel_unshuffle`: blocks of elements that lie a step apart, on one side or on both.
+//! `channel_shuffle`, `pixel_shuffle` and `pixel_unshuffle`: copies of blocks of elements that are strided in the source, the
+//! target or both.
 
 use super::cells::{Cells, cell_kernel, copy_block, shifted};
 use keyway_sdk::author::{Call, Element, Error};
 
-/// Groups of channels become channels of groups.
+/// Transposes `[groups, channels / groups]` of the channels.
 fn channel_shuffle<C: Element>(call: &Call) -> Result<(), Error> {
     let (from, to) = (Cells::<C>::argument(call, 0)?, Cells::<C>::output(call, 0)?);
     let groups = call.int(1)?.max(1) as usize;
@@ -19,8 +20,8 @@ fn channel_shuffle<C: Element>(call: &Call) -> Result<(), Error> {
     copy_block(to.lanes, &strides(&to, [groups, 1]), from.lanes, &strides(&from, [1, each]), &sizes)
 }
 
-/// From `factor` squared channels of a small image, side by side, to one of a large one, or back: for each column of the squares
-/// of the large image at once.
+/// Copies `factor * factor` consecutive channels of a small image to one channel of a large one, or back, one column of the
+/// large image's squares at a time.
 fn pixels<C: Element>(call: &Call, to_large: bool) -> Result<(), Error> {
     let (from, to) = (Cells::<C>::argument(call, 0)?, Cells::<C>::output(call, 0)?);
     let factor = call.int(1)?.max(1) as usize;
@@ -31,7 +32,7 @@ fn pixels<C: Element>(call: &Call, to_large: bool) -> Result<(), Error> {
     let lead = &small.sizes[..c];
     let sizes = [lead, &[large.sizes[c], factor, small.sizes[c + 1], small.sizes[c + 2]]].concat();
     if sizes.contains(&0) {
-        // The factor may be any number where there are no elements.
+        // The factor is arbitrary if there are no elements.
         return Ok(());
     }
     let f = factor as isize;

@@ -1,9 +1,8 @@
-//! A few rows times a matrix with dense columns, as a batch of inputs meets the weights of a layer: each column is read
-//! once, in place, and multiplied with some rows at once. To turn the matrix for `gemm` would take longer than the
-//! product.
+//! Products of a few rows and a matrix with dense columns, such as a batch of inputs and the weights of a layer: each column is
+//! read once, in place, and multiplied with several rows. Packing the matrix for `gemm` would take longer than the product.
 //!
-//! Rows that fill vectors are packed so that a vector has one element of each: a column's elements are multiplied with them one
-//! by one, and nothing is left to add up. Of fewer rows vectors go along the columns.
+//! Rows that fill vectors are packed so that a vector has one element of each row: it is multiplied with one broadcast element
+//! of a column, and no sum over lanes is needed. With fewer rows, vectors are along the columns.
 
 use super::product::{Batch, Matrix, Tile};
 use super::widen::finish;
@@ -12,22 +11,22 @@ use keyway_cpu_loops::{parallel_try, transpose, widen_transposed};
 use keyway_sdk::author::{Error, Lanes, Real, Scratch};
 use std::any::TypeId;
 
-/// The most rows, and the least columns and length of sums.
+/// The maximum number of rows, and the minimum number of columns and of elements of the reduction dimension.
 const MOST: usize = 32;
 const LEAST: usize = 128;
-/// Columns whose sums are gathered together.
+/// Columns of a block of accumulators.
 const BLOCK: usize = 96;
-/// Bytes of a row that are multiplied without a break: those of the columns stay in L1.
+/// Bytes of a row that are multiplied in one pass, so that the columns stay in L1.
 const DEPTH: usize = 4096;
-/// Rows and columns that are multiplied at once: as many sums stay in registers.
+/// Rows and columns of a register tile.
 const TALL: usize = 4;
 const WIDE: usize = if ROWS > 4 { 6 } else { 2 };
-/// Sums that stay in registers where rows fill vectors, and bytes of such rows: they stay in L1.
+/// Accumulators in registers where rows fill vectors, and the bytes of such rows, which stay in L1.
 const SUMS: usize = if ROWS > 4 { 24 } else { 8 };
 const NEAR: usize = 1 << 15;
-/// Vectors of rows that are multiplied at once, at most.
+/// The maximum number of vectors of rows that are multiplied together.
 const MOST_VECTORS: usize = 4;
-/// Multiplications that are worth another thread.
+/// Minimum number of multiplications per thread.
 const WORK: usize = 1 << 20;
 
 /// The product, if it is of this kind.
@@ -37,7 +36,7 @@ const WORK: usize = 1 << 20;
 /// owned; the caller upholds this.
 pub unsafe fn multiply<T: Elements>(all: &Batch<T>) -> Option<Result<(), Error>> {
     let Tile { rows, columns, inner, b, out, .. } = all.first;
-    // A level whose registers we do not know is left to `gemm`.
+    // A SIMD level with an unknown number of registers uses `gemm`.
     let fits = ROWS > 1
         && all.count == 1
         && rows <= MOST
@@ -75,7 +74,7 @@ unsafe fn product<T: Elements>(whole: &Tile<T>) -> Result<(), Error> {
                 let right = Matrix { data: right.as_ptr().cast_const(), row: 1, column: b.column };
                 let right = right.at(begin, first);
                 let depth = depth.min(inner - begin);
-                // SAFETY: the caller guarantees the elements; the sums have a place for each row and column.
+                // SAFETY: the caller guarantees the elements; the sums have an element for each row and column.
                 unsafe {
                     if filled {
                         let left = left.as_ptr().add(begin * padded);
@@ -108,7 +107,7 @@ unsafe fn lines<T: Elements>(whole: &Tile<T>) -> Result<Scratch<T::Acc>, Error> 
     let mut left = unsafe { Scratch::<T::Acc>::unwritten(rows * inner) }?;
     for (r, line) in left.chunks_exact_mut(inner).enumerate() {
         let from = a.at(r, 0);
-        // SAFETY: the caller guarantees the elements, and there is room for as many.
+        // SAFETY: the caller guarantees the elements, and the target has the same number.
         unsafe {
             if a.column == 1 {
                 widen(line.as_mut_ptr(), from.data, inner);
@@ -120,14 +119,14 @@ unsafe fn lines<T: Elements>(whole: &Tile<T>) -> Result<Scratch<T::Acc>, Error> 
     Ok(left)
 }
 
-/// The rows, widened and turned: `[inner][padded]`, with zeros behind the last row.
+/// The rows, widened and packed: `[inner][padded]`, with zeros after the last row.
 ///
 /// # Safety
 /// As for [`multiply`].
 unsafe fn packed<T: Elements>(whole: &Tile<T>, padded: usize) -> Result<Scratch<T::Acc>, Error> {
     let Tile { rows, inner, a, .. } = *whole;
     let mut left = Scratch::<T::Acc>::zeroed(inner * padded)?;
-    // SAFETY: the caller guarantees the elements, and there is room for as many.
+    // SAFETY: the caller guarantees the elements, and the target has the same number.
     unsafe {
         if a.column == 1 {
             widen_transposed(left.as_mut_ptr(), padded, a.data, a.row, (rows, inner));
@@ -140,8 +139,8 @@ unsafe fn packed<T: Elements>(whole: &Tile<T>, padded: usize) -> Result<Scratch<
     Ok(left)
 }
 
-/// Adds products of packed rows and columns to the sums, `[column][padded]`; `wide` has room for `depth` elements of [`SUMS`]
-/// columns.
+/// Adds products of packed rows and columns to the sums, `[column][padded]`; `wide` has capacity for `depth` elements of
+/// [`SUMS`] columns.
 ///
 /// # Safety
 /// As for [`add`].

@@ -12,10 +12,10 @@ use keyway_sdk::author::{Call, Error, Lanes, Real};
 use keyway_sdk::half::{bf16, f16};
 
 const LANES: usize = 32;
-/// Elements that are kept in a buffer for columns, and the most columns that one inner loop takes together.
+/// The maximum number of elements in the buffer of the column kernel, and of columns per inner loop.
 const BUFFER: usize = 64 * 1024;
 const COLUMNS: usize = 512;
-/// The most rows that are computed together, and about as many elements.
+/// The maximum number of rows computed together, and their approximate number of elements.
 const ROWS: usize = 16;
 const ROW_BLOCK: usize = 4 * 1024;
 const GRAIN: usize = 4 * 1024;
@@ -23,24 +23,24 @@ const GRAIN: usize = 4 * 1024;
 // Loops over indices of arrays, which are unrolled into registers; iterators of iterators are not, at this size.
 
 name_functions! {
-    /// What an element that is `x` less than the largest adds to the sum.
+    /// The exponential of `x`, the difference of an element and the largest one: the element's addend to the sum.
     Share (math::exp_share_f32, math::exp_share_f64);
 }
 
-/// A type that softmax is computed in.
+/// A type in which softmax is computed.
 pub trait Shares: Apply + Elements<Acc = Self> {}
 
 impl<A: Apply + Elements<Acc = A>> Shares for A {}
 
-/// Begins one row, whose largest element is given, in place: the sum of the exponentials, which the row holds then unless
-/// their logarithm is wanted. `scale`, which is not negative, is that of the row.
+/// Returns the sum of the exponentials of `(x - largest) * scale` for one row; `scale` is not negative. Without `LOG` the row
+/// is overwritten with the exponentials.
 #[inline(always)]
 #[allow(clippy::needless_range_loop)]
 pub fn begin<A: Apply, const LOG: bool>(values: &mut [A], largest: A, scale: A) -> A {
     let mut sum = [A::ZERO; LANES];
     let (chunks, rest) = values.as_chunks_mut::<LANES>();
     for chunk in chunks {
-        // The exponentials first: a loop of so many operations is vectorised, not unrolled.
+        // The exponentials first: a loop with this many operations is vectorised, not unrolled.
         let mut made = [A::ZERO; LANES];
         for k in 0..LANES {
             made[k] = ((chunk[k] - largest) * scale).apply::<Share>();
@@ -60,13 +60,13 @@ pub fn begin<A: Apply, const LOG: bool>(values: &mut [A], largest: A, scale: A) 
     halves(&mut sum, |a, b| a + b)
 }
 
-/// What makes the results of what a row holds after [`begin`].
+/// Computes a result from an element of a row after [`begin`].
 #[inline(always)]
 fn finish<A: Real, const LOG: bool>(x: A, largest: A, factor: A) -> A {
     if LOG { x - largest - factor } else { x * factor }
 }
 
-/// The softmax of columns, row by row of some of them: a number for each column.
+/// The state of the softmax of some columns, which are read row by row: one value for each column.
 struct Columns<A> {
     largest: [[A; LANES]; COLUMNS / LANES],
     sum: [[A; LANES]; COLUMNS / LANES],
@@ -79,12 +79,12 @@ impl<A: Shares> Columns<A> {
         Columns { largest: all(A::NEG_INFINITY), sum: all(A::ZERO) }
     }
 
-    /// First, each row.
+    /// First pass, for each row: updates the maxima.
     #[inline(always)]
     fn raise(&mut self, row: &[A]) {
         for (largest, x) in self.largest.iter_mut().zip(row.as_chunks::<LANES>().0) {
             for k in (0..LANES).step_by(A::Vector::LANES) {
-                // SAFETY: both have the lanes of a vector from here on, which divide theirs.
+                // SAFETY: both have the lanes of a vector from index `k` on, since the vector's lanes divide `LANES`.
                 unsafe {
                     let larger =
                         A::Vector::load(largest.as_ptr().add(k)).larger(A::Vector::load(x.as_ptr().add(k)));
@@ -94,7 +94,8 @@ impl<A: Shares> Columns<A> {
         }
     }
 
-    /// Then each row, which holds the exponentials then, or the distances from the largest.
+    /// Second pass, for each row: adds the exponentials to the sums. The row is overwritten with the exponentials, or with the
+    /// differences from the maxima if `LOG`.
     #[inline(always)]
     fn add<const LOG: bool>(&mut self, row: &mut [A]) {
         let columns = self.largest.iter().zip(&mut self.sum);
@@ -114,7 +115,8 @@ impl<A: Shares> Columns<A> {
         }
     }
 
-    /// After all rows: the sums of so many columns become what results are made with.
+    /// After all rows: replaces the sums of the first `columns` columns by their logarithms if `LOG`, by their reciprocals
+    /// otherwise.
     #[inline(always)]
     fn turn<const LOG: bool>(&mut self, columns: usize) {
         for sum in &mut self.sum[..columns / LANES] {
@@ -124,7 +126,7 @@ impl<A: Shares> Columns<A> {
         }
     }
 
-    /// At last, each row.
+    /// Third pass, for each row: computes the results.
     #[inline(always)]
     fn finish<const LOG: bool>(&self, row: &mut [A]) {
         for (x, sum) in row.as_chunks_mut::<LANES>().0.iter_mut().zip(&self.sum) {
@@ -166,10 +168,10 @@ fn along<T: Elements<Acc: Shares>, const LOG: bool>(call: &Call) -> Result<(), E
                 let some = together.min(units.end - first);
                 let rows = &mut buffer[..some * n];
                 let (mut largest, mut sums) = ([T::Acc::ZERO; ROWS], [T::Acc::ONE; ROWS]);
-                // Step by step for all rows: within one, each step waits for the one before.
+                // Each step is computed for all rows before the next: within one row, a step waits for the previous one.
                 for (i, row) in rows.chunks_exact_mut(n).enumerate() {
                     let at = offset(&g.kept, first + i).0;
-                    // SAFETY: offsets and strides are those of the views; a row has room for `n`.
+                    // SAFETY: offsets and strides are those of the views; a row has capacity for `n` elements.
                     unsafe {
                         if stride == 1 {
                             widen(row.as_mut_ptr(), from.as_ptr().cast_const().add(at), n);
@@ -210,7 +212,7 @@ fn along<T: Elements<Acc: Shares>, const LOG: bool>(call: &Call) -> Result<(), E
     let across = kept.size.div_ceil(width);
     let outer = &g.kept[..g.kept.len() - 1];
     try_parallel_for(g.outputs / kept.size * across, GRAIN.div_ceil(n * width), |units| {
-        // Rows of whole vectors; what lies behind the columns is anything.
+        // Rows of whole vectors; the elements after the last column are arbitrary.
         let step = width.next_multiple_of(LANES);
         let mut buffer = Buffer::<T::Acc>::zeroed(n * step)?;
         for unit in units {

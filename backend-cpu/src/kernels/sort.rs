@@ -9,7 +9,7 @@ use keyway_sdk::author::{Call, Error, Lanes, Plain, Scratch};
 use keyway_sdk::half::{bf16, f16};
 use std::sync::OnceLock;
 
-/// Writes the first `k` of each line along `dim`, with their places.
+/// Writes the first `k` elements of each line along `dim`, with their indices.
 fn ranked<T: Key>(call: &Call, dim: i64, k: usize, descending: bool) -> Result<(), Error> {
     let from = Cells::<T>::argument(call, 0)?.with_dim();
     let (values, places) =
@@ -31,8 +31,8 @@ fn ranked<T: Key>(call: &Call, dim: i64, k: usize, descending: bool) -> Result<(
             }
         };
         for l in 0..len as isize {
-            // SAFETY: the loops are those of the source and of the results, which differ in `dim` alone;
-            // there `i` is below the source's size and `r` below the results'. Each line is one piece's.
+            // SAFETY: the loops are those of the source and of the results, which differ in `dim` alone; there `i` is below the
+            // source's size and `r` below the results'. Each line belongs to one work item.
             unsafe {
                 let line = from.lanes.as_ptr().cast_const().offset(f + l * fs);
                 let at = |i: usize| line.offset(i as isize * fd);
@@ -56,18 +56,18 @@ fn sort<T: Key>(call: &Call) -> Result<(), Error> {
     ranked::<T>(call, dim, n, call.bool(2)?)
 }
 
-/// At most so many of a line are kept in order while it is read.
+/// The maximum `k` for which the first elements are kept in order while a line is read.
 const FEW: usize = 16;
-/// The least elements of one piece of work.
+/// The minimum number of elements per work item.
 const GRAIN: usize = 16 * 1024;
 
-/// As [`ranked`], for few of each line: an element is looked at again only if it comes before the last of those kept.
+/// As [`ranked`], for a small `k`: an element is inserted only if it orders before the last of the current first `k`.
 fn firsts<T: Key, C: Plain>(call: &Call, dim: usize, k: usize, descending: bool) -> Result<(), Error> {
     let from = Cells::<C>::argument(call, 0)?.with_dim();
     let (values, places) =
         (Cells::<C>::output(call, 0)?.with_dim(), Cells::<i64>::output(call, 1)?.with_dim());
     let (n, lines) = (from.sizes[dim], from.numel() / from.sizes[dim]);
-    // The lines one after the other, each dense.
+    // The dimensions with `dim` last, so that each line is dense.
     let behind = |strides: &[isize]| -> Vec<isize> {
         let others = (0..strides.len()).filter(|d| *d != dim).map(|d| strides[d]);
         others.chain([strides[dim]]).collect()
@@ -98,14 +98,14 @@ fn firsts<T: Key, C: Plain>(call: &Call, dim: usize, k: usize, descending: bool)
     try_parallel_for(lines, (GRAIN / n).max(1), |part| {
         let mut first = First::new(k, descending);
         for line in part {
-            // SAFETY: each line has `n` elements side by side, of the type of the op's argument.
+            // SAFETY: each line has `n` contiguous elements of the type of the op's argument.
             let at_element =
                 |i: usize| unsafe { T::load(elements.as_ptr().cast_const().cast::<T>().add(line * n + i)) };
             first.find(n, at_element);
             let (to_line, at_line) = (offset(&to, line), offset(&at, line));
             for (r, i) in first.places().enumerate() {
                 let r = r as isize;
-                // SAFETY: the results have `k` places in each line, which is one piece's.
+                // SAFETY: the results have `k` elements in each line, which belongs to one work item.
                 unsafe {
                     let value = elements.read(line * n + i);
                     values.lanes.as_ptr().offset(to_line + r * to[sizes.len() - 1]).write(value);

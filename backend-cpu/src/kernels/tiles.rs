@@ -154,7 +154,7 @@ impl Tiles {
     /// caller upholds this.
     pub unsafe fn gather<C: Copy>(&self, tile: &Tile, k: usize, from: *const C, block: *mut C) {
         let (row, column) = (self.rows.strides[k], self.columns.strides[k]);
-        // SAFETY: the caller guarantees the elements, and the block's rows are a pitch apart.
+        // SAFETY: the caller guarantees the elements, and the block's rows have stride `pitch`.
         unsafe {
             let (from, block) = (from.offset(tile.offsets[k]), block.add(SLACK));
             if row == 1 && column > 1 {

@@ -1,4 +1,4 @@
-//! `eye`, `tril` and `triu`: matrices by where an element stands to the diagonal.
+//! `eye`, `tril` and `triu`: matrices whose elements depend on their position relative to the diagonal.
 
 use super::cells::{Cells, cell_kernel, copy_all, copy_run, shifted};
 use keyway_cpu_loops::{CallExt, Cost};
@@ -16,8 +16,8 @@ fn eye<T: Element>(call: &Call) -> Result<(), Error> {
     Ok(())
 }
 
-/// What lies below the diagonal `diagonal` above the main one and on it, or what lies above it and on it. Lines are those
-/// of the output's memory: the rows, or the columns of a transposed output.
+/// Copies the elements on and below the diagonal with offset `diagonal` if `lower`, otherwise those on and above it; the others
+/// are 0. Lines are contiguous in the output: its rows, or the columns of a transposed output.
 fn part<C: Element>(call: &Call, lower: bool) -> Result<(), Error> {
     let (from, out) = (Cells::<C>::argument(call, 0)?, Cells::<C>::output(call, 0)?);
     let diagonal = call.int(1)?;
@@ -27,7 +27,7 @@ fn part<C: Element>(call: &Call, lower: bool) -> Result<(), Error> {
     }
     let (batch, [rows, columns]) = (ndim - 2, [ndim - 2, ndim - 1]);
     let turned = out.strides[columns].abs() > out.strides[rows].abs();
-    // An element on the diagonal is kept in either way; what is below it in rows is above it in columns.
+    // The diagonal itself is preserved for both; the elements below it in rows are above it in columns.
     let (line, along, before, diagonal) = match turned {
         false => (rows, columns, lower, diagonal),
         true => (columns, rows, !lower, diagonal.saturating_neg()),
@@ -53,12 +53,13 @@ fn part<C: Element>(call: &Call, lower: bool) -> Result<(), Error> {
                 let at = offset(&cells.strides, matrix) + i as isize * cells.strides[line];
                 shifted(cells.lanes, at).as_ptr()
             };
-            // The first that is not kept, or the first that is.
+            // The first element that is not preserved, or the first that is.
             let middle = diagonal.saturating_add(i as i64).saturating_add(i64::from(before));
             let middle = middle.clamp(0, len as i64) as usize;
             let (kept, dropped) = if before { (0..middle, middle..len) } else { (middle..len, 0..middle) };
             let (to, step) = (start(&out), out.strides[along]);
-            // SAFETY: the line is one of the output's and of the input's, which are of one size, and each is in one unit.
+            // SAFETY: the line is within the output and the input, which have the same shape, and each line belongs to one
+            // unit.
             unsafe {
                 if !in_place {
                     let (to, from) = (to.offset(kept.start as isize * step), start(&from).add(kept.start));

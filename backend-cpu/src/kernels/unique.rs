@@ -6,7 +6,7 @@ use super::order::{Key, Places, Ranking, range};
 use keyway_sdk::author::{Call, Error};
 use keyway_sdk::half::{bf16, f16};
 
-/// Gives the elements in order: whether one differs from that before it, and its place.
+/// Calls `visit` for each element in order, with whether it differs from the previous one, and its index.
 fn for_each_in_order<T: Key>(
     places: &Places<'_>,
     read: impl Fn(usize) -> T,
@@ -14,17 +14,17 @@ fn for_each_in_order<T: Key>(
 ) {
     let mut last = None;
     places.each(|_, i| {
-        // NaN differs from itself, so each is a value of its own.
+        // NaN differs from itself, so each NaN is a separate value.
         let value = Some(read(i));
         visit(value != last, i);
         last = value;
     });
 }
 
-/// The most keys from the least to the greatest that are counted, each in a place of its own, rather than the elements sorted.
+/// The maximum range of keys for which a histogram is computed instead of sorting the elements.
 const KEYS: u64 = 1 << 16;
 
-/// As [`unique`], of elements whose keys from `least` on are at most `last` more.
+/// As [`unique`], for elements with keys in `least..=least + last`.
 fn counted<T: Key>(
     call: &Call,
     n: usize,
@@ -33,7 +33,7 @@ fn counted<T: Key>(
 ) -> Result<(), Error> {
     let mut found = Buffer::<u32>::zeroed(last + 1)?;
     let found = &mut found[..=last];
-    // Another thread may write to elements meanwhile.
+    // Another thread may write to the elements concurrently.
     let place = |i: usize| (read(i).key().wrapping_sub(least) as usize).min(last);
     for i in 0..n {
         found[place(i)] += 1;
@@ -49,20 +49,20 @@ fn counted<T: Key>(
         let (values, counts) = (values.lanes(), counts.lanes());
         let keys = (least..).zip(found.iter_mut()).filter(|(_, count)| **count > 0);
         for (rank, (key, count)) in keys.enumerate() {
-            // SAFETY: there is a place for each value that was found.
+            // SAFETY: there is an element for each value that was found.
             unsafe {
                 values.write(rank, T::of_key(key));
                 if wanted.1 {
                     counts.write(rank, i64::from(*count));
                 }
             }
-            // From here on it stands for the value's rank, of which there are not more than elements.
+            // From here on the count is replaced by the value's rank, which is below the number of elements.
             *count = rank as u32;
         }
         if wanted.0 {
             let mut inverse = inverse.view_mut::<i64>()?;
             let inverse = inverse.lanes();
-            // SAFETY: the inverse has as many elements.
+            // SAFETY: the inverse has `n` elements.
             (0..n).for_each(|i| unsafe { inverse.write(i, i64::from(found[place(i)])) });
         }
     }
@@ -77,7 +77,7 @@ fn unique<T: Key>(call: &Call) -> Result<(), Error> {
     // SAFETY: the plan makes the argument contiguous, so its elements are the `n` at this address.
     let read = |i: usize| unsafe { from.lanes.read(i) };
     if T::EXACT && n > 0 && u32::try_from(n).is_ok() {
-        // All that a byte can be are few.
+        // A byte has few possible values.
         let (least, most) = if size_of::<T>() == 1 { (0, 255) } else { range(n, read) };
         if most - least < KEYS.min(n as u64) {
             return counted(call, n, read, (least, (most - least) as usize));
@@ -99,7 +99,7 @@ fn unique<T: Key>(call: &Call) -> Result<(), Error> {
         let (values, inverse, counts) = (values.lanes(), inverse.lanes(), counts.lanes());
         let (mut rank, mut run) = (0, 0);
         for_each_in_order(&places, read, |new, i| {
-            // No more than were counted: another thread may write to floats meanwhile.
+            // At most the number that was counted: another thread may write to the floats concurrently.
             if new && rank < count as usize {
                 (rank, run) = (rank + 1, 0);
                 // SAFETY: `rank` is at most the number of values.
@@ -107,7 +107,7 @@ fn unique<T: Key>(call: &Call) -> Result<(), Error> {
             }
             run += 1;
             if wanted.0 {
-                // SAFETY: `i` is the place of an element, of which the inverse has as many.
+                // SAFETY: `i` is the index of an element, and the inverse has the same number of elements.
                 unsafe { inverse.write(i, rank as i64 - 1) };
             }
             if wanted.1 {

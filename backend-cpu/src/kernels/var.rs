@@ -1,7 +1,7 @@
-//! `var` and `std`, in two passes: the mean, then the squares of what differs from it.
+//! `var` and `std`, in two passes: the mean, then the squared differences from it.
 //!
-//! The mean is that of the distances from the first element, so that equal numbers have no variance at all, and what it is
-//! off by rounding is found in the second pass and taken from the squares.
+//! The mean is computed from the differences from the first element, so that equal elements have variance 0; its rounding error
+//! is accumulated in the second pass and subtracted from the squares (corrected two-pass algorithm).
 
 use super::reduction::{Reducer, reduce_around, reduced};
 use keyway_sdk::author::{Call, Element, Error, Float, Real, ViewMut};
@@ -84,7 +84,7 @@ fn spread<T: Float, A: Real>(
         passes,
         |first, sum| wide::<T, A>(first) + sum / count,
         |_, [sum, squares]| {
-            // Squares that the type does not hold are infinite, whatever would be taken from them.
+            // An overflowing sum of squares stays infinite, without the correction.
             let whole = sum == A::ZERO || squares.to_f64() == f64::INFINITY;
             let around = if whole { squares } else { squares - sum * (sum / count) };
             finish((if around < A::ZERO { A::ZERO } else { around }) / divisor)
@@ -112,7 +112,7 @@ fn std<T: Float>(call: &Call) -> Result<(), Error> {
     Ok(())
 }
 
-/// Mean squares that f32 holds with all digits, also if most of the squares are below its normal numbers.
+/// The range of mean squares that are precise in f32, even if most of the squares are subnormal.
 const MEAN_SQUARES: Range<f64> = 1e-30..f32::MAX as f64;
 
 kernel!("var", "TIsb>T", var, [f32, f64, f16, bf16]);

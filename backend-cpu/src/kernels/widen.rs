@@ -1,17 +1,17 @@
-//! Operands widened to f32 for a product, and its result written from the sums.
+//! Widening of operands to f32 for a product, and the epilogue that writes its result from the sums.
 
 use super::product::{Matrix, Tile};
 use keyway_cpu_loops::transpose;
 use keyway_cpu_loops::vectors::{Lanes, Vector, load_some, read_some, widen, write_some};
 use keyway_sdk::author::Real;
 
-/// Rows or columns that are turned at once, and elements of each.
+/// Rows or columns that are transposed at once, and elements of each.
 const TURNED: (usize, usize) = (16, 64);
 
-/// Widens `rows` by `columns` elements to rows `step` apart.
+/// Widens `rows` by `columns` elements to rows with stride `step`.
 ///
 /// # Safety
-/// The elements and places must exist, and the places must be uniquely owned; the caller upholds this.
+/// The elements of source and target must exist, and those of the target must be uniquely owned; the caller upholds this.
 pub unsafe fn widen_matrix<T: Lanes<Acc = f32>>(
     to: *mut f32,
     step: usize,
@@ -20,7 +20,7 @@ pub unsafe fn widen_matrix<T: Lanes<Acc = f32>>(
 ) {
     if from.column == 1 {
         for r in 0..rows {
-            // SAFETY: the caller guarantees the row and the places.
+            // SAFETY: the caller guarantees the row and the target.
             unsafe { widen(to.add(r * step), from.at(r, 0).data, columns) };
         }
     } else if from.row == 1 {
@@ -33,18 +33,18 @@ pub unsafe fn widen_matrix<T: Lanes<Acc = f32>>(
                 // SAFETY: the caller guarantees the column.
                 unsafe { widen(line.as_mut_ptr(), from.at(r, c + i).data, tall) };
             }
-            // SAFETY: the caller guarantees the places; the lines are long enough.
+            // SAFETY: the caller guarantees the target; the lines are long enough.
             unsafe { transpose(to.add(r * step + c), step, lines[0].as_ptr(), TURNED.1, wide, tall) };
         }
     } else {
         for (r, c) in (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c))) {
-            // SAFETY: the caller guarantees the element and the place.
+            // SAFETY: the caller guarantees both elements.
             unsafe { *to.add(r * step + c) = (*from.at(r, c).data).to_acc() };
         }
     }
 }
 
-/// `out = alpha * sums + beta * input`, rounded once from the type of the sums, of which rows are `step` apart.
+/// `out = alpha * sums + beta * input`, rounded once from the type of the sums, whose rows have stride `step`.
 ///
 /// # Safety
 /// The sums and the elements of the tile's `out` and `input` must exist, and those of `out` must be uniquely owned; the
@@ -55,7 +55,7 @@ pub unsafe fn finish<T: Lanes>(tile: &Tile<T>, sums: *const T::Acc, step: usize)
     let plain = tile.input.is_none() && tile.alpha.to_acc() == T::Acc::ONE;
     for r in 0..tile.rows {
         let (mut c, sums, out) = (0, sums.wrapping_add(r * step), tile.out.at(r, 0).data);
-        // SAFETY: the caller guarantees sums, input and places.
+        // SAFETY: the caller guarantees sums, input and output.
         unsafe {
             if dense && plain {
                 while c + lanes <= tile.columns {
@@ -110,7 +110,7 @@ mod tests {
                 let step = columns + 3;
                 let mut to = vec![-1f32; rows * step];
                 let matrix = Matrix { data: from.as_ptr(), row, column };
-                // SAFETY: there are the elements at these strides, and the places.
+                // SAFETY: source and target have the elements at these strides.
                 unsafe { widen_matrix(to.as_mut_ptr(), step, matrix, (rows, columns)) };
                 for (r, c) in (0..rows).flat_map(|r| (0..step).map(move |c| (r, c))) {
                     let expected = if c < columns { from[r * row + c * column].to_f32() } else { -1.0 };

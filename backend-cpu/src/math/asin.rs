@@ -85,7 +85,7 @@ fn parts_f64(x: f64) -> Parts {
     let tail = s * z * polynomial_f64(z, &ASIN64);
     let high = f64::from_bits(s.to_bits() & 0xffff_ffff_0000_0000);
     let low = if cfg!(target_feature = "fma") {
-        // The root is wrong in the last place only, so that an inverse within an eighth will do.
+        // The root has an error of about 1 ULP, so that an inverse within an eighth suffices.
         let half_inverse = f64::from_bits(HALF_INVERSE.wrapping_sub(s.to_bits()));
         fma_f64(fma_f64(-s, s, z), half_inverse, s - high)
     } else {

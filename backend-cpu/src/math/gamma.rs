@@ -1,4 +1,5 @@
-//! The logarithm of the gamma function and its first two derivatives, by the [tables](keyway_sdk::gamma) that the composed ops take.
+//! The logarithm of the gamma function and its first two derivatives, by the [tables](keyway_sdk::gamma) that the composed ops
+//! take.
 
 use super::log::{log_f32, log_f64};
 use super::trig::{sin_fast_f64, sin_near_f32};
@@ -21,8 +22,8 @@ const fn series<const N: usize>(once: bool, twice: bool) -> [f64; N] {
     to
 }
 
-/// The functions of one width, whose series of `$terms` terms are for numbers from [`LARGE`] on, and from `$far` on that of the
-/// second derivative.
+/// The functions of one width. Their series of `$terms` terms are used from [`LARGE`] on, and that of the second derivative
+/// from `$far` on.
 macro_rules! gamma_functions {
     (
         $float:ident, $fma:ident, $polynomial:ident, $log:ident, $sine:ident, $short:ident,
@@ -70,7 +71,7 @@ macro_rules! gamma_functions {
             const PI: $float = std::f64::consts::PI as $float;
             let (root, rest) = const { $root };
             let y = if x < 0.0 { 1.0 - x } else { x };
-            // The sum of the reciprocals of what lies between, as one quotient.
+            // The sum of the reciprocals of the arguments in between, as one quotient.
             let (mut near, mut above, mut under) = (y, 0.0, 1.0);
             for _ in 2..LARGE as usize + 1 {
                 let less = near - 1.0;
@@ -94,7 +95,7 @@ macro_rules! gamma_functions {
 
             let r = x - x.round_ties_even();
             let size = r.abs();
-            // Near its zeros the cotangent is a sine, which keeps its digits there.
+            // Near its zeros the cotangent is computed from a sine, which is precise there.
             let cotangent = $sine((0.5 - size) * PI) / $sine(size * PI);
             let made = if x < 0.0 { positive - PI * cotangent.copysign(r) } else { positive };
             let made = if x < 0.0 && r == 0.0 { $float::NAN } else { made };

@@ -21,8 +21,8 @@ const NARROW: [f32; 9] = {
     narrow
 };
 
-/// The derivative of `gelu` by the normal distribution. Below 0 within `8 + x^2 / 2` ulp of itself, but for the numbers next to its
-/// root at -0.75, where it is within 4 ulp of its parts; above 0 within 2 ulp.
+/// The derivative of `gelu` by the normal distribution. Below 0 the error is at most `8 + x^2 / 2` ulp, except next to its root
+/// at -0.75, where it is at most 4 ulp of the addends; above 0 at most 2 ulp.
 #[inline(always)]
 pub fn gelu_slope_f32(x: f32) -> f32 {
     // Beyond the bound the derivative is 0 or 1; NaN stays.

@@ -1,7 +1,7 @@
 //! `asinh`, `acosh` and `atanh`: in f64 through `log1p`, in f32 through `2 atanh(s) = log((1 + s) / (1 - s))`.
 //!
-//! In f32 the argument `u` of the logarithm is brought near one by a power of two, `u = 2^e m`, and
-//! `s = (m - 1) / (m + 1)`. Where `e` is zero `s` has another form, exact to the last places however near `u` is to one.
+//! In f32 the argument `u` of the logarithm is scaled close to one by a power of two, `u = 2^e m`, and `s = (m - 1) / (m + 1)`.
+//! If `e` is zero, `s` has another form, which is precise for all `u` close to one.
 
 use super::log::{log_f64, log1p_f64, split_normal_f32};
 use super::{fma_f32, polynomial_f32};

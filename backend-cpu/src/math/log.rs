@@ -188,8 +188,8 @@ pub fn log_f64(x: f64) -> f64 {
 
 /// `log(1 + x)`, at most 2 ulp.
 ///
-/// Where `1 + x` lies within the reduced range `f` is `x` itself; elsewhere the rounding error of
-/// `1 + x` is added back, divided by `1 + x`.
+/// If `1 + x` is within the reduced range, `f` is `x` itself; otherwise the rounding error of `1 + x` is added, divided by `1 +
+/// x`.
 #[inline(always)]
 pub fn log1p_f32(x: f32) -> f32 {
     let u = 1.0 + x;

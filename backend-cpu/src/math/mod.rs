@@ -1,17 +1,16 @@
 //! Elementary functions written so that a plain loop over them vectorises.
 //!
-//! Each function is branch free: both sides of every choice are computed and one is selected, so
-//! the compiler turns `for i in 0..n { out[i] = exp_f32(x[i]) }` into vector code for the level
-//! the library is compiled for. The value for an element depends on the element alone, never on its
-//! place in the slice, so results do not depend on how work is split between threads.
+//! Each function is branch free: both sides of every choice are computed and one is selected, so the compiler turns `for i in
+//! 0..n { out[i] = exp_f32(x[i]) }` into vector code for the level the library is compiled for. The value for an element
+//! depends on the element alone, never on its position in the slice, so results do not depend on how work is split between
+//! threads.
 //!
 //! Alternatives turned down: the system's libm (one call an element, five to twenty times slower), intrinsics (one copy
 //! of the source for each level), and table look-ups (gathers are slow and the tables compete with the data for L1).
 //!
-//! Polynomials are Chebyshev fits computed at 70 digits and rounded coefficient by coefficient,
-//! except where a function's doc names another source. Bounds in the docs are in units in the last
-//! place of the exact result, hold with and without fused multiply-add, and are asserted by the tests.
-//! The sign of a NaN result is not specified.
+//! Polynomials are Chebyshev fits computed at 70 digits and rounded coefficient by coefficient, except where a function's doc
+//! names another source. Bounds in the docs are in ULP of the exact result, hold with and without fused multiply-add, and are
+//! asserted by the tests. The sign of a NaN result is not specified.
 //!
 //! Only `sin`, `cos` and `tan` of huge arguments call the system's functions; use
 //! [`sin_slice_f32`] and its siblings so that blocks without a huge argument stay vectorised. [`pow_slice_f32`] leaves

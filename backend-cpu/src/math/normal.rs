@@ -4,7 +4,7 @@ use super::erf::erf_f64;
 use super::exp::exp2_moderate_f32;
 use super::polynomial_f32;
 
-/// Where all but 8e-9 of the distribution lies below.
+/// The point below which all but 8e-9 of the distribution is.
 const END32: f32 = 5.65625;
 /// The binary logarithm of the share below `-x`, for `0 <= x <= END32`, weighted for the error of the share.
 const TAIL32: [f32; 11] = [

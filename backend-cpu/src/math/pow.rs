@@ -1,7 +1,8 @@
 //! `pow`.
 //!
-//! A block is looked at first: where all bases are positive normal numbers and no result is near or beyond the limits, the special cases are left out. The arithmetic of the others is the same, so a value does not depend on
-//! its neighbours. The loops of f32 and of f64 are apart, so that the first take as many elements at once as f32 allows.
+//! A block is checked first: if all bases are positive normal values and no result is near or beyond the limits, the special
+//! cases are skipped. The arithmetic is the same, so a value does not depend on its neighbours. The loops of f32 and of f64 are
+//! separate, so that those of f32 use all lanes of a vector.
 
 use super::exp::{EXP64, bound_f64, scale_f64};
 use super::log::{split_f32, split_f64, split_normal_f32, split_normal_f64};
@@ -109,10 +110,10 @@ fn pow_block(x: &[f32; BLOCK], y: &[f32; BLOCK], out: &mut [f32; BLOCK]) {
     }
 }
 
-/// `2/3 / ln 2`, whole and in two parts of which the first is short.
+/// `2/3 / ln 2`, as one value and in two parts, the first of which has few bits.
 const CP: f64 = 0.9617966939259756;
 const CP_PARTS: (f64, f64) = (0.9617967009544373, -7.028461650952758e-9);
-/// `log2(3/2)` in two parts of which the first is short.
+/// `log2(3/2)` in two parts, the first of which has few bits.
 const LOG2_1_5: (f64, f64) = (0.5849624872207642, 1.350039202129749e-8);
 /// `(atanh(s) / s - 1 - s^2 / 3) * 3 / s^4` of `s^2`.
 const ATANH: [f64; 6] = [
@@ -123,7 +124,7 @@ const ATANH: [f64; 6] = [
     0.23066074577556175,
     0.20697501780033842,
 ];
-/// `ln 2` in two parts of which the first is short.
+/// `ln 2` in two parts, the first of which has few bits.
 const LN2: (f64, f64) = (0.6931471824645996, -1.904654299957768e-9);
 
 /// The first 21 bits of a number's digits: products of two such are exact.
@@ -132,7 +133,7 @@ fn short(x: f64) -> f64 {
     f64::from_bits(x.to_bits() & 0xffff_ffff_0000_0000)
 }
 
-/// `e + log2(1 + f)` in two parts, of which the first is short.
+/// `e + log2(1 + f)` in two parts, the first of which has few bits.
 ///
 /// Of `m = 1 + f` or of `m / (3/2)`, whichever is nearer 1, the logarithm is `2 atanh(s)`. As in fdlibm.
 #[inline(always)]
@@ -223,7 +224,7 @@ fn pow_block_f64(x: &[f64; BLOCK], y: &[f64; BLOCK], out: &mut [f64; BLOCK]) {
         let (l_high, l_low) = log2_parts(f, e);
         let y_high = short(y[i]);
         (highs[i], lows[i]) = (y_high * l_high, (y[i] - y_high) * l_high + y[i] * l_low);
-        // Neither the result nor what it is scaled by is denormal.
+        // Neither the result nor its scale is subnormal.
         let moderate = highs[i].abs() <= 1000.0;
         special |= u64::from(!(moderate & (x[i] >= f64::MIN_POSITIVE) & (x[i] < f64::INFINITY)));
     }

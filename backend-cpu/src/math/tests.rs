@@ -1,12 +1,12 @@
-//! f32 functions against f64 ones over a sample of all bit patterns; f64 functions against a table
-//! of exact values (`facts.txt`: function, arguments, value, what the rounded value lacks, as bits).
+//! f32 functions against f64 ones over a sample of all bit patterns; f64 functions against a table of exact values
+//! (`facts.txt`: function, arguments, value, rounding error of the value, as bits).
 
 use super::*;
 
-/// One bit pattern of this many is tried; the number is odd, so that every mantissa bit varies.
+/// One of this many bit patterns is tested; the stride is odd, so that every mantissa bit varies.
 const STRIDE: usize = if cfg!(debug_assertions) { 97 * 61 } else { 97 };
 
-/// Distance in units in the last place of the exact value's binade.
+/// Error in ULP of the exact value's binade.
 fn ulps_f32(got: f32, exact: f64) -> f64 {
     let rounded = exact as f32;
     if got.is_nan() && exact.is_nan() {
@@ -104,8 +104,7 @@ fn inverse_of_the_error_function() {
     assert_eq!(erfinv_f32(-0.0).to_bits(), (-0.0f32).to_bits());
 }
 
-/// Above 0 in units in the last place; below, where the functions cross 0 between any two integers, in those of 1 at
-/// least.
+/// Bounds: above 0 in ULP of the value; below 0, where the functions cross 0 between any two integers, in ULP of at least 1.
 #[test]
 fn gamma_functions() {
     // With the bounds in f64 above and below 0, and in f32.
@@ -181,7 +180,7 @@ fn hyperbolic_f32() {
 
 #[test]
 fn inverse_hyperbolic_f32() {
-    // The standard library's asinh and atanh lose digits in places; ours of f64 are checked by the table.
+    // The standard library's asinh and atanh are imprecise for some arguments; ours in f64 are checked against the table.
     worst_f32("asinh", 3.0, asinh_f32, asinh_f64);
     worst_f32("acosh", 3.0, acosh_f32, acosh_f64);
     worst_f32("atanh", 2.0, atanh_f32, atanh_f64);
@@ -459,7 +458,7 @@ fn slices_agree_with_scalars() {
     let narrow: [SliceAndScalar<f32>; 3] =
         [(sin_slice_f32, sin_f32), (cos_slice_f32, cos_f32), (tan_slice_f32, tan_f32)];
     for (slice, scalar) in narrow {
-        // Each start gives the same element another place in the block and the vector.
+        // Each start shifts the elements' positions in the block and the vector.
         for start in 0..9 {
             slice(&x[start..], &mut out[start..]);
             for (x, out) in x[start..].iter().zip(&out[start..]) {

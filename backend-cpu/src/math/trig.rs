@@ -39,7 +39,8 @@ const PIO2_FUSED32: [f32; 3] = [std::f32::consts::FRAC_PI_2, -4.371_031_5e-8, -1
 /// `pi` in parts for fused products: 24 bits, 14 bits, and the rest.
 const PI_FUSED32: [f32; 3] = [std::f32::consts::PI, -8.742_063e-8, -2.149_269_3e-12];
 
-/// `(sin(r) / r - 1) / r^2` of `r^2`, for `|r| <= pi/2`: the first coefficient, then what it lacks and the others.
+/// `(sin(r) / r - 1) / r^2` of `r^2`, for `|r| <= pi/2`: the first coefficient, then its rounding error and the other
+/// coefficients.
 const SIN32_FIRST: f32 = -0.16666667;
 const SIN32_REST: [f32; 5] = [4.994922e-9, 0.008333333, -0.00019841087, 2.753646e-06, -2.4080094e-08];
 /// The same for f64.
@@ -104,8 +105,8 @@ fn nearest_half_f64(x: f64) -> (f64, u64) {
     ((t - ROUND64) + 0.5, t.to_bits())
 }
 
-/// `x - n P` for the parts of `P` and an `n` of at most 10 bits, as a number and what it lacks. The first product
-/// leaves no rounding error where `|x|` is above 0.6, as both it and `x` are multiples of the result's last place.
+/// `x - n P` for the parts of `P` and an `n` of at most 10 bits, as a value and its rounding error. The first product is exact
+/// for `|x|` above 0.6, since both it and `x` are multiples of the result's last bit.
 #[inline(always)]
 fn reduce_fused_f32(x: f32, n: f32, [first, second, third]: [f32; 3]) -> (f32, f32) {
     let most = fma_f32(n, -first, x);
@@ -230,8 +231,8 @@ pub(super) fn tan_fast_f32(x: f32) -> f32 {
     if x == 0.0 { x } else { y }
 }
 
-/// The sine of `r + low` for `|r| <= pi/2`, with the sign of `r`. Needs fused multiply-add: the rounding error of the
-/// cube would make more than 1 ulp near `pi/2`.
+/// The sine of `r + low` for `|r| <= pi/2`, with the sign of `r`. Needs fused multiply-add: the rounding error of the cube
+/// would exceed 1 ulp near `pi/2`.
 #[inline(always)]
 fn sine_fused_f64(r: f64, low: f64) -> f64 {
     let z = r * r;
@@ -242,8 +243,7 @@ fn sine_fused_f64(r: f64, low: f64) -> f64 {
     (r + fma_f64(cube, SIN64_FIRST, rest)).copysign(r)
 }
 
-/// `(r, low, n)`: `r + low` has some 100 bits, so that `r` is exact to the last place even next to
-/// a multiple of `pi/2`.
+/// `(r, low, n)`: `r + low` has about 100 bits, so that `r` is correctly rounded even next to a multiple of `pi/2`.
 #[inline(always)]
 fn reduce_f64(x: f64) -> (f64, f64, u64) {
     let (n, bits) = nearest_f64(x, std::f64::consts::FRAC_2_PI);

@@ -9,7 +9,7 @@ use super::trig::{
 /// Elements a block. The elements that need a second pass are looked for once a block.
 const BLOCK: usize = 256;
 
-/// `near` of each element, and `far` of the blocks for whose elements `is_far` holds somewhere.
+/// Applies `near` to each element, and `far` to blocks with an element for which `is_far` holds.
 #[inline(always)]
 fn by_block<T: Copy>(
     x: &[T],
@@ -33,7 +33,7 @@ fn by_block<T: Copy>(
     }
 }
 
-/// `near`, `fast` or `slow` of each element, by its magnitude.
+/// Applies `near`, `fast` or `slow` to each element, by its magnitude.
 #[inline(always)]
 fn by_size_f32(
     x: &[f32],

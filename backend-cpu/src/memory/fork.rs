@@ -13,8 +13,8 @@ thread_local! {
 pub fn watch() {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| {
-        // SAFETY: the handlers are functions of this library, which is never unloaded. Without them a fork is as safe as
-        // the moment is lucky.
+        // SAFETY: the handlers are functions of this library, which is never unloaded. Without them a fork is safe only if no
+        // lock is held at that moment.
         #[cfg(unix)]
         unsafe {
             libc::pthread_atfork(Some(prepare), Some(resume), Some(resume));

@@ -1,11 +1,11 @@
-//! Large blocks: mappings kept in a best-fit cache.
+//! Large blocks: mappings in a best-fit cache.
 
 use super::system::{self, HUGE_PAGE};
 use std::collections::{BTreeMap, HashMap};
 use std::ptr::NonNull;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-/// Bytes that may be cached however little was in use of late.
+/// Bytes that may be cached regardless of recent use.
 const SMALL_CACHE: usize = 16 << 20;
 /// Sizes below this are rounded to 64 KiB, others to a huge page.
 const COARSE_FROM: usize = 16 << 20;
@@ -16,7 +16,7 @@ const LARGEST: usize = isize::MAX as usize >> 15;
 static LARGE: LazyLock<Mutex<Large>> =
     LazyLock::new(|| Mutex::new(Large { cap: default_cap(), ..Large::default() }));
 
-/// Blocks are named by their addresses; each mapping is in `live` or in `cached`, never in both.
+/// Blocks are identified by their addresses; each mapping is in `live` or in `cached`, never in both.
 #[derive(Default)]
 struct Large {
     /// Size of each block handed out.
@@ -25,15 +25,15 @@ struct Large {
     cached: BTreeMap<(usize, usize), u64>,
     live_bytes: usize,
     cached_bytes: usize,
-    /// Bytes lately in use: rises at once and decays over some hundreds of releases, so that the
-    /// cache follows what the program needs now.
+    /// Bytes recently in use: rises at once and decays over some hundreds of releases, so that the cache follows the program's
+    /// current demand.
     recent_bytes: usize,
     cap: usize,
     time: u64,
 }
 
 impl Large {
-    /// Bytes that may be cached: as much as was lately in use, within the cap.
+    /// Bytes that may be cached: the bytes recently in use, within the cap.
     fn allowance(&self) -> usize {
         self.recent_bytes.max(SMALL_CACHE).min(self.cap)
     }
@@ -100,8 +100,7 @@ pub(super) fn allocate(size: usize) -> Option<(NonNull<u8>, usize, bool)> {
     Some((block, size, false))
 }
 
-/// The size of the block that was given up. A block that is not live is left alone and counts as
-/// no bytes.
+/// Releases a block; returns its size. A block that is not live is ignored and has size 0.
 ///
 /// # Safety
 /// The caller gives up `block`, which came from [`allocate`].
@@ -119,7 +118,7 @@ pub(super) unsafe fn free(block: NonNull<u8>) -> usize {
         let time = large.time;
         large.cached.insert((size, address), time);
         large.cached_bytes += size;
-        // A block just released counts as lately used, so that one alone is always kept under the cap.
+        // A block just released counts as recently used, so that a single one is always cached under the cap.
         let allowance = large.allowance().max(size.min(large.cap));
         (size, large.evict(allowance))
     };
@@ -130,7 +129,7 @@ pub(super) unsafe fn free(block: NonNull<u8>) -> usize {
 fn unmap_all(evicted: Vec<(usize, usize)>) {
     for (size, address) in evicted {
         if let Some(block) = NonNull::new(std::ptr::with_exposed_provenance_mut(address)) {
-            // SAFETY: the block was cached, so nobody used it, and it was removed from the cache.
+            // SAFETY: the block was cached, so it was not in use, and it was removed from the cache.
             unsafe { system::unmap(block, size) };
         }
     }

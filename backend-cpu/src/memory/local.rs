@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes and blocks that a thread keeps of each class at most.
+/// The maximum bytes and blocks of each class in a thread's list.
 const LOCAL_BYTES: usize = 64 << 10;
 const LOCAL_BLOCKS: usize = 64;
 /// Change of a thread's bytes in use after which it is moved to the shared count.
@@ -77,7 +77,7 @@ impl Local {
     fn register(&self) -> &'static Counters {
         let mut registry = registry();
         let counters = registry.idle.pop().unwrap_or_else(|| {
-            // Kept for the life of the process and taken over by later threads.
+            // Retained for the life of the process and reused by later threads.
             let counters: &'static Counters = Box::leak(Box::default());
             registry.all.push(counters);
             counters
@@ -116,7 +116,7 @@ impl Local {
         self.pop(class)
     }
 
-    /// Gives shared lists all but `keep` blocks of a class.
+    /// Moves all but `keep` blocks of a class to the shared lists.
     #[cold]
     fn spill(&self, class: usize, keep: usize) {
         while self.lengths[class].get() > keep {
@@ -215,9 +215,9 @@ pub(super) unsafe fn free(ptr: NonNull<u8>, bytes: usize) {
     }
 }
 
-/// Gives the calling thread's blocks to the shared lists.
+/// Moves the calling thread's blocks to the shared lists.
 pub(super) fn drain() {
-    // A thread that ends has already given its blocks up.
+    // A thread that ends has already released its blocks.
     let _ = LOCAL.try_with(|local| {
         for class in 0..SMALL_CLASSES {
             local.spill(class, 0);

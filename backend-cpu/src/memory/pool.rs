@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes kept at most, whatever the cap.
+/// The maximum bytes cached, independent of the cap.
 const MOST_CACHED: usize = 32 << 20;
 
 static CAP: AtomicUsize = AtomicUsize::new(MOST_CACHED);

@@ -17,7 +17,7 @@ pub(super) fn of(bytes: usize) -> (usize, usize) {
         let class = (bytes - 1) >> 6;
         return (class, (class + 1) << 6);
     }
-    // `last` lies within `2^log .. 2^(log + 1)`, which is cut into quarters.
+    // `last` is within `2^log .. 2^(log + 1)`, which is divided into quarters.
     let last = bytes - 1;
     let log = last.ilog2() as usize;
     let quarter = last >> (log - 2);

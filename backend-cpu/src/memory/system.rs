@@ -41,8 +41,8 @@ pub(super) fn map(size: usize) -> Option<NonNull<u8>> {
     let start = start.cast::<u8>();
     let head = start.align_offset(HUGE_PAGE);
     let tail = HUGE_PAGE - head;
-    // SAFETY: `head + size + tail` is the length of the mapping just made, and the parts cut off
-    // are whole pages that nobody has seen. The advice is about the rest, and may be refused.
+    // SAFETY: `head + size + tail` is the length of the mapping just made, and the parts cut off are whole pages that were
+    // never handed out. The advice is about the rest, and may be refused.
     unsafe {
         let block = start.add(head);
         if head > 0 {

@@ -25,7 +25,7 @@ fn take(bytes: usize) -> NonNull<u8> {
 }
 
 fn give(ptr: NonNull<u8>, bytes: usize) {
-    // SAFETY: each test frees what it took, once, with the same size.
+    // SAFETY: each test frees its blocks once, with the same size.
     unsafe { free(ptr, bytes) }
 }
 

@@ -15,13 +15,14 @@ pub const MAX_NUMEL: usize = (isize::MAX as usize) / 16;
 /// The number of elements.
 ///
 /// # Errors
-/// [`Error::Value`] beyond [`MAX_NDIM`] dimensions; [`Error::SizeOverflow`] when the elements, at 16 bytes each, would pass `isize::MAX` bytes.
+/// [`Error::Value`] beyond [`MAX_NDIM`] dimensions; [`Error::SizeOverflow`] when the elements, at 16 bytes each, would pass
+/// `isize::MAX` bytes.
 #[inline]
 pub fn numel(op: &'static str, sizes: &[usize]) -> Result<usize> {
     counted(op, sizes, MAX_NUMEL)
 }
 
-/// The number of elements of a tensor that is there. Of an empty one the other sizes may be beyond all numbers.
+/// The number of elements of an existing tensor. If it is empty, the product of its other sizes may overflow.
 #[inline]
 pub(crate) fn count(sizes: &[usize]) -> usize {
     if sizes.contains(&0) { 0 } else { sizes.iter().product() }
@@ -88,7 +89,7 @@ fn size_overflow(op: &'static str, sizes: &[usize]) -> Error {
     Error::SizeOverflow { op, sizes: sizes.into() }
 }
 
-/// Whether two lists of sizes are equal; for a few numbers faster than a comparison of memory.
+/// Whether two lists of sizes are equal; for short lists faster than `memcmp`.
 #[inline]
 pub fn same(a: &[usize], b: &[usize]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x == y)
@@ -160,8 +161,8 @@ pub fn is_channels_last(sizes: &[usize], strides: &[usize]) -> bool {
 }
 
 /// Whether the strides order the channels innermost, with or without gaps. Unlike in [`is_channels_last`], strides of
-/// dimensions of size 1 count, so a tensor with one channel or one pixel can be told apart by its strides; one pixel of
-/// one channel cannot.
+/// dimensions of size 1 count, so the format of a tensor with one channel or one pixel is known from its strides; that of one
+/// pixel of one channel is not.
 pub fn orders_channels_last(sizes: &[usize], strides: &[usize]) -> bool {
     if !(3..=5).contains(&sizes.len()) || sizes.len() != strides.len() {
         return false;

@@ -9,8 +9,8 @@ use std::fmt;
 /// The result of everything here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The error of a call: expected and actual value, and what to do next. Small, because every `Result` of every call has
-/// room for one.
+/// The error of a call: expected and actual value, and what to do next. Small, because it is part of the `Result` of every
+/// call.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -429,7 +429,7 @@ pub struct MissingKernel {
     pub arguments: Vec<String>,
     /// The ops whose decompositions led here, the innermost first.
     pub within: Vec<&'static str>,
-    /// The kernels that were tried and refused these arguments, with their reasons.
+    /// The kernels that were called and refused these arguments, with their reasons.
     pub refused: Vec<String>,
     /// The kernels registered for this op, one line for each plugin.
     pub registered: Vec<String>,

@@ -1,4 +1,4 @@
-//! Support for `fork`. A child has the forking thread alone, and locks held by other threads stay locked in it for
+//! Support for `fork`. A child process has only the forking thread, and locks held by other threads would stay locked in it for
 //! ever.
 //!
 //! So the pool of threads is created anew in the child (detected by [`generation`]), and short leaf locks are held by

@@ -108,8 +108,7 @@ pub fn local_keys() -> (KeySet, KeySet) {
     LOCAL.with(|local| local.keys.get())
 }
 
-/// Reverts its change of the thread's included and excluded keys when dropped, whatever the order in which guards are
-/// dropped.
+/// Reverts its change of the thread's included and excluded keys when dropped; guards may be dropped in any order.
 #[derive(Debug)]
 pub struct KeyGuard {
     number: u64,

@@ -51,7 +51,7 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Registration`] when there is no room for another name.
+    /// [`Error::Registration`] if the table of names is full.
     pub fn new(name: &str, index: u16) -> Result<Device, Error> {
         let kind = DEVICES.intern(name).ok_or_else(|| Error::Registration {
             what: "device",
@@ -61,8 +61,9 @@ impl Device {
         Ok(Device { kind, index })
     }
 
-    /// Reads `cpu`, `cuda:1`, `vendor.example/npu:0`, the names of the devices that are there in capitals too. Names are open, so that any can be read: whether a backend brings the device
-    /// is known where it is used. A name that ends in digits needs its index, `npu2:0`, since `cuda0` is meant as `cuda:0`.
+    /// Reads `cpu`, `cuda:1`, `vendor.example/npu:0`, the names of the devices that are there in capitals too. Names are open,
+    /// so that any can be read: whether a backend brings the device is known where it is used. A name that ends in digits needs
+    /// its index, `npu2:0`, since `cuda0` is meant as `cuda:0`.
     ///
     /// ```
     /// # fn main() -> keyway_dispatcher::Result<()> {
@@ -92,7 +93,7 @@ impl Device {
             Some((name, index)) => (name, index.parse().map_err(|_| wrong())?),
             None => {
                 let kind = text.trim_end_matches(|c: char| c.is_ascii_digit());
-                // The plugin's name, behind `@`, may end as it likes.
+                // The plugin's name, after `@`, may end in digits.
                 if !kind.is_empty() && kind.len() < text.len() && !text.contains('@') {
                     let index = &text[kind.len()..];
                     return Err(wrong_for(format!(

@@ -37,7 +37,7 @@ pub fn set(sentence: String) {
     *SENTENCE.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = sentence;
 }
 
-/// The sentence behind an error's own words; empty if nothing is amiss.
+/// The sentence appended to an error's message; empty if no library is missing.
 pub(crate) fn after() -> String {
     match &*SENTENCE.read().unwrap_or_else(|poisoned| poisoned.into_inner()) {
         sentence if sentence.is_empty() => String::new(),

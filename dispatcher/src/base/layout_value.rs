@@ -23,7 +23,7 @@ pub enum LayoutValue {
     Str(String),
     /// A list of integers.
     Ints(Vec<i64>),
-    /// A list of floating-point numbers.
+    /// A list of floats.
     Floats(Vec<f64>),
 }
 

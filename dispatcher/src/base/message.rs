@@ -27,7 +27,7 @@ pub(crate) fn is_obeyed(c: char) -> bool {
     c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A plugin's text, safe to show: line breaks and tabs stay, other characters that a terminal obeys become U+FFFD.
+/// A plugin's text, safe to show: line breaks and tabs are preserved, other terminal control characters are replaced by U+FFFD.
 pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     let obeyed = |c: char| is_obeyed(c) && c != '\n' && c != '\t';
     if text.contains(obeyed) { text.replace(obeyed, "\u{fffd}").into() } else { text.into() }
@@ -41,7 +41,7 @@ pub(crate) fn set_error(error: &Error) {
     }
 }
 
-/// Takes the message that the last plugin call on this thread left.
+/// Takes the message of the last plugin call on this thread.
 pub fn take_message() -> String {
     MESSAGE.with_borrow_mut(std::mem::take)
 }

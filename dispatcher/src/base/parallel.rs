@@ -127,7 +127,7 @@ impl Shares {
         Shares { pieces, next: (0..shares).map(begin).collect() }
     }
 
-    /// Takes pieces until none is left: first from the worker's own share, then from the others (work stealing).
+    /// Takes pieces until all are taken: first from the worker's own share, then from the others (work stealing).
     fn each(&self, worker: usize, mut run: impl FnMut(usize)) {
         let shares = self.next.len();
         for share in (0..shares).map(|k| (worker + k) % shares) {

@@ -16,8 +16,8 @@ thread_local! {
     static MADE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Ends a choice when dropped: this thread's calls go to the backend chosen last of those whose guards still live, in
-/// whatever order guards are dropped.
+/// Ends a choice when dropped; guards may be dropped in any order. This thread's calls use the most recent choice whose guard
+/// is alive.
 #[derive(Debug)]
 pub struct BackendGuard {
     number: u64,

@@ -76,9 +76,9 @@ pub(super) fn to_device(t: &TensorRef, device: Device) -> Result<TensorRef> {
     one(conversions()?.to_device, &[t.into(), Arg::Str(&device.to_string())], Out::New)
 }
 
-/// Writes `source` into `target`, whatever their dtypes, strides, layouts and devices.
+/// Writes `source` into `target`, for any dtypes, strides, layouts and devices.
 pub(crate) fn copy_into(target: &TensorRef, source: &TensorRef) -> Result<()> {
-    // A composite source becomes strided where it is, since its owner may not know the target's device.
+    // A composite source is converted to strided on its own device, since its owner may not know the target's device.
     let strided = match source.is_strided() {
         true => source.clone(),
         false => one(conversions()?.to_layout, &[source.into(), Arg::Str("strided")], Out::New)?,

@@ -123,7 +123,7 @@ pub fn explain(op: &'static OpEntry, device: Device, layout: Layout, dtype: DTyp
     }
 }
 
-/// Whether a kernel was written for this device, or for the device type of which this is another plugin's version.
+/// Whether a kernel was written for this device, or for the device type that this one is another plugin's version of.
 fn same_device(kernel: &KernelEntry, device: Device) -> bool {
     let (wanted, asked) = (DEVICES.name(kernel.device), device.name());
     wanted == asked || asked.split_once('@').is_some_and(|(name, _)| name == wanted)
@@ -168,7 +168,7 @@ fn idle_preferences(listed: &[serving::Candidate]) -> Vec<String> {
     plugins().into_iter().filter(idle).map(note).collect()
 }
 
-/// The reason why a kernel is tried after the kernels before it.
+/// The reason why a kernel is ranked after the kernels before it.
 fn asked_after(kernel: &KernelEntry, layout: Layout, before: &[&KernelEntry]) -> String {
     let mut reasons: Vec<String> = Vec::new();
     for earlier in before {

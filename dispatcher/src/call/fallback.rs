@@ -1,7 +1,7 @@
 //! Calls that run on another device than that of their tensors, because of the device's fallback policy.
 //!
-//! Nothing here may call an op on the device that has no kernel: it would fall back in turn, without end.
-//! So results that were given to write to are written as bytes.
+//! Nothing here may call an op on the device that has no kernel: it would fall back again, without end. So `out=` and in-place
+//! results are written as bytes.
 
 use super::convert::{copy_into, to_device};
 use super::outputs::{check_apart, check_device, check_target, deliver, targets};

@@ -34,8 +34,8 @@ impl Holder {
 /// The tensor behind `RawTensor::handle`.
 ///
 /// # Safety
-/// `handle` must be one that `OwnRaw::settle` wrote, of a tensor that is still alive; the plugin upholds this
-/// by using raw tensors only for the time of the call that gave them, or while it holds their handle.
+/// `handle` must be one that `OwnRaw::settle` wrote, of a tensor that is still alive; the plugin upholds this by using raw
+/// tensors only during the call that passed them, or while it holds their handle.
 pub(crate) unsafe fn tensor_of(handle: *const c_void) -> TensorRef {
     // SAFETY: the pointer is to a live tensor, per this function's contract.
     unsafe { Shared::retain(handle.cast::<crate::tensor::TensorImpl>()) }

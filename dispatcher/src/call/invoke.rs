@@ -103,7 +103,7 @@ pub(crate) fn on_tensors(
     on_arguments(run, what, plugin, tensors, &[], output, makes)
 }
 
-/// As [`on_tensors`], with arguments behind the tensors.
+/// As [`on_tensors`], with arguments after the tensors.
 pub(crate) fn on_arguments(
     run: KernelFn,
     what: &'static str,

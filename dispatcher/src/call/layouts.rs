@@ -186,7 +186,7 @@ fn made_by(
     }
 }
 
-/// The attributes in their declared types. Fails unless the numbers of components and attributes are those of the layout, and the
+/// The attributes in their declared types. Fails unless the layout has this number of components and attributes, and the
 /// components are on one device.
 pub(crate) fn check_components(
     op: &'static str,

@@ -54,8 +54,8 @@ pub fn last_served() -> Served {
     SERVED.get()
 }
 
-/// From here on [`last_served`] is `Nobody` until a call of this thread is served: so that a call refused by its op's
-/// rule is not confused with the one before.
+/// Resets [`last_served`] to `Nobody` until a call of this thread is served, so that a call refused by its op's rule is not
+/// confused with the previous one.
 pub fn forget_served() {
     SERVED.set(Served::Nobody);
 }

@@ -29,7 +29,7 @@ pub(crate) struct CallContext {
 
 const ZEROS: [usize; 64] = [0; 64];
 
-/// A scalar as a 0-d element, and the scalar itself as f64 at byte 8 if the element leaves room.
+/// A scalar as a 0-d element, and the scalar itself as f64 at byte 8 if the element has at most 8 bytes.
 #[derive(Clone, Copy)]
 #[repr(align(16))]
 struct NumberBytes(#[allow(dead_code, reason = "kernels read it by its address")] [u8; 16]);
@@ -66,7 +66,7 @@ fn encode(arg: Arg<'_>, dtype: DType) -> Option<NumberBytes> {
     Some(NumberBytes(out))
 }
 
-/// Whether an element of this dtype leaves room for its scalar as f64.
+/// Whether the scalar as f64 fits after an element of this dtype.
 fn leaves_room(dtype: DType) -> bool {
     dtype.size() <= 8
 }
@@ -84,7 +84,7 @@ fn encode_by_plugin(real: f64, dtype: DType) -> Option<[u8; 16]> {
     }
 }
 
-/// Tensors, arguments and broadcast shapes that find room on the stack; more than these go to the heap.
+/// Tensors, arguments and broadcast shapes that fit the stack; more are allocated on the heap.
 const INLINE_TENSORS: usize = 6;
 const INLINE_ARGS: usize = 8;
 const INLINE_OUTPUTS: usize = 4;
@@ -96,7 +96,7 @@ struct Arena<'a, T> {
 }
 
 impl<T> Arena<'_, T> {
-    /// Writes the next value and returns its address; null if there is no room, which the count rules out.
+    /// Writes the next value and returns its address; null if it is full, which the count rules out.
     #[inline(always)]
     fn push(&mut self, value: T) -> *mut T {
         let Some(slot) = self.slots.get_mut(self.used) else { return std::ptr::null_mut() };

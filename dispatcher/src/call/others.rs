@@ -49,7 +49,7 @@ pub(super) struct Next<'a> {
     pub(super) generation: &'static Generation,
     /// The kernels of the key that are asked then.
     pub(super) rest: &'a [&'static KernelEntry],
-    /// The reasons of the kernels that were tried before.
+    /// The reasons of the kernels that refused before.
     pub(super) refused: &'a [String],
 }
 
@@ -80,7 +80,7 @@ pub(super) fn after_failure(
     ask(call, asked, Next { refused: &refused, ..next })
 }
 
-/// Tries the kernels in turn, then the other candidates.
+/// Tries the kernels in order, then the other candidates.
 pub(super) fn ask(call: &Call<'_>, asked: Asked<'_>, next: Next<'_>) -> Result<Outputs> {
     match next.rest.split_first() {
         Some((kernel, rest)) => with_kernel(kernel, call, asked, Next { rest, ..next }),
@@ -139,7 +139,7 @@ pub fn decompose_or_leave(call: &Call<'_>, keys: KeySet) -> Result<Outputs> {
     let planned = plan::of(args)?;
     let Place { device, layout, .. } = super::place(args)?;
     let generation = current();
-    // In-place results are written as bytes, which no layer sees.
+    // In-place results are written as bytes, which bypasses all handlers.
     if let (Out::New, Some((plan, _))) = (call.out, planned)
         && leaves_whole(generation, args.op, device, layout, plan.compute)
         && let Some(to) = generation.fallback(device.kind).target()

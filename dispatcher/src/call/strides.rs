@@ -113,7 +113,7 @@ mod tests {
         TensorImpl::empty_strided(Dims::from_slice(sizes), strides, DType::F32, Device::CPU).unwrap()
     }
 
-    /// Whether the output of an op of images is channels_last, with these arguments, all but the last of which count.
+    /// Whether the output of an image op is channels_last for these arguments, the last of which does not count.
     fn gives_last(tensors: &[TensorRef]) -> bool {
         let text = "test_images(Tensor a, Tensor b, Tensor c) -> Tensor";
         let spec = OpSpec {

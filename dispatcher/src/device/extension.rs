@@ -34,7 +34,7 @@ extension!(ReportApi, REPORT, "extension(REPORT)", facts, memory);
 /// A further interface of a device; `None` if it has none.
 pub(super) fn find<T: Extension>(entry: &'static DeviceEntry) -> Result<Option<&'static T>> {
     let Some(lookup) = entry.api.extension else { return Ok(None) };
-    // SAFETY: the function takes numbers only.
+    // SAFETY: the function takes integers only.
     let table: *const T = unsafe { lookup(T::ID, ABI_MAX) }.cast();
     if table.is_null() {
         return Ok(None);

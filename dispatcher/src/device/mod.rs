@@ -66,7 +66,7 @@ const MAX_COUNT: u32 = 1 << 16;
 /// The number of devices of this kind, and the reason if it is 0.
 pub fn count(entry: &'static DeviceEntry) -> (u32, String) {
     let mut out = 0;
-    // A message that an earlier call left is no reason for this one.
+    // A message of an earlier call is no reason for this one.
     take_message();
     // SAFETY: `count` writes one u32; the table is valid for the life of the process.
     let code = unsafe { (entry.api.count)(&mut out) };
@@ -281,7 +281,7 @@ pub fn properties(device: Device) -> Result<Properties> {
     })
 }
 
-/// The first device, in the order of names' numbers, that offers pinned host memory.
+/// The first device, in the order of the names' ids, that offers pinned host memory.
 pub fn first_with_pinned_memory() -> Option<Device> {
     let kinds = (0..crate::base::intern::DEVICES.len() as u16).filter_map(|kind| Some((kind, server(kind)?)));
     let mut offering = kinds.filter(|(_, entry)| entry.api.pinned_allocate.is_some());
@@ -380,7 +380,7 @@ pub fn set_memory_limit(device: Device, bytes: u64) -> Result<()> {
             got: device.to_string(),
         });
     };
-    // SAFETY: the function takes numbers only.
+    // SAFETY: the function takes integers only.
     let code = unsafe { function(u32::from(device.index), bytes) };
     check(entry, device, "set_memory_limit", code)
 }

@@ -56,7 +56,7 @@ pub fn can_access(device: Device, peer: Device) -> Result<bool> {
 /// As [`can_access`]; `Value` where there is no direct access.
 pub fn enable(device: Device, peer: Device) -> Result<()> {
     let (entry, api) = interface_or_error("peer::enable", device, peer)?;
-    // SAFETY: the function takes numbers only.
+    // SAFETY: the function takes integers only.
     let code = unsafe { (api.enable)(u32::from(device.index), u32::from(peer.index)) };
     check(entry, device, "peer::enable", code)
 }
@@ -67,7 +67,7 @@ pub fn enable(device: Device, peer: Device) -> Result<()> {
 /// As [`enable`].
 pub fn disable(device: Device, peer: Device) -> Result<()> {
     let (entry, api) = interface_or_error("peer::disable", device, peer)?;
-    // SAFETY: the function takes numbers only.
+    // SAFETY: the function takes integers only.
     let code = unsafe { (api.disable)(u32::from(device.index), u32::from(peer.index)) };
     check(entry, device, "peer::disable", code)
 }

@@ -162,8 +162,8 @@ pub struct Stream(Arc<Handle>);
 #[derive(Debug)]
 pub struct Event(Handle);
 
-/// Reverts [`Stream::enter`] when dropped: the current stream is then the latest one entered whose guard still lives,
-/// whatever the order in which guards are dropped.
+/// Reverts [`Stream::enter`] when dropped: the current stream is then the most recently entered one whose guard is alive;
+/// guards may be dropped in any order.
 #[derive(Debug)]
 pub struct StreamGuard {
     number: u64,
@@ -218,8 +218,8 @@ impl Stream {
     /// `NoDevice`, `NoSuchDevice`.
     ///
     /// # Safety
-    /// `raw` must be null or a stream of this device, and stay one until this and all memory that was made or used
-    /// while it was entered are gone. The caller upholds this.
+    /// `raw` must be null or a stream of this device, and remain valid until this and all memory that was created or used while
+    /// it was entered are released. The caller upholds this.
     pub unsafe fn from_raw(device: Device, raw: *mut c_void) -> Result<Stream> {
         let entry = entry_of(device)?;
         ensure(entry, device)?;

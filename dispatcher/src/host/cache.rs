@@ -9,7 +9,7 @@ use keyway_sdk::abi::host::TensorHandle;
 use keyway_sdk::abi::tensor::RawTensor;
 use smallvec::SmallVec;
 
-/// The tensor behind a raw one, and the elements that this shows of it.
+/// The tensor of a raw tensor, and the elements that the raw one describes.
 ///
 /// # Safety
 /// `raw` must be null, or a raw tensor of the call under way or of a handle that the plugin owns; the plugin upholds this.
@@ -20,7 +20,7 @@ unsafe fn read(raw: *const RawTensor) -> Result<(TensorRef, Elements)> {
     };
     let numbers = |list: *const i64| match list.is_null() {
         true => SmallVec::new(),
-        // SAFETY: sizes, and strides that are there, are `ndim` numbers.
+        // SAFETY: sizes, and strides if present, have `ndim` entries.
         false => SmallVec::from_slice(unsafe { std::slice::from_raw_parts(list, raw.ndim as usize) }),
     };
     let (data, dtype) = (raw.data.addr(), raw.dtype);

@@ -22,9 +22,9 @@ struct Parts {
 
 impl Parts {
     /// # Safety
-    /// `sizes` must point to `ndim` numbers and `components` to `n_components` handles; the plugin upholds this.
+    /// `sizes` must point to `ndim` integers and `components` to `n_components` handles; the plugin upholds this.
     unsafe fn make(&self, op: &'static str, attrs: Attrs) -> Result<TensorRef> {
-        // SAFETY: the plugin gives `ndim` sizes.
+        // SAFETY: the plugin passes `ndim` sizes.
         let sizes = unsafe { read_sizes("sizes", self.ndim, self.sizes)? };
         let components = (0..self.n_components as usize)
             .map(|i| {
@@ -57,11 +57,11 @@ pub(super) unsafe extern "C" fn tensor_composite(
         let attrs = if n_attrs == 0 {
             Vec::new()
         } else {
-            // SAFETY: the plugin gives `n_attrs` numbers.
+            // SAFETY: the plugin passes `n_attrs` integers.
             unsafe { std::slice::from_raw_parts(attrs, n_attrs as usize) }.to_vec()
         };
         let parts = Parts { layout, dtype, ndim, sizes, n_components, components };
-        // SAFETY: the plugin passes the declared numbers of sizes and components, and a valid pointer to one handle.
+        // SAFETY: the plugin passes the declared number of sizes and components, and a valid pointer to one handle.
         unsafe { *out = give(parts.make("tensor_composite", attrs.into())?) };
         Ok(())
     })
@@ -102,7 +102,7 @@ pub(super) unsafe extern "C" fn tensor_composite_of(
         };
         let attrs = (0..n_attrs as usize).map(value).collect::<Result<Vec<_>>>()?;
         let parts = Parts { layout, dtype, ndim, sizes, n_components, components };
-        // SAFETY: the plugin passes the declared numbers of sizes and components, and a valid pointer to one handle.
+        // SAFETY: the plugin passes the declared number of sizes and components, and a valid pointer to one handle.
         unsafe { *out = give(parts.make(OP, attrs.into())?) };
         Ok(())
     })

@@ -10,11 +10,10 @@ static PROCESS: AtomicU32 = AtomicU32::new(0);
 const MESSAGE: &str = "keyway: error: a backend ended the program before the command was done (it called\n    \
     `exit`); find it with `keyway backend list`, and leave it out with\n    `keyway backend disable NAME`\n";
 
-/// A command that runs. While it is there, an end of the process by `exit` is a failure, whoever calls it and whatever the
-/// status.
+/// A running command. While it is alive, a call of `exit` with any status is a failure.
 pub struct Running(());
 
-/// Begins a command. One at a time; of several the first that is dropped ends all.
+/// Begins a command. Only one may run at a time; the first of several that is dropped ends all.
 pub fn running() -> Running {
     if PROCESS.swap(std::process::id(), Ordering::Relaxed) == 0 {
         // SAFETY: the function takes nothing, does not unwind, and lives as long as the program.

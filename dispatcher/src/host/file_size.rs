@@ -10,9 +10,9 @@ pub fn ignore_file_size_signal() {
     }
 }
 
-/// Runs `work`, in which a write beyond the limit fails with `EFBIG` (`ErrorKind::FileTooLarge`). Without this the system
-/// sends the thread SIGXFSZ first, which ends the process. The signal is blocked for this thread and this time alone, so
-/// that handlers of the program stay as they are.
+/// Runs `work`, in which a write beyond the limit fails with `EFBIG` (`ErrorKind::FileTooLarge`). Without this the system sends
+/// the thread SIGXFSZ first, which ends the process. The signal is blocked for this thread and this time alone, so that
+/// handlers of the program are unchanged.
 pub fn without_file_size_signal<R>(work: impl FnOnce() -> R) -> R {
     #[cfg(unix)]
     let _blocked = Blocked::new();
@@ -30,7 +30,7 @@ struct Blocked {
 #[cfg(unix)]
 impl Blocked {
     fn new() -> Option<Blocked> {
-        // SAFETY: a set of signals is plain numbers, which `sigemptyset` and `pthread_sigmask` write; all addresses are of
+        // SAFETY: a set of signals is plain integers, which `sigemptyset` and `pthread_sigmask` write; all addresses are of
         // this frame.
         unsafe {
             let (mut signal, mut before) = (std::mem::zeroed(), std::mem::zeroed());

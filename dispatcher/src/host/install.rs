@@ -23,7 +23,7 @@ pub(super) fn text(raw: RawStr) -> &'static str {
     }
 }
 
-/// The numbers of the names that a plugin uses.
+/// The ids of the names that a plugin uses.
 #[derive(Default)]
 struct Names {
     /// Names that were not interned before.

@@ -293,7 +293,7 @@ enum Answer {
     Error(Error),
 }
 
-/// The outputs of a call that the interposer answered by itself.
+/// Checks the outputs of a call that the interposer computed itself.
 fn answered(call: &Call<'_>, mut all: Outputs) -> Result<Outputs, Answer> {
     let device = first_device(&call.args);
     for (index, (tensor, spec)) in all.iter().zip(stated(&call.args).map_err(Answer::Error)?).enumerate() {
@@ -331,7 +331,7 @@ fn first_device(args: &Args<'_>) -> Device {
     devices.find(fixed).map_or(Device::CPU, |(_, device)| device)
 }
 
-/// The call behind a context.
+/// The call of a context.
 ///
 /// # Safety
 /// `context` must be the context of the current call, passed through unchanged by the plugin; one function at a time.

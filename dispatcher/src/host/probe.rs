@@ -93,8 +93,8 @@ fn attempt(library: &Path, report: &mut impl Write) -> io::Result<()> {
     Report::tell(report, Stage::Ended)
 }
 
-/// Waits for a while for a process that a library forked and that may continue as a copy of this one; a helper that
-/// executes another program may stay.
+/// Waits for a while for a process that a library forked and that may continue as a copy of this one; a helper that executes
+/// another program may continue.
 fn wait_for_children() {
     let begin = Instant::now();
     while begin.elapsed() < MOMENT && has_children() {
@@ -106,7 +106,8 @@ fn wait_for_children() {
 fn has_children() -> bool {
     let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
     let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: the structure is writable until the call returns, and zeros are one, which stays where no child has ended.
+    // SAFETY: the structure is writable until the call returns, and zeros are a valid value, which is unchanged if no child has
+    // ended.
     unsafe { libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), flags) == 0 && info.assume_init().si_pid() == 0 }
 }
 

@@ -66,10 +66,10 @@ pub(super) unsafe extern "C" fn rule_output(
     })
 }
 
-/// The strides of an output, as a rule of an op of `n_args` arguments states them.
+/// The strides of an output that the rule of an op of `n_args` arguments states.
 ///
 /// # Safety
-/// `strides` must be null or point to `ndim` numbers; the plugin upholds this.
+/// `strides` must be null or point to `ndim` integers; the plugin upholds this.
 unsafe fn stated_strides(output: &RawOutput, sizes: &Dims, n_args: usize) -> Result<Strides> {
     let wrong = |argument, expected: &str, got: String| {
         Err(bad_rule("rule_output", argument, expected.to_string(), got))
@@ -93,7 +93,7 @@ unsafe fn stated_strides(output: &RawOutput, sizes: &Dims, n_args: usize) -> Res
             return wrong("strides", "given, for the format of strides", "a null pointer".to_string());
         }
         memory_format::STRIDES => {
-            // SAFETY: not null, and `ndim` numbers per this function's contract.
+            // SAFETY: not null, and `ndim` integers per this function's contract.
             let strides = unsafe { read_sizes("strides", output.ndim, output.strides)? };
             if !dims::is_dense(sizes, &strides) {
                 return wrong(

@@ -208,10 +208,10 @@ unsafe extern "C" fn free(owner: *const c_void, kind: u16, index: u16, pointer: 
     });
 }
 
-/// Reads sizes that a plugin gives.
+/// Reads sizes passed by a plugin.
 ///
 /// # Safety
-/// `sizes` must point to `ndim` numbers; the plugin upholds this.
+/// `sizes` must point to `ndim` integers; the plugin upholds this.
 pub(super) unsafe fn read_sizes(argument: &'static str, ndim: u32, sizes: *const i64) -> Result<Dims> {
     if ndim == 0 {
         return Ok(Dims::new());
@@ -471,7 +471,7 @@ unsafe extern "C" fn call_op(
     })
 }
 
-/// The maximum nesting depth of calls from plugins. No op needs a tenth of it, and a small stack has room for it.
+/// The maximum nesting depth of calls from plugins. No op needs a tenth of it, and it fits a small stack.
 const DEEPEST: u32 = 64;
 
 fn call_owned(op: &'static crate::op::OpEntry, owned: &[Owned]) -> Result<Outputs> {

@@ -218,7 +218,7 @@ fn locale() -> Option<CString> {
     }
 }
 
-/// The identity (device and inode) of the file behind an open descriptor.
+/// The identity (device and inode) of the file of an open descriptor.
 fn identity(fd: i32) -> Option<(u64, u64)> {
     // SAFETY: the call takes no pointers; a descriptor that is not open is an error.
     if unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {

@@ -16,8 +16,8 @@ use std::mem::{MaybeUninit, offset_of};
 const MAX_ENTRIES: usize = 1 << 20;
 const MAX_NAME: usize = 1 << 16;
 
-/// A field that is checked before a reference to its structure is made: a null function pointer behind a
-/// Rust reference is undefined behaviour.
+/// A field that is checked before a reference to its structure is created: a null function pointer behind a Rust reference is
+/// undefined behaviour.
 pub(super) enum Field {
     /// A function that must be there.
     Function(&'static str, usize),
@@ -29,7 +29,7 @@ pub(super) enum Field {
     Flags(usize, u32),
 }
 
-/// A structure that crosses the boundary behind a pointer.
+/// A structure that crosses the boundary by pointer.
 pub(super) trait Entry: Table + 'static {
     /// The table's name in messages.
     const TABLE: &'static str;
@@ -98,7 +98,7 @@ pub(super) fn text(checked: RawStr) -> &'static str {
     if checked.len == 0 {
         return "";
     }
-    // SAFETY: `check_text` read the same bytes; the plugin upholds that they stay for the life of the process.
+    // SAFETY: `check_text` read the same bytes; the plugin upholds that they are valid for the life of the process.
     std::str::from_utf8(unsafe { std::slice::from_raw_parts(checked.ptr, checked.len) }).unwrap_or_default()
 }
 
@@ -163,8 +163,8 @@ pub(super) unsafe fn adopt<T: Entry>(index: usize, pointer: *const T) -> Result<
 /// which is at most the size of the structure.
 ///
 /// # Safety
-/// `filled` must be a whole structure that was initialised as such, that nobody writes any longer and that lives as long as
-/// the process; the plugin upholds that nobody writes.
+/// `filled` must be a whole, initialised structure that is no longer written and lives as long as the process; the plugin
+/// upholds that it is not written.
 pub(super) unsafe fn adopt_filled(
     filled: *const PluginContents,
 ) -> Result<&'static PluginContents, LoadError> {

@@ -126,7 +126,7 @@ impl Serialize for Candidate {
 /// The result of a search.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Discovery {
-    /// Every path that was tried, in order.
+    /// Every path that was searched, in order.
     pub searched: Vec<Searched>,
     /// Every library found, in search order.
     pub candidates: Vec<Candidate>,
@@ -319,8 +319,8 @@ fn check_name(candidate: &Candidate, manifest: &Manifest) -> Result<(), LoadErro
     }
 }
 
-/// Keeps the first of several candidates that are one file or one build of one plugin. A copy in another folder is not
-/// an error, since installing leaves copies behind; another build of the same version may replace the first.
+/// Selects the first of several candidates that are one file or one build of one plugin. A copy in another folder is not an
+/// error, since installations leave copies; another build of the same version may replace the first.
 fn reject_duplicates(candidates: &mut [Candidate]) {
     let mut first: BTreeMap<(String, String, String), usize> = BTreeMap::new();
     for index in 0..candidates.len() {
@@ -415,7 +415,7 @@ fn choose(candidates: &mut [Candidate], config: &Config) -> Vec<Vec<usize>> {
             plugins.push(order);
         }
     }
-    // In the order of search, whatever the plugins are called.
+    // In search order, not by the plugins' names.
     plugins.sort_by_key(|order| order[0]);
     plugins
 }

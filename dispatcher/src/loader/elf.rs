@@ -185,7 +185,7 @@ fn check_machine(head: &[u8]) -> Result<(), LoadError> {
 
 /// Reads the headers and the few sections that matter; a plugin must export one of `entries`.
 ///
-/// Never panics, whatever the bytes are, and reads no more than those sections.
+/// Never panics for any bytes, and reads no more than those sections.
 pub fn inspect<'d, R: ReadRef<'d>>(data: R, entries: &[&str]) -> Result<Inspected, LoadError> {
     let size = data
         .len()

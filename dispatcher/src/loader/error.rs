@@ -51,7 +51,7 @@ pub enum LoadError {
     /// No plugin library was found.
     #[error("{}", none_in(.tried))]
     NotFound {
-        /// Every path that was tried.
+        /// Every path that was searched.
         #[serde(serialize_with = "crate::base::lossy::list")]
         tried: Vec<PathBuf>,
     },
@@ -334,7 +334,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// Whether the same bytes are refused again by this host, whatever happens on the machine.
+    /// Whether this host always refuses the same bytes, independent of the machine's state.
     pub(crate) fn is_of_the_bytes(&self) -> bool {
         use LoadError as E;
         matches!(

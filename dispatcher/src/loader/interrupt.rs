@@ -1,4 +1,4 @@
-//! Interrupts by the user while a library is tried or loaded, which do not count against the library.
+//! Interrupts by the user while a library is probed or loaded, which do not count against the library.
 //!
 //! How a process ended cannot be determined afterwards. So the process itself reverts its count in the file of
 //! [`trying`](super::trying), in a handler of the signals with which users end programs, and then ends as by the
@@ -9,7 +9,7 @@
 //!   likes;
 //! - a signal that the process sends itself is the library's doing, and is counted; so is one that comes when the work
 //!   has taken longer than a trial may: the user has ended a hang;
-//! - SIGKILL cannot be told from a crash, and is counted: it takes two.
+//! - SIGKILL cannot be distinguished from a crash, and is counted: two are needed.
 
 use std::fs::File;
 use std::mem::MaybeUninit;
@@ -53,7 +53,7 @@ impl Watch {
         Watch { watched, before: SIGNALS.map(take_over) }
     }
 
-    /// Ends it, and leaves the signals to whom they were left before.
+    /// Ends the watch, and restores the previous signal handlers.
     pub(super) fn end(&mut self) {
         if self.watched == NONE {
             return;

@@ -1,7 +1,7 @@
 //! Results of the conformance suite on this machine, by the hash of a library.
 //!
-//! The suite leaves a record in the user's folder of state for each library that it judged as a whole: the certificate.
-//! A certificate next to a library is a claim of the file's author and is ignored here.
+//! The suite writes a record to the user's state folder for each library that it tested as a whole: the certificate. A
+//! certificate next to a library is a claim of the file's author and is ignored here.
 
 use super::error::LoadError;
 use super::privilege::{home_folder, is_privileged};
@@ -14,12 +14,12 @@ use std::path::PathBuf;
 /// The environment variable with the policy.
 pub const POLICY_VARIABLE: &str = "KEYWAY_CERTIFICATES";
 
-/// The treatment of a library that failed the suite on this machine, or was never judged there.
+/// The treatment of a library that failed the suite on this machine, or was never tested on it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CertificatePolicy {
-    /// One that did not pass is refused.
+    /// A library that did not pass is refused.
     Require,
-    /// One that failed is used only where there is no other build of the plugin, with a warning.
+    /// A library that failed is used only if there is no other build of the plugin, with a warning.
     #[default]
     Warn,
     /// Records count for nothing.
@@ -92,7 +92,7 @@ impl Judged {
         entries.is_some_and(|mut entries| entries.next().is_some())
     }
 
-    /// Whether the library of a hash passed; `None` if it was not judged, or if the policy ignores certificates.
+    /// Whether the library of a hash passed; `None` if it was not tested, or if the policy ignores certificates.
     pub(super) fn passed(&self, sha256: impl FnOnce() -> Result<String, LoadError>) -> Option<bool> {
         if self.policy == CertificatePolicy::Off || !self.has_records() {
             return None;

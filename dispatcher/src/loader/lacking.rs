@@ -8,8 +8,8 @@ use super::search::{Place, Searched};
 const SHOWN: usize = 3;
 
 impl Discovery {
-    /// Which libraries were refused or are shadowed by another of their name, and which folders that the user named hold none, with the
-    /// reasons, as one sentence without its end; `None` if nothing is amiss.
+    /// Which libraries were refused or are shadowed by another of their name, and which folders that the user named hold none,
+    /// with the reasons, as one sentence without its end; `None` if nothing is amiss.
     pub fn lacking(&self) -> Option<String> {
         let mut clauses: Vec<String> = Vec::new();
         let mut add = |clause: String| {

@@ -96,7 +96,7 @@ mod tests {
             };
             assert_eq!(why, Distrust::WritableByOthers { path: open.clone(), mode: 0o777 });
         }
-        // The target of the links is sound by itself.
+        // The target of the links passes the checks.
         assert_eq!((policy.check_way(&library), policy.check(&library)), (Ok(()), Ok(())));
         std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o1777)).unwrap();
         assert_eq!(policy.check_way(&ways[0]), Ok(()), "a sticky folder keeps links their owner's");

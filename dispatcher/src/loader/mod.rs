@@ -6,8 +6,8 @@
 //! it opened: first, if its hash is not known good ([`verified`]), in a separate process ([`probe`]), then here.
 //!
 //! Decisions:
-//! - nothing here ends the process or the search: each library has a verdict, and one that cannot be used
-//!   never keeps another from loading. If the chosen build of a plugin does not open, the next best is tried;
+//! - nothing here ends the process or the search: each library has a verdict, and one that cannot be used never prevents
+//!   another from loading. If the chosen build of a plugin does not open, the next best is tried;
 //! - a library is never unmapped, because the layout checker and every kernel pointer refer into it;
 //! - a library is opened by the descriptor of the file that was checked, unless it names folders relative to its own
 //!   (`$ORIGIN`), which the system's loader takes from the name. The bytes may still be changed in place, by trusted
@@ -181,8 +181,8 @@ impl Loader {
         Discovery::run(&self.config)
     }
 
-    /// The reason why loading might do harm: a library that is to be used is neither known good, nor can it be tried in
-    /// a separate process first. `None` if there is none.
+    /// The reason why loading might do harm: a library that would be used is neither known good, nor can it be probed in a
+    /// separate process first. `None` if there is none.
     pub fn cannot_vouch(&self, discovery: &Discovery) -> Option<String> {
         discovery.chosen().find_map(|candidate| {
             if !self.config.probe.enabled {
@@ -199,15 +199,15 @@ impl Loader {
         })
     }
 
-    /// Tries the library at `path` in a separate process, whatever its records, and stores the result. Its hash is
+    /// Probes the library at `path` in a separate process, regardless of its records, and stores the result. Its hash is
     /// computed from its bytes; a quarantine record is ignored, and cleared if the library is sound.
     pub fn verify(&self, path: &Path) -> Trial {
         vet::verify(&self.config, path)
     }
 
-    /// Finds, opens and initialises every plugin. A library that is not known good is tried in a separate process
-    /// first; one that fails there is not opened here. `take_error` returns and clears the message that the calling
-    /// thread's last call into a plugin left with `HostApi::set_error`.
+    /// Finds, opens and initialises every plugin. A library that is not known good is probed in a separate process first; one
+    /// that fails there is not opened here. `take_error` returns and clears the message that the calling thread's last call
+    /// into a plugin set with `HostApi::set_error`.
     ///
     /// A library that this process opened before is not initialised again: its tables are the same.
     pub fn load_all(&self, host: &'static HostApi, take_error: impl Fn() -> String) -> Loaded {

@@ -51,8 +51,8 @@ struct Known {
     opened: Option<Opened>,
 }
 
-/// Opens `path` (canonical, checked) and initialises it with `host`. `take_error` returns and clears the
-/// message that the plugin left with `HostApi::set_error`.
+/// Opens `path` (canonical, checked) and initialises it with `host`. `take_error` returns and clears the message that the
+/// plugin set with `HostApi::set_error`.
 ///
 /// The library is loaded from `file`, the very file that was checked. The descriptor stays open: the system's loader knows
 /// the library by the descriptor's name, and would take another one of this name for the same.
@@ -124,7 +124,7 @@ fn open_entry(path: &Path, checked: &Checked, file: File) -> Result<Entry, LoadE
     std::mem::forget(file);
     // SAFETY: a data symbol of this name is an entry point, by the contract; it is only read below.
     let own = unsafe { library.get::<*const EntryPoint>(ENTRY_SYMBOL) }.ok().map(|symbol| *symbol);
-    // SAFETY: the symbol is abi_stable's: whatever version made it, it begins with an `AbiHeader`.
+    // SAFETY: the symbol is abi_stable's: in every version it begins with an `AbiHeader`.
     let header = unsafe { library.get::<AbiHeaderRef>(ROOT_MODULE_LOADER_NAME_WITH_NUL) }.ok().map(|s| *s);
     // The layout checker and every table of the plugin refer into the library: it stays mapped for ever.
     std::mem::forget(library);

@@ -49,8 +49,8 @@ impl Drop for Noted {
 pub(super) fn guard() {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
-        // SAFETY: the function takes nothing, does not unwind, and exists as long as the program. If the system has no
-        // room for another handler, there is none.
+        // SAFETY: the function takes nothing, does not unwind, and exists as long as the program. If the system cannot register
+        // another handler, there is none.
         let _ = unsafe { libc::atexit(at_exit) };
     });
 }

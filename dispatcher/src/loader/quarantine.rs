@@ -20,7 +20,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub enum Cause {
     /// A signal ended the process: abort, stack overflow, illegal instruction, bad access.
     Crash,
-    /// The library ended the process by itself.
+    /// The library ended the process with `exit`.
     Exit,
     /// The library did not finish within the time limit.
     Hang,
@@ -46,7 +46,7 @@ pub struct QuarantineRecord {
     pub cause: Cause,
     /// A description of the failure.
     pub reason: String,
-    /// The state of host or machine that may have caused it: in another state the library is tried again.
+    /// The state of host or machine that may have caused it: in another state the library is probed again.
     #[serde(default)]
     pub holds_while: Option<String>,
     /// Seconds since 1970.

@@ -134,7 +134,7 @@ pub enum Distrust {
     },
 }
 
-/// The advice for a file or folder that others may write. One that is shared on purpose is left alone.
+/// The advice for a file or folder that others may write. It does not change one that is shared on purpose.
 fn remedy(path: &Path, mode: u32, change: &str) -> String {
     let shared = mode & 0o1000 != 0 || path.components().count() <= 2;
     match shared {

@@ -22,7 +22,7 @@ struct Needing {
     run_path: Vec<String>,
 }
 
-/// Checks the folders that a library names, the needed libraries in them, and their dependencies in turn; `path` is the
+/// Checks the folders that a library names, the needed libraries in them, and their dependencies recursively; `path` is the
 /// library's canonical path.
 pub(super) fn check(policy: &TrustPolicy, path: &Path, checked: &Checked) -> Result<(), LoadError> {
     let (needed, run_path) = (checked.needed.clone(), checked.run_path.clone());

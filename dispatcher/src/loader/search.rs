@@ -1,10 +1,9 @@
 //! The search path of plugins, and the files found in each folder.
 //!
-//! In this order: paths that the user named, `KEYWAY_BACKEND_PATH`, the user's data folder, `backends/` next to the
-//! program (for a program in `bin/` also next to that folder), the system's folders. The user's own folder comes before
-//! what came with the program, so that a faster kernel put there wins. The working directory is never searched, so a
-//! relative entry in the environment is left out. A process with more rights than the user who started it ignores the
-//! environment.
+//! In this order: paths that the user named, `KEYWAY_BACKEND_PATH`, the user's data folder, `backends/` next to the program
+//! (for a program in `bin/` also next to that folder), the system's folders. The user's own folder comes before what came with
+//! the program, so that a faster kernel put there wins. The working directory is never searched, so a relative entry in the
+//! environment is skipped. A process with more rights than the user who started it ignores the environment.
 
 use super::error::LoadError;
 use super::privilege::{home_folder, is_privileged};
@@ -77,7 +76,7 @@ impl fmt::Display for Skipped {
     }
 }
 
-/// One path that was tried.
+/// One path that was searched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Searched {
     /// Its origin.
@@ -222,7 +221,7 @@ fn libraries(path: &Path) -> Result<Option<Vec<PathBuf>>, Skipped> {
     Ok(Some(files))
 }
 
-/// The entries of `KEYWAY_BACKEND_PATH` that were left out for being relative, as one sentence; `None` if there is none.
+/// The entries of `KEYWAY_BACKEND_PATH` that were skipped for being relative, as one sentence; `None` if there is none.
 pub fn relative_entries(searched: &[Searched]) -> Option<String> {
     let left_out = searched.iter().filter(|s| matches!(s.skipped, Some(Skipped::NotAbsolute)));
     let entries: Vec<String> = left_out.map(|s| format!("`{}`", s.path.display())).collect();

@@ -1,4 +1,4 @@
-//! Whose files are loaded.
+//! The check of owners and permissions of libraries.
 //!
 //! A library runs with all rights of the program, so only users who could replace the program anyway may be able to
 //! place one:

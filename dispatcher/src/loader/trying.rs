@@ -1,9 +1,9 @@
-//! Which library is being tried or loaded now, so that one which ends the program that does so is not forgotten.
+//! The record of the library that is being probed or loaded now, so that one which ends the program is remembered.
 //!
-//! One file for each hash and kind of work, in the folder of quarantine, which is locked from before the work until
-//! after it, and removed then. The system releases the lock with the process: an unlocked file means that the program
-//! is gone. Several programs may try or load one library at once; the first alone has the file, and a held lock does
-//! not count against a library. A program that its user interrupts is not counted (`interrupt`).
+//! One file for each hash and kind of work, in the folder of quarantine, which is locked from before the work until after it,
+//! and removed then. The system releases the lock with the process: an unlocked file means that the program is gone. Several
+//! programs may probe or load one library at once; only the first has the file, and a held lock does not count against a
+//! library. A program that its user interrupts is not counted (`interrupt`).
 
 use super::interrupt;
 use super::quarantine::Quarantine;
@@ -54,8 +54,8 @@ pub(super) enum Before {
     Ended,
 }
 
-/// Records that the library of this hash is being tried or loaded. An interrupt by the user within `limit` does not
-/// count against the library. `forget` ignores the counts of earlier work.
+/// Records that the library of this hash is being probed or loaded. An interrupt by the user within `limit` does not count
+/// against the library. `forget` ignores the counts of earlier work.
 pub(super) fn begin(
     quarantine: &Quarantine,
     sha256: &str,
@@ -107,8 +107,8 @@ fn open(path: PathBuf) -> Option<File> {
 impl Drop for Trying {
     fn drop(&mut self) {
         self.watch.end();
-        // While it is locked, so that no other takes it for one that was left. One that stays is no harm: the next
-        // time counts it once.
+        // Removed while it is locked, so that no other process takes it for an abandoned one. A file that remains does no harm:
+        // the next time counts it once.
         let _ = std::fs::remove_file(&self.path);
         let _ = self.file.unlock();
     }

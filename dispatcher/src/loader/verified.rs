@@ -1,10 +1,10 @@
 //! Records of libraries that passed a trial, so that the next start needs none, and of libraries that a program has
 //! loaded since.
 //!
-//! One small file in the user's folder of state. It caches the hash of each file by its metadata (device, inode, size,
-//! times), so that a start reads no library whole, and the hashes that passed, each with the state that the result
-//! depends on. If it cannot be read or written, libraries are tried again, and loading still works; it is trusted only
-//! if its owner alone may write it.
+//! One small file in the user's folder of state. It caches the hash of each file by its metadata (device, inode, size, times),
+//! so that a start reads no library whole, and the hashes that passed, each with the state that the result depends on. If it
+//! cannot be read or written, libraries are probed again, and loading still works; it is trusted only if its owner alone may
+//! write it.
 
 use super::machine;
 use super::precheck::Stamp;

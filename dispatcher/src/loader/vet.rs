@@ -37,7 +37,7 @@ pub(super) struct Vetting<'a> {
 pub(super) struct Vetted {
     /// The file that was checked.
     pub(super) file: File,
-    /// Kept until the library is open and set up.
+    /// Retained until the library is open and set up.
     pub(super) loading: Loading,
 }
 
@@ -141,7 +141,7 @@ impl<'a> Vetting<'a> {
             holds_while: failed.holds_while.clone(),
             time: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
         };
-        // If nothing can be written, the library is tried again by the next program.
+        // If nothing can be written, the next program probes the library again.
         probe::error(failed, self.config.quarantine.add(&record).unwrap_or_default())
     }
 
@@ -168,8 +168,8 @@ fn warn_of_missing_probe(why: &str) {
     });
 }
 
-/// Tries a library whatever its records, and stores the result. Its hash is computed from its bytes and compared with
-/// the one recorded next to it; a quarantine record is cleared.
+/// Probes a library regardless of its records, and stores the result. Its hash is computed from its bytes and compared with the
+/// one recorded next to it; a quarantine record is cleared.
 pub(super) fn verify(config: &Config, path: &Path) -> Trial {
     let mut vetting = Vetting::new(config, Known::default());
     let trial = vetting.verify(path);

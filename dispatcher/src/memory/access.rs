@@ -43,7 +43,7 @@ impl Storage {
         matches!(is_host(self), Ok(true))
     }
 
-    /// A copy of all bytes, from whatever device.
+    /// A copy of all bytes, from any device.
     ///
     /// ```
     /// use keyway_dispatcher::memory::Storage;

@@ -1,4 +1,4 @@
-//! Accessors over storages, apart from tensors, so that Miri can look at each.
+//! Accessors over storages without tensors, so that Miri can check each.
 
 use super::accessor::*;
 use super::{Blob, Places, Storage, bytes};

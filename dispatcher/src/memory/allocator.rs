@@ -54,8 +54,7 @@ pub unsafe trait HostAllocator: Send + Sync + 'static {
     /// The name shown to users by [`Storage::allocator`].
     fn name(&self) -> &str;
 
-    /// Memory of this layout, uninitialised; `None` if there is none left. The size is at least 1 byte, the alignment
-    /// 64 bytes.
+    /// Memory of this layout, uninitialised; `None` if it is exhausted. The size is at least 1 byte, the alignment 64 bytes.
     fn allocate(&self, layout: Layout) -> Option<NonNull<u8>>;
 
     /// Frees memory. A panic here is caught and logged.
@@ -118,7 +117,7 @@ pub fn set_host_allocator(allocator: Option<Arc<dyn HostAllocator>>) -> Option<A
     before
 }
 
-/// Ends a choice of [`use_host_allocator`] when dropped, in whatever order guards are dropped.
+/// Ends a choice of [`use_host_allocator`] when dropped; guards may be dropped in any order.
 ///
 /// ```
 /// # use keyway_dispatcher::memory::{HostAllocator, set_host_allocator};
@@ -257,7 +256,7 @@ mod tests {
         skew: usize,
     }
 
-    // SAFETY: memory of the system's allocator, with room for the skew.
+    // SAFETY: memory of the system's allocator, with capacity for the skew.
     unsafe impl HostAllocator for Counting {
         fn name(&self) -> &str {
             "counting"

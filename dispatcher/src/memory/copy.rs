@@ -208,8 +208,8 @@ impl Storage {
         }
         let last = (n - 1).checked_mul(step).and_then(|span| span.checked_add(offset));
         check(self, last.unwrap_or(usize::MAX), element)?;
-        // SAFETY: from the first byte of the first element to the last byte of the last, the range is within the
-        // storage, as was just checked, and so within memory that the host reads; `to` has room for `n` elements.
+        // SAFETY: from the first byte of the first element to the last byte of the last, the range is within the storage, as
+        // was just checked, and so within memory that the host reads; `to` has capacity for `n` elements.
         unsafe {
             let (from, to) = (self.pointer().as_ptr().cast_const().add(offset), to.as_mut_ptr());
             match element {
@@ -228,10 +228,11 @@ impl Storage {
 }
 
 /// # Safety
-/// There are `n` elements at `from`, `step` bytes apart, and room for them at `to`. [`Storage::gather`] upholds this.
+/// There are `n` elements at `from` with stride `step` in bytes, and capacity for them at `to`. [`Storage::gather`] upholds
+/// this.
 unsafe fn gather<T>(from: *const u8, step: usize, to: *mut u8, n: usize) {
     for i in 0..n {
-        // SAFETY: as the caller guarantees; no alignment is asked for.
+        // SAFETY: as the caller guarantees; no alignment is required.
         unsafe { to.cast::<T>().add(i).write_unaligned(from.add(i * step).cast::<T>().read_unaligned()) };
     }
 }

@@ -90,10 +90,10 @@ impl ElementReader {
         self.numel - self.next
     }
 
-    /// Fills `target` with the next elements; at least as many must be left.
+    /// Fills `target` with the next elements; at least as many must remain.
     ///
     /// # Errors
-    /// `Value` for more elements than are left; the device's error.
+    /// `Value` for more elements than remain; the device's error.
     pub fn read(&mut self, target: &mut [u8]) -> Result<()> {
         if matches!(self.source, Source::Row) {
             read_bytes(&self.storage, self.begin + self.next * self.element, target)?;

@@ -21,7 +21,7 @@ struct Block<T> {
     value: T,
 }
 
-/// Room for one value, written at most once.
+/// A slot for one value, written at most once.
 pub(crate) struct Extension(AtomicPtr<Header>);
 
 /// # Safety

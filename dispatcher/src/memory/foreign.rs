@@ -82,9 +82,8 @@ impl<T: ?Sized> Address<T> {
     }
 }
 
-/// Foreign memory with its deleter, which runs exactly once, when the last tensor that uses the memory is dropped, on
-/// whatever thread that happens; or when the blob is dropped without having become a tensor, also because that was
-/// refused.
+/// Foreign memory with its deleter, which runs exactly once, on the thread that drops the last tensor that uses the memory, or
+/// that drops the blob if it did not become a tensor, also because that was refused.
 ///
 /// ```
 /// use keyway_dispatcher::memory::{Blob, Storage};

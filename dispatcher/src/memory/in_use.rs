@@ -68,7 +68,7 @@ struct Entries {
     list: Vec<Entry>,
     last_ticket: u64,
     waiting: usize,
-    /// The process that they are of: a fork leaves the other threads' ops behind.
+    /// The process of the entries: after a fork, the other threads' ops do not exist in the child.
     generation: u32,
 }
 
@@ -148,7 +148,7 @@ fn thread() -> usize {
 /// program with a deadlock.
 const PATIENCE: Duration = if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(60) };
 
-/// Places in use until this is dropped. Boxed by those who make one, so that a call without integers carries but a null.
+/// Address ranges in use until this is dropped. Callers box it, so that a call without integers carries only a null pointer.
 #[derive(Default)]
 pub(crate) struct InUse {
     entered: SmallVec<[(&'static Shard, u64); 4]>,
@@ -194,7 +194,7 @@ impl InUse {
             if !in_time {
                 entries.list.retain(|entry| entry.ticket != ticket);
                 drop(entries);
-                // Ops behind this one need not wait for it any more.
+                // Ops that wait for this one need not wait any more.
                 shard.fewer.notify_all();
                 let reads = places.iter().any(|place| place.kind == Use::Read);
                 return Err(Error::InUse { op, writes: reads });

@@ -47,8 +47,7 @@ impl Drop for Watched {
     }
 }
 
-/// A reference to a watched value, and how often the value was dropped. Loom itself reports blocks that are never given back
-/// or given back twice.
+/// A reference to a watched value, and the number of its drops. Loom itself reports blocks that are leaked or freed twice.
 fn owned() -> (Shared<Watched>, Arc<AtomicUsize>) {
     let (value, dropped) = Watched::new(7);
     (Shared::new(value), dropped)

@@ -54,7 +54,7 @@ impl Drop for Observation {
 thread_local! {
     /// Whether an observer's callback runs further up on this thread's stack.
     static REPORTING: Cell<bool> = const { Cell::new(false) };
-    /// The numbers of the storages that were dropped by such a callback.
+    /// The ids of the storages that were dropped by such a callback.
     static DROPPED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -72,7 +72,7 @@ macro_rules! shared {
         let write = |to: *mut $type| {
             $(
                 let value = $value;
-                // SAFETY: the address of a field of the structure that `to` has room for, not yet initialised.
+                // SAFETY: the address of a field of the structure at `to`, which is allocated and not yet initialised.
                 unsafe { (&raw mut (*to).$field).write(value) };
             )*
         };

@@ -33,7 +33,7 @@ pub enum Arg<'a> {
     Bool(bool),
     /// A list of integers.
     Ints(&'a [i64]),
-    /// A list of floating-point numbers.
+    /// A list of floats.
     Floats(&'a [f64]),
     /// Text.
     Str(&'a str),
@@ -309,7 +309,7 @@ impl<'a> Args<'a> {
         wrap_dim(self.op.name, self.int(i)?, ndim)
     }
 
-    /// The promoted dtype of the arguments whose bits are set in `mask`: tensors, 0-d tensors and numbers.
+    /// The promoted dtype of the arguments whose bits are set in `mask`: tensors, 0-d tensors and scalars.
     ///
     /// # Errors
     /// [`Error::Promotion`] where no dtype holds all.

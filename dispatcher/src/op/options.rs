@@ -29,14 +29,14 @@ impl LayoutValue {
         }
     }
 
-    /// This value as one of a kind: integers are taken where floating-point numbers are declared.
+    /// This value as one of a kind: integers are accepted where floats are declared.
     pub(crate) fn of_kind(self, kind: Kind) -> Option<LayoutValue> {
         Some(match (self, kind) {
             (LayoutValue::Int(v), Kind::Float) => LayoutValue::Float(v as f64),
             (LayoutValue::Ints(v), Kind::Floats) => {
                 LayoutValue::Floats(v.into_iter().map(|v| v as f64).collect())
             }
-            // The text of an empty list does not say of what it is.
+            // The text of an empty list has no element type.
             (LayoutValue::Floats(v), Kind::Ints) if v.is_empty() => LayoutValue::Ints(Vec::new()),
             (value, kind) if value.kind() == kind => value,
             _ => return None,

@@ -13,10 +13,9 @@ pub enum Strides {
     Preserve,
     /// In the order of the elements of argument `i`, if that has the output's shape; without gaps.
     Like(usize),
-    /// In the format of the images among the arguments of the mask, which has bit `i` for argument `i`, whatever their
-    /// shapes: channels_last if any argument of 3 to 5 dimensions is, otherwise contiguous. An argument that is both,
-    /// with one channel or one pixel, decides only if no other is contiguous, and then by its strides. For ops such as
-    /// convolution and pooling.
+    /// In the format of the images among the arguments of the mask, which has bit `i` for argument `i`, for any shapes:
+    /// channels_last if any argument of 3 to 5 dimensions is, otherwise contiguous. An argument that is both, with one channel
+    /// or one pixel, decides only if no other is contiguous, and then by its strides. For ops such as convolution and pooling.
     Images(u32),
     /// Row-major.
     Contiguous,

@@ -59,7 +59,7 @@ pub enum PartDtype {
     Compute,
     /// f32 for f16 and bf16, so that several steps are rounded once; else the compute dtype of the call.
     Widened,
-    /// A fixed dtype, whatever the dtype of the call.
+    /// A fixed dtype, independent of the dtype of the call.
     Fixed(DType),
 }
 

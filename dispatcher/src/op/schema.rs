@@ -23,7 +23,7 @@ pub enum Kind {
     Bool,
     /// A list of integers.
     Ints,
-    /// A list of floating-point numbers.
+    /// A list of floats.
     Floats,
     /// Text.
     Str,

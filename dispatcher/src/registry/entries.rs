@@ -72,11 +72,11 @@ pub struct FunctionalEntry {
     pub key: DispatchKey,
     /// Its name.
     pub name: String,
-    /// Whether it does something for an op; where not, calls fall through to the next key.
+    /// Whether it handles an op; if not, calls fall through to the next key.
     pub applies: fn(&OpEntry) -> bool,
     /// The handler.
     pub handler: Box<Handler>,
-    /// Whose it is; `None` for the program's own.
+    /// Its plugin; `None` for a handler of the program.
     pub plugin: Option<&'static PluginEntry>,
     /// The declaration of a plugin's interposer; `None` for any other handler.
     pub interposer: Option<InterposerSpec>,

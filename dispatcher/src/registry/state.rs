@@ -167,7 +167,7 @@ impl Fallbacks {
     }
 }
 
-/// Ranks these plugins before all others where several serve one key, in this order, whatever their priorities.
+/// Ranks these plugins before all others that serve a key, in this order, regardless of priorities.
 ///
 /// # Errors
 /// `Value` for a plugin that is not loaded; nothing is changed then.

@@ -27,7 +27,7 @@ impl Geometry {
             self.heap = Some(on_heap(sizes, strides));
             return;
         }
-        // Two short loops: a copy of memory by the library costs more than the few numbers.
+        // Two short loops: a `memcpy` call costs more than copying the few values.
         self.inline[0].iter_mut().zip(sizes).for_each(|(to, &size)| *to = size);
         self.inline[1].iter_mut().zip(strides).for_each(|(to, &stride)| *to = stride);
     }

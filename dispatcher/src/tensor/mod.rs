@@ -258,7 +258,7 @@ impl TensorImpl {
         }
     }
 
-    /// Whether the content of a composite tensor has been changed in place since its creation.
+    /// Whether a composite tensor has been changed in place since its creation.
     pub fn changed_since_made(&self) -> bool {
         self.composite.as_ref().is_some_and(|composite| composite.version() != composite.born)
     }

@@ -13,7 +13,7 @@ thread_local! {
     static ERROR: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// The message that the last call into a plugin left.
+/// The message of the last call into a plugin.
 pub fn take_error() -> String {
     ERROR.with_borrow_mut(std::mem::take)
 }
@@ -39,8 +39,8 @@ pub static HOST: LazyLock<&'static HostApi> = LazyLock::new(|| {
     let words: &'static mut [usize] =
         vec![not_offered as extern "C" fn() as usize; size_of::<HostApi>() / size_of::<usize>()].leak();
     let host: *mut HostApi = words.as_mut_ptr().cast();
-    // SAFETY: the memory has the table's size and alignment and is written by nobody else; past the two
-    // numbers in front the table holds function pointers only, and every word is one.
+    // SAFETY: the memory has the table's size and alignment and is uniquely owned; after the two leading integers the table has
+    // only function pointers, and every word is one.
     unsafe {
         (&raw mut (*host).struct_size).write(size_of::<HostApi>() as u32);
         (&raw mut (*host).abi_version).write(1);
@@ -71,7 +71,7 @@ pub fn faulty() -> Vec<u8> {
     std::fs::read(built("keyway_test_faulty")).unwrap()
 }
 
-/// The first place where `part` stands in `bytes`.
+/// The offset of the first occurrence of `part` in `bytes`.
 pub fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
     bytes.windows(part.len()).position(|window| window == part)
 }
@@ -91,7 +91,7 @@ pub fn patched(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Like [`patched`], but only the first place: the dynamic string table lies before every other one.
+/// Like [`patched`], but only the first occurrence: the dynamic string table comes before all others.
 pub fn patched_in_dynstr(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     assert_eq!(from.len(), to.len());
     let at = find(bytes, from).expect("the name is in the library's dynamic strings");
@@ -109,7 +109,7 @@ pub fn needing(bytes: &[u8], feature: &str) -> Vec<u8> {
     let mut manifest: serde_json::Value = serde_json::from_slice(&bytes[start..start + length]).unwrap();
     manifest["cpu_features"] =
         if feature.is_empty() { serde_json::json!([]) } else { serde_json::json!([feature]) };
-    // The description gives the room.
+    // The description is cleared for the space.
     manifest["description"] = "".into();
     let text = serde_json::to_string(&manifest).unwrap();
     assert!(text.len() <= length, "the manifest has no room for {feature}");
@@ -118,7 +118,7 @@ pub fn needing(bytes: &[u8], feature: &str) -> Vec<u8> {
     out
 }
 
-/// Takes all rights from others, whatever the umask is.
+/// Removes all permissions of others, for any umask.
 pub fn private(path: &Path) {
     let mode = if path.is_dir() { 0o700 } else { 0o600 };
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();

@@ -42,7 +42,7 @@ fn b(sizes: &[usize]) -> Tensor {
     of(sizes, DType::BOOL)
 }
 
-/// A leaf, which nothing may change in place.
+/// A leaf, which must not be changed in place.
 fn leaf(sizes: &[usize]) -> Tensor {
     f(sizes).requires_grad_(true).unwrap()
 }
@@ -84,7 +84,7 @@ fn fault(name: &str, call: &Call) -> Option<String> {
     println!("{name} | {text}");
     let named =
         begins(name) || begins(without_form(name)) || NOBODY.iter().any(|begin| text.starts_with(begin));
-    // Who calls a function in place has given no `out`.
+    // A caller of an in-place function passed no `out`.
     let given = name.ends_with("_out") || !text.contains("`out`");
     if named && given { None } else { Some(format!("{name} | {text}")) }
 }
@@ -100,7 +100,7 @@ fn check(tables: &[(&'static str, Vec<Call>)]) {
 /// Functions whose errors name the file.
 const FILES: &[&str] = &["load", "save"];
 
-/// Functions that refuse no strided tensor of the dtypes that are built in, and no number.
+/// Functions that refuse no strided tensor of a built-in dtype, and no scalar.
 const NEVER: &[&str] = &[
     "clone",
     "components",
@@ -166,7 +166,7 @@ fn an_error_of_an_op_begins_with_its_name() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// The functions of these folders that give a `Result`, by what stands in their files.
+/// The functions of these folders that return a `Result`, found in the text of their files.
 fn written(folder: &Path, names: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -1,4 +1,4 @@
-//! Counts that a dtype does not hold, and sums of so many addends that one more would be lost.
+//! Counts that a dtype cannot represent, and sums of enough addends for another one to be lost.
 
 use super::{gradient, leaf, of, values};
 use keyway::nn::{BagMode, BagOptions};
@@ -6,7 +6,7 @@ use keyway::tensor::Reduce;
 use keyway::{DType, Result, Tensor};
 
 const HALVES: [DType; 2] = [DType::F16, DType::BF16];
-/// More than f16 holds, and no number of bf16.
+/// Above the range of f16, and not representable in bf16.
 const MANY: usize = 70_000;
 
 #[test]
@@ -100,7 +100,7 @@ fn integers_are_near_by_their_exact_difference() -> Result<()> {
 const ONES: usize = 3_000;
 const LARGE: f64 = 16_777_216.0;
 
-/// Large numbers with many ones at one index, in each of so many columns.
+/// Large values, and many ones to add at one index, in each of `columns` columns.
 fn large(columns: usize) -> Result<[Tensor; 3]> {
     let own = Tensor::full_with((12, columns), LARGE, DType::F32)?;
     let at = Tensor::full_with(ONES, 4, DType::I64)?;
@@ -156,7 +156,7 @@ fn gradients_of_what_is_read_many_times_are_whole() -> Result<()> {
     scale[0] = LARGE as f32;
     let scale = Tensor::new(scale.as_slice())?;
     let wanted = LARGE + (ONES - 1) as f64;
-    // Half of the distance of two numbers of f32 there.
+    // Half an ULP of f32 at that magnitude.
     let whole = |grads: Vec<f64>| grads[5..10].iter().all(|g| (g - wanted).abs() <= 1.0);
     let by_row = scale.unsqueeze(1)?;
     assert!(whole(gradient(&weight.embedding(&at)?.mul(&by_row)?, &weight)));

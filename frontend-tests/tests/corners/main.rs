@@ -35,7 +35,7 @@ fn gradient(y: &Tensor, x: &Tensor) -> Vec<f64> {
     grad
 }
 
-/// The second derivative of the sum of `y` by `x`, of which each element depends on its own alone.
+/// The second derivative of the sum of `y` by `x`, where each element of `y` depends on the same element of `x` alone.
 fn second(y: &Tensor, x: &Tensor) -> Vec<f64> {
     use keyway::autograd::{BackwardOptions, grad};
     let options = || BackwardOptions { create_graph: true, ..Default::default() };
@@ -48,7 +48,7 @@ fn second(y: &Tensor, x: &Tensor) -> Vec<f64> {
     values(&second)
 }
 
-/// Fails unless each pair of numbers differs by at most `tolerance`.
+/// Fails unless each pair of values differs by at most `tolerance`.
 #[track_caller]
 fn near(got: &[f64], expected: &[f64], tolerance: f64) {
     let close = |(g, e): (&f64, &f64)| g == e || (g - e).abs() <= tolerance;

@@ -1,4 +1,4 @@
-//! Variances and what is normalised by them: of equal numbers, and of large ones that differ little.
+//! Variances and normalisations of equal values, and of large values with small differences.
 
 use super::{near, values};
 use keyway::MemoryFormat;
@@ -9,7 +9,7 @@ fn rows(values: impl Fn(usize) -> f64, sizes: &[usize]) -> Tensor {
     Tensor::from_vec((0..count).map(|i| values(i) as f32).collect(), sizes).unwrap()
 }
 
-/// Mean and variance of each row of f32 numbers, in f64 about the first number, which is exact enough.
+/// Mean and variance of each row of f32 values, computed in f64 relative to the first value, which is precise enough.
 fn moments(x: &Tensor) -> Vec<(f64, f64)> {
     let n = *x.shape().last().unwrap();
     let of = |row: &[f64]| {

@@ -1,4 +1,4 @@
-//! Numbers in the place of tensors: those that the dtype does not hold, and those that it rounds.
+//! Scalars instead of tensors: values that the dtype cannot represent, and values that it rounds.
 
 use super::{of, values};
 use keyway::MemoryFormat;
@@ -100,7 +100,7 @@ fn a_number_meets_narrow_floats_as_it_is() -> Result<()> {
     let x = [3.0f32, 7.0, 1000.0, 5.0];
     for dtype in [DType::F16, DType::BF16] {
         let t = of(&x.map(f64::from), dtype);
-        // Also where elements do not lie in a row, and in place.
+        // Also if elements are strided, and in place.
         let turned = Tensor::empty_with([1, 4, 1, 1], dtype)?.to(MemoryFormat::ChannelsLast)?;
         turned.copy_(&t.reshape([1, 4, 1, 1])?)?;
         let same = |made: Tensor, f: fn(f32) -> f32, what: &str| {

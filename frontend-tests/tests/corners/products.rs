@@ -5,7 +5,7 @@ use keyway::optim::clip_grad_norm_;
 use keyway::tensor::Reduce;
 use keyway::{DType, Result, Tensor};
 
-/// Fails unless each pair of numbers differs by this share of the expected one at most.
+/// Fails unless the relative error of each value is at most this.
 #[track_caller]
 fn close(got: &[f64], expected: &[f64], share: f64) {
     let is_close = |(g, e): (&f64, &f64)| g == e || (g - e).abs() <= share * e.abs();
@@ -63,7 +63,7 @@ fn gradients_of_running_products_whose_quotients_leave_the_range() -> Result<()>
         let share = share.iter().find(|(of, _)| *of == dtype).unwrap().1;
         let leaf = leaf(&x, dtype);
         let held = values(&leaf.detach());
-        // What is below the dtype's numbers is 0.
+        // Values that underflow the dtype are 0.
         let slopes = values(&of(&expected(&held), dtype));
         close(&gradient(&leaf.cumprod(0)?, &leaf), &slopes, share);
         let columns = leaf.unsqueeze(1)?.expand((x.len(), 2))?;

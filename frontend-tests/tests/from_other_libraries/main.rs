@@ -1,5 +1,5 @@
 //! The pages `keyway::guide::from_pytorch` and `from_candle`: their tables are the rows here, each of which is compiled and
-//! run. `KEYWAY_BLESS=1 cargo test -p keyway-tests --test from_other_libraries` writes the pages anew.
+//! run. `KEYWAY_BLESS=1 cargo test -p keyway-tests --test from_other_libraries` rewrites the pages.
 
 mod aliases;
 mod candle;

@@ -1,4 +1,4 @@
-//! The pages that are made of the tables.
+//! The pages generated from the tables.
 
 use crate::table::{Row, Section};
 use std::fmt::Write;

@@ -5,7 +5,7 @@ use keyway::data::{
 };
 use keyway::prelude::*;
 
-/// The squares of the first numbers.
+/// The squares of the first integers.
 struct Squares(usize);
 
 impl Dataset for Squares {

@@ -32,7 +32,7 @@ pub fn remote(index: u16) -> Device {
     Device::new("test.keyway/remote", index).expect("there is room for the name")
 }
 
-/// A matrix of consecutive numbers.
+/// A matrix of consecutive integers.
 pub fn ramp(sizes: &[usize]) -> Tensor {
     let count = sizes.iter().product::<usize>();
     Tensor::from_vec((0..count).map(|i| i as f32 * 0.25 - 1.0).collect(), sizes).expect("the length fits")

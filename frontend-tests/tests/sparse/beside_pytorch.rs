@@ -10,14 +10,14 @@ use keyway::{Result, Tensor};
 
 /// Two entries at (0, 1), one at (1, 0), not in order.
 const TWICE: &[i64] = &[0, 1, 0, 1, 0, 1];
-/// The same places, once each.
+/// The same coordinates, once each.
 const ONCE: &[i64] = &[0, 1, 1, 0];
 
 fn coo(places: &[i64], values: &Tensor) -> Tensor {
     Tensor::sparse_coo(&ints(places, &[2, places.len() / 2]), values, [2, 2]).unwrap()
 }
 
-/// The strided tensor of the same numbers, made of the same values.
+/// The strided tensor of the same elements, computed from the same values.
 fn strided(places: &[i64], values: &Tensor) -> Tensor {
     let n = places.len() / 2;
     let at: Vec<i64> = (0..n).map(|i| 2 * places[i] + places[n + i]).collect();
@@ -212,7 +212,7 @@ fn bags_of_the_largest_have_sparse_gradients() {
     assert_eq!(f64s(&made), [0.0, 2.5, 1.5, 0.0, 0.0, 0.0]);
 }
 
-/// The gradient of a leaf of three entries at two places has two entries; after `a.sum()` it is strided.
+/// The gradient of a leaf of three entries at two coordinates has two entries; after `a.sum()` it is strided.
 #[test]
 fn the_gradient_of_a_sparse_leaf_has_its_pattern() {
     let _one = load(PLUGINS);
@@ -231,11 +231,11 @@ fn the_gradient_of_a_sparse_leaf_has_its_pattern() {
     }
 }
 
-/// In both: what is not stored gives 0 whatever it is multiplied by, a stored 0 times infinity is NaN.
+/// In both: an element that is not stored times any value is 0, a stored 0 times infinity is NaN.
 #[test]
 fn a_stored_zero_is_an_element() {
     let _one = load(PLUGINS);
-    // Places 0 and 1 store 0 and 2, place 2 nothing.
+    // Coordinates 0 and 1 store 0 and 2, coordinate 2 nothing.
     let a = Tensor::sparse_coo(&ints(&[0, 1], &[1, 2]), &floats(&[0.0, 2.0], &[2]), 3).unwrap();
     let dense = |made: Result<Tensor>| f64s(&made.unwrap());
     let infinite = dense(a.mul(&floats(&[f64::INFINITY; 3], &[3])));
@@ -257,7 +257,7 @@ fn a_stored_zero_is_an_element() {
         (vec![0.0], vec![1.0])
     );
     assert_eq!(dense(a.norm_with(f64::NEG_INFINITY, .., false)), [0.0]);
-    // It shares the gradient of the smallest with the place that is not stored.
+    // It shares the gradient of the smallest with the element that is not stored.
     let v = leaf(&[0.0, 2.0], &[2]);
     let smallest = Tensor::sparse_coo(&ints(&[0, 1], &[1, 2]), &v, 3).unwrap().amin(..).unwrap();
     smallest.backward().unwrap();

@@ -1,5 +1,5 @@
 //! Sparse matrices as compressed rows, with the library that serves them: made, asked, converted, computed with and
-//! differentiated. What an op gives must be what it gives on the strided matrix.
+//! differentiated. The result of an op must equal that on the strided matrix.
 
 use crate::rehearsal_support::*;
 use crate::support::{PLUGINS, check, f64s, floats, leaf};
@@ -9,7 +9,7 @@ fn ints(values: &[i64]) -> Tensor {
     Tensor::new(values).unwrap()
 }
 
-/// Numbers without a pattern.
+/// Values without a pattern.
 fn numbers(count: usize) -> Vec<f64> {
     (0..count).map(|i| ((i * 37 + 11) % 23) as f64 / 7.0 - 1.45).collect()
 }
@@ -181,7 +181,7 @@ fn converted_without_a_strided_step() {
         same("of a transposed one", dense.t().unwrap().to_sparse_csr(), dense.t());
         assert!(a.to_sparse_csr().unwrap().values().unwrap().shares_storage(&a.values().unwrap()));
     }
-    // Entries in any order, two at one place.
+    // Entries in any order, two of them duplicates.
     let places = Tensor::from_vec(vec![2i64, 0, 2, 2, 1, 2, 1, 0], [2, 4]).unwrap();
     let coo = Tensor::sparse_coo(&places, &floats(&[1.0, 2.0, 3.0, 4.0], &[4]), [3, 3]).unwrap();
     let csr = rows("of entries in any order", coo.to_sparse_csr(), coo.to_dense());
@@ -479,7 +479,7 @@ fn derivatives_through_conversions() {
     );
     let mask = d.detach().to_sparse_csr().unwrap();
     check("sparse_mask", &|t| Ok(vec![t[1].sparse_mask(&mask)?.square()?.to_dense()?]), &[d, b]);
-    // Of coordinates in any order, two at one place.
+    // From coordinates in any order, two of them duplicates.
     let places = Tensor::from_vec(vec![1i64, 0, 1, 0, 2, 0], [2, 3]).unwrap();
     check(
         "of coordinates",

@@ -101,7 +101,7 @@ fn bad_parts_are_refused() {
     assert_eq!(f64s(&uncoalesced()), DENSE, "the plugin goes on");
 }
 
-/// What an op gives on a sparse tensor must be what it gives on the strided one.
+/// The result of an op on a sparse tensor must equal that on the strided one.
 #[track_caller]
 fn same(what: &str, sparse: keyway::Result<Tensor>, dense: keyway::Result<Tensor>) {
     let (sparse, dense) = (sparse.unwrap_or_else(|e| panic!("{what}: {e}")), dense.unwrap());
@@ -539,12 +539,12 @@ fn a_sparse_leaf_has_a_gradient_of_its_own_pattern() {
     a.mm(&b).unwrap().sum_all().unwrap().backward().unwrap();
     let grad = a.grad().unwrap();
     assert!(grad.indices().unwrap().shares_storage(&a.indices().unwrap()));
-    // Each entry has the gradient at its place: also both of those that stand at (1, 2).
+    // Each entry has the gradient at its coordinates, also both duplicates at (1, 2).
     assert_eq!(grad.values().unwrap().to_vec::<f64>().unwrap(), [9.0, 13.0, 1.0, 9.0, 5.0]);
     // A second pass, and a strided gradient, add to it.
     a.to_dense().unwrap().sum_all().unwrap().backward().unwrap();
     assert_eq!(a.grad().unwrap().values().unwrap().to_vec::<f64>().unwrap(), [10.0, 14.0, 2.0, 10.0, 6.0]);
-    // No gradient of elements that are not stored: products at the places of the pattern alone.
+    // No gradient of elements that are not stored: products only at the coordinates of the pattern.
     assert_eq!(a.grad().unwrap().nnz().unwrap(), 5);
 }
 

@@ -1,5 +1,5 @@
-//! Sparse tensors where sizes, numbers and arguments are out of the ordinary: right, or an error; never a panic, and never
-//! memory for places that nothing is stored at.
+//! Sparse tensors with unusual sizes, values and arguments: a correct result or an error; never a panic, and never memory for
+//! elements that are not stored.
 
 use crate::rehearsal_support::*;
 use crate::support::*;
@@ -153,7 +153,7 @@ fn a_product_needs_no_memory_for_columns_that_nothing_has() {
     assert_eq!(product.values().unwrap().to_f64_vec().unwrap(), [30.0, 302.0, 4000.0]);
 }
 
-/// Rows and columns that nothing stands in cost nothing, in ops whose results are sparse.
+/// Empty rows and columns cost nothing in ops whose results are sparse.
 #[test]
 fn time_and_memory_follow_entries_and_not_rows() {
     let _one = load(PLUGINS);
@@ -442,7 +442,7 @@ fn a_size_that_i64_does_not_hold_is_an_error() {
     assert!(wrong.starts_with("sparse_coo: `shape` must be sizes of 0 or more, below 2^63 - 1"), "{wrong}");
 }
 
-/// Of one element the variance is no number, also where nothing is stored.
+/// The variance of one element is NaN, also if it is not stored.
 #[test]
 fn a_variance_is_refused_whatever_the_sizes() {
     let _one = load(PLUGINS);
@@ -454,7 +454,7 @@ fn a_variance_is_refused_whatever_the_sizes() {
     }
 }
 
-/// Sums and products of tensors of which one stores blocks where the other stores entries: as of strided tensors.
+/// Sums and products of a tensor that stores blocks and one that stores entries equal those of strided tensors.
 #[test]
 fn operands_with_different_numbers_of_sparse_dimensions() {
     let _one = load(PLUGINS);

@@ -1,5 +1,5 @@
-//! Gradients of sparse tensors some of whose entries stand at one place: by entry where the entries are asked for, and by
-//! element everywhere else.
+//! Gradients of sparse tensors with duplicate entries: by entry if the gradient of the entries is requested, otherwise by
+//! element.
 
 use crate::rehearsal_support::*;
 use crate::support::{PLUGINS, f64s, floats, ints};
@@ -14,7 +14,7 @@ fn grads(t: &Tensor) -> Vec<f64> {
     t.grad().unwrap().to_f64_vec().unwrap()
 }
 
-/// Entries at places of one dimension.
+/// Entries at coordinates of one dimension.
 fn at(places: &Tensor, values: &Tensor, size: usize) -> Tensor {
     Tensor::sparse_coo(places, values, [size]).unwrap()
 }
@@ -94,7 +94,7 @@ fn what_an_op_stores_of_doubled_entries_has_their_gradient() {
     for op in ops {
         let v = leaf(&[1.0, 2.0, 3.0]);
         let stored = op(&matrix(&v)).values().unwrap();
-        // Each place once: 3 at (0, 1), 3 at (2, 0).
+        // Coalesced: 3 at (0, 1), 3 at (2, 0).
         assert_eq!(stored.to_f64_vec().unwrap(), [3.0, 3.0]);
         let made = stored.mul(&floats(&[10.0, 30.0], &[2])).unwrap().sum_all().unwrap();
         made.backward().unwrap();
@@ -148,7 +148,7 @@ fn a_strided_gradient_counts_each_place_once() {
         assert_eq!(x.grad().unwrap().layout(), x.layout());
         loss(&x).backward_with(strided.clone()).unwrap();
         assert_eq!(grads(&x), [8.0, 0.0, 32.0, 20.0, 0.0]);
-        // The same of `grad`, which can be differentiated: 6 x at each place.
+        // The same of `grad`, which can be differentiated: 6 x at each coordinate.
         let cube = x.mul(&x).unwrap().mul(&x).unwrap().sum_all().unwrap();
         let options = BackwardOptions { create_graph: true, ..strided.clone() };
         let first = grad(&[cube], std::slice::from_ref(&x), options).unwrap().remove(0).unwrap();

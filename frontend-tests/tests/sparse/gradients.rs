@@ -7,7 +7,7 @@ use keyway::nn::{BagMode, BagOptions};
 use keyway::optim::{Optimizer, Sgd, SgdOptions, clip_grad_norm_, clip_grad_value_};
 use keyway::{DType, Tensor};
 
-/// A table of numbers without a pattern.
+/// A table of values without a pattern.
 fn table(rows: usize, columns: usize) -> Tensor {
     let values = (0..rows * columns).map(|i| ((i * 37 + 11) % 23) as f64 / 7.0 - 1.5).collect();
     Tensor::from_vec(values, [rows, columns]).unwrap().requires_grad_(true).unwrap()
@@ -166,7 +166,7 @@ fn gradients_of_other_sparse_dimensions_are_read_where_entries_are() {
         let values = floats(&vec![1.0; sizes.iter().product()], &sizes);
         Tensor::sparse_coo(&ints(places, &[rows, n]), &values, [2, 3, 2]).unwrap()
     };
-    // Out of order, and one place twice.
+    // Out of order, with one duplicate.
     let patterns = [
         coo(&[1, 0, 1], 1, &[3, 2]),
         coo(&[1, 0, 0, 1, 2, 0, 1, 2], 2, &[2]),
@@ -175,7 +175,7 @@ fn gradients_of_other_sparse_dimensions_are_read_where_entries_are() {
     for pattern in &patterns {
         let wanted = gradient.project_like(pattern).unwrap();
         for made_as in &patterns {
-            // The places of all elements, in each number of sparse dimensions.
+            // The coordinates of all elements, for each number of sparse dimensions.
             let own = gradient.sparse_mask(&made_as.coalesce().unwrap()).unwrap();
             let there = own.to_dense().unwrap().project_like(pattern).unwrap();
             let made = own.project_like(pattern).unwrap();

@@ -245,7 +245,7 @@ fn messages_name_what_was_called() {
     );
 }
 
-/// The numbers of one tensor in the places of another one.
+/// The values of one tensor at the coordinates of another one.
 #[test]
 fn numbers_are_copied_where_the_places_are_the_same() {
     let _one = load(PLUGINS);

@@ -13,7 +13,7 @@ const PLACES: [&[i64]; 3] = [&[1, 0, 2, 1, 2, 2, 3, 0, 2, 1], &[0, 1, 2, 2, 3, 2
 /// Rows of a 5 x 3 matrix.
 const ROWS: [&[i64]; 3] = [&[2, 0, 2, 3], &[0, 2, 4], &[]];
 
-/// Numbers of which none is near another's size.
+/// Values with well separated magnitudes.
 fn numbers(n: usize) -> Vec<f64> {
     (0..n).map(|i| ((i * 37 + 11) % 23) as f64 / 7.0 - 1.45).collect()
 }

@@ -11,7 +11,7 @@ use keyway_dispatcher::device::{memory_stats, reset_peak};
 const SMALL: usize = 12;
 const STEP: i64 = 1 << 13;
 
-/// A function of a matrix and of how far apart its rows and columns are.
+/// A function of a matrix and of its strides.
 type Case = fn(&Tensor, i64) -> keyway::Result<Tensor>;
 
 const CASES: &[(&str, Case)] = &[
@@ -57,7 +57,7 @@ const CASES: &[(&str, Case)] = &[
     ("coalesce", |s, _| s.mul(2)?.coalesce()),
 ];
 
-/// The places of the entries, some of them twice.
+/// The coordinates of the entries, with some duplicates.
 fn places() -> Vec<[i64; 2]> {
     let mut all: Vec<[i64; 2]> = (0..40).map(|i| [(i * 5 + i / 7) % 12, (i * 7 + i / 5) % 12]).collect();
     all.extend([[5, 4], [5, 4], [3, 7], [5, 1]]);

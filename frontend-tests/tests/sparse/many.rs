@@ -1,5 +1,5 @@
-//! Sums and products of matrices with more entries than one piece of work has, beside loops over lists: the same places, and
-//! the same bits, whatever the number of threads.
+//! Sums and products of matrices with more entries than one piece of work has, compared with loops over lists: the same
+//! coordinates, and the same bits for any number of threads.
 
 use crate::rehearsal_support::load;
 use crate::support::{PLUGINS, ints};
@@ -70,7 +70,7 @@ macro_rules! integer {
 }
 integer!(i8, u16, i64);
 
-/// Numbers without a pattern.
+/// Values without a pattern.
 struct Random(u64);
 
 impl Random {
@@ -95,13 +95,13 @@ enum Places {
     FewRows,
     /// In one row.
     OneRow,
-    /// At one place.
+    /// With the same coordinates.
     OnePlace,
 }
 
 const PLACES: [Places; 4] = [Places::Scattered, Places::FewRows, Places::OneRow, Places::OnePlace];
 
-/// Entries in any order, some of one place.
+/// Entries in any order, with some duplicates.
 struct Matrix<T> {
     sizes: [i64; 2],
     entries: Vec<([i64; 2], T)>,
@@ -122,7 +122,7 @@ impl<T: Number> Matrix<T> {
         Matrix { sizes, entries: entries.collect() }
     }
 
-    /// The same places with other numbers, but for each `nth`.
+    /// The same coordinates with other values, except each `nth`.
     fn but_each(&self, nth: usize, random: &mut Random) -> Self {
         let kept = self.entries.iter().enumerate().filter(|(at, _)| at % nth != 0);
         Matrix { sizes: self.sizes, entries: kept.map(|(_, (at, _))| (*at, T::of(random.next()))).collect() }
@@ -138,7 +138,7 @@ impl<T: Number> Matrix<T> {
             .unwrap()
     }
 
-    /// Each place once, with the total of its numbers.
+    /// Each coordinate once, with the sum of its values.
     fn sums(&self) -> Self {
         let mut all = BTreeMap::<[i64; 2], Vec<T>>::new();
         self.entries.iter().for_each(|(at, value)| all.entry(*at).or_default().push(*value));
@@ -148,7 +148,7 @@ impl<T: Number> Matrix<T> {
         }
     }
 
-    /// Each place once, its numbers added up in their order and in their type.
+    /// Each coordinate once, its values added in order and in their type.
     fn sums_in_turn(&self) -> Self {
         let mut sums = BTreeMap::new();
         for &(at, value) in &self.entries {
@@ -396,7 +396,7 @@ fn check_strided<T: Number>(
     }
 }
 
-/// Entries in any order, several of one place, by a strided matrix or vector.
+/// Entries in any order, with duplicates, times a strided matrix or vector.
 fn sparse_by_strided<T: Number>(places: Places, [n, k, m]: [usize; 3], count: usize, seed: u64) {
     let random = &mut Random(seed | 1);
     let a = Matrix::<T>::random(places, [n as i64, k as i64], count, random);
@@ -437,7 +437,7 @@ fn entries_in_any_order_by_strided_matrices() {
     }
 }
 
-/// Entries of one place count as their sum, also where one of them alone would be infinite.
+/// Duplicates count as their sum, also if one of them alone would be infinite.
 #[test]
 fn infinities_meet_sums() {
     let _one = load(PLUGINS);

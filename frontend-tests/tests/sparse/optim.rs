@@ -1,5 +1,5 @@
-//! Optimizers on sparse gradients: PyTorch's numbers where it has them, those of strided gradients else, and steps that follow
-//! the rows they touch.
+//! Optimizers on sparse gradients: PyTorch's values where it has them, otherwise those of strided gradients, and steps that
+//! follow the rows they touch.
 
 use crate::rehearsal_support::*;
 use keyway::optim::{

@@ -1,4 +1,4 @@
-//! What the tests of sparse tensors share: tensors of plain numbers, and derivatives checked twice.
+//! Shared code of the tests of sparse tensors: tensors of plain values, and derivatives checked twice.
 
 use keyway::Tensor;
 use keyway::autograd::gradcheck::{Tolerance, gradcheck, gradgradcheck};

@@ -12,7 +12,7 @@ fn keeps_zero(def: &OpDef) -> bool {
     facts.iter().any(|fact| def.is(*fact))
 }
 
-/// What an op is called with behind the tensor; the defaults where it has some.
+/// The arguments of an op after the tensor; the defaults where it has some.
 fn arguments(name: &str) -> Vec<Vec<Arg<'static>>> {
     match name {
         "clamp" => vec![
@@ -26,7 +26,7 @@ fn arguments(name: &str) -> Vec<Vec<Arg<'static>>> {
     }
 }
 
-/// Numbers for which every function has a derivative.
+/// Values at which every function is differentiable.
 fn tensors() -> Vec<Tensor> {
     let places = ints(&[0, 1, 1, 2, 0, 3, 2, 2, 1, 3], &[2, 5]);
     let twice = Tensor::sparse_coo(&places, &floats(&[0.3, 0.2, 0.35, 0.8, 0.11], &[5]), [3, 4]).unwrap();

@@ -1,9 +1,9 @@
 //! The root module of every Keyway plugin: two functions, frozen for ever.
 //!
-//! `abi_stable` checks the layout *and the crate version* of a root module when it loads a library, so
-//! anything that grows here refuses every plugin built before. That is why this crate is separate from
-//! the SDK, stays at version 1.0.0, and carries nothing but a negotiation and a lookup; all that may grow
-//! lives behind [`KeywayRoot::get_interface`] in `repr(C)` tables that begin with their own size.
+//! `abi_stable` checks the layout *and the crate version* of a root module when it loads a library, so any change here would
+//! make the host refuse all existing plugins. Therefore this crate is separate from the SDK, stays at version 1.0.0, and has
+//! only a negotiation and a lookup; everything that may grow is behind [`KeywayRoot::get_interface`] in `repr(C)` tables that
+//! begin with their own size.
 
 pub use abi_stable;
 

@@ -1,8 +1,8 @@
-//! The innermost loop of convolutions: a block of sums that stay in registers.
+//! The micro-kernel of convolutions.
 //!
-//! A micro-kernel: a register tile of output positions and channels accumulates over all taps and input channels. An accumulator
-//! chains about 128 products, and chains are added up: in a single chain the rounding error grows with the square root of the
-//! channels, four to ten times as large at 512 channels.
+//! A register tile of output positions and channels accumulates over all taps and input channels. An accumulator chains about
+//! 128 products, and chains are added up: in a single chain the rounding error grows with the square root of the channels, four
+//! to ten times as large at 512 channels.
 
 use crate::image::Numbers;
 use keyway_cpu_loops::vectors::{ROWS, Vector};
@@ -19,8 +19,8 @@ pub const TALL: usize = match ROWS {
     _ => 4,
 };
 
-/// Products that are summed in one chain, about. Rounding errors grow with the length of a chain, and a convolution of many channels has
-/// thousands of products for each result: the sums of chains are summed in turn.
+/// The approximate number of products per chain. Rounding errors grow with the length of a chain, and a convolution of many
+/// channels has thousands of products per result: the sums of chains are then added.
 const CHAIN: usize = 128;
 
 /// A run of the reduction dimension: its offsets in both operands, and its length.
@@ -31,8 +31,8 @@ pub struct Run {
     pub depth: usize,
 }
 
-/// The reduction dimension, cut into chains of similar length, near [`CHAIN`]: a run is cut where a chain ends. So
-/// results do not depend on how the same products are divided into runs.
+/// The reduction dimension, split into chains of similar length, close to [`CHAIN`]: a run is split where a chain ends, so that
+/// results do not depend on how the products are divided into runs.
 pub struct Chains {
     runs: Vec<Run>,
     /// The end of each chain, as an index into the runs.
@@ -83,7 +83,7 @@ pub type Sums = [[f32; WIDE]; TALL];
 /// Computes the sums of `rows` rows, at most [`TALL`], and of the first `columns` columns at least.
 ///
 /// # Safety
-/// All numbers that the operands name must exist; the caller upholds this.
+/// All elements described by the operands must exist; the caller upholds this.
 pub unsafe fn block(of: &Operands<'_>, (rows, columns): (usize, usize), sums: &mut Sums) {
     let mut first = 0;
     for &end in &of.chains.ends {
@@ -124,7 +124,7 @@ unsafe fn fixed<const R: usize, const V: usize>(of: &Operands<'_>, chain: Range<
     for run in &of.chains.runs[chain] {
         let (mut a, mut b) = (of.a.wrapping_add(run.a), of.b.wrapping_add(run.b));
         for _ in 0..run.depth {
-            // SAFETY: the caller guarantees the numbers.
+            // SAFETY: the caller guarantees the elements.
             unsafe {
                 let mut line = [Numbers::splat(0.0); V];
                 for v in 0..V {
@@ -148,7 +148,7 @@ unsafe fn fixed<const R: usize, const V: usize>(of: &Operands<'_>, chain: Range<
             b = b.wrapping_add(of.next);
         }
     }
-    // SAFETY: a row of the sums has places for its vectors.
+    // SAFETY: a row of the sums has capacity for its vectors.
     unsafe {
         if !is_first {
             for r in 0..R {

@@ -1,8 +1,8 @@
 //! Convolutions of bf16 by the processor's tile unit, where it has one.
 //!
-//! Rows of tiles are neighbouring output positions, read from the flat copy of [`planes`](super::planes) or, if no tap
-//! leaves the image, from the image itself; a block of 32 positions and 32 channels is accumulated over all taps and
-//! channels in the tile registers, and is rounded once. The unit takes subnormal numbers for 0.
+//! Rows of tiles are neighbouring output positions, read from the flat copy of [`planes`](super::planes) or, if no tap leaves
+//! the image, from the image itself; a block of 32 positions and 32 channels is accumulated over all taps and channels in the
+//! tile registers, and is rounded once. The unit treats subnormal values as 0.
 
 use super::gathered::{Product, Weight};
 use super::planes::{Part, Planes, copy_few};
@@ -15,7 +15,7 @@ use keyway_sdk::author::{Error, Lanes, Scratch};
 use keyway_sdk::half::bf16;
 use std::any::TypeId;
 
-/// Elements of the copied rows, about: they stay in L2.
+/// The approximate number of copied elements, so that they stay in L2.
 const BAND: usize = 1 << 17;
 /// The maximum number of elements of the packed weight for which it stays in L2 with the tiles' rows.
 const NEAR: usize = 1 << 19;
@@ -139,7 +139,7 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
                 let flat = planes.flat(&part);
                 // Blocks of an image that is read in place end with its last position.
                 let in_place = planes.in_place && flat >= SIDE;
-                // SAFETY: the caller guarantees the elements; there is room for the planes of a part.
+                // SAFETY: the caller guarantees the elements; the memory has capacity for the planes of a part.
                 let left = unsafe {
                     if in_place {
                         planes.first_read(&of.input, &part)
@@ -154,8 +154,8 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
                     let left = left.wrapping_add(begin * planes.pixel);
                     let line = planes.pixel;
                     let to = sums.0.as_mut_ptr();
-                    // SAFETY: copy and weight have the elements of these places, this thread has tiles, and each result
-                    // is written by one task.
+                    // SAFETY: copy and weight have the elements of these positions, this thread has tiles, and each result is
+                    // written by one task.
                     unsafe {
                         let narrow = of.rows - block * SIDE <= SIDE / 2;
                         unit.gathered(&Gathered { offsets: &offsets, left, line, right, sums: to, narrow });
@@ -181,7 +181,7 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
                 }
                 for block in blocks_here {
                     let right = if once {
-                        // SAFETY: the caller guarantees the elements; there is room for a panel.
+                        // SAFETY: the caller guarantees the elements; the memory has capacity for a panel.
                         unsafe { pack_block::<U, T>(of, &planes, (g, block), own.as_mut_ptr()) };
                         own.as_ptr()
                     } else {
@@ -294,7 +294,7 @@ unsafe fn write<T: Pixel>(
             let add = of.epilogue.place(at);
             for c in 0..channels {
                 let (to, from) = (&mut turned[c * SIDE + flat - begin..], add.wrapping_add(c * plane));
-                // SAFETY: what is added lies as the results do, which the caller guarantees; an element has two bytes.
+                // SAFETY: the addend has the strides of the results, which the caller guarantees; an element has two bytes.
                 unsafe {
                     match across {
                         1 => copy_few(to.as_mut_ptr().cast(), from.cast(), count),
@@ -303,7 +303,7 @@ unsafe fn write<T: Pixel>(
                 }
             }
         }
-        // SAFETY: each has room for all channels of all places.
+        // SAFETY: each has capacity for all channels of all positions.
         unsafe { transpose(places.as_mut_ptr(), SIDE, turned.as_ptr(), SIDE, channels, SIDE) };
     }
     for place in first..end {
@@ -343,7 +343,7 @@ unsafe fn packed<U: Unit, T: Pixel>(
     let to = unsafe { Lanes::new(made.as_mut_ptr()) };
     parallel_try(of.groups * blocks, (PACKED / panel).max(1), |range| {
         for i in range {
-            // SAFETY: as the caller guarantees; each panel has its place.
+            // SAFETY: as the caller guarantees; each panel has its own address range.
             unsafe { pack_block::<U, T>(of, planes, (i / blocks, i % blocks), to.as_ptr().add(i * panel)) };
         }
         Ok(())
@@ -351,10 +351,10 @@ unsafe fn packed<U: Unit, T: Pixel>(
     Ok(made)
 }
 
-/// A panel of a group's weight.
+/// Packs a panel of a group's weight.
 ///
 /// # Safety
-/// As for [`run`]; `to` must have room for the block, uniquely owned.
+/// As for [`run`]; `to` must have capacity for the block, uniquely owned.
 unsafe fn pack_block<U: Unit, T: Pixel>(
     of: &Product<'_, T>,
     planes: &Planes,

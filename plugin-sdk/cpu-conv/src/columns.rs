@@ -12,8 +12,8 @@ pub const CHANNELS: usize = 32;
 /// Writes the elements of up to [`WIDE`] rows as `[channels][WIDE]`, with zeros where there are no rows.
 ///
 /// # Safety
-/// `from` must have an element for each row and channel, and `to` room for `channels * WIDE` elements, uniquely owned;
-/// the caller upholds this.
+/// `from` must have an element for each row and channel, and `to` capacity for `channels * WIDE` elements, uniquely owned; the
+/// caller upholds this.
 pub unsafe fn columns<T: Pixel>(
     from: *const T,
     weight: &Weight<'_, T>,

@@ -88,7 +88,7 @@ impl<T: Pixel> Part<'_, T> {
         let wide = channels.len();
         let staged = of.is_staged();
         let room = if staged { places.len() * across.count * wide } else { 0 };
-        // SAFETY: both are written before they are read. What is added has a place of its own, since vectors overlap.
+        // SAFETY: both are written before they are read. The addends have separate memory, since vectors overlap.
         let (mut stage, mut added) = unsafe {
             let added = if of.epilogue.adds() { room } else { 0 };
             (Scratch::<T>::unwritten(room)?, Scratch::<T>::unwritten(added)?)
@@ -97,7 +97,7 @@ impl<T: Pixel> Part<'_, T> {
         let area = [places.clone(), 0..across.count];
         if staged {
             let to = rows(added.as_mut_ptr().cast_const());
-            // SAFETY: as the caller guarantees; there is room for these rows.
+            // SAFETY: as the caller guarantees; the buffer has capacity for these rows.
             unsafe { of.epilogue.stage(&to, &of.out, sample, channels.clone(), area.clone()) };
         }
         let mut results = |place: usize| {
@@ -124,12 +124,12 @@ impl<T: Pixel> Part<'_, T> {
             let band = Band::of(&of.axes, wide)?;
             // SAFETY: the rows are copied before they are read.
             let mut copied = unsafe { Scratch::<f32>::unwritten(band.rows(places.len()) * band.row) }?;
-            // SAFETY: the caller guarantees the elements; the copy has room for these rows.
+            // SAFETY: the caller guarantees the elements; the copy has capacity for these rows.
             unsafe { band.copy(copied.as_mut_ptr(), &of.input, sample, &places, channels.start) };
             let line = Line::of(self, &band.across(across), wide);
             for place in places.clone() {
                 let first = (place - places.start) * band.step[0];
-                // Rows beyond the image are passed over, so that sums are the same.
+                // Rows beyond the image are skipped, so that sums are the same.
                 let row = |t: usize| {
                     let at = down.element(place, t).map(|_| first + band.down(down.taps[t]))?;
                     Some((t, copied.as_ptr().wrapping_add(at * band.row)))
@@ -177,7 +177,7 @@ struct Line<'a, T> {
     /// Whether each tap reads at a position the pixel that the tap before it reads at the next position (sliding
     /// window).
     slides: bool,
-    /// The weight from the first of these channels on and the bias, and numbers of the weight from tap to tap.
+    /// The weight and the bias from the first of these channels on, and the stride of the weight between taps.
     weight: &'a [f32],
     bias: &'a [f32],
     next: usize,
@@ -218,7 +218,7 @@ impl<'a, T: Pixel> Line<'a, T> {
                 false => 1,
             };
             let places = x..(x + some).min(self.axis.count);
-            // SAFETY: as the caller guarantees; where taps do not slide none leaves the row at several places.
+            // SAFETY: as the caller guarantees; if taps do not slide, none leaves the row at several positions.
             unsafe {
                 if self.channels < LANES || some == 1 {
                     places.clone().for_each(|x| {
@@ -362,11 +362,11 @@ impl<'a, T: Pixel> Line<'a, T> {
         }
     }
 
-    /// [`Line::places`] for rows of taps that read neighbouring pixels, which are loaded once. At an `EDGE` pixels
-    /// beyond the row are 0. A separate function, so that the compiler keeps the operands in registers.
+    /// [`Line::places`] for rows of taps that read neighbouring pixels, which are loaded once. At an `EDGE`, pixels beyond the
+    /// row are 0. A separate function, so that the compiler keeps the operands in registers.
     ///
     /// # Safety
-    /// As for [`Line::places`]; there are `K` taps in a row, which slide, and leave it only at an edge.
+    /// As for [`Line::places`]; a row has `K` taps, which slide, and leave it only at an edge.
     #[inline(never)]
     #[expect(
         clippy::needless_range_loop,

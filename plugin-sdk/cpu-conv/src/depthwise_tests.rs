@@ -48,7 +48,7 @@ pub enum Op {
 
 const OPS: [Op; 3] = [Op::Conv, Op::InputGrad, Op::WeightGrad];
 
-/// Runs an op on the tensors of a case: image, kernel, results, of which one is written.
+/// Runs an op on the tensors of a case: image, kernel and results, one of which is written.
 pub fn run<T: Pixel>(
     op: Op,
     case: Case,
@@ -132,7 +132,7 @@ fn each_op_is_right_at_all_edges() {
 fn images_in_row_major_order_give_the_same_bits() {
     let all = [[RowMajor, ChannelsLast], [ChannelsLast, RowMajor], [Apart, RowMajor], [RowMajor, Apart]];
     for (case, op) in cases().into_iter().flat_map(|case| OPS.map(|op| (case, op))) {
-        // The others are left to vectors of places.
+        // The others are computed by vectors of positions.
         let is_written = |[image, results]: &[Order; 2]| {
             let planes = match op {
                 Op::Conv => *results != ChannelsLast,

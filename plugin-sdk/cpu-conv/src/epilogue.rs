@@ -59,7 +59,7 @@ impl<'a, T: Pixel> Epilogue<'a, T> {
         Ok(Epilogue { add: Some(add.data), activation })
     }
 
-    /// Whether sums stay as they are.
+    /// Whether there is neither an addend nor an activation.
     pub fn is_none(&self) -> bool {
         self.add.is_none() && self.activation == Activation::None
     }
@@ -129,7 +129,7 @@ impl<'a, T: Pixel> Epilogue<'a, T> {
     }
 }
 
-/// The numbers with the other sign, zeros too.
+/// The negated values, also of zeros.
 #[inline(always)]
 fn negative(vector: Numbers) -> Numbers {
     Numbers::splat(-1.0).mul_add(vector, Numbers::splat(-0.0))
@@ -146,11 +146,11 @@ unsafe fn few<T: Pixel>(from: *const T, n: usize) -> Numbers {
 }
 
 impl Activation {
-    /// A separate function, so that the loops around it stay small.
+    /// A separate function, so that the loops around it are small.
     #[inline(never)]
     fn each(self, vector: Numbers) -> Numbers {
         let mut lanes = [0.0; LANES];
-        // SAFETY: there is room for the lanes of a vector.
+        // SAFETY: the array has the lanes of a vector.
         unsafe { vector.store(lanes.as_mut_ptr()) };
         match self {
             Activation::None | Activation::Relu | Activation::Relu6 => {}
@@ -208,7 +208,7 @@ mod tests {
         let epilogue: Epilogue<'_, f32> = Epilogue { add: None, activation };
         let each = |x: &f32| {
             let mut lanes = [0.0; LANES];
-            // SAFETY: nothing is added; there is room for the lanes of a vector.
+            // SAFETY: nothing is added; the array has the lanes of a vector.
             unsafe { epilogue.apply(null(), LANES, Numbers::splat(*x)).store(lanes.as_mut_ptr()) };
             lanes[0]
         };

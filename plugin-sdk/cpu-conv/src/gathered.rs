@@ -15,15 +15,15 @@ use keyway_sdk::author::{Error, Lanes, Scratch};
 use std::any::TypeId;
 use std::ops::Range;
 
-/// Numbers of the copied rows, about: with a block's part of the weight they stay in L2.
+/// The approximate number of copied elements, so that they stay in L2 with a block's part of the weight.
 const BAND: usize = 1 << 16;
-/// Places whose results are staged at once, about: they stay in L1.
+/// The approximate number of positions whose results are staged at once, so that they stay in L1.
 const STAGED: usize = 192;
 /// The number of work items beyond which more do not help, and the number of rows below which a band mostly copies rows
 /// that its neighbour also copies.
 const ENOUGH: usize = 32;
 const SHORT: usize = 4;
-/// Multiplications that take as long as it takes to move an element of the weight.
+/// The number of multiplications that take as long as moving an element of the weight.
 const MOVED: usize = 16;
 /// The number of positions of an image below which they are treated as one row, for 1x1 kernels.
 const SMALL: usize = 1024;
@@ -172,7 +172,7 @@ impl<T: Pixel> Product<'_, T> {
         for i in 0..n * height * width {
             let at = i / width / height * sample + i / width % height * down + i % width * across;
             for c in 0..self.groups * self.rows {
-                // SAFETY: the element lies within the sizes of the output, which the caller guarantees.
+                // SAFETY: the element is within the sizes of the output, which the caller guarantees.
                 unsafe { self.out.data.as_ptr().add(at + c * channel).write(T::from_acc(0.0)) };
             }
         }
@@ -250,7 +250,7 @@ impl<T: Pixel> Product<'_, T> {
                 let (g, sample) = (task % self.groups, task / self.groups);
                 let places = first..(first + tall).min(height);
                 let channel = g * self.channels;
-                // SAFETY: the caller guarantees the elements; the copy has room for the rows of a band.
+                // SAFETY: the caller guarantees the elements; the copy has capacity for the rows of a band.
                 let from = unsafe {
                     match &band {
                         None => self.first_read(sample, places.start, channel),
@@ -264,7 +264,7 @@ impl<T: Pixel> Product<'_, T> {
                 };
                 for block in part * blocks / parts..(part + 1) * blocks / parts {
                     let b = if once {
-                        // SAFETY: the caller guarantees the elements; there is room for a block.
+                        // SAFETY: the caller guarantees the elements; the memory has capacity for a block.
                         unsafe { self.pack((g, block), own.as_mut_ptr()) };
                         own.as_ptr()
                     } else {
@@ -304,7 +304,7 @@ impl<T: Pixel> Product<'_, T> {
     ///
     /// # Safety
     /// As for [`Product::run`]; the operands must contain the elements of these positions, and if results [are
-    /// staged](Product::is_staged) there must be room for that many [rows](Product::staged_rows).
+    /// staged](Product::is_staged) the memory must have capacity for [that many rows](Product::staged_rows).
     unsafe fn rows_of(
         &self,
         of: &Operands<'_>,
@@ -331,7 +331,7 @@ impl<T: Pixel> Product<'_, T> {
             };
             if staged > 0 && y % staged == 0 {
                 let (to, area) = area(place..(place + staged).min(places.end));
-                // SAFETY: as the caller guarantees; there is room for these rows.
+                // SAFETY: as the caller guarantees; the memory has capacity for these rows.
                 unsafe { self.epilogue.stage(&to, &self.out, sample, channel..channel + channels, area) };
             }
             // The addend of staged results was copied to the staging buffer.
@@ -386,17 +386,17 @@ impl<T: Pixel> Product<'_, T> {
         let to = unsafe { Lanes::new(made.as_mut_ptr()) };
         parallel_try(self.groups * blocks, WORK / (MOVED * size).max(1), |range| {
             for i in range {
-                // SAFETY: the caller guarantees the elements; each block has its place.
+                // SAFETY: the caller guarantees the elements; each block has its own address range.
                 unsafe { self.pack((i / blocks, i % blocks), to.as_ptr().wrapping_add(i * size)) };
             }
             Ok(())
         })?;
         Ok(made)
     }
-    /// A block of the weight of a group, as `[taps][channels][WIDE]`.
+    /// Packs a block of the weight of a group as `[taps][channels][WIDE]`.
     ///
     /// # Safety
-    /// As for [`Product::run`]; `to` must have room for the block, uniquely owned.
+    /// As for [`Product::run`]; `to` must have capacity for the block, uniquely owned.
     unsafe fn pack(&self, (g, block): (usize, usize), to: *mut f32) {
         let Weight { data, group, row, taps, .. } = &self.weight;
         let first = block * WIDE;

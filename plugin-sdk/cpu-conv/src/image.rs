@@ -6,7 +6,7 @@ use keyway_cpu_loops::vectors::{Lanes, widen};
 use keyway_sdk::author::Error;
 use std::ops::Range;
 
-/// A vector of the numbers in which sums are accumulated.
+/// A vector of the accumulation type.
 pub type Numbers = <f32 as Lanes>::Vector;
 
 /// An element type that is widened to f32.
@@ -127,7 +127,7 @@ impl Band {
     /// Copies the pixels that the positions of these rows read, for some channels of an image.
     ///
     /// # Safety
-    /// The image must contain the elements that its sizes describe, and be an [`image`]; `to` must have room for
+    /// The image must contain the elements that its sizes describe, and be an [`image`]; `to` must have capacity for
     /// `rows(places.len()) * row` elements, uniquely owned.
     pub unsafe fn copy<T: Pixel>(
         &self,
@@ -140,7 +140,7 @@ impl Band {
         let c = self.channels;
         for (r, (pixels, from)) in self.reads(image, sample, places, first_channel).enumerate() {
             let to = to.wrapping_add(r * self.row);
-            // SAFETY: the row has places; these pixels exist, which the caller guarantees.
+            // SAFETY: the row has the elements; these pixels exist, which the caller guarantees.
             unsafe {
                 to.write_bytes(0, pixels.start * c);
                 to.add(pixels.end * c).write_bytes(0, (self.width - pixels.end) * c);
@@ -159,7 +159,7 @@ impl Band {
     }
 }
 
-/// Adds numbers to others.
+/// Adds `from` to `to`, element by element.
 pub fn add(to: &mut [f32], from: &[f32]) {
     to.iter_mut().zip(from).for_each(|(to, &from)| *to += from);
 }

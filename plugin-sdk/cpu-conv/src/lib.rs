@@ -157,7 +157,7 @@ pub unsafe fn conv_input_grad<T: Pixel>(of: &Operands<'_, T>) -> Result<(), Erro
     if moves.stride != [1; 3] {
         moves.remainders(sizes, kernel).try_for_each(|of| product(of)?.check())?;
     }
-    // SAFETY: as in `conv`; the places are those elements of the output that have these remainders.
+    // SAFETY: as in `conv`; the output positions are those of this stride phase.
     moves.remainders(sizes, kernel).try_for_each(|of| unsafe { product(of)?.run() })
 }
 

@@ -7,11 +7,11 @@ use keyway_sdk::author::{Call, Element, Error, Lanes};
 
 /// The tensors of a call of `conv`, `conv_act`, `conv_input_grad` or `conv_weight_grad`, and how the kernel moves.
 ///
-/// Read from the call once, for kernels that fall back to others.
+/// The arguments are read once, for kernels that fall back to others.
 pub struct Operands<'a, T> {
     /// The first two arguments.
     pub inputs: [Volume<'a, T>; 2],
-    /// A number for each channel of the result, with their step.
+    /// One element per channel of the result, and their stride.
     pub bias: Option<(Lanes<'a, T>, usize)>,
     /// The result.
     pub out: Volume<'a, T>,

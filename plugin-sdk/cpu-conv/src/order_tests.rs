@@ -34,7 +34,7 @@ impl Order {
     }
 }
 
-/// A tensor, of elements that are numbers and others between them that are none.
+/// A strided tensor with NaN in the gaps between its elements.
 pub struct Tensor<T> {
     data: Vec<T>,
     pub sizes: [usize; 4],
@@ -72,7 +72,7 @@ impl<T: Pixel> Tensor<T> {
         self.data[self.place(index)].to_f64()
     }
 
-    /// The elements in the order of the sizes, and how many others are no longer none.
+    /// The elements in row-major order, and the number of gap elements that are no longer NaN.
     pub fn elements(&self) -> (Vec<u32>, usize) {
         let all: Vec<u32> = each(self.sizes).map(|at| self.data[self.place(at)].to_acc().to_bits()).collect();
         let numbers = self.data.iter().filter(|v| !v.to_acc().is_nan()).count();

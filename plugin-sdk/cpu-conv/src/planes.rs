@@ -18,13 +18,13 @@ const NARROW: usize = 8;
 /// The geometry of a copy. With strides, rows and columns are de-interleaved into one plane for each stride phase of
 /// the taps, in which neighbouring positions read neighbouring pixels.
 pub struct Planes {
-    /// Elements of a pixel: whole steps of tiles, with zeros behind the channels.
+    /// Elements of a pixel: whole steps of tiles, with zeros after the channels.
     pub pixel: usize,
-    /// Pixels from row to row.
+    /// The row stride in pixels.
     pub pitch: usize,
     /// The number of rows that taps reach beyond the rows of the positions.
     pub reach: usize,
-    /// Places of a row.
+    /// Positions of a row.
     pub width: usize,
     /// The number of taps with separate offsets in the copy: the taps of the kernel, or its rows.
     pub taps: usize,
@@ -84,10 +84,10 @@ impl<'a, T> Turned<'a, T> {
         unsafe { self.turn(self.rows.start, self.rows.len() * width) };
     }
 
-    /// Turns pixels from a row on.
+    /// Transposes pixels from a row on.
     ///
     /// # Safety
-    /// The image must have them, and the memory room.
+    /// The image must have the pixels, and the memory capacity for them.
     unsafe fn turn(&mut self, row: usize, pixels: usize) {
         let [_, channel, _, down, _] = self.image.strides;
         let from = self.from.wrapping_add(row * down);
@@ -251,7 +251,7 @@ impl Planes {
                 unsafe { turned.begin((sample, part.first_channel), rows[0]..rows[1]) };
                 for r in 0..tall {
                     let (y, to) = (row_of(r), to.wrapping_add((s * tall + r) * line));
-                    // SAFETY: the caller guarantees elements and places.
+                    // SAFETY: the caller guarantees the elements of source and target.
                     unsafe {
                         if y < 0 || y.cast_unsigned() >= image.sizes[3] {
                             to.write_bytes(0, line);
@@ -263,7 +263,7 @@ impl Planes {
             }
             let rows = part.samples.len() * tall;
             let behind = self.plane(rows) * self.pixel - rows * line;
-            // SAFETY: a plane has so many pixels behind its rows.
+            // SAFETY: a plane has this many elements after its rows.
             unsafe { to.add(rows * line).write_bytes(0, behind) };
         }
     }
@@ -288,17 +288,17 @@ impl Planes {
             false => all.start..all.start,
         };
         let step = self.step[1] * across;
-        // Of those, the pixels behind which there are as many elements of the row as a pixel of the copy has.
+        // Of those, the pixels followed by at least as many elements of the row as a pixel of the copy has.
         let mut lines = whole.start..whole.start;
         if columns.len() > 1 && pixel == SIDE && !whole.is_empty() {
             let room = (size * across).saturating_sub(source(whole.start, 0));
             lines.end += room.checked_sub(SIDE).map_or(0, |room| room / step + 1).min(whole.len());
         }
-        // SAFETY: as the caller guarantees; columns of the copy that are inside read pixels of the image, and behind where one of
-        // `lines` begins the row has as many elements as are read.
+        // SAFETY: as the caller guarantees; columns of the copy that are inside read pixels of the image, and after the start
+        // of one of `lines` the row has all elements that are read.
         unsafe {
             if !lines.is_empty() {
-                // Each is written once, and what follows its taps in the row masked out.
+                // Each is written once, and the elements after its taps in the row are masked out.
                 let mask: [u16; SIDE] =
                     std::array::from_fn(|e| if e < columns.len() * c { u16::MAX } else { 0 });
                 for x in lines.clone() {
@@ -349,10 +349,10 @@ impl Planes {
 /// A number of channels as groups often have.
 const HALF: usize = SIDE / 2;
 
-/// Copies some elements, mostly so few that a call would take longer.
+/// Copies `n` elements inline; most copies are so short that a call would take longer.
 ///
 /// # Safety
-/// `from` must have `n` elements and `to` room for them, without overlap.
+/// `from` must have `n` elements and `to` capacity for them, without overlap.
 #[inline(always)]
 pub unsafe fn copy_few(to: *mut u16, from: *const u16, n: usize) {
     /// Copies from both ends, which meet or overlap.

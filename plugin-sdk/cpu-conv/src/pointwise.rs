@@ -17,9 +17,9 @@ const COPIED: usize = 1 << 16;
 /// of positions that then pay for it.
 const FAR: usize = 1 << 18;
 const MANY: usize = 4;
-/// Places of a plane that is large.
+/// The minimum number of positions of a large plane.
 const LARGE: usize = 4 * WIDE;
-/// Pieces of work beyond which more would not help.
+/// The number of work items beyond which more do not help.
 const ENOUGH: usize = 32;
 
 /// Whether it is one.
@@ -50,7 +50,7 @@ pub unsafe fn run<T: Pixel>(of: &Product<'_, T>) -> Result<(), Error> {
     let parts = (ENOUGH / (shares * of.groups)).clamp(1, blocks);
     let work = (most * WIDE * of.channels).saturating_mul(of.rows / parts);
     parallel_try(of.groups * shares * parts, WORK / work.max(1), |range| {
-        // SAFETY: the places are written before they are read.
+        // SAFETY: the elements are written before they are read.
         let mut copied = unsafe { Scratch::<f32>::unwritten(most * size) }?;
         let (mut copied_for, mut here) = (None, Vec::new());
         for task in range {
@@ -58,12 +58,12 @@ pub unsafe fn run<T: Pixel>(of: &Product<'_, T>) -> Result<(), Error> {
             let (share, g) = (task % shares, task / shares);
             if copied_for.replace(task) != Some(task) {
                 here = places.pieces(share * groups / shares..(share + 1) * groups / shares);
-                // SAFETY: the caller guarantees the elements; there is room for the places of a share.
+                // SAFETY: the caller guarantees the elements; the memory has capacity for the positions of a share.
                 unsafe { copy(of, g, &here, copied.as_mut_ptr()) };
             }
             for block in part * blocks / parts..(part + 1) * blocks / parts {
                 let weight = weight.as_ptr().cast_const().wrapping_add((g * blocks + block) * size);
-                // SAFETY: as above; shares and blocks have results of their own.
+                // SAFETY: as above; shares and blocks have disjoint results.
                 unsafe { multiply(of, (g, block * WIDE), &here, copied.as_ptr(), weight) };
             }
         }
@@ -87,7 +87,7 @@ struct Piece {
 #[derive(Clone, Copy)]
 struct Places {
     samples: usize,
-    /// Places of a plane.
+    /// Positions of a plane.
     plane: usize,
 }
 
@@ -135,7 +135,7 @@ impl Places {
 /// Packs positions of a group's channels as `[places / WIDE][channels][WIDE]`, padded with zeros.
 ///
 /// # Safety
-/// As for [`Product::run`]; `to` must have room, uniquely owned.
+/// As for [`Product::run`]; `to` must have capacity for them, uniquely owned.
 unsafe fn copy<T: Pixel>(of: &Product<'_, T>, g: usize, pieces: &[Piece], to: *mut f32) {
     let [step, channel, ..] = of.input.strides;
     for c in 0..of.channels {
@@ -184,7 +184,7 @@ unsafe fn multiply<T: Pixel>(
             for (r, sums) in sums.iter().enumerate().take(tile.len()) {
                 let bias = of.bias.as_ref().map(|bias| Numbers::splat(bias[row + r].to_acc()));
                 let put = |at: usize, first: usize, n: usize| {
-                    // SAFETY: the sums have these numbers and the plane these places.
+                    // SAFETY: the sums and the plane have these elements.
                     unsafe {
                         let sum: Numbers = load_some(sums.as_ptr().add(first + at), n);
                         let result = bias.map_or(sum, |bias| Numbers::splat(1.0).mul_add(bias, sum));

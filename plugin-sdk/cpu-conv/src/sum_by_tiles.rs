@@ -1,10 +1,9 @@
 //! `conv_weight_grad` of bf16 by the processor's tile unit.
 //!
-//! The reduction dimension is the output positions, so both operands are transposed: the flat copy of the input is one
-//! line of pixels for each channel, in which the pixels that a tap reads start at a constant distance, and the
-//! gradients are at the same flat positions, with zeros at padding positions. The unit treats subnormal numbers as 0.
-//! An infinite or NaN pixel would be multiplied by those zeros, too: then the caller reduces over the valid positions
-//! alone.
+//! The reduction dimension is the output positions, so both operands are transposed: the flat copy of the input is one line of
+//! pixels for each channel, in which the pixels that a tap reads start at a constant distance, and the gradients are at the
+//! same flat positions, with zeros at padding positions. The unit treats subnormal values as 0. An infinite or NaN pixel would
+//! be multiplied by those zeros, too: then the caller reduces over the valid positions alone.
 
 use super::by_tiles::{Cut, pack_right};
 use super::planes::{Part, Planes};
@@ -15,7 +14,7 @@ use keyway_cpu_loops::{parallel_try, transpose};
 use keyway_sdk::author::{Error, Lanes, Scratch};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Elements of the copied rows, about.
+/// The approximate number of copied elements.
 const BAND: usize = 1 << 17;
 /// The number of steps of 32 positions after which accumulators are stored, so that the lines of a block stay in L1.
 const DEPTH: usize = 12;
@@ -79,7 +78,7 @@ pub unsafe fn run<U: Unit, T: Pixel>(
                 for part in range {
                     for i in part * each..((part + 1) * each).min(cut.count) {
                         let band = cut.part(i, g * channels);
-                        // SAFETY: the caller guarantees the elements; the memory has room for a band.
+                        // SAFETY: the caller guarantees the elements; the memory has capacity for a band.
                         let is_finite =
                             unsafe { of.add(unit, to.as_ptr().add(part * size), memory, g, &band) };
                         if !is_finite {
@@ -117,8 +116,8 @@ impl<T: Pixel> Sum<'_, T> {
     /// Adds the products of some rows of positions, if all of their pixels are finite, and returns whether they are.
     ///
     /// # Safety
-    /// As for [`run`]; the sums and the memory, which has room for these rows, must be uniquely owned, and this thread
-    /// is within [`Unit::with_tiles`].
+    /// As for [`run`]; the sums and the memory, which must have capacity for these rows, must be uniquely owned, and this
+    /// thread must be within [`Unit::with_tiles`].
     unsafe fn add<U: Unit>(
         &self,
         unit: U,
@@ -189,7 +188,7 @@ impl<T: Pixel> Sum<'_, T> {
                         true => pack::<true>(tile.as_mut_ptr(), source, (SIDE, SIDE), Operand::Left),
                         false => pack::<false>(tile.as_mut_ptr(), source, (SIDE, SIDE), Operand::Left),
                     }
-                    // Without their sign, numbers are in the order of their bits.
+                    // Without their sign, floats have the order of their bits.
                     largest = tile.iter().fold(largest, |most, bits| (bits & 0x7fff).max(most));
                     for (r, row) in tile.chunks_exact(SIDE).enumerate() {
                         let to = to.add((plane * pixel + block + r) * self.line + first);
@@ -205,7 +204,7 @@ impl<T: Pixel> Sum<'_, T> {
     /// positions.
     ///
     /// # Safety
-    /// As for [`Sum::add`], with room for `flat` positions.
+    /// As for [`Sum::add`], with capacity for `flat` positions.
     unsafe fn copy_grad(&self, to: *mut u16, flat: usize, part: &Part, g: usize) {
         let [step, channel, _, down, across] = self.grad.strides;
         let Sum { planes, wide, .. } = self;
@@ -217,7 +216,7 @@ impl<T: Pixel> Sum<'_, T> {
             for (y, place) in part.rows.clone().enumerate() {
                 let first = (s * tall + y) * planes.pitch;
                 let from = from.wrapping_add(sample * step + place * down);
-                // SAFETY: as the caller guarantees; flat places end with those of the last row.
+                // SAFETY: as the caller guarantees; flat positions end with those of the last row.
                 unsafe {
                     to.add(done * wide).write_bytes(0, (first - done) * wide);
                     if !has_dense_channels(self.grad) {
@@ -255,7 +254,7 @@ impl<T: Pixel> Sum<'_, T> {
             };
             let at = g * self.rows * row + c * channel + t / width * down + t % width * across;
             for (k, &sum) in sums[..self.rows].iter().enumerate() {
-                // SAFETY: the element lies within the sizes of the output, which the caller guarantees.
+                // SAFETY: the element is within the sizes of the output, which the caller guarantees.
                 unsafe { out.data.as_ptr().add(at + k * row).write(T::from_acc(sum)) };
             }
         }

@@ -13,16 +13,16 @@ use keyway_sdk::author::{Error, Lanes, Scratch};
 use std::ops::Range;
 
 const LANES: usize = Numbers::LANES;
-/// Rows of the kernel, and elements of each, whose sums stay in registers.
+/// The number of kernel rows, and of taps per row, whose accumulators stay in registers.
 const TAPS: usize = 3;
 /// The number of neighbouring positions processed together, so that accumulators and operands fit the registers.
 const PLACES: usize = if LANES == 16 { 4 } else { 2 };
-/// Places of the rows over which sums stay in registers, about.
+/// The approximate number of positions of the rows over which accumulators stay in registers.
 const TOGETHER: usize = 32;
 /// The number of channels whose sums are contiguous: their operands are contiguous in memory, and a transposed chunk
 /// fits L2.
 const WIDE: usize = 8 * LANES;
-/// Pieces of work beyond which more would not help.
+/// The number of work items beyond which more do not help.
 const ENOUGH: usize = 32;
 
 /// The gradient of the weight, which is not empty.
@@ -82,7 +82,7 @@ pub unsafe fn run<T: Pixel>(
     Ok(())
 }
 
-/// Adds up the parts of all sums, of `size` numbers, in their order, and writes them to where they belong.
+/// Adds the partial sums, `size` values each, in order, and writes the totals to the weight's gradient.
 ///
 /// # Safety
 /// The weight must have these elements for each channel, uniquely owned.
@@ -106,7 +106,7 @@ unsafe fn put<T: Pixel>(out: &Volume<'_, T>, sums: &[f32], size: usize, taps: &[
 struct Sum<'a, T> {
     grad: &'a Volume<'a, T>,
     input: &'a Volume<'a, T>,
-    /// The dimensions of the image under the kernel, and those of the gradients, each of which is read alone.
+    /// The dimensions of the image under the kernel, and those of the gradients, with one tap each.
     axes: [Axis; 2],
     own: [Axis; 2],
 }
@@ -149,7 +149,7 @@ impl<T: Pixel> Sum<'_, T> {
         let line = Line { axis: &axis, channels, pixel: channels, place: channels };
         for sample in chunk.samples.clone() {
             for ((copy, band), image) in copies.iter_mut().zip(&bands).zip([self.input, self.grad]) {
-                // SAFETY: the caller guarantees the elements; the copy has room for these rows.
+                // SAFETY: the caller guarantees the elements; the copy has capacity for these rows.
                 unsafe { band.copy(copy.as_mut_ptr(), image, sample, &chunk.rows, first) };
             }
             let row = |i: usize, y: usize| copies[i].as_ptr().wrapping_add(y * bands[i].row);
@@ -193,8 +193,8 @@ struct Taps {
 }
 
 impl Line<'_> {
-    /// Adds the products of some rows of positions to the sums of all kernel taps, which are [`WIDE`] elements apart,
-    /// for the vectors of channels that begin at `starts`.
+    /// Adds the products of some rows of positions to the sums of all kernel taps, which have stride [`WIDE`], for the vectors
+    /// of channels that begin at `starts`.
     ///
     /// # Safety
     /// The rows that `read` returns for a row of positions and a row of taps must contain the pixels read there, if

@@ -19,11 +19,11 @@ use std::ops::Range;
 /// copies.
 const TERMS: usize = 512;
 const SHORT: usize = 8;
-/// Numbers of the copied rows of both operands, about: they stay in L2.
+/// The approximate number of copied elements of both operands, so that they stay in L2.
 const COPIED: usize = 1 << 19;
-/// Pieces of work beyond which more would not help.
+/// The number of work items beyond which more do not help.
 const ENOUGH: usize = 32;
-/// Columns of a tile up to which its numbers are read where they are, not put one behind the other first.
+/// The maximum number of columns of a tile for which its elements are read in place, without packing.
 const FEW: usize = 2;
 /// The pitch, in elements, between positions of the operand whose rows are a block's.
 const PITCH: usize = TALL.next_multiple_of(Numbers::LANES);
@@ -94,7 +94,7 @@ pub unsafe fn in_blocks<T: Pixel>(
     Ok(())
 }
 
-/// Places that are summed at once: some rows of an image, or some whole images.
+/// Positions that are reduced at once: some rows of an image, or some whole images.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Chunk {
     pub samples: Range<usize>,
@@ -123,7 +123,7 @@ struct Lie {
     image_in_place: bool,
     /// Whether the gradients are whole blocks, which are then read in place.
     grad_in_place: bool,
-    /// Numbers of the image from row to row and from pixel to pixel.
+    /// The strides of the image between rows and between pixels, in elements.
     row: usize,
     pixel: usize,
     /// The first row and pixel that the first position reads, for an image read in place.
@@ -142,7 +142,7 @@ impl Lie {
     ) -> Lie {
         let is_f32 = TypeId::of::<T>() == TypeId::of::<f32>();
         let image_in_place = is_f32 && has_dense_channels(input) && axes.iter().all(Axis::stays_inside);
-        // With more columns the positions are so far apart that they evict each other from the cache.
+        // With more columns the positions have so large a stride that they evict each other from the cache.
         let whole = rows.is_multiple_of(WIDE) && rows <= FEW * WIDE;
         let grad_in_place = is_f32 && dense(*grad).is_ok() && whole;
         let (row, pixel) = match image_in_place {
@@ -174,7 +174,7 @@ struct Sum<'a, T> {
 struct Copied<'a> {
     image: Lanes<'a, f32>,
     grad: Lanes<'a, f32>,
-    /// Numbers of a chunk of each.
+    /// Elements of a chunk of each.
     sizes: [usize; 2],
 }
 
@@ -193,7 +193,7 @@ impl<T: Pixel> Sum<'_, T> {
         let reads = image + grad;
         let together = (COPIED / reads.max(1)).clamp(1, chunks.len().max(1));
         let totals = if chunks.len() > 1 { self.blocks.len() * columns * TALL * WIDE } else { 0 };
-        // SAFETY: all is written before it is read, but for what stands behind the last row, which is not used.
+        // SAFETY: all elements are written before they are read, except those after the last row, which are not used.
         let (mut image, mut grad, mut totals) = unsafe {
             (
                 Scratch::<f32>::unwritten(together * sizes[0] + PITCH)?,
@@ -217,7 +217,7 @@ impl<T: Pixel> Sum<'_, T> {
                 images.len(),
                 WORK / (16 * (sizes[0] + sizes[1]) / samples.max(1)).max(1),
                 |range| {
-                    // SAFETY: the caller guarantees the elements; each sample of a chunk has room of its own.
+                    // SAFETY: the caller guarantees the elements; each sample of a chunk has separate memory.
                     images[range]
                         .iter()
                         .for_each(|&(i, sample)| unsafe { self.copy(&copied, i, &some[i], sample) });
@@ -249,7 +249,7 @@ impl<T: Pixel> Sum<'_, T> {
     /// Copies the pixels that the positions of a chunk read in a sample, and their gradients.
     ///
     /// # Safety
-    /// As for [`run`]; the chunk must have room, and this sample's part must be uniquely owned.
+    /// As for [`run`]; the chunk must have capacity for them, and this sample's part must be uniquely owned.
     unsafe fn copy(&self, to: &Copied<'_>, i: usize, chunk: &Chunk, sample: usize) {
         let nth = sample - chunk.samples.start;
         let (rows, places) = (self.band.rows(chunk.rows.len()), chunk.rows.len() * self.width);
@@ -277,7 +277,7 @@ impl<T: Pixel> Sum<'_, T> {
             let (tall, wide) = if down == self.width { (1, places) } else { (chunk.rows.len(), self.width) };
             for ((first, n), y) in columns.flat_map(|column| (0..tall).map(move |y| (column, y))) {
                 let to = column(first, y * wide);
-                // SAFETY: as above; the columns have places for these rows.
+                // SAFETY: as above; the columns have capacity for these rows.
                 unsafe {
                     if n < WIDE {
                         to.write_bytes(0, wide * WIDE);
@@ -328,7 +328,7 @@ impl<T: Pixel> Sum<'_, T> {
         };
         let chains = Chains::of(&runs, step, self.lie.place);
         if gathered {
-            // SAFETY: as the caller guarantees; a copy has room behind its last row.
+            // SAFETY: as the caller guarantees; a copy has padding after its last row.
             unsafe { self.gather(image, chunk, tile.len(), left) };
         }
         let a = if gathered { left.as_ptr() } else { image };
@@ -342,7 +342,7 @@ impl<T: Pixel> Sum<'_, T> {
                 }
             };
             let of = Operands { a, row: 1, step, b: right, next: self.lie.place, chains: &chains };
-            // SAFETY: both operands are there for all places; the first rows are those of a block.
+            // SAFETY: both operands have all positions; the first rows are those of a block.
             unsafe {
                 let block_of = &mut *sums.as_mut_ptr().cast::<Sums>();
                 block(&of, (tile.len(), self.rows - column * WIDE), block_of);
@@ -426,7 +426,7 @@ impl<T: Pixel> Sum<'_, T> {
                 let is_last = self.lie.image_in_place && all < PITCH;
                 for at in (0..PITCH).step_by(Numbers::LANES) {
                     let n = if is_last { n.saturating_sub(at).min(Numbers::LANES) } else { Numbers::LANES };
-                    // SAFETY: the caller guarantees the numbers; a place has as many.
+                    // SAFETY: the caller guarantees the elements; a position has the same number.
                     unsafe {
                         let numbers: Numbers = load_some(from.wrapping_add(at), n);
                         numbers.store(place.as_mut_ptr().add(at));

@@ -37,18 +37,18 @@ pub const PLAIN: Case = Case {
     contiguous: false,
 };
 
-/// Whole and cut blocks of places, rows and channels, each way of reading an image, several samples at a time.
+/// Whole and partial blocks of positions, rows and channels, each method of reading an image, several samples at a time.
 pub fn cases() -> Vec<Case> {
     vec![
         PLAIN,
         Case { image: [2, 40, 9, 11], rows: 37, bias: true, contiguous: true, ..PLAIN },
         Case { image: [5, 64, 5, 6], rows: 70, bias: true, ..PLAIN },
-        // The image itself, all of it and with fewer places than a block has.
+        // The image in place, whole and with fewer positions than a block has.
         Case { image: [3, 32, 7, 9], rows: 20, kernel: [1, 1], padding: [0, 0], bias: true, ..PLAIN },
         Case { image: [2, 32, 9, 12], rows: 16, padding: [0, 0], ..PLAIN },
         Case { image: [2, 64, 3, 4], rows: 16, padding: [0, 0], bias: true, ..PLAIN },
         Case { image: [1, 32, 70, 9], rows: 8, kernel: [1, 1], padding: [0, 0], ..PLAIN },
-        // Strides with and without taps of all remainders, dilation, places beyond the image.
+        // Strides with and without taps of all stride phases, dilation, positions beyond the image.
         Case { image: [2, 33, 11, 10], stride: [2, 2], bias: true, ..PLAIN },
         Case { image: [2, 32, 11, 10], kernel: [1, 1], padding: [0, 0], stride: [2, 3], ..PLAIN },
         Case { image: [1, 20, 13, 12], stride: [3, 2], dilation: [2, 3], padding: [4, 5], ..PLAIN },
@@ -88,7 +88,7 @@ fn volume(data: &mut [bf16], [n, c, h, w]: [usize; 4], contiguous: bool) -> Volu
     Volume { data: unsafe { Lanes::new(data.as_mut_ptr()) }, sizes: [n, c, 1, h, w], strides }
 }
 
-/// A tensor's data and sizes, the order of its strides, and its elements by their place.
+/// A tensor's data, sizes and memory format, with access by index.
 struct Tensor {
     data: Vec<bf16>,
     sizes: [usize; 4],
@@ -125,7 +125,7 @@ impl Case {
         }
     }
 
-    /// Places along an axis.
+    /// Positions along an axis.
     fn places(&self, d: usize) -> usize {
         let reach = (self.kernel[d] - 1) * self.dilation[d] + 1;
         (self.image[d + 2] + 2 * self.padding[d] - reach) / self.stride[d] + 1
@@ -139,7 +139,7 @@ impl Case {
         [self.rows, self.image[1] / self.groups, self.kernel[0], self.kernel[1]]
     }
 
-    /// The pixel that a tap reads at a place.
+    /// The pixel that a tap reads at a position.
     pub fn pixel(&self, place: [usize; 2], tap: [usize; 2]) -> Option<[usize; 2]> {
         let [y, x] = [0, 1].map(|d| {
             let at = place[d] * self.stride[d] + tap[d] * self.dilation[d];

@@ -1,9 +1,8 @@
 //! Groups of few channels, several of them as one.
 //!
-//! A register tile has vectors of channels, which a group of two or four does not fill. So neighbouring groups are
-//! computed as one with a block-diagonal kernel, 0 where a row and a channel are of different groups: more products,
-//! and yet fewer instructions. An infinite or NaN pixel would be multiplied by those zeros: then each group is computed
-//! by itself.
+//! A register tile has vectors of channels, which a group of two or four does not fill. So neighbouring groups are computed as
+//! one with a block-diagonal kernel, 0 where a row and a channel are of different groups: more products, and yet fewer
+//! instructions. An infinite or NaN pixel would be multiplied by those zeros: then each group is computed separately.
 
 use crate::gathered::Weight;
 use crate::image::{Numbers, Pixel, has_dense_channels, unsupported};
@@ -84,7 +83,7 @@ pub unsafe fn is_finite<T: Pixel>(image: &Volume<'_, T>) -> Result<bool, Error> 
         }
         let mut lanes = [0.0; Numbers::LANES];
         for sum in sums {
-            // SAFETY: there is room for the lanes of a vector.
+            // SAFETY: the array has the lanes of a vector.
             unsafe { sum.store(lanes.as_mut_ptr()) };
             if lanes.iter().any(|lane| lane.is_nan()) {
                 finite.store(false, Ordering::Relaxed);

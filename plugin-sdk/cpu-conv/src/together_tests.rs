@@ -1,4 +1,4 @@
-//! Groups of few channels: results beside sums in f64, and what is left to others.
+//! Groups of few channels: results compared with sums in f64, and the cases for other kernels.
 
 use crate::gathered::Product;
 use crate::image::{Pixel, image};
@@ -32,7 +32,7 @@ fn convolve<T: Pixel>(case: Case, order: Order) {
     convolve_with::<T>(case, order, None);
 }
 
-/// With another number in the place of an element of the input.
+/// As [`convolve`], with one element of the input replaced.
 fn convolve_with<T: Pixel>(case: Case, order: Order, other: Option<([usize; 4], f32)>) {
     let (rows, channels) = (case.rows / case.groups, case.image[1] / case.groups);
     assert!(together::count::<T>(case.groups, rows, channels).unwrap() > 1, "{case:?}");

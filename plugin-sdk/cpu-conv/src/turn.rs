@@ -18,7 +18,7 @@ impl<T: Copy> Staged<T> {
     /// Copies channels of some rows and columns of positions.
     ///
     /// # Safety
-    /// The results must exist, and the sample have room for them, uniquely owned; the caller upholds this.
+    /// The results must exist, and the sample must have these elements, uniquely owned; the caller upholds this.
     pub unsafe fn put(
         &self,
         to: &Volume<'_, T>,
@@ -46,10 +46,10 @@ impl<T: Copy> Staged<T> {
         }
     }
 
-    /// The opposite of [`Staged::put`]: copies those elements to the staging buffer.
+    /// The inverse of [`Staged::put`]: copies those elements to the staging buffer.
     ///
     /// # Safety
-    /// The sample must have the elements, and the buffer room for them, uniquely owned; the caller upholds this.
+    /// The sample must have the elements, and the buffer capacity for them, uniquely owned; the caller upholds this.
     pub unsafe fn take(
         &self,
         from: &Volume<'_, T>,
@@ -78,8 +78,8 @@ impl<T: Copy> Staged<T> {
         }
     }
 
-    /// Offset of an area in elements, and its numbers of rows and columns; rows that follow each other at the pixel stride are
-    /// one row.
+    /// The offset of an area in elements, and its number of rows and columns; rows that are contiguous at the pixel stride are
+    /// joined.
     fn place(
         &self,
         of: &Volume<'_, T>,

@@ -1,10 +1,10 @@
 //! 3x3 convolutions with stride 1 by Winograd's algorithms F(2x2, 3x3) and F(4x4, 3x3) (Lavin and Gray, arXiv:1509.09308):
 //! the four results of a tile take 16 products for each channel, not 36, and the sixteen of a larger one 36, not 144.
 //!
-//! A tile's results are sums and differences of its 4x4 or 6x6 pixels, so one non-finite pixel would reach results
-//! whose window does not contain it, and sums of large numbers could overflow on the way to a small result. If the
-//! squares of the pixels of some tiles or of the weight add up to more than [`Transforms::LARGE`], or to NaN, the
-//! caller computes all results directly.
+//! A tile's results are sums and differences of its 4x4 or 6x6 pixels, so one non-finite pixel would reach results whose window
+//! does not contain it, and intermediate sums of large values could overflow although the result is small. If the squares of
+//! the pixels of some tiles or of the weight add up to more than [`Transforms::LARGE`], or to NaN, the caller computes all
+//! results directly.
 //!
 //! Errors are small relative to the largest result of a tile, not to each result: with F(2x2) no larger than those of a
 //! sequential sum of pixels of similar magnitude, which is one to two times the direct kernel's error, with F(4x4) one
@@ -38,12 +38,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tiles::Tiles;
 pub use weight_grad::WeightGrad;
 
-/// The approximate number of elements of a piece's transformed pixels and sums: they stay in L2 with a block of the
-/// weight. Twice as many if the whole weight has more elements than the second constant, since each piece then reads it
-/// from beyond L2.
+/// The approximate number of elements of a piece's transformed pixels and sums: they stay in L2 with a block of the weight. The
+/// number is doubled if the whole weight has more elements than the second constant, since each piece then reads it from beyond
+/// L2.
 const PIECE: usize = 1 << 17;
 const FAR: usize = 1 << 20;
-/// Pieces of work beyond which more would not help, and blocks of results below which a part of a piece would mostly
+/// The number of work items beyond which more do not help, and blocks of results below which a part of a piece would mostly
 /// transform pixels.
 const ENOUGH: usize = 32;
 const FEW: usize = 4;
@@ -86,7 +86,7 @@ unsafe fn run<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const RE
     let work = most.min(all.count()) * products * of.channels * (of.rows / parts);
     let large = AtomicBool::new(false);
     parallel_try(pieces * parts, WORK / work.max(1), |range| {
-        // Rows of products must not lie a multiple of 4096 bytes apart, which would map to the same cache sets.
+        // Rows of products must not have a stride of a multiple of 4096 bytes, which would map to the same cache sets.
         let apart = most.min(all.count()) * pitch + Numbers::LANES;
         let groups = most.min(all.count()).div_ceil(TALL);
         // SAFETY: pixels and sums are written before they are read, and so are rows and staged results.
@@ -104,7 +104,7 @@ unsafe fn run<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const RE
             let to = pixels.as_mut_ptr();
             let (channels, by) = ((0..of.channels, Numbers::LANES), (F::of_pixels, F::PIXELS));
             let place = |i, c| to.wrapping_add(i * pitch + c);
-            // SAFETY: as the caller guarantees; the pixels have room for those of a piece, and the copy for its rows.
+            // SAFETY: as the caller guarantees; the buffers have capacity for the pixels and the rows of a piece.
             let squares = unsafe {
                 match &rows {
                     None => {
@@ -156,7 +156,7 @@ unsafe fn multiply<T: Pixel>(
             let a = pixels.wrapping_add(p * apart + rows.start * pitch);
             let operands = Operands { a, row: pitch, step: 1, b, next: WIDE, chains: &chains };
             let at = (group * products + p) * TALL * WIDE;
-            // SAFETY: the sums are those of one block, which are numbers without a gap; operands as the caller guarantees.
+            // SAFETY: the sums are those of one block, contiguous values; operands as the caller guarantees.
             unsafe {
                 let to = &mut *sums[at..at + TALL * WIDE].as_mut_ptr().cast::<Sums>();
                 block(&operands, (rows.len(), of.rows - first * WIDE), to);
@@ -168,8 +168,8 @@ unsafe fn multiply<T: Pixel>(
 /// Transforms a block's sums and writes its results.
 ///
 /// # Safety
-/// As for [`Product::run`]; the results must be uniquely owned by this block, and if they are staged there must be room
-/// for all rows in which the piece has tiles.
+/// As for [`Product::run`]; the results must be uniquely owned by this block, and if they are staged, the buffer must have
+/// capacity for all rows in which the piece has tiles.
 unsafe fn write<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const READ: usize>(
     of: &Product<'_, T>,
     all: &Tiles,

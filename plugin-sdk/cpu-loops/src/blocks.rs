@@ -1,10 +1,9 @@
 //! The strided iteration of element-wise kernels over their operands, compiled once for all functions.
 //!
-//! Work is cut into blocks, rectangles of the two innermost dimensions. An operand with unit stride along a block's
-//! rows is passed to the function in place, whether output or input. For one that repeats an element along them, the
-//! function gets a chunk of copies. Any other is copied into a dense block that stays in L1: a repeated value once for
-//! as long as it stays the same, a transposed operand some columns at a time, so that each cache line of it is read
-//! once.
+//! Work is split into blocks, rectangles of the two innermost dimensions. An operand with unit stride along a block's rows is
+//! passed to the function in place, whether output or input. For one that repeats an element along them, the function gets a
+//! chunk of copies. Any other is copied into a dense block that stays in L1: a repeated value once while it is unchanged, a
+//! transposed operand some columns at a time, so that each cache line of it is read once.
 
 use crate::elementwise::Cost;
 use crate::inner_loop::{Addresses, InnerLoop, LANES, Repeated};
@@ -135,7 +134,7 @@ struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    /// `apart` marks the inputs that may be read while the output is written.
+    /// `apart` marks the inputs that do not overlap the output.
     fn new(
         dims: Dims,
         on: &'a Operands,
@@ -215,12 +214,12 @@ impl<'a> Blocks<'a> {
             at[k] = blocks.wrapping_add(self.places[k]);
             let (held, now) = (&mut held[k], (from[k].cast_const(), rows, columns));
             if k > 0 && (held.0 != now.0 || held.1 < rows || held.2 != columns) {
-                // SAFETY: the caller guarantees the elements; a block has room for as many.
+                // SAFETY: the caller guarantees the elements; a block has the same capacity.
                 unsafe { pack(bytes, at[k], from[k], rectangle(k)) };
                 *held = now;
             } else if k == 0 && held.1 == 0 {
                 // The function may borrow its output as a slice.
-                // SAFETY: so much of the arena is a block's.
+                // SAFETY: this part of the arena belongs to the block.
                 unsafe { at[0].write_bytes(0, self.share.min(self.blocks.block_len() * bytes)) };
                 *held = now;
             }
@@ -261,7 +260,7 @@ impl<'a> Blocks<'a> {
             let bytes = self.addresses.bytes[k];
             let element = from[k].wrapping_add(r * self.blocks.rows.strides[k] * bytes).cast_const();
             if held[k].0 != element {
-                // SAFETY: the caller guarantees the element; there is room for the most elements of the largest size.
+                // SAFETY: the caller guarantees the element; a chunk has capacity for `LANES` elements of the largest size.
                 unsafe { repeat(bytes, chunks.wrapping_add(k).cast(), element, lanes) };
                 held[k] = (element, 1, lanes);
             }

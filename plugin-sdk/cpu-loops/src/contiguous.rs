@@ -48,7 +48,7 @@ impl<'a, T: Plain> ViewExt<'a, T> for View<'a, T> {
         if let Some(slice) = self.as_slice() {
             return Ok(Contiguous(InKind::Borrowed(slice)));
         }
-        // SAFETY: `gather` writes each element, and reads none; where it fails nobody else does.
+        // SAFETY: `gather` writes each element and reads none; if it fails, the copy is dropped unread.
         let mut copy = unsafe { Scratch::unwritten(self.numel()) }?;
         gather(*self, &mut copy)?;
         Ok(Contiguous(InKind::Copied(copy)))

@@ -8,11 +8,11 @@ const SHORT: usize = 2048;
 /// Copies `n` contiguous elements.
 ///
 /// # Safety
-/// `from` must have `n` elements and `to` room for them, without overlap and uniquely owned; the caller upholds this.
+/// `from` must have `n` elements and `to` capacity for them, without overlap and uniquely owned; the caller upholds this.
 #[inline(always)]
 pub unsafe fn copy_dense<T: Copy>(to: *mut T, from: *const T, n: usize) {
     let bytes = n * size_of::<T>();
-    // SAFETY: as the caller guarantees; each chunk lies within the `bytes`.
+    // SAFETY: as the caller guarantees; each chunk is within the `bytes`.
     unsafe {
         match bytes {
             16..32 => copy_chunks::<16>(to.cast(), from.cast(), bytes),
@@ -26,8 +26,8 @@ pub unsafe fn copy_dense<T: Copy>(to: *mut T, from: *const T, n: usize) {
     }
 }
 
-/// Whether the target begins just behind the source, seen within a page: there some processors (Zen 3, Zen 4) take 2 to 12 times
-/// as long for the instruction that the system's function copies long rows by (glibc's bug 30994).
+/// Whether the target begins just after the source, modulo the page size: then `rep movsb`, with which the system's `memcpy`
+/// copies long rows, takes 2 to 12 times as long on some processors (Zen 3, Zen 4; glibc bug 30994).
 fn is_close_behind(to: usize, from: usize) -> bool {
     const PAGE: usize = 4096;
     matches!(to.wrapping_sub(from) % PAGE, 1..32)
@@ -58,7 +58,7 @@ mod tests {
         let from: Vec<u16> = (1..4000).collect();
         for n in [0, 1, 7, 8, 15, 16, 31, 32, 33, 63, 64, 65, 100, 1023, 1024, 1025, 2047, 2048, 3000] {
             let mut to = vec![0; 4000];
-            // SAFETY: there are more elements and places than `n`, in two vectors.
+            // SAFETY: two separate vectors have more than `n` elements.
             unsafe { copy_dense(to[1..].as_mut_ptr(), from.as_ptr(), n) };
             assert_eq!((to[0], &to[1..=n]), (0, &from[..n]));
             assert!(to[n + 1..].iter().all(|x| *x == 0));

@@ -211,12 +211,12 @@ fn a_bool_of_any_byte_is_read_and_a_clean_one_written() {
     assert_eq!(o, [1, 0, 0, 0, 1, 0, 0, 1, 0]);
 }
 
-/// What a test computes: `a * 3 + b * 2`, so that the inputs can be told apart.
+/// The tested function: `a * 3 + b * 2`, so that exchanged inputs are detected.
 fn mixed(a: f32, b: f32) -> f32 {
     a * 3.0 + b * 2.0
 }
 
-/// Applies [`mixed`] to two views of numbered memory, of which the first may be the output.
+/// Applies [`mixed`] to two views of numbered memory; the first may be the output.
 fn mix(sizes: &[i64], out: &[i64], a: Option<&[i64]>, b: &[i64], room: usize) {
     let numbers = |k: usize| (0..room).map(|i| (i * k % 1009) as f32).collect::<Vec<f32>>();
     let (mut o, mut x, mut y) = (numbers(3), numbers(5), numbers(7));

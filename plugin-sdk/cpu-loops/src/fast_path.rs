@@ -121,7 +121,7 @@ unsafe fn run_part(
     let mut at = on.at([part.start; OPERANDS]);
     for (k, chunk) in chunks.iter_mut().enumerate().filter(|(k, _)| repeated >> k & 1 == 1) {
         at[k] = chunk.as_mut_ptr().cast();
-        // SAFETY: the caller guarantees the element; there is room for the most elements of the largest size.
+        // SAFETY: the caller guarantees the element; a chunk has capacity for `LANES` elements of the largest size.
         unsafe { repeat(on.bytes[k], at[k], on.data[k], inner.lanes().min(part.len())) };
     }
     // SAFETY: as the caller guarantees, and the chunks were filled.

@@ -15,7 +15,7 @@ pub struct Volume<'a, T> {
     pub strides: [usize; 5],
 }
 
-/// The last numbers of a list as the last three of `neutral`.
+/// The last three elements of a list; missing leading ones are `neutral`.
 pub fn three(list: &[i64], neutral: usize) -> [usize; 3] {
     let mut all = [neutral; 3];
     all.iter_mut().rev().zip(list.iter().rev()).for_each(|(to, v)| *to = (*v).max(0) as usize);
@@ -133,7 +133,7 @@ impl Moves {
         })
     }
 
-    /// The spatial dimensions of an image under a kernel of these sizes, with these numbers of output positions.
+    /// The spatial dimensions of an image under a kernel of these sizes, with the number of output positions in each.
     ///
     /// # Errors
     /// Out of memory.
@@ -153,12 +153,12 @@ impl Moves {
 
     /// The index of the element that tap `t` reads at the first output position, along dimension `d`.
     fn tap(&self, d: usize, t: usize) -> isize {
-        // With numbers beyond any memory there are no output positions.
+        // With values beyond any memory size there are no output positions.
         t.wrapping_mul(self.dilation[d]).wrapping_sub(self.padding[d]).cast_signed()
     }
 
-    /// The gradient of an input of these spatial sizes by a kernel of those, as one convolution of the result's gradient for
-    /// each remainder of the strides.
+    /// The gradient of an input of these spatial sizes by a kernel of those, as one convolution of the result's gradient per
+    /// stride phase.
     pub fn remainders(&self, sizes: [usize; 3], kernel: [usize; 3]) -> impl Iterator<Item = Remainder> + '_ {
         // Elements beyond the input's size have no remainder of their own.
         let [depth, height, width] = [0, 1, 2].map(|d| self.stride[d].min(sizes[d]));
@@ -201,9 +201,9 @@ pub struct Remainder {
 pub struct Axis {
     /// Elements of the source.
     pub size: usize,
-    /// The step between them in memory.
+    /// Their stride.
     pub stride: usize,
-    /// Places of the kernel.
+    /// The number of output positions.
     pub count: usize,
     /// Input elements between neighbouring output positions; 1 for a single position.
     pub step: usize,
@@ -218,8 +218,8 @@ impl Axis {
         Axis { size: image.sizes[d + 2], stride: image.strides[d + 2], count, step, taps }
     }
 
-    /// Whether most elements in the range of the positions are not read, since positions or taps are far apart: a
-    /// padded copy of it is not worth its cost, and may be larger than memory.
+    /// Whether most elements in the range of the positions are not read, since positions or taps have a large stride: a padded
+    /// copy of it is not worth its cost, and may be larger than memory.
     pub fn is_sparse(&self) -> bool {
         let [first, last] = [self.taps.iter().min(), self.taps.iter().max()].map(|tap| tap.map_or(0, |t| *t));
         let passed = (self.count.max(1) - 1).saturating_mul(self.step).saturating_add(last.abs_diff(first));

@@ -28,9 +28,9 @@ pub(crate) type Repeated = u32;
 /// Bytes of a chunk of the largest elements. It keeps the loads and stores of a core busy, and its loop is too long to be
 /// unrolled as a whole before it is vectorised, after which there would be no loop to vectorise.
 const CHUNK: usize = 256;
-/// The most elements of a chunk.
+/// The maximum number of elements of a chunk.
 pub(crate) const LANES: usize = 64;
-/// Fewer elements than these behind the last chunk are computed one by one.
+/// A remainder of fewer elements is computed one by one.
 const FEW: usize = 8;
 
 /// A function of elements with a named type: its arguments are a tuple. Closures of the tuple implement it.
@@ -364,8 +364,8 @@ unsafe fn padded(
     }
     let n = rest.len();
     let from = |k: usize| at[k].wrapping_add(if repeated >> k & 1 == 1 { 0 } else { rest.start * bytes[k] });
-    // SAFETY: the caller guarantees the elements, and as many of a repeated input as there are up to the last of `rest`. A
-    // place has room for a chunk of the largest elements, and nothing else is at it.
+    // SAFETY: the caller guarantees the elements, and those of a repeated input up to the last of `rest`. Each address in
+    // `places` has capacity for a chunk of the largest elements, uniquely owned.
     unsafe {
         for k in (1..OPERANDS).filter(|k| bytes[*k] > 0) {
             std::ptr::copy_nonoverlapping(from(k).cast_const(), places[k], n * bytes[k]);

@@ -20,9 +20,9 @@
 //! Decisions:
 //! - a separate crate from `keyway-sdk`: a plugin for a device whose memory the host cannot read has no use for these
 //!   loops and does not compile them; it iterates with [`keyway_sdk::author::strided`];
-//! - `contiguous` and `contiguous_out` are here and not in the SDK, although they are not loops: each copies if strides
-//!   or an in-place call require it, and a copy of strided memory is one of the loops of this crate. A second, slower
-//!   copy in the SDK was rejected, since a call would not show which of the two it uses;
+//! - `contiguous` and `contiguous_out` are here and not in the SDK, although they are no loops: each copies if strides or an
+//!   in-place call require it, and a copy of strided memory is one of the loops of this crate. A second, slower copy in the SDK
+//!   was rejected, since a call would not show which of the two it uses;
 //! - extension traits, so that a kernel reads the same whether a method is the SDK's or of this crate;
 //! - for each function one loop at unit stride is compiled and nothing else; the strided iteration, and the copies of
 //!   operands into small dense blocks, is code that all functions share;

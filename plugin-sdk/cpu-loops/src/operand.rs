@@ -9,7 +9,7 @@ use keyway_sdk::author::{Element, View, ViewMut};
 /// Operands of one kernel: the output and up to three inputs.
 pub(crate) const OPERANDS: usize = 4;
 
-/// One number for each operand; those beyond the inputs stay 0.
+/// One value per operand; those beyond the inputs are 0.
 pub(crate) type PerOperand = [usize; OPERANDS];
 
 /// An operand: a strided tensor in host memory, and the size of its elements.
@@ -20,8 +20,8 @@ pub(crate) struct Operand<'a> {
 }
 
 /// # Safety
-/// `pointer` must be null or valid for `len` reads that stay unchanged for `'a`; the host upholds this for the sizes
-/// and strides of a tensor.
+/// `pointer` must be null or valid for `len` reads of entries that do not change during `'a`; the host upholds this for the
+/// sizes and strides of a tensor.
 #[inline(always)]
 unsafe fn entries<'a>(pointer: *const i64, len: usize) -> &'a [i64] {
     if len == 0 || pointer.is_null() {
@@ -100,11 +100,11 @@ pub(crate) struct Operands {
     pub(crate) bytes: PerOperand,
 }
 
-// SAFETY: the addresses are used for disjoint parts of the output, and for inputs that nobody writes
-// except an input that is exactly the output, of which a thread reads the part that it writes.
+// SAFETY: the addresses are used for disjoint parts of the output, and for inputs that are not written concurrently; if an
+// input is exactly the output, a thread reads only the part that it writes.
 unsafe impl Sync for Operands {}
 
-// Written out operand by operand: as loops they would be vectorised, which takes longer for so few.
+// Unrolled by operand: loops would be vectorised, which takes longer for so few operands.
 impl Operands {
     pub(crate) fn new(operands: &[Operand<'_>]) -> Self {
         let data = |k: usize| operands.get(k).map_or(std::ptr::null_mut(), |o| o.tensor.data.cast());

@@ -62,7 +62,7 @@ impl BlockIterator {
         (self.height, self.width) = (height.max(1), width.max(1));
     }
 
-    /// Visits blocks in column order: operands that are the same in all rows then stay the same from block to block.
+    /// Visits blocks in column order: operands that are equal in all rows are then unchanged from block to block.
     pub(crate) fn go_down(&mut self) {
         self.down = true;
     }

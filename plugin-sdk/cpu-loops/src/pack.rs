@@ -26,8 +26,8 @@ macro_rules! by_size {
 /// Copies a block, row after row, to dense memory.
 ///
 /// # Safety
-/// `from` must have the block's elements of `bytes` (1, 2, 4 or 8) each and be aligned to that, `to` room for them;
-/// they do not meet. The caller's iteration upholds this.
+/// `from` must have the block's elements of `bytes` (1, 2, 4 or 8) each and be aligned to that, and `to` must have capacity for
+/// them; they must not overlap. The caller's iteration upholds this.
 pub(crate) unsafe fn pack(bytes: usize, to: *mut u8, from: *const u8, block: Rectangle) {
     // SAFETY: as the caller guarantees.
     unsafe { by_size!(bytes, gather(to, from, block)) }
@@ -46,7 +46,7 @@ pub(crate) unsafe fn unpack(bytes: usize, to: *mut u8, from: *const u8, block: R
 /// As for [`pack`].
 unsafe fn gather<W: Copy>(to: *mut W, from: *const W, block: Rectangle) {
     let Rectangle { rows, columns, row, column } = block;
-    // SAFETY: the caller guarantees an element and a place for each row and column.
+    // SAFETY: the caller guarantees the elements of source and target for each row and column.
     unsafe {
         if row == 0 && rows > 1 {
             gather(to, from, Rectangle { rows: 1, ..block });
@@ -76,7 +76,7 @@ unsafe fn gather<W: Copy>(to: *mut W, from: *const W, block: Rectangle) {
 unsafe fn scatter<W: Copy>(to: *mut W, from: *const W, block: Rectangle) {
     let Rectangle { rows, columns, row, column } = block;
     if row == 1 {
-        // SAFETY: the caller guarantees an element and a place for each row and column.
+        // SAFETY: the caller guarantees the elements of source and target for each row and column.
         return unsafe { transpose(to, column, from, columns, rows, columns) };
     }
     for r in 0..rows {
@@ -95,7 +95,7 @@ unsafe fn scatter<W: Copy>(to: *mut W, from: *const W, block: Rectangle) {
 unsafe fn by_columns<W: Copy>(to: *mut W, from: *const W, block: Rectangle) {
     for c in 0..block.columns {
         for r in 0..block.rows {
-            // SAFETY: the caller guarantees an element and a place for each row and column.
+            // SAFETY: the caller guarantees the elements of source and target for each row and column.
             unsafe { to.add(r * block.columns + c).write(*from.add(r * block.row + c * block.column)) };
         }
     }
@@ -133,7 +133,7 @@ mod tests {
                     unsafe { std::slice::from_raw_parts(memory.as_ptr().cast::<u8>(), memory.len() * 8) };
                 all[i * bytes..(i + 1) * bytes].to_vec()
             };
-            // SAFETY: there is room for the block in both, which do not meet.
+            // SAFETY: both have capacity for the block and do not overlap.
             unsafe { pack(bytes, dense.as_mut_ptr().cast(), memory.as_ptr().cast(), block) };
             for (r, c) in (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c))) {
                 assert_eq!(

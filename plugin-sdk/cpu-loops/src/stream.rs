@@ -1,14 +1,14 @@
 //! Outputs larger than the caches, written around them.
 //!
-//! A store reads its cache line first (write allocate), and that line evicts another; for an output larger than the
-//! caches both are wasted. Here a function writes a small block that stays in L1, and the block is copied to the output
-//! by non-temporal stores, the widest of the compiled level. Smaller outputs are written as usual, since their next
-//! reader would lose more than is saved here.
+//! A store reads its cache line first (write allocate), and that line evicts another; for an output larger than the caches both
+//! are wasted. Here a function writes a small block that stays in L1, and the block is copied to the output by non-temporal
+//! stores, the widest of the compiled level. Smaller outputs use plain stores, since their next reader would lose more than is
+//! saved here.
 //!
-//! On Intel's processors blocks of four pages are written in turn: that keeps more memory banks and prefetchers busy, and
-//! without it such stores gain nothing. On AMD's it costs half of the bandwidth (Zen 3, `add` of f32: 31.7 ms by 16-byte
-//! stores to four pages in turn, 22.3 to one page after the other, 17.0 by 32-byte stores, 22.9 by plain stores), so
-//! there pages are written one after the other. The vendor decides at run time; the bytes written are the same.
+//! On Intel's processors blocks of four pages are written alternately: that keeps more memory banks and prefetchers busy, and
+//! without it such stores gain nothing. On AMD's it costs half of the bandwidth (Zen 3, `add` of f32: 31.7 ms by 16-byte stores
+//! to four pages alternately, 22.3 to one page at a time, 17.0 by 32-byte stores, 22.9 by plain stores), so there pages are
+//! written one at a time. The vendor decides at run time; the bytes written are the same.
 
 use crate::inner_loop::{Addresses, InnerLoop, Repeated};
 use crate::operand::{OPERANDS, Operand, PerOperand};
@@ -21,10 +21,10 @@ const LINE: usize = 64;
 /// Bytes that are written at a time.
 const BLOCK: usize = 1024;
 const PAGE: usize = 4096;
-/// Pages written in turn where the processor gains from it.
+/// Pages written alternately where the processor gains from it.
 const PAGES: usize = 4;
 
-/// Whether an output is best written so. One that is also an input is in the cache already.
+/// Whether non-temporal stores pay for an output. An output that is also an input is in the cache already.
 pub(crate) fn pays(out: &Operand<'_>, ins: &[Operand<'_>]) -> bool {
     cfg!(target_arch = "x86_64")
         && out.numel().saturating_mul(out.bytes) >= LARGE
@@ -35,7 +35,7 @@ pub(crate) fn pays(out: &Operand<'_>, ins: &[Operand<'_>]) -> bool {
 #[repr(align(64))]
 struct Block([u8; BLOCK]);
 
-/// Pages to write in turn on this processor.
+/// The number of pages to write alternately on this processor.
 fn pages() -> usize {
     static PAGES_IN_TURN: OnceLock<usize> = OnceLock::new();
     *PAGES_IN_TURN.get_or_init(|| if is_amd() { 1 } else { PAGES })
@@ -68,7 +68,7 @@ pub(crate) unsafe fn run(
     unsafe { in_turn(pages(), at, bytes, repeated, n, inner) }
 }
 
-/// As [`run`], writing blocks of `pages` pages in turn.
+/// As [`run`], writing blocks of `pages` pages alternately.
 ///
 /// # Safety
 /// As for [`run`].
@@ -91,8 +91,8 @@ unsafe fn in_turn(
     let mut made = Block([0; BLOCK]);
     let to_made = (&raw mut made.0).cast::<u8>();
     let copies = inner.copies() && repeated == 0;
-    // SAFETY: the caller guarantees elements of each operand up to `n`; the block has room for what is written at a time,
-    // and is an output apart from all inputs.
+    // SAFETY: the caller guarantees elements of each operand up to `n`; the block has the capacity of one iteration, and is an
+    // output that overlaps no input.
     unsafe {
         inner.run(from(0), repeated, head);
         for first in (head..end).step_by(page * pages) {
@@ -141,7 +141,7 @@ unsafe fn store(to: *mut u8, from: *const u8) {
         }
     }
     #[cfg(any(not(target_arch = "x86_64"), miri))]
-    // SAFETY: the caller guarantees the blocks, which are apart.
+    // SAFETY: the caller guarantees the blocks, which do not overlap.
     unsafe {
         std::ptr::copy_nonoverlapping(from, to, BLOCK);
     }

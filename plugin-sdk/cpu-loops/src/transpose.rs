@@ -17,7 +17,7 @@ const VECTORS: bool = cfg!(all(target_arch = "x86_64", target_feature = "avx"));
 /// `r < rows` and `c < columns`. The steps are elements from one row to the next, of at most 8 bytes each.
 ///
 /// # Safety
-/// `from` must have the elements and `to` room for them, without overlap; the caller upholds this.
+/// `from` must have the elements and `to` capacity for them, without overlap; the caller upholds this.
 pub unsafe fn transpose<W: Copy>(
     to: *mut W,
     to_step: usize,
@@ -52,7 +52,7 @@ unsafe fn turn<W: Copy, const AVX: bool>(
             }
             _ => 1,
         };
-        // SAFETY: the caller guarantees an element and a place for each row and column.
+        // SAFETY: the caller guarantees the elements of source and target for each row and column.
         unsafe {
             let (to, from) = (to.add(r), from.add(r * from_step));
             let vectors = AVX && some > 1;
@@ -69,10 +69,10 @@ unsafe fn turn<W: Copy, const AVX: bool>(
 /// The number of elements widened at once: two cache lines, which processors fetch together.
 const SOME: usize = 32;
 
-/// Widens rows of elements to columns of f32: element `c` of row `r` goes to `to[c * to_step + r]`.
+/// Widens rows of elements to columns of f32: element `c` of row `r` is written to `to[c * to_step + r]`.
 ///
 /// # Safety
-/// `from` must have the elements, and `to` room for the results, uniquely owned; the caller upholds this.
+/// `from` must have the elements, and `to` capacity for the results, uniquely owned; the caller upholds this.
 pub unsafe fn widen_transposed<T: Lanes>(
     to: *mut T::Acc,
     to_step: usize,
@@ -143,8 +143,8 @@ mod vectors {
         for first in (0..columns).step_by(wide) {
             // The last tile overlaps columns that were already copied.
             let c = first.min(columns - wide);
-            // SAFETY: the caller guarantees the elements, the places and the processor; the types are of the size of
-            // `W`, and their vectors are moved as bits.
+            // SAFETY: the caller guarantees the elements of source and target, and the processor's features; the types have the
+            // size of `W`, and their vectors are moved as bits.
             unsafe {
                 let (to, from) = (to.add(c * to_step), from.add(c));
                 for k in (0..n).step_by(wide) {
@@ -179,7 +179,7 @@ mod vectors {
             _mm_unpackhi_epi32(top_high, low_high),
         ];
         for (i, rows) in turned.into_iter().enumerate() {
-            // SAFETY: the caller guarantees the places.
+            // SAFETY: the caller guarantees the target.
             unsafe {
                 _mm_storel_epi64(to.add(2 * i * to_step).cast(), rows);
                 _mm_storel_epi64(to.add((2 * i + 1) * to_step).cast(), _mm_unpackhi_epi64(rows, rows));
@@ -207,7 +207,7 @@ mod vectors {
         };
         let (top, low) = (quarter(0), quarter(4));
         for i in 0..4 {
-            // SAFETY: the caller guarantees the places.
+            // SAFETY: the caller guarantees the target.
             unsafe {
                 _mm_storeu_si128(to.add(2 * i * to_step).cast(), _mm_unpacklo_epi64(top[i], low[i]));
                 _mm_storeu_si128(to.add((2 * i + 1) * to_step).cast(), _mm_unpackhi_epi64(top[i], low[i]));
@@ -227,11 +227,11 @@ mod vectors {
     }
 
     /// # Safety
-    /// There must be 4 elements in each of 8 rows, and room for as many columns.
+    /// There must be 4 elements in each of 8 rows, and capacity for the 4 columns of 8 elements.
     #[inline]
     #[target_feature(enable = "avx")]
     unsafe fn four_of_eight((to, to_step): (*mut f32, usize), (from, from_step): (*const f32, usize)) {
-        // Row `k`, and behind it row `k + 4`: what crosses the halves of a vector is left to the loads.
+        // Row `k`, followed by row `k + 4`: the loads do the permutation across the halves of a vector.
         // SAFETY: the caller guarantees the elements.
         let pair = |k: usize| unsafe {
             let row = from.add(k * from_step);
@@ -248,7 +248,7 @@ mod vectors {
             _mm256_shuffle_ps(ab_high, cd_high, 0b11_10_11_10),
         ];
         for (i, row) in turned.into_iter().enumerate() {
-            // SAFETY: the caller guarantees the places.
+            // SAFETY: the caller guarantees the target.
             unsafe { _mm256_storeu_ps(to.add(i * to_step), row) };
         }
     }
@@ -267,7 +267,7 @@ mod vectors {
                 _mm256_insertf128_pd(_mm256_castpd128_pd256(low), high, 1)
             };
             let (a, b) = (pair(0), pair(1));
-            // SAFETY: the caller guarantees the places.
+            // SAFETY: the caller guarantees the target.
             unsafe {
                 _mm256_storeu_pd(to.add(half * to_step), _mm256_unpacklo_pd(a, b));
                 _mm256_storeu_pd(to.add((half + 1) * to_step), _mm256_unpackhi_pd(a, b));
@@ -288,7 +288,7 @@ mod tests {
             let from: Vec<W> = (0..rows * from_step).map(&element).collect();
             let untouched = element(rows * from_step);
             let mut to = vec![untouched; columns * to_step];
-            // SAFETY: there are the elements and the places; the caller has asked for the processor's features.
+            // SAFETY: both vectors have the elements; the caller checked the processor's features.
             unsafe {
                 turn::<W, AVX>((to.as_mut_ptr(), to_step), (from.as_ptr(), from_step), rows, columns);
             }

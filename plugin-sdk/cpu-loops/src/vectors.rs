@@ -3,23 +3,23 @@
 use keyway_sdk::author::{Float, Real};
 use keyway_sdk::half::{bf16, f16};
 
-/// A vector register of numbers.
+/// A SIMD vector of floats.
 pub trait Vector: Copy {
     /// The type of a lane.
     type Number: Real;
     /// The number of lanes.
     const LANES: usize;
-    /// The same number in each lane.
+    /// Broadcasts a value to all lanes.
     fn splat(number: Self::Number) -> Self;
-    /// Reads the numbers from here on.
+    /// Loads `LANES` values.
     ///
     /// # Safety
     /// There must be `LANES` of them.
     unsafe fn load(from: *const Self::Number) -> Self;
-    /// Writes the numbers from here on.
+    /// Stores all lanes.
     ///
     /// # Safety
-    /// `to` must have room for `LANES` values, uniquely owned.
+    /// `to` must have capacity for `LANES` values, uniquely owned.
     unsafe fn store(self, to: *mut Self::Number);
     /// Loads `n` values, at most the number of lanes; other lanes are 0.
     ///
@@ -37,7 +37,7 @@ pub trait Vector: Copy {
     /// Stores the first `n` lanes, at most the number of lanes.
     ///
     /// # Safety
-    /// `to` must have room for `n` values, uniquely owned.
+    /// `to` must have capacity for `n` values, uniquely owned.
     #[inline(always)]
     unsafe fn store_few(self, to: *mut Self::Number, n: usize) {
         let mut copy = [Self::Number::ZERO; MOST];
@@ -70,7 +70,7 @@ pub trait Vector: Copy {
     #[inline(always)]
     unsafe fn pick(self, other: Self, at: *const i32) -> Self {
         let mut both = [Self::Number::ZERO; 2 * MOST];
-        // SAFETY: as the caller guarantees; there is room for the lanes of both.
+        // SAFETY: as the caller guarantees; the array has the lanes of both.
         unsafe {
             self.store(both.as_mut_ptr());
             other.store(both.as_mut_ptr().add(Self::LANES));
@@ -92,10 +92,10 @@ pub trait Lanes: Float {
     /// # Safety
     /// `from` must have one element per lane.
     unsafe fn read(from: *const Self) -> Self::Vector;
-    /// Rounds to nearest even and writes the elements from here on.
+    /// Rounds all lanes to nearest even and stores them.
     ///
     /// # Safety
-    /// `to` must have room for one element per lane, uniquely owned.
+    /// `to` must have capacity for one element per lane, uniquely owned.
     unsafe fn write(to: *mut Self, vector: Self::Vector);
     /// Loads `n` elements, at most the number of lanes; other lanes are 0.
     ///
@@ -113,7 +113,7 @@ pub trait Lanes: Float {
     /// Stores the first `n` lanes, at most the number of lanes.
     ///
     /// # Safety
-    /// `to` must have room for `n` elements, uniquely owned.
+    /// `to` must have capacity for `n` elements, uniquely owned.
     #[inline(always)]
     unsafe fn write_few(to: *mut Self, n: usize, vector: Self::Vector) {
         let mut copy = [Self::from_acc(Self::Acc::ZERO); MOST];
@@ -128,20 +128,20 @@ pub trait Lanes: Float {
 /// Lanes of the widest vector.
 pub const MOST: usize = 16;
 
-/// Loads up to a vector of numbers; lanes beyond hold 0.
+/// Loads `n` values, at most a vector; other lanes are 0.
 ///
 /// # Safety
-/// There must be `n` numbers, and `n` be at most the vector's lanes.
+/// There must be `n` values, and `n` must be at most the vector's lanes.
 #[inline(always)]
 pub unsafe fn load_some<V: Vector>(from: *const V::Number, n: usize) -> V {
     // SAFETY: as the caller guarantees.
     unsafe { if n == V::LANES { V::load(from) } else { V::load_few(from, n) } }
 }
 
-/// Stores up to a vector of numbers.
+/// Stores the first `n` lanes of a vector.
 ///
 /// # Safety
-/// `to` must have room for `n` elements, uniquely owned, and `n` be at most the number of lanes.
+/// `to` must have capacity for `n` elements, uniquely owned, and `n` must be at most the number of lanes.
 #[inline(always)]
 pub unsafe fn store_some<V: Vector>(to: *mut V::Number, n: usize, vector: V) {
     // SAFETY: as the caller guarantees.
@@ -168,10 +168,10 @@ pub unsafe fn read_some<T: Lanes>(from: *const T, step: usize, n: usize) -> T::V
     }
 }
 
-/// Writes up to a vector of elements at a stride.
+/// Rounds and stores the first `n` lanes of a vector with a stride.
 ///
 /// # Safety
-/// `to` must have room for `n` elements, uniquely owned, and `n` be at most the number of lanes.
+/// `to` must have capacity for `n` elements, uniquely owned, and `n` must be at most the number of lanes.
 #[inline(always)]
 pub unsafe fn write_some<T: Lanes>(to: *mut T, step: usize, n: usize, vector: T::Vector) {
     // SAFETY: as the caller guarantees; no vector has more lanes than the copy.
@@ -191,7 +191,7 @@ pub unsafe fn write_some<T: Lanes>(to: *mut T, step: usize, n: usize, vector: T:
 /// Widens a row.
 ///
 /// # Safety
-/// `from` must have `n` elements, and `to` room for them, uniquely owned.
+/// `from` must have `n` elements, and `to` capacity for them, uniquely owned.
 #[inline]
 pub unsafe fn widen<T: Lanes>(to: *mut T::Acc, from: *const T, n: usize) {
     let whole = n - n % T::Vector::LANES;
@@ -205,15 +205,15 @@ pub unsafe fn widen<T: Lanes>(to: *mut T::Acc, from: *const T, n: usize) {
     }
 }
 
-/// Rounds numbers to nearest even and writes them `step` apart.
+/// Rounds values to nearest even and stores them with stride `step`.
 ///
 /// # Safety
-/// `to` must have room for as many elements, uniquely owned.
+/// `to` must have capacity for `from.len()` elements at this stride, uniquely owned.
 #[inline]
 pub unsafe fn narrow<T: Lanes>(to: *mut T, step: usize, from: &[T::Acc]) {
     for i in (0..from.len()).step_by(T::Vector::LANES) {
         let n = T::Vector::LANES.min(from.len() - i);
-        // SAFETY: the caller guarantees the places; there are `n` numbers from here on.
+        // SAFETY: the caller guarantees the target; there are `n` values from `i` on.
         unsafe { write_some::<T>(to.add(i * step), step, n, load_some(from.as_ptr().add(i), n)) };
     }
 }
@@ -263,7 +263,7 @@ pub fn largest<A: Real + Lanes<Acc = A>>(values: &[A]) -> A {
     let lanes = A::Vector::LANES;
     let mut vectors = [A::Vector::splat(A::NEG_INFINITY); VECTORS];
     let mut k = 0;
-    // SAFETY: the slice has the numbers up to its length.
+    // SAFETY: the slice has the elements up to its length.
     unsafe {
         while k + VECTORS * lanes <= values.len() {
             for (i, vector) in vectors.iter_mut().enumerate() {
@@ -278,7 +278,7 @@ pub fn largest<A: Real + Lanes<Acc = A>>(values: &[A]) -> A {
     }
     let pairs = (vectors[0].larger(vectors[1]), vectors[2].larger(vectors[3]));
     let mut lanes = [A::NEG_INFINITY; MOST];
-    // SAFETY: there is room for the lanes of a vector.
+    // SAFETY: the array has the lanes of a vector.
     unsafe { pairs.0.larger(pairs.1).store(lanes.as_mut_ptr()) };
     let larger = |a: A, b: A| if a > b { a } else { b };
     for (lane, x) in lanes.iter_mut().zip(&values[k..]) {
@@ -306,36 +306,36 @@ macro_rules! vector {
             }
             #[inline(always)]
             unsafe fn load(from: *const $t) -> Self {
-                // SAFETY: the caller guarantees the numbers; the build's level has the instruction.
+                // SAFETY: the caller guarantees the elements; the build's level has the instruction.
                 unsafe { $load(from) }
             }
             #[inline(always)]
             unsafe fn store(self, to: *mut $t) {
-                // SAFETY: the caller guarantees the places; the build's level has the instruction.
+                // SAFETY: the caller guarantees the target; the build's level has the instruction.
                 unsafe { $store(to, self) }
             }
             $(
                 #[inline(always)]
                 unsafe fn load_few(from: *const $t, n: usize) -> Self {
-                    // SAFETY: only the numbers that the caller guarantees are read; the build's level has the instruction.
+                    // SAFETY: only the elements that the caller guarantees are read; the build's level has the instruction.
                     unsafe { $load_few(((1u32 << n) - 1) as $mask, from) }
                 }
                 #[inline(always)]
                 unsafe fn store_few(self, to: *mut $t, n: usize) {
-                    // SAFETY: only the places that the caller guarantees are written; the build's level has the instruction.
+                    // SAFETY: only the elements that the caller guarantees are written; the build's level has the instruction.
                     unsafe { $store_few(to, ((1u32 << n) - 1) as $mask, self) }
                 }
                 const PICKS: bool = true;
                 #[inline(always)]
                 unsafe fn pick(self, $high: Self, $of: *const i32) -> Self {
                     let $low = self;
-                    // SAFETY: the caller guarantees the places; the build's level has the instructions.
+                    // SAFETY: the caller guarantees the addresses and indices; the build's level has the instructions.
                     unsafe { $pick }
                 }
             )?
             #[inline(always)]
             unsafe fn gather($from: *const $t, $at: *const i32) -> Self {
-                // SAFETY: the caller guarantees numbers and places; the build's level has the instructions.
+                // SAFETY: the caller guarantees elements and indices; the build's level has the instructions.
                 unsafe { $gather }
             }
             #[inline(always)]
@@ -367,7 +367,7 @@ macro_rules! elements {
             }
             #[inline(always)]
             unsafe fn write($to: *mut Self, $vector: $v) {
-                // SAFETY: the caller guarantees the places; the build's level has the instructions.
+                // SAFETY: the caller guarantees the addresses and indices; the build's level has the instructions.
                 unsafe { $write }
             }
             $(
@@ -378,7 +378,7 @@ macro_rules! elements {
                 }
                 #[inline(always)]
                 unsafe fn write_few($to: *mut Self, $n: usize, $vector: $v) {
-                    // SAFETY: only places that the caller guarantees are written; the build's level has the instructions.
+                    // SAFETY: only elements that the caller guarantees are written; the build's level has the instructions.
                     unsafe { $write_few }
                 }
             )?
@@ -564,12 +564,12 @@ mod level {
         }
         #[inline(always)]
         unsafe fn load(from: *const T) -> Self {
-            // SAFETY: the caller guarantees the numbers, and an array needs no other alignment.
+            // SAFETY: the caller guarantees the elements, and an array has the same alignment.
             Array(unsafe { *from.cast() })
         }
         #[inline(always)]
         unsafe fn store(self, to: *mut T) {
-            // SAFETY: the caller guarantees the places.
+            // SAFETY: the caller guarantees the target.
             unsafe { *to.cast() = self.0 };
         }
         #[inline(always)]

@@ -6,10 +6,10 @@ use keyway_sdk::author::{Element, Float, Widen};
 use keyway_sdk::half::{bf16, f16};
 use std::fmt::Debug;
 
-/// Lengths on both sides of a chunk and of a row that is given to the function in place.
+/// Lengths around that of a chunk, and around that of a row that is passed to the function in place.
 const LENGTHS: [i64; 9] = [1, 7, 31, 32, 33, 63, 64, 100, 1000];
 
-/// Numbers whose sums and products need rounding, as they are stored.
+/// Values whose sums and products need rounding.
 fn numbers<T: Element>(n: i64, step: f64) -> Vec<T> {
     (0..n).map(|i| T::from_f64((i % 97) as f64 * step - 11.0)).collect()
 }

@@ -17,9 +17,9 @@ pub type CallFn = fn(&Call<'_>) -> Result<(), Error>;
 /// One call of a kernel. Every accessor checks the index, the tag and the dtype and returns [`Error::InvalidArgument`]
 /// if they are wrong; none allocates unless it fails.
 ///
-/// While a kernel runs, other threads' ops do not write to the integers and bools among its arguments, so values that
-/// it has checked stay valid until it returns. Floats may change concurrently, if a program lets threads race: a kernel
-/// that reads them twice must stay in bounds whatever the values. An element-wise kernel gets no such protection.
+/// While a kernel runs, other threads' ops do not write to the integers and bools among its arguments, so values that it has
+/// checked stay valid until it returns. Floats may change concurrently, if a program lets threads race: a kernel that reads
+/// them twice must stay in bounds for any values. An element-wise kernel gets no such protection.
 #[derive(Debug)]
 pub struct Call<'a> {
     raw: &'a RawCall,

@@ -99,12 +99,12 @@ fn dense_memory_is_a_slice_in_its_own_order() {
         assert_eq!(out.get(&[1, 2]), view.get(&[1, 2]));
     });
     assert_eq!(o, a);
-    // In place nothing is lent.
+    // In-place calls return no slices.
     with_call(&[arg(&ta)], &[&ta], |call| {
         assert!(call.view::<i32>(0).unwrap().as_dense_slice().is_none());
         assert!(call.out::<i32>(0).unwrap().as_dense_mut_slice().is_none());
     });
-    // Gaps, one element that stands for all, and elements that overlap.
+    // Gaps, an expanded dimension, and elements that overlap.
     for (sizes, strides) in [([2, 2], [1, 3]), ([2, 3], [1, 0]), ([2, 2], [1, 1])] {
         let t = tensor(a.as_mut_ptr(), &sizes, &strides);
         with_call(&[arg(&t)], &[&t], |call| {

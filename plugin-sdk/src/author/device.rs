@@ -429,7 +429,7 @@ mod tests {
         assert!(API.stream_create.is_none() && API.memory_stats.is_none() && API.pinned_allocate.is_none());
         let extension = API.extension.unwrap();
         for id in [interface::PLUGIN, interface::PEER, interface::CAPTURE, interface::REPORT, u32::MAX] {
-            // SAFETY: the function takes numbers only.
+            // SAFETY: the function takes integers only.
             assert!(unsafe { extension(id, crate::abi::ABI_MAX) }.is_null());
         }
     }

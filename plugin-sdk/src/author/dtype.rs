@@ -22,11 +22,11 @@ pub enum Category {
     Float,
     /// Complex floating point.
     Complex,
-    /// Anything else. Promotes with numbers alone.
+    /// Any other dtype. Promotes only with scalars.
     Other,
 }
 
-/// The range and precision of a dtype, as NumPy's `finfo` and `iinfo` give them.
+/// The range and precision of a dtype, as in NumPy's `finfo` and `iinfo`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// The largest finite value.
@@ -121,7 +121,7 @@ pub const fn dtype_api<T: DType>() -> DTypeApi {
 unsafe extern "C" fn to_f64<T: DType>(source: *const c_void, target: *mut f64, n: u64) -> i32 {
     guarded(|| {
         for i in 0..n as usize {
-            // SAFETY: the host gives `n` aligned elements and room for as many numbers, as `ToF64Fn` says.
+            // SAFETY: the host passes `n` aligned elements and capacity for `n` values, see `ToF64Fn`.
             unsafe { target.add(i).write(T::load(source.cast::<T>().add(i)).to_f64()) };
         }
         Ok(())
@@ -131,7 +131,7 @@ unsafe extern "C" fn to_f64<T: DType>(source: *const c_void, target: *mut f64, n
 unsafe extern "C" fn from_f64<T: DType>(source: *const f64, target: *mut c_void, n: u64) -> i32 {
     guarded(|| {
         for i in 0..n as usize {
-            // SAFETY: the host gives `n` numbers and aligned room for as many elements, as `FromF64Fn` says.
+            // SAFETY: the host passes `n` values and aligned capacity for `n` elements, see `FromF64Fn`.
             unsafe { target.cast::<T>().add(i).write(T::from_f64(source.add(i).read())) };
         }
         Ok(())
@@ -152,7 +152,7 @@ unsafe extern "C" fn format<T: DType>(
         while !text.is_char_boundary(cut) {
             cut -= 1;
         }
-        // SAFETY: `cut` is at most `capacity`, of which the host gives as many bytes and room for their number.
+        // SAFETY: `cut` is at most `capacity`, the size of the host's buffer, and `length` is writable.
         unsafe {
             buffer.copy_from_nonoverlapping(text.as_ptr(), cut);
             length.write(cut as u64);
@@ -226,7 +226,7 @@ mod tests {
     #[repr(transparent)]
     struct Percent(u8);
 
-    // SAFETY: a `u8`, of which every bit pattern is a value; `dtype` asks for `NAME`.
+    // SAFETY: a `u8`, for which every bit pattern is a value; `dtype` returns the number of `NAME`.
     unsafe impl Element for Percent {
         const NAME: &'static str = "test.example/percent";
         fn dtype() -> u16 {

@@ -52,8 +52,8 @@ pub unsafe trait Element:
     /// `at` must be valid for a read of `Self` and aligned; the caller upholds this.
     #[inline(always)]
     unsafe fn load(at: *const Self) -> Self {
-        // SAFETY: the caller guarantees a readable, aligned place; every bit pattern is a value of the
-        // types that keep this default (`bool` overrides it).
+        // SAFETY: the caller guarantees a readable, aligned address; every bit pattern is a value of the types that use this
+        // default (`bool` overrides it).
         unsafe { at.read() }
     }
 }
@@ -191,7 +191,7 @@ macro_rules! saturate {
         let held = if $value >= LOW { $value } else { LOW };
         let held = if $value > HIGH { HIGH } else { held };
         let held = if $value.is_nan() { 0.0 } else { held };
-        // SAFETY: `held` is no NaN, and lies within the range of the integers.
+        // SAFETY: `held` is not NaN, and is within the range of the integers.
         let whole = unsafe { held.to_int_unchecked::<$int>() };
         if $value > HIGH { $int::MAX } else { whole }
     }};
@@ -201,8 +201,8 @@ macro_rules! int {
     ($($t:ident $code:ident),+) => {$(
         // SAFETY: every bit pattern of a number is a value.
         unsafe impl Plain for $t {}
-        // SAFETY: a number of 1 to 8 bytes, aligned to its size, of which every bit pattern is a value; the code is that
-        // of the name.
+        // SAFETY: a value of 1 to 8 bytes, aligned to its size, for which every bit pattern is valid; the code is that of the
+        // name.
         unsafe impl Element for $t {
             const NAME: &'static str = stringify!($t);
             #[inline(always)]
@@ -236,8 +236,8 @@ macro_rules! real {
     ($($t:ident $code:ident),+) => {$(
         // SAFETY: every bit pattern of a number is a value.
         unsafe impl Plain for $t {}
-        // SAFETY: a number of 1 to 8 bytes, aligned to its size, of which every bit pattern is a value; the code is that
-        // of the name.
+        // SAFETY: a value of 1 to 8 bytes, aligned to its size, for which every bit pattern is valid; the code is that of the
+        // name.
         unsafe impl Element for $t {
             const NAME: &'static str = stringify!($t);
             #[inline(always)]
@@ -285,8 +285,8 @@ macro_rules! half_float {
     ($($t:ident $code:ident),+) => {$(
         // SAFETY: every bit pattern of a number is a value.
         unsafe impl Plain for $t {}
-        // SAFETY: a number of 1 to 8 bytes, aligned to its size, of which every bit pattern is a value; the code is that
-        // of the name.
+        // SAFETY: a value of 1 to 8 bytes, aligned to its size, for which every bit pattern is valid; the code is that of the
+        // name.
         unsafe impl Element for $t {
             const NAME: &'static str = stringify!($t);
             #[inline(always)]
@@ -338,8 +338,7 @@ unsafe impl Element for bool {
     }
     #[inline(always)]
     unsafe fn load(at: *const Self) -> Self {
-        // SAFETY: the caller guarantees a readable byte; it is read as `u8`, of which every bit pattern is
-        // a value.
+        // SAFETY: the caller guarantees a readable byte; it is read as `u8`, for which every bit pattern is a value.
         unsafe { at.cast::<u8>().read() != 0 }
     }
 }

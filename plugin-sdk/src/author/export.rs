@@ -101,8 +101,8 @@ pub unsafe fn run_kernel(
     run: fn(&Call<'_>) -> Result<(), Error>,
 ) -> i32 {
     guarded(|| {
-        // SAFETY: the caller guarantees a valid call, which lives until this function returns; this is the
-        // only `Call` made of it.
+        // SAFETY: the caller guarantees a valid call, which lives until this function returns; this is the only `Call` created
+        // from it.
         let call = unsafe { Call::new(&*call) };
         run(&call)
     })
@@ -183,7 +183,8 @@ pub fn no_setup(_: &mut Contents) -> Result<(), Error> {
 /// ```
 ///
 /// The name is `domain/name`, by a domain of yours; `keyway-*` belongs to the Keyway project, and a library of such a name is
-/// refused outside of its installation. The texts are literals, or macros such as `env!` that expand to one. Further fields may follow, in this order:
+/// refused outside of its installation. The texts are literals, or macros such as `env!` that expand to one. Further fields may
+/// follow, in this order:
 ///
 /// | field | default | meaning |
 /// |---|---|---|

@@ -1,4 +1,4 @@
-//! Conversions between `f32` and the 16-bit floats, in forms that the compiler makes vector code of.
+//! Conversions between `f32` and the 16-bit floats, in forms that the compiler vectorises.
 //!
 //! Results are bit-identical to those of the `half` crate: rounded to nearest even, with subnormal numbers, the sign of
 //! zero and the first bits of a NaN, which becomes quiet (except from bf16 to `f32`). Without processor support they
@@ -137,7 +137,7 @@ pub(super) fn bf16_to_f32(x: bf16) -> f32 {
     f32::from_bits(u32::from(x.to_bits()) << 16)
 }
 
-/// Rounds to nearest even. Not by the instruction of AVX512-BF16, which takes subnormal numbers for 0.
+/// Rounds to nearest even. The instruction of AVX512-BF16 is not used, since it treats subnormal values as 0.
 #[inline(always)]
 pub(super) fn f32_to_bf16(x: f32) -> bf16 {
     let bits = x.to_bits();

@@ -252,7 +252,7 @@ impl<T: Plain> Scratch<T> {
         // SAFETY: `data` and `owner` are valid for the writes; device 0 is the CPU.
         let code = unsafe { (host.allocate)(0, 0, bytes as u64, &mut data, &mut owner) };
         if code == crate::abi::codes::status::OUT_OF_MEMORY {
-            // The host's message stays behind on this thread, which may be one of the pool.
+            // The host's message remains on this thread, which may be one of the pool.
             return Err(Error::OutOfMemory { requested: bytes as u64, available: 0 });
         }
         done(code)?;
@@ -384,7 +384,7 @@ impl Lent {
         &self.raw
     }
 
-    /// The argument by itself, which is valid as long as this.
+    /// The raw argument, which is valid as long as `self`.
     pub(super) fn copied(&self) -> RawArg {
         self.raw
     }
@@ -507,7 +507,7 @@ pub fn new_composite(
     unsafe { OwnedTensor::from_handle(out, true) }
 }
 
-/// The handles of components, with those that are owned until the host has taken what it needs.
+/// The handles of components, with the owned ones that must live until the host has retained the components.
 pub(super) fn lent_components(
     components: &[Arg<'_>],
 ) -> Result<(Vec<TensorHandle>, Vec<OwnedTensor>), Error> {

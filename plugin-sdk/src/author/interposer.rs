@@ -10,8 +10,8 @@ use crate::abi::codes::{interposed_flag, interposer_flag, tag};
 use crate::abi::interposer::{RawInterposed, RawInterposer};
 use std::ops::Deref;
 
-/// Code that acts before and after each call of some ops, above autograd and below the profiler: it may look at
-/// arguments and outputs, replace them, fail the call, or answer it by itself. Brought with
+/// Code that acts before and after each call of some ops, above autograd and below the profiler: it may read arguments and
+/// outputs, replace them, fail the call, or compute the outputs itself. Registered with
 /// [`register_interposer!`](crate::register_interposer).
 ///
 /// ```
@@ -178,11 +178,11 @@ impl<'a> Interposed<'a> {
     /// An argument of another kind, an index out of range, argument 0 of an in-place call, or a call that has run.
     pub fn set_argument(&mut self, index: usize, arg: Arg<'_>) -> Result<(), Error> {
         let lent = Lent::of(&arg)?;
-        // SAFETY: `context` is this call's; the argument and what it points to live until the host has copied them.
+        // SAFETY: `context` is this call's; the argument and its referents live until the host has copied them.
         done(unsafe { (self.raw.set_argument)(self.raw.context, index as u32, lent.raw()) })
     }
 
-    /// Runs the rest of the call. Where this is not called, each output must be set.
+    /// Runs the rest of the call. If this is not called, each output must be set.
     ///
     /// # Errors
     /// The error of the rest of the call; a second call of this function.

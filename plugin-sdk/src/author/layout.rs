@@ -1,4 +1,4 @@
-//! Layouts as traits, and the tables made of them.
+//! Layouts as traits, and their function tables.
 
 use super::call::{Call, CallFn};
 use super::error::Error;
@@ -136,7 +136,7 @@ pub const fn layout_api<L: Layout>() -> LayoutApi {
 
 unsafe extern "C" fn accepts<L: LayoutOps>(ndim: u32, sizes: *const i64) -> i32 {
     guarded(|| {
-        // SAFETY: the host gives `ndim` sizes, which stay until this returns.
+        // SAFETY: the host passes `ndim` sizes, which are valid until this returns.
         let sizes = unsafe { entries(sizes, ndim as usize) };
         if L::accepts(sizes) { Ok(()) } else { Err(Error::Unsupported { what: format!("shape {sizes:?}") }) }
     })

@@ -18,7 +18,7 @@ impl Answer for () {
 impl Answer for i32 {
     fn absent() -> i32 {
         if let Some(host) = host_api() {
-            // SAFETY: the host copies the text before it returns; `set_error` lies within the least size of the table.
+            // SAFETY: the host copies the text before it returns; `set_error` is within the minimum size of the table.
             unsafe { (host.set_error)(RawStr::new("the host is older than this service; update Keyway")) };
         }
         status::UNSUPPORTED

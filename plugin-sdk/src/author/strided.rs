@@ -19,10 +19,10 @@
 //! # Ok::<(), keyway_sdk::Error>(())
 //! ```
 //!
-//! All numbers are in elements. A kernel that computes offsets on the device itself passes [`Strided::dims`] to it.
-//! Elements are visited in the memory order of the first operand, so the output is passed first. If the linear index of
-//! an element matters, as for random numbers, [`row_major`] strides are passed first: their offsets are the linear
-//! indices. Reductions have [`Reduction`].
+//! All offsets, sizes and strides are in elements. A kernel that computes offsets on the device itself passes [`Strided::dims`]
+//! to it. Elements are visited in the memory order of the first operand, so the output is passed first. If the linear index of
+//! an element matters, as for random numbers, [`row_major`] strides are passed first: their offsets are the linear indices.
+//! Reductions have [`Reduction`].
 //!
 //! Sizes and strides come from the host, which may be wrong: [`Strided::new`] checks them once, so that later offsets
 //! cannot overflow. [`Dims`] and [`Odometer`] are the lower level on which host loops build (`keyway-cpu-loops`).
@@ -242,7 +242,7 @@ pub struct Strided<const N: usize> {
     numel: usize,
 }
 
-/// Elements at even distances: `len` of them, from `offsets` on, [`Strided::steps`] apart.
+/// `len` elements with constant strides, from `offsets` on, [`Strided::steps`] apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run<const N: usize> {
     /// The offset of each operand's first element.

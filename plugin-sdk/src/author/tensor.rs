@@ -29,7 +29,7 @@ pub(crate) enum Origin<'a> {
 /// `len` entries at `pointer`, which may be null if `len` is 0.
 ///
 /// # Safety
-/// `pointer` must be null or valid for `len` reads that stay unchanged for `'a`; the caller upholds this.
+/// `pointer` must be null or valid for `len` reads of entries that do not change during `'a`; the caller upholds this.
 #[inline(always)]
 pub(crate) unsafe fn entries<'a, T>(pointer: *const T, len: usize) -> &'a [T] {
     if len == 0 || pointer.is_null() {
@@ -117,7 +117,7 @@ impl<'a> Tensor<'a> {
         if self.raw.flags & FLAGS != FLAGS {
             return None;
         }
-        // SAFETY: with these flags an f64 lies 8 bytes after the element, in host memory that outlives the call; the host
+        // SAFETY: with these flags an f64 is stored 8 bytes after the element, in host memory that outlives the call; the host
         // upholds this.
         Some(unsafe { self.raw.data.cast::<u8>().add(8).cast::<f64>().read_unaligned() })
     }

@@ -1,4 +1,4 @@
-//! Calls made of plain vectors, for the unit tests of this crate and of `keyway-cpu-loops`.
+//! Calls on plain vectors, for the unit tests of this crate and of `keyway-cpu-loops`.
 
 // Each of the two crates uses a part.
 #![allow(dead_code)]

@@ -1,10 +1,10 @@
 //! Typed, strided views of tensor memory.
 //!
-//! The host may give an output that is exactly one of the arguments (in-place calls), so a view reads and writes single
+//! The host may pass an output that is exactly one of the arguments (in-place calls), so a view reads and writes single
 //! elements through raw pointers. A reference to elements, which must not be aliased, is returned only after a check:
-//! [`View::as_slice`] if no output of the call overlaps the view's memory, [`ViewMut::as_mut_slice`] if no argument
-//! does. Views are neither `Send` nor `Sync`, because an element read on one thread could be written on another; slices
-//! are, and so is [`Lanes`], whose use is `unsafe`.
+//! [`View::as_slice`] if no output of the call overlaps the view's memory, [`ViewMut::as_mut_slice`] if no argument does. Views
+//! are neither `Send` nor `Sync`, because an element read on one thread could be written on another; slices are, and so is
+//! [`Lanes`], whose use is `unsafe`.
 
 use super::element::{Element, Plain};
 use super::strided::{Coordinates, Strided};
@@ -113,7 +113,7 @@ impl<'a, T: Element> View<'a, T> {
         Some(unsafe { T::load(self.data.add(at)) })
     }
 
-    /// The elements in row-major order, whatever the strides.
+    /// The elements in row-major order, for any strides.
     pub fn iter(&self) -> Iter<'a, T> {
         Iter { view: *self, index: Coordinates::new(self.ndim()), left: self.numel() }
     }
@@ -139,8 +139,8 @@ impl<'a, T: Element> View<'a, T> {
 }
 
 impl<'a, T: Plain> View<'a, T> {
-    /// The elements as a slice, if they are contiguous and no output of the call overlaps them (as it does in an
-    /// in-place call). `contiguous` of the crate `keyway-cpu-loops` copies if this returns `None`.
+    /// The elements as a slice, if they are contiguous and no output of the call overlaps them (as in an in-place call).
+    /// `contiguous` of the crate `keyway-cpu-loops` copies if this returns `None`.
     #[inline]
     pub fn as_slice(&self) -> Option<&'a [T]> {
         if !self.is_contiguous() || !self.unwritten() {
@@ -319,9 +319,9 @@ impl<'a, T: Element> ViewMut<'a, T> {
 }
 
 impl<'a, T: Plain> ViewMut<'a, T> {
-    /// The elements as a slice, if they are contiguous and no argument of the call overlaps them (as one does in an
-    /// in-place call). Their initial content is unspecified. `contiguous_out` of the crate `keyway-cpu-loops` makes a
-    /// copy if this returns `None`.
+    /// The elements as a slice, if they are contiguous and no argument of the call overlaps them (as in an in-place call).
+    /// Their initial content is unspecified. `contiguous_out` of the crate `keyway-cpu-loops` uses a buffer if this returns
+    /// `None`.
     #[inline]
     pub fn as_mut_slice(&mut self) -> Option<&mut [T]> {
         self.reborrow().into_mut_slice().ok()
@@ -378,7 +378,7 @@ unsafe impl<T: Send> Send for Lanes<'_, T> {}
 unsafe impl<T: Send> Sync for Lanes<'_, T> {}
 
 impl<'a, T> Lanes<'a, T> {
-    /// Carries any address to other threads.
+    /// Wraps an address so that other threads may use it.
     ///
     /// # Safety
     /// `data` must stay valid for `'a` in the range that the caller then uses.

@@ -69,10 +69,10 @@ fn setup(_contents: &mut Contents) -> Result<(), Error> {
 
 pub fn under_an_older_host() {
     let host: *mut HostApi = words(HostApi::MIN_SIZE, 0).cast();
-    // Room for the lists that this host knows, and one word that is not the plugin's to write.
+    // Memory for the lists of this host, followed by one word that the plugin must not write.
     let contents = words(PluginContents::MIN_SIZE + 8, 0);
     let guard = 0x5a5a_5a5a_5a5a_5a5a;
-    // SAFETY: every field written lies within the least size of its table.
+    // SAFETY: every field written is within the minimum size of its table.
     let (code, written) = unsafe {
         (&raw mut (*host).struct_size).write(HostApi::MIN_SIZE as u32);
         (&raw mut (*host).abi_version).write(1);
@@ -88,7 +88,7 @@ pub fn under_an_older_host() {
         (code, (&raw const (*out).struct_size).read())
     };
     assert_eq!((code, written as usize), (status::OK, PluginContents::MIN_SIZE));
-    // SAFETY: the word lies within the memory made above.
+    // SAFETY: the word is within the memory allocated above.
     let behind = unsafe { contents.byte_add(offset_of!(PluginContents, interposers)).read() };
     assert_eq!(behind, guard, "the memory behind the host's structure must stay as it is");
     let warned = said();
@@ -98,7 +98,7 @@ pub fn under_an_older_host() {
     assert_eq!(num_threads(), 3);
     assert_eq!(float32_matmul_precision(), MatmulPrecision::Highest);
     assert_eq!(host_api().unwrap().struct_size as usize, HostApi::MIN_SIZE);
-    // What it lacks says so.
+    // Missing services return `UNSUPPORTED`.
     let unsupported = Error::Host { status: status::UNSUPPORTED };
     assert_eq!(new_tensor(dtype::F32, 0, 0, &[2]).unwrap_err(), unsupported);
     assert_eq!(call_op("add", &[Arg::Int(1)]).unwrap_err(), unsupported);

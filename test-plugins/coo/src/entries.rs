@@ -4,7 +4,7 @@ use crate::layout;
 use keyway_cpu_loops::ViewExt;
 use keyway_sdk::author::{Arg, Error, OwnedTensor, Real, Tensor, new_composite, new_host_tensor};
 
-/// An element and where it lies.
+/// The coordinates and value of an element.
 pub type Entry<T> = (Vec<i64>, T);
 
 /// The error for arguments that no kernel here serves.
@@ -41,7 +41,7 @@ pub fn read<T: Real>(tensor: &Tensor<'_>) -> Result<Vec<Entry<T>>, Error> {
     Ok((0..values.len()).map(element).collect())
 }
 
-/// The sums of entries of one place, in order.
+/// The entries with duplicates summed, in the order of coordinates.
 pub fn summed<T: Real>(entries: &[Entry<T>]) -> Vec<Entry<T>> {
     let mut sums = std::collections::BTreeMap::new();
     entries.iter().for_each(|(at, value)| *sums.entry(at.clone()).or_insert(T::ZERO) += *value);

@@ -74,7 +74,7 @@ fn mm<T: Real>(call: &Call) -> Result<(), Error> {
     Ok(())
 }
 
-/// The elements of a strided tensor at the places of coordinates.
+/// The elements of a strided tensor at the coordinates of a mask.
 fn sparse_mask<T: Real>(call: &Call) -> Result<(), Error> {
     let (tensor, mask) = (call.tensor(0)?, call.tensor(1)?);
     if is_coo(&tensor) {

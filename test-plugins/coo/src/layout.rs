@@ -82,8 +82,8 @@ fn validate<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     }
 }
 
-/// The gradient at each entry's place, in the entries' own order. The indices are shared: so it is known that the pattern is
-/// the same.
+/// The gradient at each entry's coordinates, in the order of the entries. The indices are shared, which shows that the pattern
+/// is the same.
 fn project<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     let (gradient, pattern) = (call.tensor(0)?, call.tensor(1)?);
     let mut dense = BTreeMap::new();

@@ -54,7 +54,7 @@ impl<'a, T: Plain> Matrix<'a, T> {
         })
     }
 
-    /// The places of the entries of one row.
+    /// The range of the entries of one row.
     pub fn row(&self, row: usize) -> std::ops::Range<usize> {
         self.crow[row] as usize..self.crow[row + 1] as usize
     }

@@ -1,4 +1,4 @@
-//! `csr_row_counts`: how many elements each row stores, kept beside the row pointers.
+//! `csr_row_counts`: the number of elements that each row stores, cached with the row pointers.
 
 use crate::matrix::{give, is_csr, matrix_sizes, unsupported, vector};
 use keyway_cpu_loops::ViewExt;
@@ -24,7 +24,7 @@ impl Op for RowCounts {
     }
 }
 
-/// How many elements of each row of a strided matrix differ from zero.
+/// The number of non-zero elements of each row of a strided matrix.
 fn dense_counts(call: &Call<'_>) -> Result<(), Error> {
     let tensor = call.tensor(0)?;
     let [_, columns] = matrix_sizes(&tensor)?;

@@ -1,7 +1,7 @@
 //! Builds the stand-in for the driver: `driver.cpp` as `libcuda.so.1`, and beside it the kernels of `backend-cuda`, compiled
 //! for the processor after `shim.h`, and the stand-ins for cuBLASLt, `cublaslt.cpp`, and cuDNN, `cudnn.cpp`.
 //!
-//! It needs a C++ compiler that has `_Float16` (g++ 12 or newer, clang++), and no CUDA. What is up to date is kept.
+//! It needs a C++ compiler that has `_Float16` (g++ 12 or newer, clang++), and no CUDA. Up-to-date files are not rebuilt.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -12,9 +12,9 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::SystemTime;
 
-/// The folder below the target folder that the stand-in lies in.
+/// The folder of the stand-in, below the target folder.
 pub const FOLDER: &str = "cuda-stand-in";
-/// Options of every compilation. Products and sums are rounded apart, as `-fmad=false` has it on a GPU.
+/// Options of every compilation. Products and sums are rounded separately, as with `-fmad=false` on a GPU.
 const OPTIONS: &[&str] =
     &["-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-Wall", "-Wextra"];
 /// What this machine's processor can do besides: `_Float16` is converted by an instruction, not by a function of the compiler's

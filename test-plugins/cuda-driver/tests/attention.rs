@@ -90,7 +90,7 @@ fn attention_and_its_gradients_are_as_on_the_cpu() {
         are_there(&launched, FUSED, true);
         are_there(&launched, BY_WARPS, chip != GROUPS_CHIP);
         are_there(&launched, BY_GROUPS, chip == GROUPS_CHIP);
-        // Scores are neither made nor turned into weights.
+        // Neither scores nor weights are materialised.
         assert!(!launched.contains("softmax"), "{launched}");
     }
 }
@@ -191,7 +191,7 @@ const CASES: &[Case] = &[
     case(&[3, 33, 200], &[3, 20, 200], &[3, 20, 7], Mask::None, false),
     case(&[2, 5, 4], &[2, 0, 4], &[2, 0, 3], Mask::None, false),
     case(&[2, 0, 4], &[2, 5, 4], &[2, 5, 3], Mask::None, false),
-    // Scores of no numbers are equal.
+    // NaN scores are equal.
     case(&[2, 5, 0], &[2, 7, 0], &[2, 7, 4], Mask::None, false),
     // A logarithm of a sum that has no digits left for the sum.
     case(&[4, 8], &[9, 8], &[9, 8], Mask::Hidden(-1e9, &[4, 9]), false),
@@ -199,7 +199,7 @@ const CASES: &[Case] = &[
     case(&[2, 4, 7, 150], &[2, 2, 70, 150], &[2, 2, 70, 9], Mask::Hidden(1e6, &[7, 70]), false),
 ];
 
-/// Heads as wide as kernels without a mask: lengths about their tiles, heads that share a key, rows apart.
+/// Heads as wide as kernels without a mask: lengths around their tiles, heads that share a key, strided rows.
 const OF_GROUPS: &[Case] = &[
     case(&[1, 64], &[1, 64], &[1, 64], Mask::Causal, false),
     case(&[3, 77, 64], &[3, 77, 64], &[3, 77, 64], Mask::Causal, true),
@@ -214,7 +214,7 @@ const OF_GROUPS: &[Case] = &[
     case(&[300, 128], &[260, 128], &[260, 128], Mask::Causal, false),
 ];
 
-/// Numbers between -1 and 1 of some disorder.
+/// Pseudo-random values between -1 and 1.
 fn numbers(sizes: &[usize], from: usize) -> Vec<f64> {
     let count = sizes.iter().product::<usize>();
     (from..from + count).map(|i| ((i * 7919 + 13) % 1009) as f64 / 504.5 - 1.0).collect()

@@ -11,15 +11,15 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 const WORKER: &str = "KEYWAY_CUDA_WORKER";
-/// Tells a worker that its cases are known already.
+/// The argument for a worker whose cases are known already.
 const UNLISTED: &str = "--unlisted";
-/// The ops to judge, with commas.
+/// The ops to test, separated by commas.
 const OPS: &str = "KEYWAY_CUDA_OPS";
 /// Whether tensor cores are to multiply.
 const CORES: &str = "KEYWAY_CUDA_CORES";
-/// The families to judge, with commas.
+/// The families to test, separated by commas.
 const FAMILIES: &str = "KEYWAY_CUDA_FAMILIES";
-/// Small calls and large ones, the quickest first, in groups that are judged one after the other until a case fails.
+/// Small calls and large ones, the fastest first, in groups that are tested one by one until a case fails.
 const GROUPS: [&str; 3] = ["values", "sizes", "large"];
 /// The same where tensor cores multiply, each case in one dtype.
 const GROUPS_OF_CORES: [&str; 3] = ["values,strided", "corners", "large,sizes"];
@@ -76,7 +76,7 @@ const HOLDS: [&str; 7] = [
 /// A wait that no result needs: no copy is to be under way where a kernel ends, and nothing is read after it.
 const AT_THE_END: &str = "copies_arrived<0>();  // The end.";
 
-/// The places of all barriers, as the shim names them.
+/// The source locations of all barriers, as the shim names them.
 fn barriers() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../backend-cuda/kernels");
     let mut found = Vec::new();
@@ -125,8 +125,8 @@ fn worker() {
     worker::serve(&job, std::io::stdin().lock(), std::io::stdout().lock()).unwrap();
 }
 
-/// How many cases of these ops fail, of how many, on a chip, with a library for products or none; with a barrier `skipped` those up to the
-/// first that fails. Without an `order` each launch has one of its own.
+/// How many cases of these ops fail, of how many, on a chip, with a library for products or none; with a barrier `skipped`
+/// those up to the first that fails. Without an `order` each launch has one of its own.
 fn judged(
     (driver, library, chip): (&Path, Option<&Path>, &str),
     ops: &[&str],

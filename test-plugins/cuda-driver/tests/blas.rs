@@ -105,7 +105,7 @@ const LEFT: &[(&str, Make)] = &[
     }),
 ];
 
-/// What `make` makes on the device is what it makes on the CPU, and twice the same.
+/// The result of `make` on the device equals that on the CPU, and is the same twice.
 #[track_caller]
 fn compare(name: &str, dtype: DType, make: Make) {
     let on = |device| make(&|sizes| numbers(device, dtype, sizes)).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -218,7 +218,7 @@ fn streams() {
     }
 }
 
-/// Both devices in turn, and several threads at once.
+/// Both devices alternately, and several threads at once.
 fn threads() {
     load();
     let sides = [0, 1].map(|index| {
@@ -248,7 +248,7 @@ fn threads() {
     });
 }
 
-/// More kinds of products than are kept.
+/// More kinds of products than are cached.
 const KINDS: usize = 300;
 
 fn kinds() {
@@ -430,7 +430,7 @@ fn without_the_library_own_kernels_serve_and_it_is_said_once() {
     said(&[(VARIABLE, library.to_str().unwrap()), old], &["is of version 11.11.3", "12.0 or newer"]);
 }
 
-/// Every call of the library fails once: an error that names the function, nothing left behind, and the program goes on.
+/// Every call of the library fails once: an error that names the function, no leak, and the program continues.
 #[test]
 fn every_call_of_the_library_may_fail() {
     let Some(driver) = stand_in() else { return };

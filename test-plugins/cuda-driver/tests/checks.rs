@@ -1,4 +1,4 @@
-//! Wrong indices where nobody waits for the look at them: in captured work, and where the program asks for it.
+//! Wrong indices if no call waits for the check: in captured work, and if the program requests it.
 
 mod support;
 
@@ -45,7 +45,7 @@ const OPS: [Op; 13] = [
     ("embedding_bag", "indices", "index", |x, at| x.embedding_bag(&at.reshape((2, 2))?)),
 ];
 
-/// Numbers that would lead far away.
+/// Indices that are far out of range.
 const WRONG: [i64; 2] = [1 << 40, -77];
 
 fn at(numbers: [i64; 4]) -> Tensor {
@@ -95,7 +95,7 @@ fn captured(waits: bool) {
             let text = message(call(&x, &at([0, wrong, 2, 1])));
             assert!(text.contains(&format!("{noun} {wrong}")), "{name}: {text}");
         }
-        // Nothing can be read of no rows, whatever the indices are.
+        // With no rows, every index is out of range.
         let none = Tensor::zeros_with((0, 3), d).unwrap();
         if noun == "index" && name != "one_hot" && name != "scatter" && name != "scatter_add" {
             let text = message(graph::capture(d, || none.index_select(0, &given)));
@@ -145,7 +145,7 @@ fn bags() {
             assert!(text.contains("`offsets`") && text.contains(&format!("offset {wrong}")), "{text}");
             assert!(call().is_err());
         }
-        // Behind the last bag nothing is read, so nothing is wrong there.
+        // Indices after the last bag are not read, so they are not checked.
         begins.copy_(&Tensor::new([0i64, 1, 3]).unwrap().to_device(d).unwrap()).unwrap();
         given.copy_(&at([2, 0, 2, WRONG[0]])).unwrap();
         graph.replay().unwrap();
@@ -233,7 +233,7 @@ fn training() {
     assert!(loss.item::<f32>().is_ok());
 }
 
-/// Ten steps of a classifier, of which the last loss is read.
+/// Ten steps of a classifier; only the last loss is read.
 fn steps() {
     load();
     let mut words = Words::new(cuda(0));

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 const WORKER: &str = "KEYWAY_CUDA_WORKER";
-/// Tells a worker that its cases are known already.
+/// The argument for a worker whose cases are known already.
 const UNLISTED: &str = "--unlisted";
 
 /// An op of each host function.

@@ -47,7 +47,7 @@ fn tensor_cores_give_what_the_cpu_gives() {
     }
 }
 
-/// What `make` makes on a device is what it makes on the CPU, and twice the same.
+/// The result of `make` on a device equals that on the CPU, and is the same twice.
 #[track_caller]
 fn same(what: &str, dtype: DType, make: fn(Device, DType) -> Vec<Tensor>) {
     let values = |device| -> Vec<Vec<f64>> {
@@ -69,7 +69,7 @@ fn same(what: &str, dtype: DType, make: fn(Device, DType) -> Vec<Tensor>) {
     assert!(bits(got) == bits(values(cuda(0))), "{what} {dtype}: other bits the second time");
 }
 
-/// Numbers between -1 and 1 of some disorder, as much as the dtype holds.
+/// Pseudo-random values between -1 and 1, rounded to the dtype.
 fn numbers((device, dtype): (Device, DType), sizes: &[usize]) -> Tensor {
     let count = sizes.iter().product::<usize>();
     let values = (0..count).map(|i| ((i * 7919 + 13) % 1009) as f64 / 504.5 - 1.0).collect();
@@ -90,7 +90,7 @@ fn products(device: Device, dtype: DType) -> Vec<Tensor> {
         made.push(of(&left).mm(&turned(&right)).unwrap());
         made.push(turned(&left).mm(&of(&right)).unwrap());
     }
-    // Views that begin at an odd element, or whose rows lie an odd number of elements apart.
+    // Views that begin at an odd element, or whose rows have an odd stride.
     let (wide, tall) = (of(&[70, 65]), of(&[65, 80]));
     let odd = wide.narrow(1, 1, 64).unwrap();
     made.push(odd.mm(&tall.narrow(0, 1, 64).unwrap()).unwrap());

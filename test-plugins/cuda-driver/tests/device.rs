@@ -145,7 +145,7 @@ fn memory() {
     set_memory_limit(d, 0).unwrap();
     let text = message(Tensor::zeros_with([1 << 30], d));
     assert!(text.contains("out of memory"), "{text}");
-    // What is cached for other sizes is given back where memory runs out.
+    // Blocks cached for other sizes are released when memory runs out.
     let all: Vec<Tensor> = (0..20).map(|_| Tensor::zeros_with([8 << 20], d).unwrap()).collect();
     drop(all);
     let large = Tensor::ones_with([200 << 20], d).unwrap();
@@ -241,7 +241,7 @@ fn count() {
     assert_eq!(to_vec(&ramp(&[2]).add(1.0).unwrap()), [0.0, 0.25], "the CPU serves");
 }
 
-/// A little of everything, each step of which may fail.
+/// A program that uses a little of everything; each step may fail.
 fn work() {
     load();
     let d = cuda(0);
@@ -297,7 +297,7 @@ fn fork() {
         unsafe { libc::_exit(i32::from(!said)) };
     }
     let mut status = 0;
-    // SAFETY: the place is valid, and the child is this program's.
+    // SAFETY: the address is valid, and the child is this program's.
     assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
     assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status:#x}");
     assert_eq!(to_vec(&a.add(1.0).unwrap()), [0.0, 0.25, 0.5, 0.75], "the parent goes on");
@@ -307,7 +307,7 @@ fn fork() {
 fn lost() {
     load();
     let there = [cuda(0), cuda(1)].map(|d| ramp(&[300]).to_device(d).unwrap());
-    // A launch that is accepted may fail later, when somebody waits.
+    // A launch that is accepted may fail later, at the next synchronisation.
     let first = there[0].exp().and_then(|made| made.to_vec::<f32>());
     for text in [message(first), message(there[0].neg()), message(there[0].to_vec::<f32>())] {
         for part in ["CUDA_ERROR_ILLEGAL_ADDRESS", "device 0", "newest first: exp_f32_dense", "started anew"]
@@ -431,7 +431,7 @@ fn without_a_driver_that_serves_there_are_no_devices_and_the_reason_is_told() {
     );
 }
 
-/// Every call of the driver fails once: an error that names the function, nothing left behind, and the program goes on.
+/// Every call of the driver fails once: an error that names the function, no leak, and the program continues.
 #[test]
 fn every_call_of_the_driver_may_fail() {
     let Some(driver) = stand_in() else { return };
@@ -480,7 +480,7 @@ fn each_fails(driver: &Path, machine: &[(&str, &str)], names: &[String]) -> usiz
             let text = texts(&output);
             assert!(output.status.success(), "{fail}: {}\n{text}", output.status);
             let said = text.contains(&format!("{name} answered CUDA_ERROR_UNKNOWN (999)"));
-            // What is destroyed or freed has nobody to tell but the log; counting asks again.
+            // Errors of destroying and freeing are only logged; counting asks again.
             assert!(said || text.contains("RESULT all is well"), "{fail}\n{text}");
             assert!(!text.contains("LASTING"), "{fail}\n{text}");
             failures += 1;

@@ -143,7 +143,7 @@ fn left() {
     compare(&not_served(), &GIVEN);
 }
 
-/// More kinds of convolutions than are kept.
+/// More kinds of convolutions than are cached.
 const KINDS: usize = 260;
 
 fn kinds() {
@@ -180,7 +180,7 @@ fn memory() {
     if !is_stand_in() {
         return println!("skipped: how large a workspace is, the stand-in alone says");
     }
-    // Without a workspace it is an error, and nothing stays behind.
+    // Without a workspace it is an error, and nothing is leaked.
     let result = 2 * 16 * 14 * 12 * 4;
     set_memory_limit(d, before + result + 1023).unwrap();
     let text = message(x.conv2d(&w, None));
@@ -220,7 +220,7 @@ fn once() {
     }
 }
 
-/// A convolution each step of which may fail.
+/// A convolution; each of its steps may fail.
 fn work() {
     load();
     match one(cuda(0)) {
@@ -336,13 +336,13 @@ fn without_the_library_own_kernels_serve_and_it_is_said_once() {
     );
 }
 
-/// Every call of the library fails once: an error that names the function, nothing left behind, and the program goes on.
+/// Every call of the library fails once: an error that names the function, no leak, and the program continues.
 #[test]
 fn every_call_of_the_library_may_fail() {
     let Some(driver) = stand_in() else { return };
     let library = dnn(&driver);
     let named = (VARIABLE, library.to_str().unwrap());
-    // Each place that sets an attribute; of what is made in loops, some.
+    // Each source location that sets an attribute; some iterations of those in loops.
     let is_tried = |name: &str, n: usize, count: usize| {
         name == "cudnnBackendSetAttribute" || n <= 9 || n.is_multiple_of(5) || n == count
     };

@@ -87,7 +87,7 @@ impl Training {
     }
 }
 
-/// Numbers between -1 and 1 of some disorder, 10 rows.
+/// Pseudo-random values between -1 and 1, 10 rows.
 fn batch(seed: usize, width: usize) -> Tensor {
     let value = |i: usize| (((i + 31 * seed) * 7919 + 13) % 1009) as f32 / 504.5 - 1.0;
     Tensor::from_vec((0..10 * width).map(value).collect(), [10, width]).unwrap()
@@ -163,7 +163,7 @@ fn training() {
     }
 }
 
-/// What recorded work uses stays where it is, whoever else lets go of it, and comes back with the graph.
+/// Memory used by captured work is retained although all other owners release it, and is freed with the graph.
 fn memory() {
     load();
     let d = cuda(0);
@@ -196,7 +196,7 @@ fn memory() {
     }
 }
 
-/// Graphs that come and go leave no memory behind.
+/// Graphs that are created and destroyed leak no memory.
 fn many() {
     load();
     let d = cuda(0);
@@ -343,7 +343,7 @@ fn failures() {
     println!("ended");
 }
 
-/// A step of many tensors is few launches, and what it makes is what single steps make.
+/// A step of many tensors is few launches, and its results equal those of single steps.
 fn launches() {
     load();
     for (name, device) in ["sgd", "adamw"].into_iter().flat_map(|name| [(name, cuda(0)), (name, Device::CPU)])

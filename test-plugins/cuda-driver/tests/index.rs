@@ -28,7 +28,7 @@ fn scenarios() {
     }
 }
 
-/// Numbers that look random and repeat, among them NaN and both zeros.
+/// Pseudo-random values with duplicates, NaN and both zeros.
 fn numbers(sizes: &[usize], values: u64) -> Tensor {
     let count: usize = sizes.iter().product();
     let mut state = 1u64;
@@ -51,7 +51,7 @@ fn indices(sizes: &[usize], n: u64) -> Tensor {
     Tensor::from_vec(all.collect(), sizes).unwrap()
 }
 
-/// The elements' bits, which tell zeros apart and NaN equal.
+/// The elements' bits, by which the zeros differ and NaN is equal.
 fn bits(tensor: &Tensor) -> Vec<u64> {
     let wide = tensor.to_device(Device::CPU).unwrap().to_dtype(DType::F64).unwrap();
     let all = wide.to_vec::<f64>().unwrap();
@@ -90,13 +90,13 @@ fn order() {
             });
         }
     }
-    // Equal elements in several tiles, with their places.
+    // Equal elements in several tiles, with their indices.
     let many = numbers(&[2, 20_000], 900);
     same("several tiles", |device| {
         let (sorted, places) = many.to_device(device).unwrap().sort_with(-1, false, true).unwrap();
         vec![sorted, places]
     });
-    // So many tiles that the counts of a digit fill more than one block of sums.
+    // Enough tiles for the histogram of a digit to fill more than one block of sums.
     let count = 2048 * 4096 + 3000;
     let bytes: Vec<u8> = (0..count).map(|i: u32| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
     let bytes = Tensor::from_vec(bytes, [count as usize]).unwrap();
@@ -224,7 +224,7 @@ fn lines() {
     }
 }
 
-/// So many elements that a thread has two.
+/// Enough elements for a thread to have two.
 fn many() {
     load();
     let wide = numbers(&[1030, 1025], 40);
@@ -265,7 +265,7 @@ fn rows() {
             });
         }
     }
-    // So many pieces, and so many elements, that a thread has two.
+    // Enough pieces, and enough elements, for a thread to have two.
     for (width, count) in [(16, (1 << 18) + 3), (5, 210_000)] {
         let all = numbers(&[300, width], 40);
         let at = indices(&[count], 300);
@@ -324,7 +324,7 @@ fn choice() {
     }
 }
 
-/// Whole numbers have no rounding, whatever parts a line is cut into.
+/// Integers have no rounding, for any split of a line.
 fn running() {
     load();
     for sizes in [vec![255], vec![256], vec![1000], vec![70_000], vec![3, 700], vec![700, 3]] {

@@ -52,7 +52,7 @@ fn peers() {
     }
 }
 
-/// A stream of somebody else is worked on, ordered by events, and not destroyed.
+/// A foreign stream is used, ordered by events, and not destroyed.
 fn foreign() {
     load();
     let d = cuda(0);

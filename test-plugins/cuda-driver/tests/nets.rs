@@ -71,7 +71,7 @@ fn norms_and_their_gradients_are_as_on_the_cpu() {
     }
 }
 
-/// What `make` makes on a device is what it makes on the CPU, and twice the same.
+/// The result of `make` on a device equals that on the CPU, and is the same twice.
 #[track_caller]
 fn same(what: &str, make: fn(Device) -> Vec<Tensor>) {
     let values = |device| -> Vec<Vec<f32>> {
@@ -91,7 +91,7 @@ fn same(what: &str, make: fn(Device) -> Vec<Tensor>) {
     assert!(bits(got) == bits(values(cuda(0))), "{what}: other bits the second time");
 }
 
-/// Numbers between -1 and 1 of some disorder.
+/// Pseudo-random values between -1 and 1.
 fn numbers(device: Device, sizes: &[usize]) -> Tensor {
     let count = sizes.iter().product::<usize>();
     let values = (0..count).map(|i| ((i * 7919 + 13) % 1009) as f32 / 504.5 - 1.0).collect();
@@ -135,7 +135,7 @@ fn reductions(device: Device) -> Vec<Tensor> {
     made
 }
 
-/// Windows that overlap, and that leave places out, in both orders of memory; rows of more than a group of them.
+/// Windows that overlap, and windows with gaps, in both memory formats; rows of more than a group of them.
 fn pools(device: Device) -> Vec<Tensor> {
     let mut made = Vec::new();
     for (sizes, format) in [

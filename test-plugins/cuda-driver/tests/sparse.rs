@@ -1,6 +1,6 @@
 //! Tensors of coordinates on the stand-in, at sizes that the suite's quick cases do not have: entries that are sorted digit by
-//! digit, rows of many entries. `keyway-sparse` on the CPU gives what is expected, places and all, and each result has the same
-//! bits every time, in whatever order the threads of a kernel run.
+//! digit, rows of many entries. `keyway-sparse` on the CPU computes the expected values and coordinates, and each result is
+//! bit-identical every time, for any order of a kernel's threads.
 
 mod support;
 
@@ -79,19 +79,19 @@ fn coordinates_need_no_library_for_the_cpu() {
     run("alone", &driver, &[]);
 }
 
-/// Some whole number for each place of a list.
+/// An integer for each index of a list.
 fn scattered(at: usize, n: usize) -> usize {
     ((at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) as usize % n
 }
 
-/// Small whole numbers, whose sums and products every dtype holds.
+/// Small integers, whose sums and products are exact in every dtype.
 fn values(device: Device, dtype: DType, sizes: &[usize]) -> Tensor {
     let count = sizes.iter().product::<usize>();
     let all = (0..count).map(|at| scattered(at + 7, 5) as f32 - 2.0).collect();
     Tensor::from_vec(all, sizes).unwrap().to_dtype(dtype).unwrap().to_device(device).unwrap()
 }
 
-/// Entries in no order, of which many share a place.
+/// Entries in no order, with many duplicates.
 fn coordinates(device: Device, dtype: DType, sizes: &[usize], sparse_dim: usize, nnz: usize) -> Tensor {
     let index = (0..sparse_dim * nnz).map(|at| scattered(at, sizes[at / nnz]) as i64).collect();
     let index = Tensor::from_vec(index, [sparse_dim, nnz]).unwrap().to_device(device).unwrap();
@@ -99,7 +99,7 @@ fn coordinates(device: Device, dtype: DType, sizes: &[usize], sparse_dim: usize,
     Tensor::sparse_coo(&index, &values(device, dtype, &shape), sizes).unwrap()
 }
 
-/// What a tensor holds: of coordinates their places and values, else the elements.
+/// The content of a tensor: coordinates and values of a sparse one, otherwise the elements.
 fn parts(tensor: &Tensor) -> Vec<(Vec<usize>, Vec<u64>)> {
     let sparse = tensor.layout().name() == "sparse_coo";
     let all = if sparse { tensor.components().unwrap() } else { vec![tensor.clone()] };
@@ -110,7 +110,7 @@ fn parts(tensor: &Tensor) -> Vec<(Vec<usize>, Vec<u64>)> {
     all.iter().map(bits).collect()
 }
 
-/// What `make` makes on a device is what it makes on the CPU, and twice the same.
+/// The result of `make` on a device equals that on the CPU, and is the same twice.
 #[track_caller]
 fn same(what: &str, dtype: DType, make: fn(Device, DType) -> Vec<Tensor>) {
     let (own, again, expected) = (make(cuda(0), dtype), make(cuda(0), dtype), make(Device::CPU, dtype));
@@ -220,7 +220,7 @@ fn errors() {
     let said = message(Tensor::from_components(a.layout(), &[4], DType::F32, &parts, &[1]));
     assert!(said.contains("row-major order, each place once"), "{said}");
     assert!(message(a.exp()).contains("to_dense()"), "{}", message(a.exp()));
-    // A component that was changed behind the tensor's back.
+    // A component that was changed directly, not through the tensor.
     let index = Tensor::new([[0i64, 1]]).unwrap().to_device(cuda(0)).unwrap();
     let changed = Tensor::sparse_coo(&index, &values(cuda(0), DType::F32, &[2]), 3).unwrap();
     index.copy_(&Tensor::new([[0i64, 7]]).unwrap()).unwrap();

@@ -68,7 +68,7 @@ fn so_they_are_by_the_stand_in_for_the_library() {
     }
 }
 
-/// To 10 bits behind the leading one, halves away from 0.
+/// Rounds to 10 bits after the leading one, ties away from 0.
 fn rounded(x: f32) -> f32 {
     f32::from_bits((x.to_bits() + 0x1000) & !0x1fff)
 }
@@ -82,7 +82,7 @@ struct Of {
 }
 
 impl Of {
-    /// Numbers between -1 and 1 of some disorder, with more digits than TF32 has.
+    /// Pseudo-random values between -1 and 1, with more bits than TF32 has.
     fn numbers(self, sizes: &[usize]) -> Tensor {
         let count = sizes.iter().product::<usize>();
         let number = |i: usize| ((i * 7919 + 13) % 1009) as f32 / 504.5 - 1.0;
@@ -149,7 +149,7 @@ fn products(of: Of) -> Vec<Tensor> {
         made.push(of.numbers(&left).mm(&of.turned(right)).unwrap());
         made.push(of.turned(left).mm(&of.numbers(&right)).unwrap());
     }
-    // Views that begin at an odd element, or whose rows lie an odd number of elements apart.
+    // Views that begin at an odd element, or whose rows have an odd stride.
     let odd = of.numbers(&[70, 65]).narrow(1, 1, 64).unwrap();
     made.push(odd.mm(&of.numbers(&[65, 80]).narrow(0, 1, 64).unwrap()).unwrap());
     made.push(odd.t().unwrap().mm(&of.numbers(&[70, 64])).unwrap());
@@ -199,7 +199,7 @@ fn others() {
     assert!(all(MatmulPrecision::Highest) == all(MatmulPrecision::High));
 }
 
-/// What is no number, or infinite, stays so.
+/// NaN and infinities are preserved.
 fn no_numbers() {
     let of = Of { device: Device::CPU, dtype: DType::F32, change: |x| x };
     let mut values = of.numbers(&[16, 16]).to_vec::<f32>().unwrap();

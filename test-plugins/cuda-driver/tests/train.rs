@@ -1,5 +1,5 @@
 //! Nets of the kinds that `keyway train digits` trains, a few steps of each on the stand-in: the losses are the CPU's, step for
-//! step, whatever order the threads of a kernel run in.
+//! step, for any order of a kernel's threads.
 
 mod support;
 
@@ -102,7 +102,7 @@ fn images(step: usize) -> (Vec<i64>, Vec<i64>) {
     )
 }
 
-/// The losses of some steps, of two batches in turn, and what the net says of a batch afterwards.
+/// The losses of some steps on two alternating batches, and the net's output for a batch afterwards.
 fn trained(
     net: fn() -> Sequential,
     steps: fn(Vec<Tensor>) -> Vec<Box<dyn Optimizer>>,

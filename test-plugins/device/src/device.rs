@@ -58,7 +58,7 @@ pub fn known(index: u32) -> Result<usize, Error> {
     Err(Error::InvalidArgument { argument: "index", expected, got: index.to_string() })
 }
 
-/// Takes `bytes` of the limit; what is left if they do not fit.
+/// Reserves `bytes` of the limit; returns the remaining bytes as the error if they do not fit.
 fn reserve(index: usize, bytes: u64) -> Result<(), u64> {
     let all = &mut stats()[index];
     let limit = if all.limit == 0 { TOTAL } else { all.limit };
@@ -84,7 +84,7 @@ fn give_back(index: usize, bytes: u64) {
     all.frees += 1;
 }
 
-/// Copies between two places of which each is device memory or plain memory.
+/// Copies between two addresses, each in device memory or plain memory.
 ///
 /// # Safety
 /// Plain memory must be valid for `bytes` bytes; device memory is checked.
@@ -136,8 +136,8 @@ impl Device for Remote {
             return Err(Error::Failed { detail: "something went wrong".to_string() });
         }
         if reserve(device, bytes).is_err() {
-            // Memory that queued work still holds comes back when it is done. An error of that work is
-            // kept for whoever waits for it.
+            // Memory that queued work holds is freed when the work is done. An error of that work is stored for the next
+            // synchronisation.
             queue::drain(index);
             reserve(device, bytes).map_err(|available| Error::OutOfMemory { requested: bytes, available })?;
         }
@@ -255,7 +255,7 @@ impl Device for Remote {
     }
 
     unsafe fn event_destroy(_index: u32, event: Queue) -> Result<(), Error> {
-        // SAFETY: the host gives back what `event_create` gave, once.
+        // SAFETY: the host destroys each result of `event_create` once.
         drop(unsafe { Arc::from_raw(event.cast_const().cast::<Event>()) });
         Ok(())
     }
@@ -335,7 +335,7 @@ impl Device for Remote {
 
     unsafe fn pinned_free(index: u32, pointer: *mut c_void, bytes: u64) -> Result<(), Error> {
         known(index)?;
-        // SAFETY: the host gives back what `pinned_allocate` gave, once nobody uses it.
+        // SAFETY: the host frees each result of `pinned_allocate` once it is no longer used.
         unsafe { pinned::free(pointer.cast(), bytes) }
     }
 

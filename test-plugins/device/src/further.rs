@@ -56,7 +56,7 @@ impl Capture for Remote {
     }
 
     unsafe fn destroy(_index: u32, graph: Queue) -> Result<(), Error> {
-        // SAFETY: the host gives back what `end` gave, once.
+        // SAFETY: the host destroys each result of `end` once.
         drop(unsafe { Box::from_raw(graph.cast::<Graph>()) });
         Ok(())
     }

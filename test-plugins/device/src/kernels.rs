@@ -1,4 +1,4 @@
-//! The ops that this device knows. Each takes what it needs of the call along and works later.
+//! The kernels of this device. Each captures what it needs of the call and runs later.
 
 use crate::memory::Opened;
 use crate::queue;

@@ -46,7 +46,7 @@ const FAULTS: [Fault; 19] = [
     Fault::of_families("device_wrong_stream", &["device"], "kernels work on the default stream"),
     Fault::of_families("device_memory_kept", &["device", "leaks"], "freed memory is counted as in use"),
     Fault::of_families("device_out_of_memory", &["device"], "too much memory is a failure of no kind"),
-    // Where nobody else serves the call: a refusal is right where somebody does.
+    // For calls without another candidate: with one, a refusal would be right.
     Fault::of_ops("empty_refused", &["sum"], "a tensor without elements is refused"),
     Fault::of_ops("no_dims_refused", &["mul"], "a tensor without dimensions is refused"),
     Fault::of_ops("five_dims_refused", &["exp"], "a tensor of five dimensions or more is refused"),

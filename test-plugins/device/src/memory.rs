@@ -1,4 +1,4 @@
-//! Pages that nobody can touch but while they are open.
+//! Pages that are accessible only while they are open.
 
 use keyway_sdk::author::Error;
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ impl Drop for Opened {
         if let Some(found) = pages().get_mut(&self.start) {
             found.open -= 1;
             if found.open == 0 {
-                // Pages that stay open prove less; nothing else depends on it.
+                // Pages that remain open detect less; nothing else depends on it.
                 let _ = protect(self.start, found.bytes, libc::PROT_NONE);
             }
         }

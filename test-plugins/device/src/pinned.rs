@@ -30,10 +30,10 @@ pub fn allocate(bytes: u64) -> Result<*mut u8, Error> {
     Ok(at)
 }
 
-/// Frees what [`allocate`] gave with this size.
+/// Frees memory of [`allocate`] with this size.
 ///
 /// # Safety
-/// Nobody uses the memory any more; the host upholds this.
+/// The memory must no longer be in use; the host upholds this.
 pub unsafe fn free(at: *mut u8, bytes: u64) -> Result<(), Error> {
     let layout = layout(bytes)?;
     if ranges().remove(&at.addr()) != Some(layout.size()) {
@@ -44,7 +44,7 @@ pub unsafe fn free(at: *mut u8, bytes: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Fails unless the range lies in pinned memory.
+/// Fails unless the range is in pinned memory.
 pub fn check(at: usize, bytes: u64) -> Result<(), String> {
     let inside = |(&start, &size): (&usize, &usize)| at as u64 + bytes <= (start + size) as u64;
     match ranges().range(..=at).next_back().is_some_and(inside) {

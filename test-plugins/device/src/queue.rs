@@ -7,10 +7,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
-/// How many devices there are.
+/// The number of devices.
 pub const DEVICES: u32 = 2;
 
-/// Queued work. Captured work is done again with each launch.
+/// Queued work. Captured work is repeated by each launch.
 pub type Work = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 /// A point in a stream, counted: each record is one more, and is reached when the stream gets there.
@@ -158,7 +158,7 @@ fn work_forever(index: usize) {
     }
 }
 
-/// Tasks that a stream has room for under the fault of a queue that drops what comes when it is full.
+/// The capacity of a stream in tasks, under the fault of a queue that drops tasks when it is full.
 const ROOM: usize = 4096;
 
 fn push(index: u32, stream: usize, task: Task) {

@@ -1,4 +1,4 @@
-//! A plugin that registers nothing. Its manifest states what others leave out.
+//! A plugin that registers nothing. Its manifest states the optional fields.
 
 keyway_sdk::plugin! {
     name: "keyway.test/empty",

@@ -18,14 +18,14 @@ pub struct Fault {
     pub name: &'static str,
     /// The ops to judge; empty for all.
     pub ops: &'static [&'static str],
-    /// The families to judge; empty for all.
+    /// The families to test; empty for all.
     pub families: &'static [&'static str],
-    /// What it does, in one line.
+    /// Its effect, in one line.
     pub about: &'static str,
 }
 
 impl Fault {
-    /// To be found by judging these ops.
+    /// A fault that a test of these ops must detect.
     pub const fn of_ops(name: &'static str, ops: &'static [&'static str], about: &'static str) -> Fault {
         Fault { name, ops, families: &[], about }
     }
@@ -51,8 +51,8 @@ pub fn is(name: &str) -> bool {
     chosen() == name
 }
 
-/// Prints the faults if they were asked for, each as the mark, its name, the ops and the families to judge with commas
-/// between them, and what it does, with tabs between the parts.
+/// Prints the faults if they were asked for, each as the mark, its name, the ops and the families to test with commas between
+/// them, and its effect, with tabs between the parts.
 ///
 /// # Errors
 /// A choice that is none of them: a run without a fault would prove nothing.

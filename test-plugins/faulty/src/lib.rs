@@ -1,11 +1,11 @@
-//! A plugin that fails where a test tells it to.
+//! A plugin that fails on a test's request.
 //!
 //! `KEYWAY_TEST_FAULT`, read when the host initialises the plugin, may be `panic_at_load`, `fail_at_load` or
 //! `exit_at_load`; anything else loads well. The kernel of `test_panic` always panics, that of
 //! `test_fail` always answers with an error, and that of `test_nothing` does nothing.
 //!
-//! It also declares the layout `test.keyway/hollow`, whose functions are all missing, and brings the device
-//! `test.keyway/twin`, whose allocator panics when it is asked for [`PANICS_AT`] bytes and answers with an error of its own for [`FAILS_AT`].
+//! It also declares the layout `test.keyway/hollow`, whose functions are all missing, and brings the device `test.keyway/twin`,
+//! whose allocator panics when it is asked for [`PANICS_AT`] bytes and answers with an error of its own for [`FAILS_AT`].
 
 use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::device::DeviceApi;

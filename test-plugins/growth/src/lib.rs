@@ -1,6 +1,6 @@
-//! The plugin that the growth bench copies: in each copy the bench puts another number for the three digits of `growth000`,
-//! wherever it stands in the file. By its number a copy brings ten ops and their kernels, and for small numbers a device
-//! with kernels of ops that every program has, and a layout.
+//! The plugin that the growth bench copies: in each copy the bench replaces the three digits of `growth000` by another number,
+//! at each occurrence in the file. A copy registers ten ops with their kernels, named by its number, and for small numbers also
+//! a device with kernels of built-in ops, and a layout.
 
 use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::device::DeviceApi;

@@ -7,8 +7,8 @@
 //!   after it, 3 does not run it and says that all is well, 4 panics, 0 is as usual. It gives one element, 0. The op
 //!   `meddler` stands for the mode of the second interposer, which is off until a thread switches it on.
 //!
-//! `KEYWAY_FAULT` has the first interposer, which is on by default, change what it should only look at, for the conformance
-//! suite to find.
+//! With `KEYWAY_FAULT` the first interposer, which is on by default, changes values that it should only read, for the
+//! conformance suite to detect.
 //!
 //! It is also a second owner of the device `test.keyway/twin`, of higher priority than that of
 //! `keyway.test/faulty`.
@@ -129,7 +129,7 @@ fn halve(call: &mut Interposed<'_>) -> Result<(), Error> {
     call.set_output(0, half)
 }
 
-/// Does to the calls of some ops what an interposer may do, and what it may not.
+/// An interposer that does permitted and forbidden things to the calls of some ops.
 struct Meddler;
 
 impl Interposer for Meddler {
@@ -194,7 +194,7 @@ impl Interposer for Meddler {
                 call.set_output(0, ones(&sizes)?)
             }
             15 => {
-                // An op that it calls itself does not come back to it.
+                // The interposer is not called for an op that it calls itself.
                 call_op("test_nothing", &[Arg::Tensor(call.tensor(0)?)])?;
                 call.run_next()
             }

@@ -123,7 +123,7 @@ register_kernel! {
         answer(call, &KERNEL)
     },
 }
-// The op is for numbers, but its shape rule lets bool through: a dtype that a backend may register unasked.
+// The op is numeric, but its rule accepts bool: a dtype that a backend may register without being required to.
 register_kernel! {
     op: "mm", signature: "TT>T", device: "cpu", layout: "strided",
     bool => |call| {
@@ -132,7 +132,7 @@ register_kernel! {
     },
 }
 
-/// `input @ weight^T + bias`, of which no more than the first `most` terms of each sum are taken.
+/// `input @ weight^T + bias`, with at most the first `most` products of each sum.
 pub fn linear(site: &Site<'_>, most: i64) -> Result<(), Error> {
     let (input, weight, out) = (site.input(0)?, site.input(1)?, site.output(0)?);
     let bias = if site.call.is_none(2)? { None } else { Some(site.input(2)?) };
@@ -150,8 +150,7 @@ pub fn linear(site: &Site<'_>, most: i64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Rows divided by the root of their mean square, of which no more than the first `most` terms are taken; no more than `rows`
-/// of them.
+/// At most `rows` rows divided by the root of their mean square, with at most the first `most` squares.
 pub fn rms_norm(site: &Site<'_>, most: usize, rows: usize) -> Result<(), Error> {
     let (input, out) = (site.input(0)?, site.output(0)?);
     let weight = if site.call.is_none(2)? { None } else { Some(site.input(2)?) };

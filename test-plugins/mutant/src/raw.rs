@@ -139,7 +139,7 @@ impl<'a> Elements<'a> {
         self.sizes().iter().zip(self.strides()).any(|(&size, &stride)| size > 1 && stride == 0)
     }
 
-    /// How many elements lie from the first to the last in memory, gaps included.
+    /// The number of elements from the first to the last in memory, including gaps.
     pub fn extent(&self) -> i64 {
         self.offset(&self.sizes().iter().map(|n| (n - 1).max(0)).collect::<Vec<_>>()) + 1
     }
@@ -155,20 +155,20 @@ impl<'a> Elements<'a> {
         index
     }
 
-    /// Where an element lies, counted in elements from the first.
+    /// The offset of an element from the first, in elements.
     pub fn offset(&self, index: &[i64]) -> i64 {
         index.iter().zip(self.strides()).map(|(i, stride)| i * stride).sum()
     }
 
-    /// The element at a place in memory, counted in elements from the first.
+    /// The element at an offset from the first, in elements.
     pub fn peek(&self, offset: i64) -> f64 {
-        // SAFETY: the caller names a place of the tensor's storage, as `new` demands of each fault.
+        // SAFETY: the offset is within the tensor's storage, as `new` demands of each fault.
         typed!(self.raw.dtype, T => unsafe { T::load(self.raw.data.cast::<T>().offset(offset as isize)) }.to_f64())
     }
 
-    /// Writes the element at a place in memory, counted in elements from the first.
+    /// Writes the element at an offset from the first, in elements.
     pub fn poke(&self, offset: i64, value: f64) {
-        // SAFETY: as for `peek`; the place may be written as `new` says.
+        // SAFETY: as for `peek`; the element may be written, see `new`.
         typed!(self.raw.dtype, T => unsafe {
             self.raw.data.cast::<T>().offset(offset as isize).write(T::from_f64(value));
         });
@@ -180,12 +180,12 @@ impl<'a> Elements<'a> {
         unsafe { self.raw.data.cast::<u8>().add(byte).write(value) };
     }
 
-    /// An element by its number, in `f64`: whole numbers beyond 2^53 are rounded.
+    /// An element by its row-major index, in `f64`: integers beyond 2^53 are rounded.
     pub fn get(&self, nth: usize) -> f64 {
         self.peek(self.offset(&self.index(nth)))
     }
 
-    /// Writes an element by its number.
+    /// Writes an element by its row-major index.
     pub fn set(&self, nth: usize, value: f64) {
         self.poke(self.offset(&self.index(nth)), value);
     }
@@ -227,18 +227,17 @@ impl<'a> Elements<'a> {
     }
 }
 
-/// A row-major tensor of this plugin's own, in the place of one that the host lent.
+/// A row-major tensor of this plugin, which replaces one of the host.
 pub struct Staged {
     raw: RawTensor,
-    // What `raw` points to.
+    // The memory that `raw` points to.
     _memory: Vec<u128>,
     _sizes: Vec<i64>,
     _strides: Vec<i64>,
 }
 
 impl Staged {
-    /// A tensor like this one, its elements those that lie where `place` says, counted in elements from the first
-    /// and given an element's number.
+    /// A tensor like `like`, whose elements are read at the offsets that `place` returns for an element's row-major index.
     pub fn gathered(like: &Elements<'_>, place: impl Fn(usize) -> i64) -> Staged {
         let (sizes, width) = (like.sizes().to_vec(), like.width());
         let mut strides = vec![1; sizes.len()];
@@ -248,7 +247,7 @@ impl Staged {
         let mut memory = vec![0u128; (like.len() * width).div_ceil(size_of::<u128>()).max(1)];
         for nth in 0..like.len() {
             let from = like.address() as isize + place(nth) as isize * width as isize;
-            // SAFETY: the caller names places of the tensor's storage; the copy has room for every element.
+            // SAFETY: the offsets are within the tensor's storage; the copy has capacity for every element.
             unsafe {
                 let to = memory.as_mut_ptr().cast::<u8>().add(nth * width);
                 std::ptr::copy_nonoverlapping(from as *const u8, to, width);

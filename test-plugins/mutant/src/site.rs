@@ -8,7 +8,7 @@ use keyway_sdk::abi::tensor::{KernelFn, RawArg, RawCall, RawTensor};
 use keyway_sdk::author::Call;
 use std::sync::OnceLock;
 
-/// A kernel that stands in for none of the wrapped backend's.
+/// A kernel of the mutant's own, which replaces none of the wrapped backend's.
 type Own = fn(&Site<'_>) -> Result<(), Error>;
 
 /// A registered kernel.
@@ -95,7 +95,7 @@ impl<'a> Site<'a> {
         self.run_raw(&RawCall { args: args.as_ptr(), ..*self.call.raw() })
     }
 
-    /// Runs the kernel with tensors of this plugin's in the place of some arguments.
+    /// Runs the kernel with some arguments replaced by tensors of this plugin.
     pub fn run_staged(&self, staged: &[(usize, Staged)]) -> Result<(), Error> {
         let mut args = self.args().to_vec();
         for (index, tensor) in staged {
@@ -121,7 +121,7 @@ impl<'a> Site<'a> {
         Ok(unsafe { Elements::new(&*raw) })
     }
 
-    /// The arguments that are tensors, with their places.
+    /// The tensor arguments, with their indices.
     pub fn inputs(&self) -> Vec<(usize, Elements<'a>)> {
         let places = (0..self.args().len()).filter(|&i| self.args()[i].tag == tag::TENSOR);
         places.filter_map(|i| self.input(i).ok().map(|tensor| (i, tensor))).collect()

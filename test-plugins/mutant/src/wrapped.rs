@@ -42,8 +42,7 @@ fn load() -> Result<Table, String> {
     // SAFETY: the contract of `get_interface`: null, or valid for the life of the process.
     let api = unsafe { api.as_ref() }.ok_or("the wrapped library has no interface of this ABI")?;
     let contents = Box::leak(Box::new(empty_contents()));
-    // The host has initialised this library already; with the same host the SDK's `initialize` only makes its
-    // lists anew.
+    // The host has initialised this library already; with the same host the SDK's `initialize` only creates its lists again.
     // SAFETY: `host` lives as long as the process and `contents` is leaked and as large as it says.
     match unsafe { (api.initialize)(host, contents) } {
         status::OK => {}
@@ -60,7 +59,7 @@ fn open(path: &Path) -> Result<KeywayRootRef, String> {
     // SAFETY: the constructors of the library ran when the host loaded it.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
         .map_err(|error| format!("{}: {error}", path.display()))?;
-    // SAFETY: the symbol is abi_stable's: whatever version made it, it begins with an `AbiHeader`.
+    // SAFETY: the symbol is abi_stable's: in every version it begins with an `AbiHeader`.
     let header = unsafe { library.get::<AbiHeaderRef>(ROOT_MODULE_LOADER_NAME_WITH_NUL) }
         .map(|symbol| *symbol)
         .map_err(|error| format!("{}: {error}", path.display()))?;

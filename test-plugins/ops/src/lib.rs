@@ -51,7 +51,7 @@ impl Op for SumDiff {
 
     fn rule(call: &RuleCall<'_>) -> Result<(), Error> {
         let (a, b) = (call.tensor(0)?, call.tensor(1)?);
-        // Whatever came, the work is done in f64.
+        // The computation is in f64 for any input.
         call.compute(Compute::of(dtype::F64).cast(0b11).broadcast(0b11))?;
         let sizes = if a.ndim() >= b.ndim() { a.sizes() } else { b.sizes() };
         call.state_as(0, dtype::F64, sizes, Placement::Preserve)?;

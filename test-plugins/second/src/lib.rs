@@ -32,7 +32,7 @@ register_kernel! {
     f32 => add_two,
 }
 
-/// Adds 2 to the elements of contiguous tensors, in memory of which this plugin knows that it is the host's.
+/// Adds 2 to the elements of contiguous tensors, in memory that this plugin knows to be host memory.
 fn add_two(call: &Call<'_>) -> Result<(), Error> {
     let (from, to) = (call.tensor(0)?, call.output(0)?);
     if !(from.is_contiguous() && to.is_contiguous()) {
@@ -40,8 +40,8 @@ fn add_two(call: &Call<'_>) -> Result<(), Error> {
     }
     let (source, target) = (from.data_ptr().cast::<f32>(), to.data_ptr().cast::<f32>());
     for i in 0..to.numel() {
-        // SAFETY: the host gives `numel` elements of f32 for each; the owner of the device, whose name stands in the
-        // manifest, takes its memory from the system's allocator.
+        // SAFETY: the host passes `numel` elements of f32 for each; the owner of the device, which the manifest names, uses the
+        // system's allocator.
         unsafe { target.add(i).write(source.add(i).read() + 2.0) };
     }
     Ok(())

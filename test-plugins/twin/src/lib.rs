@@ -9,13 +9,13 @@ use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What tells one twin from the other.
+/// The differences between the twins.
 pub trait Own: 'static {
     /// The device's name.
     const NAME: &'static str = "test.keyway/twin";
     /// Which of the two owns the device.
     const PRIORITY: u32;
-    /// How many of it there are.
+    /// The number of its devices.
     const COUNT: u32;
     /// The name of each.
     const TITLE: &'static str;
@@ -29,7 +29,7 @@ pub trait Own: 'static {
 /// The device.
 pub struct Twin<O>(PhantomData<O>);
 
-/// The addresses that were given and did not come back; each library has a list of its own.
+/// The live addresses; each library has a separate list.
 static GIVEN: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
 
 fn given() -> MutexGuard<'static, BTreeSet<usize>> {
@@ -78,7 +78,7 @@ impl<O: Own> Device for Twin<O> {
         if !given().remove(&pointer.addr()) {
             return Err(Error::Failed { detail: format!("{} did not give {pointer:p}", O::TITLE) });
         }
-        // SAFETY: the host gives back what `allocate` gave, once and with the same size.
+        // SAFETY: the host frees each result of `allocate` once, with the same size.
         unsafe { std::alloc::dealloc(pointer.cast(), layout(bytes)?) };
         Ok(())
     }

@@ -39,7 +39,7 @@ pub(crate) fn act(what: &str) -> Result<(), Error> {
         }
         "error" => return Err(Error::Failed { detail: "told to fail".to_string() }),
         "escape" => return Err(Error::Failed { detail: "red \u{1b}[31m and \u{9b}2J\rgone".to_string() }),
-        // Polite where it is tried, and not where it is used.
+        // Well-behaved in the probe, and not where it is used.
         "two_faced" => match std::env::current_exe() {
             Ok(program) if program.ends_with("keyway-probe") => {
                 return Err(Error::Failed { detail: "told to fail".to_string() });
@@ -99,8 +99,8 @@ pub(crate) fn act(what: &str) -> Result<(), Error> {
         "close" => unsafe {
             let _ = libc::close(0);
         },
-        // SAFETY: the handler is a function of the signal's number that touches nothing, and the library is never unloaded. It is
-        // neither what a signal does by itself nor what a shell chose for a job in the background.
+        // SAFETY: the handler is a function of the signal's number that touches nothing, and the library is never unloaded. It
+        // differs from the default action, and from the one that a shell sets for background jobs.
         "interrupt" => unsafe {
             extern "C" fn nothing(_: libc::c_int) {}
             let _ = libc::signal(libc::SIGINT, nothing as extern "C" fn(libc::c_int) as libc::sighandler_t);
@@ -183,7 +183,7 @@ pub(crate) fn act(what: &str) -> Result<(), Error> {
 }
 
 fn raise(signal: i32) {
-    // SAFETY: both calls take no pointers: the signal does what the system does by itself.
+    // SAFETY: both calls take no pointers: the signal gets its default action.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);

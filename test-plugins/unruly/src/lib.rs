@@ -1,11 +1,12 @@
 //! A plugin that ends, hangs or misleads its process.
 //!
-//! A test copies the library and writes into `HOW` what it does and when, as `when:what`, and into the manifest a name of
-//! its own. So each copy is another library, and one folder may hold all of them.
+//! A test copies the library and writes into `HOW` the act and its time, as `when:what`, and into the manifest a unique name.
+//! So each copy is a different library, and one folder may have all of them.
 //!
 //! When: `ctor`, before the library is open; `setup`; `count` and `name`, when it is asked for its devices and their
-//! properties; `later` and `late`, in a thread some time after the set-up; `exit`, when the process ends in order, and `dtor`, after that; `wrong`, for tables
-//! that cannot be registered; `slot`, for a table of its device with the named function at an address where nothing is.
+//! properties; `later` and `late`, in a thread some time after the set-up; `exit`, when the process ends in order, and `dtor`,
+//! after that; `wrong`, for tables that cannot be registered; `slot`, for a table of its device with the named function at an
+//! address where nothing is.
 
 mod acts;
 
@@ -49,7 +50,7 @@ register_kernel! {
     f32 => |_call| Ok(()),
 }
 
-/// What it does, for a test to write.
+/// The act, which a test overwrites.
 #[used]
 static HOW: [u8; 48] = *b"keyway-unruly-how=never:nothing                 ";
 

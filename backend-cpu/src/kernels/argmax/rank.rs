@@ -1,11 +1,11 @@
-//! Elements as numbers that are quick to compare.
+//! Elements as ranks that are fast to compare.
 
 use super::super::cells::{Cells, copy_block, row_major};
 use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Element, Error, Lanes, Scratch, parallel_chunks_mut};
 use keyway_sdk::half::{bf16, f16};
 
-/// The number of elements of which one thread writes the extreme at a time.
+/// The number of elements per work item.
 const CHUNK: usize = 32 * 1024;
 
 /// An element type with an order, in which NaN comes before all others.
@@ -97,8 +97,8 @@ impl Ranked for bool {
         }
         let rows = cells.sizes.iter().zip(&cells.strides).zip(&strides);
         if rows.into_iter().all(|((size, own), wanted)| *size == 1 || own == wanted) {
-            // SAFETY: the host guarantees as many bytes in a row as there are elements, and they are not an output of
-            // this call: one of the same dtype was told apart, and another dtype has other memory.
+            // SAFETY: the host guarantees `n` contiguous elements, which are not an output of this call: an output of the same
+            // dtype was excluded, and one of another dtype has other memory.
             return with(unsafe { std::slice::from_raw_parts(cells.lanes.as_ptr(), n) });
         }
         let mut copy = Scratch::zeroed(n)?;

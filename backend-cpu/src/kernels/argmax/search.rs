@@ -20,7 +20,7 @@ const GRAIN: usize = 32 * 1024;
 const FEW_ROWS: usize = 16;
 const PART: usize = 128 * 1024;
 
-/// Whether `b` comes before `a`, which lies before it.
+/// Whether `b` is more extreme than `a`, an earlier element.
 #[inline(always)]
 #[allow(clippy::eq_op)]
 fn beats<R: Copy + PartialOrd>(b: R, a: R) -> bool {
@@ -110,7 +110,7 @@ fn long_row<T: Ranked, const MAX: bool>(row_of: &[T::Stored]) -> Result<usize, E
     let parts = row_of.len().div_ceil(PART);
     let part = |k: usize| -> Range<usize> { k * PART..((k + 1) * PART).min(row_of.len()) };
     let (mut places, last) = (Buffer::<u64>::zeroed(parts)?, AtomicUsize::new(parts));
-    // SAFETY: the address is used within the buffer, which outlives the loop; each part writes its own place.
+    // SAFETY: the address is used within the buffer, which outlives the loop; each part writes its own element.
     let to = unsafe { Lanes::new(places.as_mut_ptr()) };
     parallel_for(parts, 1, |tasks| {
         for k in tasks.take_while(|k| *k <= last.load(Ordering::Relaxed)) {
@@ -167,8 +167,8 @@ pub fn search<T: Ranked, const MAX: bool>(
 /// The number of rows after which the indices found among them are written.
 const ROWS: usize = u16::MAX as usize;
 
-/// The indices in neighbouring columns, the first of which starts at `input`. The inner loop counts rows in as few bits
-/// as the narrow ranks have, so that vectors hold as many counts as ranks.
+/// Computes the indices in neighbouring columns, the first of which starts at `input`. The inner loop counts rows in integers
+/// as narrow as the ranks, so that a vector has equally many counts and ranks.
 fn columns<T: Ranked, const MAX: bool>(input: &[T::Stored], (n, inner): (usize, usize), at: &mut [i64]) {
     let mut best = [T::Rank::default(); COLUMNS];
     let best = &mut best[..at.len()];

@@ -1,5 +1,5 @@
-//! Products by the tile unit against sums in f64: by an emulated unit on every machine, and by the processor's own
-//! where there is one, whose results must be the same bit by bit.
+//! Products by the tile unit against sums in f64: by an emulated unit on every machine, and by the processor's unit if it has
+//! one; both must be bit-identical.
 
 use super::super::product::{Batch, Matrix, Tile};
 use super::{BLOCK, block_sizes, multiply_by};
@@ -86,12 +86,12 @@ fn run<U: Unit>(unit: U, case: Case, number: impl Fn(usize) -> f32) -> Vec<u16> 
     out.into_iter().map(bf16::to_bits).collect()
 }
 
-/// Numbers of both signs that bf16 has, with some that do not cancel.
+/// Values of both signs that are exact in bf16, and do not all cancel.
 fn number(i: usize) -> f32 {
     ((i * 37 + i / 5 * 11) % 251) as f32 / 32.0 - 3.9
 }
 
-/// All cases: sizes mixed from 1 to 70, and some that cut blocks and put sums down.
+/// All cases: combinations of sizes from 1 to 70, and some that cut blocks and store sums.
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     let some = [1, 2, 15, 16, 17, 31, 32, 33, 48, 64, 65, 70];

@@ -70,7 +70,7 @@ fn channel_norm_backward<T: Elements<Acc: Float>>(call: &Call) -> Result<(), Err
     let (channels, inner) = (x.channels, x.inner);
     let first: Vec<_> = (0..channels).map(|c| [finite(grad[c * inner]), finite(x.row(c)[0])]).collect();
     let mut rows = vec![Sums::<T::Acc>::NONE; x.rows()];
-    // SAFETY: the address is used within the vector, which outlives the loop; each row has its own place.
+    // SAFETY: the address is used within the vector, which outlives the loop; each row has its own element.
     let to = unsafe { Lanes::new(rows.as_mut_ptr()) };
     parallel_for(x.rows(), x.grain(1), |range| {
         for row in range {
@@ -129,7 +129,7 @@ fn channel_sums<T: Elements<Acc: Float>>(call: &Call) -> Result<(), Error> {
     let mean = statistics::<T>(call, 2)?;
     let (channels, inner) = (x.channels, x.inner);
     let mut rows = vec![[T::Acc::ZERO; 2]; x.rows()];
-    // SAFETY: the address is used within the vector, which outlives the loop; each row has its own place.
+    // SAFETY: the address is used within the vector, which outlives the loop; each row has its own element.
     let to = unsafe { Lanes::new(rows.as_mut_ptr()) };
     parallel_for(x.rows(), x.grain(1), |range| {
         for row in range {
@@ -159,7 +159,7 @@ fn group_norm_backward<T: Elements<Acc: Float>>(call: &Call) -> Result<(), Error
     let (count, number) = ((together * inner) as f64, T::Acc::from_f64);
     let mut parts = vec![[0.0; 2]; x.rows()];
     let mut out = call.contiguous_out::<T>(0)?;
-    // SAFETY: the addresses are used within the vector and the output, which outlive the loop; each row has its own places.
+    // SAFETY: the addresses are used within the vector and the output, which outlive the loop; each row has its own elements.
     let (to, to_parts) = unsafe { (Lanes::new(out.as_mut_ptr()), Lanes::new(parts.as_mut_ptr())) };
     parallel_for(x.rows() / together, x.grain(together), |groups| {
         for group in groups {

@@ -1,4 +1,4 @@
-//! `out = weight * patches + bias`, an im2col product: `conv` is one, `conv_input_grad` is one for each stride phase.
+//! `out = weight * patches + bias`, an im2col product: one for `conv`, one per stride phase for `conv_input_grad`.
 
 use super::super::product::{Matrix, Multiply, TILE_WORK, Tile, multiply_one};
 use super::patches::{Order, Patches};
@@ -6,9 +6,9 @@ use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::parallel_try;
 use keyway_sdk::author::{Error, Lanes, Scratch};
 
-/// The approximate number of elements of the patches of a tile, which stay in L2 with the operands.
+/// The approximate number of elements of the patches of a tile, so that they stay in L2 with the operands.
 const TILE: usize = 1 << 17;
-/// Places of a tile.
+/// The minimum and maximum number of output positions of a tile.
 const PLACES: (usize, usize) = (128, 2048);
 
 /// The weight as a matrix for each group: an element's offset is the sum of a row's and an inner element's.
@@ -75,7 +75,7 @@ impl<'a, T> Results<'a, T> {
     }
 }
 
-/// The weight in memory of its own, `[groups][rows][inner]`, if its inner elements are not a step apart.
+/// The weight packed as `[groups][rows][inner]`, if its inner elements do not have a constant stride.
 ///
 /// # Safety
 /// The elements that the weight names must exist.

@@ -1,9 +1,9 @@
 //! `conv`, `conv_act`, `conv_input_grad` and `conv_weight_grad`.
 //!
 //! Convolutions of images use the shared engine (`keyway-cpu-conv`). Unsupported cases (f64, volumes, groups of single
-//! channels, images with strided columns) are lowered to matrix products; depthwise convolutions that the engine
-//! refuses (f64, few planes, several results for a channel) are computed plane by plane. For `conv_act` the engine and
-//! the plane kernels have the epilogue; all other cases are left to the decomposition.
+//! channels, images with strided columns) are lowered to matrix products; depthwise convolutions that the engine refuses (f64,
+//! few planes, several results for a channel) are computed plane by plane. For `conv_act` the engine and the plane kernels
+//! apply the epilogue; all other cases use the decomposition.
 //!
 //! The matrix lowering (im2col) copies patches for some output positions at a time, so that scratch memory is bounded;
 //! zero padding is written there. The gradient of the input is gathered, not scattered: with stride 1 it is a
@@ -27,8 +27,7 @@ use keyway_sdk::half::{bf16, f16};
 use patches::{Order, Patches};
 use planes::{Convolution, Finish, Planes};
 
-/// The offsets of a weight's inner elements: for these channels, a step apart, and for the kernel taps at these
-/// offsets.
+/// The offsets of a weight's inner elements, for channels with stride `step` and kernel taps at the offsets `taps`.
 fn inner(order: Order, (channels, step): (usize, usize), taps: &[usize]) -> Result<Vec<usize>, Error> {
     let mut inner = reserve(channels.saturating_mul(taps.len()))?;
     match order {
@@ -128,7 +127,7 @@ unsafe fn conv_act<T: Multiply + Pixel>(of: &Operands<'_, T>) -> Result<(), Erro
     let first = out.data.as_ptr().addr();
     let finish = |to: *const T, n: usize, sum| {
         let add = epilogue.place((to.addr() - first) / size_of::<T>());
-        // SAFETY: what is added lies as the results do, whose columns are dense.
+        // SAFETY: the addend has the strides of the results, whose columns are dense.
         unsafe { epilogue.apply(add, n, sum) }
     };
     // SAFETY: as the caller guarantees.
@@ -186,7 +185,7 @@ unsafe fn conv_input_grad<T: Multiply + Elements>(of: &Operands<'_, T>) -> Resul
             out: Results::of(&out.of_remainder(&of, moves)),
             bias: None,
         };
-        // SAFETY: as in `conv`; the places are those elements of the output that have these remainders.
+        // SAFETY: as in `conv`; the output positions are those of this stride phase.
         unsafe { product.run() }?;
     }
     Ok(())

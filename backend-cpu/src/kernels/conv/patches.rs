@@ -1,5 +1,4 @@
-//! The im2col matrix, one column for each output position: never materialised whole, but filled for some positions at a
-//! time.
+//! The im2col matrix, one column for each output position: filled for some positions at a time, never materialised as a whole.
 
 use keyway_cpu_loops::images::Axis;
 use keyway_sdk::author::{Lanes, Plain};
@@ -74,8 +73,8 @@ impl<T: Plain> Patches<'_, T> {
     /// Fills the matrix for these channels and positions, counted over all samples.
     ///
     /// # Safety
-    /// The source must contain the elements that sizes, strides and positions describe; there must be room for the
-    /// matrix, uniquely owned.
+    /// The source must contain the elements that sizes, strides and positions describe; `to` must have capacity for the matrix,
+    /// uniquely owned.
     pub unsafe fn fill<A: Copy + Default>(
         &self,
         to: *mut A,
@@ -132,7 +131,7 @@ impl<T: Plain> Patches<'_, T> {
             let channel = self.data.as_ptr().cast_const().wrapping_add(c * self.channel);
             for pieces in pieces.chunks_exact(runs.len()) {
                 for (run, piece) in runs.iter().zip(pieces) {
-                    // SAFETY: the run lies within the row, for which the caller has places.
+                    // SAFETY: the run is within the row, whose elements the caller guarantees.
                     let line = unsafe {
                         let line = row.add(run.at).cast::<MaybeUninit<A>>();
                         std::slice::from_raw_parts_mut(line, run.places.len())
@@ -173,12 +172,12 @@ impl<T: Plain> Patches<'_, T> {
         let row = self.taps() * count;
         for run in runs {
             for place in run.places.clone() {
-                // SAFETY: the caller has places for this row.
+                // SAFETY: the caller guarantees the elements of this row.
                 let mut to = unsafe { to.add((run.at + place - run.places.start) * row) };
                 for (d, h, w) in self.each_tap() {
                     let z = depth.element(run.depth, d);
                     let (y, x) = (height.element(run.height, h), width.element(place, w));
-                    // SAFETY: the row has places for each tap's channels, and the source the element that was found.
+                    // SAFETY: the row has elements for each tap's channels, and the source has the element that was found.
                     unsafe {
                         if let (Some(z), Some(y), Some(x)) = (z, y, x) {
                             let at = run.sample * self.sample

@@ -1,5 +1,4 @@
-//! Convolutions with kernels for each channel alone, and their weights' gradients: channel by channel, from rows that are copied
-//! once with their border of zeros.
+//! Depthwise convolutions and their weight gradients: channel by channel, from rows that are copied once with zero padding.
 
 use crate::kernels::product::TILE_WORK;
 use keyway_cpu_loops::images::{Axis, Volume};
@@ -10,11 +9,11 @@ use keyway_cpu_loops::vectors::{
 use keyway_sdk::author::{Error, Lanes, Real, Scratch};
 use std::ops::Range;
 
-/// The approximate number of elements of the copied rows, which stay in L1.
+/// The approximate number of copied elements, so that the rows stay in L1.
 const BAND: usize = 1 << 12;
-/// Results of a channel above which products of matrices are faster.
+/// The number of results per channel above which matrix products are faster.
 const ROWS: usize = 4;
-/// Elements of a row of the kernel whose sums stay in registers.
+/// The number of taps of a kernel row whose accumulators stay in registers.
 const TAPS: usize = 8;
 
 /// Planes of images, one for each channel of each sample.
@@ -45,7 +44,7 @@ struct Band<'a> {
     /// The first row and element that a position reads, relative to the first position's, and the extent of its taps.
     first: [isize; 2],
     reach: [usize; 2],
-    /// Numbers of a part and of a row.
+    /// Elements of a part and of a row.
     part: usize,
     row: usize,
     /// The number of rows of positions processed at once.
@@ -129,7 +128,7 @@ impl<'a> Band<'a> {
                 let step = wide.step * steps[1];
                 for i in (0..part.len()).step_by(T::Vector::LANES) {
                     let n = T::Vector::LANES.min(part.len() - i);
-                    // SAFETY: the elements lie in the row, which the caller guarantees, and the part has places for them.
+                    // SAFETY: the elements are in the row, which the caller guarantees, and the part has capacity for them.
                     unsafe {
                         let x = read_some(from.wrapping_add(i * step), step, n);
                         store_some(part.as_mut_ptr().add(i), n, x);
@@ -210,7 +209,7 @@ impl<T: Elements> Convolution<'_, T> {
                     let (width, lanes) = (self.axes[1].count, T::Vector::LANES);
                     let mut x = 0;
                     while x < width {
-                        // SAFETY: the band has what these places read, and a vector beyond.
+                        // SAFETY: the band has the elements that these positions read, and one vector beyond.
                         x += unsafe {
                             match (width - x).div_ceil(lanes) {
                                 1 => results.columns::<4, 1>(x, width),
@@ -229,7 +228,7 @@ impl<T: Elements> Convolution<'_, T> {
 /// The results of some rows of a plane.
 struct Results<'a, T: Elements, F> {
     from: *const T::Acc,
-    /// Numbers that are read from row to row.
+    /// The row stride of the elements.
     row: usize,
     /// The kernel's elements, and the offset of each one's operand from the first that its position reads.
     weight: &'a [(usize, T::Vector)],
@@ -370,7 +369,7 @@ pub unsafe fn weight_grad<T: Elements>(
                         let g = grad.at(sample, r, place).cast_const();
                         for x in (0..axes[1].count).step_by(T::Vector::LANES) {
                             let n = T::Vector::LANES.min(axes[1].count - x);
-                            // SAFETY: as the caller guarantees; the band has what the places of the row read.
+                            // SAFETY: as the caller guarantees; the band has the elements that the positions of the row read.
                             unsafe {
                                 let g = read_some(g.wrapping_add(x * grad.steps[1]), grad.steps[1], n);
                                 for (sum, offset) in all.iter_mut().zip(offsets).take(count) {

@@ -60,7 +60,7 @@ pub unsafe fn run<T: Float<Acc: Multiply>>(
                 for tile in part * each..((part + 1) * each).min(tiles) {
                     let places = tile * wide..((tile + 1) * wide).min(total);
                     let memory = [left.as_mut_ptr(), right.as_mut_ptr()];
-                    // SAFETY: the caller guarantees the elements; the memory has places for a tile.
+                    // SAFETY: the caller guarantees the elements; the memory has capacity for a tile.
                     unsafe { of.add(to.as_ptr().add(part * rows * inner), memory, places) };
                 }
             }
@@ -135,7 +135,7 @@ impl<T: Float<Acc: Multiply>> Group<'_, T> {
             };
             let index = [self.g * self.rows + r, c, t / width / height, t / width % height, t % width];
             let at: usize = index.iter().zip(&out.strides).map(|(i, stride)| i * stride).sum();
-            // SAFETY: the index lies within the sizes of the output, which the caller guarantees.
+            // SAFETY: the index is within the sizes of the output, which the caller guarantees.
             unsafe { out.data.as_ptr().add(at).write(T::from_acc(sum)) };
         }
     }

@@ -1,4 +1,4 @@
-//! How the elements that are normalised together are stored.
+//! The memory layout of the elements that are normalised together.
 
 use crate::kernels::buffer::Buffer;
 use crate::kernels::moments::widened;
@@ -20,7 +20,8 @@ pub enum Arrangement {
 /// Dense rows.
 pub struct Rows {
     lead: Vec<Loop>,
-    /// If a row is not in row-major order: the sizes, in that order, of the two groups of its dimensions that are swapped in memory.
+    /// If a row is not in row-major order: the sizes, in that order, of the two groups of its dimensions that are swapped in
+    /// memory.
     exchanged: Option<[usize; 2]>,
 }
 
@@ -55,7 +56,7 @@ impl Rows {
         Rows { lead: vec![(rows, n)], exchanged: None }
     }
 
-    /// How many there are.
+    /// The number of rows.
     pub fn count(&self) -> usize {
         count(&self.lead)
     }
@@ -91,14 +92,14 @@ impl Rows {
         };
         let (given, mut numbers) = (call.contiguous::<T>(i)?, Buffer::zeroed(n)?);
         assert!(given.len() == outer * inner && n == outer * inner);
-        // SAFETY: both have as many numbers.
+        // SAFETY: both have `n` elements.
         unsafe {
             widen_transposed::<T>(numbers.as_mut_ptr(), outer, given.as_ptr(), inner, (outer, inner));
         }
         Ok(numbers)
     }
 
-    /// Numbers of the normalised elements in the order of a row, brought to row-major order.
+    /// Permutes values of the normalised elements from the order of a row to row-major order.
     pub fn in_row_major_order<T: Plain + Element>(&self, numbers: &mut [T]) -> Result<(), Error> {
         if let Some([outer, inner]) = self.exchanged
             && numbers.len() == outer * inner

@@ -77,8 +77,8 @@ pub fn by_arrangement<T: Elements>(
     }
 }
 
-/// Computes the gradients of columns, matrix by matrix: `gradients` is given a matrix, its gradient, and the sums of its part, of
-/// `width` numbers. Returns the sums of all parts.
+/// Computes the gradients of columns, matrix by matrix: `gradients` is called with a matrix, its gradient, and the sums of its
+/// part, `width` values. Returns the sums of all parts.
 ///
 /// # Safety
 /// The elements at each address must exist, and no other thread may use those that are written.
@@ -108,7 +108,8 @@ pub unsafe fn in_columns<T: Elements>(
     sums.sums(width)
 }
 
-/// As [`in_columns`], of `count` rows of at most [`SHORT`](super::columns::SHORT) elements, one after the other, which are transposed.
+/// As [`in_columns`], of `count` rows of at most [`SHORT`](super::columns::SHORT) elements, one after the other, which are
+/// transposed.
 ///
 /// # Safety
 /// As for [`in_columns`].

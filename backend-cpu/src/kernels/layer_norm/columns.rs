@@ -1,5 +1,5 @@
-//! Columns of a matrix of dense rows, normalised by several vectors in parallel. Short rows are transposed to such
-//! columns: by themselves they would take longer to sum their lanes than their elements.
+//! Columns of a matrix of dense rows, normalised by several vectors in parallel. Short rows are transposed to such columns:
+//! otherwise the sums over lanes would take longer than those over elements.
 
 // Loops over indices of arrays are unrolled into registers; iterators of iterators are not, at this size.
 #![allow(clippy::needless_range_loop)]
@@ -55,8 +55,8 @@ pub fn lanes<V: Vector, const M: usize, const N: usize>(
     }
 }
 
-/// Gives `body` the first column of each group of vectors, how many lanes of each are columns, and whether there are [`SIDE`] of
-/// them, not one.
+/// Calls `body` with the first column of each group of vectors, the number of lanes of each vector that are columns, and
+/// whether the group has [`SIDE`] vectors or one.
 #[inline(always)]
 pub fn groups<V: Vector>(columns: usize, mut body: impl FnMut(usize, usize, bool)) {
     let mut c = 0;
@@ -72,7 +72,7 @@ pub fn groups<V: Vector>(columns: usize, mut body: impl FnMut(usize, usize, bool
     }
 }
 
-/// A matrix of `n` rows, `step` elements apart, and the target of its normalised columns.
+/// A matrix of `n` rows with stride `step`, and the target of its normalised columns.
 pub struct Matrix<T> {
     pub x: *const T,
     pub to: *mut T,
@@ -242,7 +242,7 @@ impl<T: Elements> Block<T> {
     /// # Safety
     /// There must be the rows, at most [`TRANSPOSED`], of at most [`SHORT`] elements.
     pub unsafe fn read(&mut self, rows: &mut Block<T>, from: *const T, n: usize, count: usize) {
-        // SAFETY: the caller guarantees the rows; both blocks have room for them.
+        // SAFETY: the caller guarantees the rows; both blocks have capacity for them.
         unsafe {
             copy_dense(rows.as_mut_ptr(), from, n * count);
             transpose(self.as_mut_ptr(), count, rows.0.as_ptr(), n, count, n);
@@ -266,7 +266,7 @@ impl<T: Elements> Block<T> {
 pub struct Contributions<T: Elements>(Scratch<T::Acc>);
 
 impl<T: Elements> Contributions<T> {
-    /// Room for those of `parts` parts to `n` numbers.
+    /// Allocates the contributions of `parts` parts to `n` values.
     pub fn new(n: usize, parts: usize) -> Result<Self, Error> {
         Ok(Contributions(Scratch::zeroed(n * parts * Numbers::<T>::LANES)?))
     }
@@ -276,7 +276,7 @@ impl<T: Elements> Contributions<T> {
         self.0.as_mut_ptr()
     }
 
-    /// Lanes of one part of `n` numbers.
+    /// Lanes of one part of `n` values.
     pub fn len(n: usize) -> usize {
         n * Numbers::<T>::LANES
     }

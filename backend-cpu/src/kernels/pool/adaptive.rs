@@ -1,8 +1,8 @@
 //! `adaptive_avg_pool`, its gradient, and `adaptive_max_pool`.
 //!
-//! In a row the elements of each column under the window come first, some columns at once, and then the columns of each
-//! window. The gradient is the same for all elements covered by the same windows: it is computed once for each run of
-//! rows and of columns, and copied.
+//! In a row, the elements of each column are reduced first, several columns at once, and then the columns of each window. The
+//! gradient is the same for all elements covered by the same windows: it is computed once for each run of rows and of columns,
+//! and copied.
 
 use super::average::Sum;
 use super::largest::Largest;
@@ -130,7 +130,7 @@ impl<T: Lanes> Adaptive<'_, T> {
         let (width, step) = (self.input.sizes[4], self.input.strides[4]);
         for (at, place) in self.rows(line) {
             let from = self.input.data.as_ptr().wrapping_add(at);
-            // SAFETY: the row lies in the image, whose elements the caller guarantees.
+            // SAFETY: the row is in the image, whose elements the caller guarantees.
             let read = unsafe { Lines::read(from, step, width, &mut memory.read) };
             take_all::<_, R>(&mut memory.values, &mut memory.places, read, place, 1);
         }
@@ -176,7 +176,7 @@ fn adaptive_avg_pool<T: Lanes>(call: &Call) -> Result<(), Error> {
 
 fn adaptive_max_pool<T: Lanes>(call: &Call) -> Result<(), Error> {
     let count: usize = Volume::<T>::argument(call, 0)?.sizes[2..].iter().product();
-    // Places of four bytes are found as fast as the elements.
+    // 4-byte indices are as fast as the elements.
     if i32::try_from(count).is_ok() { largest::<T, i32>(call) } else { largest::<T, i64>(call) }
 }
 
@@ -281,7 +281,8 @@ impl<T: Lanes> Gradient<'_, T> {
         }
     }
 
-    /// A row of the result, of the sums for each window of the columns. `made` has room for an element of each run and channel.
+    /// Computes a row of the result from the sums of each window of the columns. `made` has capacity for an element per run and
+    /// channel.
     fn row(&self, sums: &[T::Acc], total: &mut [T::Acc], made: &mut [T], row: &mut [T]) {
         let channels = self.channels;
         for (run, made) in self.runs[2].iter().zip(made.chunks_exact_mut(channels)) {
@@ -347,10 +348,10 @@ fn adaptive_avg_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
 }
 
 /// Gives each element of an image the sum of the gradients of windows over it, each times its weights; `weight` is that of a
-/// window in a dimension. Windows follow each other, none begins or ends before the one before it.
+/// window in a dimension. Windows are ordered: none begins or ends before the previous one.
 ///
 /// # Safety
-/// Both must contain the elements that the sizes describe, and the output be nobody else's.
+/// Both must contain the elements that the sizes describe, and the output must be uniquely owned.
 pub unsafe fn spread_back<T: Lanes>(
     grad: &Volume<'_, T>,
     out: &Volume<'_, T>,

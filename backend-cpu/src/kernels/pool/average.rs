@@ -60,7 +60,7 @@ struct Quotient<A> {
 impl<A: Real> Quotient<A> {
     fn by(divisor: A) -> Self {
         let whole = divisor.to_f64();
-        // Powers of 2 have an exact reciprocal; these are far from where numbers become subnormal.
+        // Powers of 2 have an exact reciprocal; these are far from the subnormal range.
         let exact = whole < u32::MAX as f64 && (whole as u32).is_power_of_two();
         Quotient { divisor, reciprocal: exact.then(|| A::ONE / divisor) }
     }

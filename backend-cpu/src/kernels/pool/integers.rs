@@ -46,7 +46,7 @@ fn largest<T: Element + Ord>(
                 let mut best: Option<(T, usize)> = None;
                 for (&z, &y) in reads[0][d].iter().flat_map(|z| reads[1][h].iter().map(move |y| (z, y))) {
                     for &x in under {
-                        // SAFETY: what a window reads lies in the image, whose elements the host guarantees.
+                        // SAFETY: the elements of a window are in the image, whose elements the host guarantees.
                         let element =
                             unsafe { *input.data.as_ptr().add(at([n, c, z, y, x], &input.strides)) };
                         if best.is_none_or(|(largest, _)| element > largest) {

@@ -58,7 +58,7 @@ impl<A: Real> Reduce<A> for LargestValue {
 
 fn max_pool<T: Lanes>(call: &Call) -> Result<(), Error> {
     let count: usize = Volume::<T>::argument(call, 0)?.sizes[2..].iter().product();
-    // Places as large as the elements are found as fast as these.
+    // Indices of the size of the elements are as fast as these.
     let small = size_of::<T::Acc>() == size_of::<i32>() && i32::try_from(count).is_ok();
     if small { largest::<T, i32>(call) } else { largest::<T, i64>(call) }
 }
@@ -213,7 +213,7 @@ mod tests {
             let run =
                 Run { grad: grad.as_ptr(), places: places.as_ptr(), steps: (grad_step, place_step), length };
             let mut seen = Vec::new();
-            // SAFETY: the vectors have the elements and places.
+            // SAFETY: the vectors have the elements and indices.
             let refused = unsafe {
                 run.each(50, |i, place, g| {
                     seen.push((i, place, g));

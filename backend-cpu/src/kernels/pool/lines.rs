@@ -1,4 +1,4 @@
-//! Windows that are gone through line by line.
+//! Reductions of windows, line by line.
 
 use crate::kernels::gather::fetch;
 use keyway_cpu_loops::images::{Axis, Volume};
@@ -10,14 +10,14 @@ use std::ops::Range;
 
 /// Elements that are worth handing to a thread.
 pub const GRAIN: usize = 1 << 14;
-/// Channels below which a line of them is shorter than its bookkeeping.
+/// The number of channels below which a line takes less time than its bookkeeping.
 const CHANNELS: usize = 8;
-/// Channels whose results stay in registers, where these are of 64 bytes, and where not. Halves are read as fast by small pieces of a
-/// pixel, larger elements are not where they come from memory.
+/// The number of channels whose accumulators stay in registers, with vectors of 64 bytes and with smaller ones. 2-byte elements
+/// are read as fast in small pieces of a pixel; larger ones are not if they come from memory.
 const TOGETHER: [usize; 2] = [64, 32];
 
-/// Bytes of an image from which on it is read from memory, which pieces of rows far apart leave waiting, and the places that the
-/// channels are asked for ahead.
+/// Bytes of an image from which on it is read from memory, where accesses to pieces of distant rows stall, and the number of
+/// positions by which channels are prefetched.
 const LARGE: usize = 16 << 20;
 const AHEAD: usize = 4;
 
@@ -103,7 +103,7 @@ pub struct Memory<A, P> {
     /// row.
     rows: Vec<(usize, usize)>,
     of: Option<[usize; 3]>,
-    /// The elements that the line reads at once, if they cannot be used in place.
+    /// A copy of the elements that the line reads at once, if they cannot be used in place.
     pub read: Scratch<A>,
     /// A row whose elements are de-interleaved by stride phase.
     parts: Scratch<A>,
@@ -157,7 +157,7 @@ pub fn unwidened<T: Lanes>() -> bool {
     TypeId::of::<T>() == TypeId::of::<T::Acc>()
 }
 
-/// Reads and widens elements that are `step` apart.
+/// Reads and widens elements with stride `step`.
 ///
 /// # Safety
 /// There must be `to.len()` elements.
@@ -218,10 +218,10 @@ impl<T: Lanes> Lines<'_, T> {
         })
     }
 
-    /// `n` elements `step` apart, contiguous and widened.
+    /// Returns `n` elements of stride `step`, contiguous and widened.
     ///
     /// # Safety
-    /// There must be `n` elements, and room in the copy.
+    /// There must be `n` elements, and `copy` must have capacity for them.
     pub unsafe fn read(from: *const T, step: usize, n: usize, copy: &mut [T::Acc]) -> &[T::Acc] {
         let copy = &mut copy[..n];
         // SAFETY: as the caller guarantees.
@@ -279,7 +279,7 @@ impl<T: Lanes> Lines<'_, T> {
     pub unsafe fn under<R: Reduce<T::Acc>>(from: *const T, memory: &mut Memory<T::Acc, R::Place>) {
         let Memory { values, places, window, read, .. } = memory;
         let mut whole = 0;
-        // SAFETY: as the caller guarantees; there are as many values as places.
+        // SAFETY: as the caller guarantees; `values` and `places` have the same length.
         unsafe {
             let (to, at) = (values.as_mut_ptr(), places.as_mut_ptr());
             while size_of::<T::Vector>() == 64 && size_of::<T>() >= 4 && whole + TOGETHER[0] <= values.len() {
@@ -304,10 +304,10 @@ impl<T: Lanes> Lines<'_, T> {
         }
     }
 
-    /// Some channels of one position, whose results stay in registers.
+    /// Computes `N` channels of one position, whose results stay in registers.
     ///
     /// # Safety
-    /// There must be `N` channels from each element of the window on, and room for the results, uniquely owned.
+    /// There must be `N` channels from each element of the window on, and `N` results, uniquely owned.
     #[inline(always)]
     unsafe fn together<R: Reduce<T::Acc>, const N: usize>(
         from: *const T,
@@ -357,7 +357,7 @@ impl<T: Lanes> Lines<'_, T> {
             for y in height.reads(h) {
                 let at = begin + z * depth.stride + y * height.stride;
                 let from = self.input.data.as_ptr().cast_const().wrapping_add(at);
-                // SAFETY: the row lies in the image, whose elements the caller guarantees.
+                // SAFETY: the row is in the image, whose elements the caller guarantees.
                 let read = unsafe { Self::read(from, width.stride, width.size, &mut memory.read) };
                 let read = rows.parted(read, &mut memory.parts);
                 let row = (z * height.size + y) * width.size;
@@ -410,17 +410,17 @@ impl Columns {
     }
 }
 
-/// Writes numbers that are in registers, some at once: as a whole they would go through memory.
+/// Stores values from registers, some at a time: as a whole array they would be copied through memory.
 ///
 /// # Safety
-/// There must be room for as many elements, uniquely owned.
+/// `to` must have capacity for `N` elements, uniquely owned.
 #[inline(always)]
 unsafe fn store<X: Copy, const N: usize>(to: *mut X, from: &[X; N]) {
     const SOME: usize = 16;
     const { assert!(N.is_multiple_of(SOME)) };
     let mut i = 0;
     while i < N {
-        // SAFETY: as the caller guarantees; both have so many from here on.
+        // SAFETY: as the caller guarantees; both have `SOME` elements from `i` on.
         unsafe { to.add(i).cast::<[X; SOME]>().write(*from.as_ptr().add(i).cast()) };
         i += SOME;
     }

@@ -1,9 +1,8 @@
-//! `max_pool`, `avg_pool`, the same for windows that follow from the sizes of the result, and their gradients.
+//! `max_pool`, `avg_pool`, their adaptive variants, and their gradients.
 //!
-//! Results are computed by lines: the positions of a row or, if channels are dense, the channels of a position. A line
-//! is processed once for each element of the window, so that its loop is over neighbouring elements whatever the
-//! format: these are the kernels for channels_last, too. Gradients are scattered to the input channel by channel, or by
-//! some contiguous channels.
+//! Results are computed by lines: the positions of a row or, if channels are dense, the channels of a position. A line is
+//! processed once for each element of the window, so that its loop is over neighbouring elements in any memory format: these
+//! kernels also serve channels_last. Gradients are scattered to the input channel by channel, or by some contiguous channels.
 
 mod adaptive;
 mod average;

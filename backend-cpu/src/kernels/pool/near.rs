@@ -1,8 +1,8 @@
 //! Gradients scattered to the indices of the pooled elements, for contiguous channels accumulated in a wider type.
 //!
-//! The sums of a whole image would not stay in the caches, and are not needed at once: consecutive gradients have
-//! nearby indices. So a sliding window of sums is accumulated, and each is rounded to the result once the window has
-//! passed. If an index is before the window, the computation restarts with room for the sums of all indices.
+//! The sums of a whole image would not stay in the caches, and are not needed at once: consecutive gradients have nearby
+//! indices. So a sliding window of sums is accumulated, and each is rounded to the result once the window has passed. If an
+//! index is before the window, the computation restarts with a window of all indices.
 
 use super::largest::outside;
 use super::lines::{GRAIN, Lines, by_channels, unwidened};
@@ -17,7 +17,7 @@ const BLOCK: [usize; 2] = [64, 32];
 const ENOUGH: usize = 8;
 /// The size of the window of sums in bytes: half of L2.
 const BYTES: usize = 1 << 19;
-/// Places of gradients that are gone through together.
+/// The number of gradient positions that are processed together.
 const SOME: usize = 32;
 
 /// Gradients, their indices, and the result, each with its stride between positions.
@@ -40,7 +40,7 @@ struct Kept<T: Lanes> {
     /// The address of the first element of the result, and the stride.
     to: *mut T,
     step: usize,
-    /// Places of the result.
+    /// The number of positions of the result.
     count: usize,
 }
 
@@ -134,7 +134,7 @@ impl<'a, T: Lanes> Back<'a, T> {
 }
 
 impl<T: Lanes> Kept<T> {
-    /// Room for the sums of `rows` indices, a power of 2 or all `count` of them.
+    /// Allocates the sums of `rows` indices, a power of 2 or all `count` of them.
     fn of(rows: usize, channels: usize, count: usize) -> Result<Self, Error> {
         let rows = rows.min(count);
         let sums = Scratch::zeroed(rows * channels)?;
@@ -173,7 +173,7 @@ impl<T: Lanes> Kept<T> {
     /// Rounds and writes the sums before an index, and frees their rows.
     ///
     /// # Safety
-    /// The result must have the places, and they must be uniquely owned.
+    /// The result must have these positions, uniquely owned.
     unsafe fn write(&mut self, until: usize) {
         let (begin, summed) = (self.begin, self.end.clamp(self.begin, until.max(self.begin)));
         for place in begin..summed {
@@ -208,7 +208,7 @@ mod tests {
         Volume { data, sizes, strides: [c * d * h * w, 1, h * w * c, w * c, c] }
     }
 
-    /// Gradients at the indices that `place` returns for a gradient's number and channel.
+    /// Tests gradients at the indices that `place` returns for a gradient's position and channel.
     fn check<T: Lanes<Acc = f32>>(
         [channels, height, width]: [usize; 3],
         grads: usize,

@@ -1,4 +1,4 @@
-//! Gradients that go back to where the elements came from.
+//! Gradients scattered to the indices of the pooled elements.
 
 use super::lines::{GRAIN, by_channels, unwidened};
 use keyway_cpu_loops::images::Volume;
@@ -10,7 +10,7 @@ use std::ops::Range;
 /// The number of contiguous channels whose sums are computed together: two cache lines of f32.
 const BLOCK: usize = 32;
 
-/// The number of samples that suffices for all threads, and the number of sums that stay in L2.
+/// The number of samples that occupies all threads, and the maximum number of sums that fit L2.
 const ENOUGH: usize = 8;
 const FEW: usize = 1 << 16;
 
@@ -21,7 +21,7 @@ pub struct Sums<A> {
     data: *mut A,
     /// The stride from index to index, in elements.
     step: usize,
-    /// Places.
+    /// The number of positions.
     count: usize,
 }
 
@@ -56,7 +56,7 @@ impl<A: Real> Sums<A> {
     /// The sums of an index, if it is valid.
     #[inline(always)]
     pub fn at(&mut self, place: usize) -> Option<&mut [A]> {
-        // SAFETY: `spread` has room for the block's channels at each place, and they must be uniquely owned.
+        // SAFETY: `spread` has the block's channels at each position, uniquely owned.
         (place < self.count).then(|| unsafe {
             std::slice::from_raw_parts_mut(self.data.add(place * self.step), self.channels.len())
         })

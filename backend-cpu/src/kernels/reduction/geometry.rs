@@ -1,4 +1,4 @@
-//! Which dimensions a reduction keeps and which it runs over, in the order of memory.
+//! The kept and reduced dimensions of a reduction, in memory order.
 
 use keyway_sdk::author::{Call, Element, Error, View};
 

@@ -1,5 +1,5 @@
-//! The inner loops of reductions, all that is compiled for each of them: elements in a row that make one result,
-//! and neighbouring elements of some rows that each make one.
+//! The inner loops of reductions, the only code compiled per reducer: contiguous elements that are reduced to one result, and
+//! rows whose neighbouring elements belong to different results.
 
 use keyway_cpu_loops::transpose;
 use keyway_cpu_loops::vectors::halves;
@@ -50,10 +50,11 @@ pub const ROWS: usize = 8;
 
 /// Lines that are reduced together, and the lanes of each: the lanes of all are combined by vectors once they are transposed.
 const TOGETHER: usize = 8;
-/// Elements of lines that are reduced so: in shorter ones there are few lanes to combine, in longer ones many elements for each.
+/// The lengths of lines that are reduced in this way: shorter ones have few lanes to combine, longer ones many elements per
+/// lane.
 const SHORT: RangeInclusive<usize> = 32..=256;
 
-/// Columns whose accumulators stay in registers while they go down some rows, and the bytes of those rows, which stay in L1.
+/// The number of columns whose accumulators stay in registers over several rows, and the bytes of those rows, which stay in L1.
 const COLUMNS: usize = 32;
 const DOWN: usize = 16 * 1024;
 
@@ -67,7 +68,7 @@ pub trait Loops: Sync {
     fn sizes(&self) -> Sizes;
     /// Sets `n` accumulators to the result of no elements.
     unsafe fn start(&self, accs: *mut u8, n: usize);
-    /// Adds `n` elements in a row to each of `lines` accumulators, those of one `apart` elements from those of the one before.
+    /// Adds `n` contiguous elements to each of `lines` accumulators; lines have stride `apart`, in elements.
     unsafe fn lines(
         &self,
         contexts: *const u8,
@@ -79,8 +80,8 @@ pub trait Loops: Sync {
     );
     /// Adds the `n` elements at each of at most [`ROWS`] addresses to `n` accumulators.
     unsafe fn rows(&self, contexts: *const u8, rows: &[*const u8], n: usize, accs: *mut u8);
-    /// Adds `rows` rows of `n` elements, a multiple of [`ROWS`] of them, `stride` elements apart, to `n` accumulators, in the order
-    /// of [`Loops::rows`].
+    /// Adds `rows` rows of `n` elements, a multiple of [`ROWS`] rows with stride `stride`, to `n` accumulators, in the order of
+    /// [`Loops::rows`].
     unsafe fn grid(
         &self,
         contexts: *const u8,
@@ -120,7 +121,7 @@ impl<R: Reducer> Loops for R {
 
     unsafe fn start(&self, accs: *mut u8, n: usize) {
         for i in 0..n {
-            // SAFETY: the caller guarantees room for the accumulators.
+            // SAFETY: the caller guarantees memory for the accumulators.
             unsafe { accs.cast::<R::Acc>().add(i).write(self.identity()) };
         }
     }
@@ -324,7 +325,7 @@ fn total<R: Reducer>(r: &R, lanes: &[R::Acc; TOGETHER]) -> R::Acc {
     r.combine(r.combine(pair(0), pair(2)), r.combine(pair(1), pair(3)))
 }
 
-/// Adds the columns of some rows to accumulators that stay in registers.
+/// Adds the columns of some rows to accumulators in registers.
 ///
 /// # Safety
 /// See [`Loops`].
@@ -359,12 +360,13 @@ unsafe fn in_lanes<R: Reducer>(r: &R, context: R::Context, at: *const R::In, n: 
     let mut result = r.identity();
     let mut i = 0;
     if n >= LANES {
-        // Arrays of their own, each for one vector or two: one array of all lanes would stay in memory.
+        // Separate arrays of one or two vectors: one array of all lanes would not be promoted to registers.
         let [mut a, mut b, mut c, mut d] = [[r.identity(); GROUP]; LANES / GROUP];
-        // SAFETY: the caller guarantees the elements, of which there are as many behind `i`.
+        // SAFETY: the caller guarantees the elements, and there are enough from `i` on.
         unsafe {
             if size_of::<R::Acc>() <= 4 && cfg!(target_feature = "avx2") {
-                // As many again, which the registers hold: with fewer each operation waits for the one before.
+                // Twice as many accumulators, which still fit the registers: with fewer, each operation waits for the previous
+                // one.
                 let [mut e, mut f, mut g, mut h] = [[r.identity(); GROUP]; LANES / GROUP];
                 while i + 2 * LANES <= n {
                     let at = at.add(i);
@@ -405,7 +407,7 @@ unsafe fn in_lanes<R: Reducer>(r: &R, context: R::Context, at: *const R::In, n: 
     // The rest by fewer lanes, whose operations do not wait for the total.
     let mut rest = [r.identity(); FEW_LANES];
     while i + FEW_LANES <= n {
-        // SAFETY: the caller guarantees the elements, of which there are as many behind `i`.
+        // SAFETY: the caller guarantees the elements, and there are enough from `i` on.
         unsafe { add(r, context, at.add(i), &mut rest) };
         i += FEW_LANES;
     }

@@ -87,8 +87,8 @@ where
     unsafe { both(input, mask, out, passes, |(), acc| middle(acc), finish) }
 }
 
-/// As [`reduce_twice`], where the elements of the first pass have the first of them in common: for sums of distances from
-/// it, which keep the digits that sums of large numbers lose.
+/// As [`reduce_twice`], with the first element as the context of the first pass: for sums of differences from it, which
+/// preserve digits that sums of large values lose.
 pub fn reduce_around<A, B, O>(
     input: View<'_, A::In>,
     mask: u64,
@@ -124,8 +124,8 @@ where
 {
     let g = &Geometry::new(input.sizes(), input.strides(), out.strides(), mask);
     let to = out.lanes();
-    // SAFETY: as in `reduce`; `between` is given as many contexts and accumulators as there is room for contexts, `write`
-    // both. The caller guarantees what the first contexts are.
+    // SAFETY: as in `reduce`; `between` is called with equally many contexts and accumulators, and capacity for the second
+    // contexts, and `write` with both. The caller guarantees the type of the first contexts.
     unsafe {
         twice(
             (first, second),
@@ -146,7 +146,7 @@ where
     }
 }
 
-/// Writes `value(i)` for each `i < n`, the first at offset `at`, the others a stride apart.
+/// Writes `value(i)` at offset `at + i * stride` for each `i < n`.
 ///
 /// # Safety
 /// There must be outputs at these offsets, uniquely owned.
@@ -157,10 +157,10 @@ unsafe fn place<O: Copy>(to: Lanes<'_, O>, at: usize, stride: usize, n: usize, v
     let mut done = 0;
     while done < n {
         let some = AT_ONCE.min(n - done);
-        // SAFETY: the caller guarantees the outputs; `dense` has room for `some` values, which are written first.
+        // SAFETY: the caller guarantees the outputs; `dense` has capacity for `some` values, which are written first.
         unsafe {
             let out = to.as_ptr().add(at + done * stride);
-            // Made where they belong or in a row, so that one loop is compiled, and as vectors.
+            // Computed in place or in a contiguous buffer, so that a single vectorised loop is compiled.
             let made = if stride == 1 { out } else { dense.as_mut_ptr().cast::<O>() };
             (0..some).for_each(|i| made.add(i).write(value(done + i)));
             if stride != 1 {
@@ -174,11 +174,11 @@ unsafe fn place<O: Copy>(to: Lanes<'_, O>, at: usize, stride: usize, n: usize, v
 /// The dangling address of contexts without size.
 const NOTHING: *const u8 = std::ptr::without_provenance(8);
 
-/// Writes the outputs of `n` accumulators, the first at an offset, the others a stride apart.
+/// Writes the outputs of `n` accumulators from an offset on, with a stride.
 type Write<'a> = &'a (dyn Fn(*const u8, usize, usize, usize) + Sync);
 
 /// # Safety
-/// `input` must have elements of the loops' type wherever the geometry says, the loops' context no size.
+/// `input` must have elements of the loops' type at all offsets of the geometry, and the loops' context must have size 0.
 unsafe fn once(loops: &dyn Loops, g: &Geometry, input: *const u8, write: Write<'_>) -> Result<(), Error> {
     if g.outputs == 0 {
         return Ok(());
@@ -234,7 +234,7 @@ unsafe fn twice(
         let mut firsts = Values::new(g.outputs, one.context)?;
         let mut contexts = Values::new(g.outputs, two.context)?;
         for unit in (0..cut.units).map(|u| cut.unit(g, u)) {
-            // SAFETY: there is room for a context of each output.
+            // SAFETY: there is memory for a context of each output.
             unsafe { a.firsts(&unit, firsts.at(unit.first)) };
         }
         // SAFETY: there is a first context for each output; `between` writes the second ones, one for each output.
@@ -253,7 +253,7 @@ unsafe fn twice(
         let (mut results, mut result_part) = (values(two.acc)?, values(two.acc)?);
         let (mut firsts, mut contexts) = (values(one.context)?, values(two.context)?);
         for unit in units.map(|u| cut.unit(g, u)) {
-            // SAFETY: there is room for each output of a unit.
+            // SAFETY: there is memory for each output of a unit.
             unsafe {
                 a.firsts(&unit, firsts.at(0));
                 a.unit(&unit, firsts.at(0), accs.at(0), part.at(0));

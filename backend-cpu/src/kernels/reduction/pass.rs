@@ -102,7 +102,7 @@ pub struct Values {
 }
 
 impl Values {
-    /// Room for `n` values of `bytes` each, all bits 0.
+    /// Allocates `n` values of `bytes` each, zeroed.
     pub fn new(n: usize, bytes: usize) -> Result<Values, Error> {
         let words = (n * bytes).div_ceil(8);
         let many = if words > 2 { Buffer::zeroed(words)? } else { Buffer::Few(Vec::new()) };
@@ -121,10 +121,10 @@ impl Values {
 #[repr(align(64))]
 struct Copied([MaybeUninit<u8>; COPIED]);
 
-/// Copies `n` elements of `bytes` each that are `stride` elements apart.
+/// Copies `n` elements of `bytes` each with stride `stride`, in elements.
 ///
 /// # Safety
-/// The elements must exist and `to` have room for them; the caller upholds this.
+/// The elements must exist, and `to` must have capacity for them; the caller upholds this.
 unsafe fn copy(bytes: usize, to: *mut u8, from: *const u8, n: usize, stride: usize) {
     unsafe fn each<W: Copy>(to: *mut u8, from: *const u8, n: usize, stride: usize) {
         let (to, from) = (to.cast::<W>(), from.cast::<W>());
@@ -179,22 +179,22 @@ impl<'a> Pass<'a> {
     /// Copies the first element of each output of a unit, where contexts are elements.
     ///
     /// # Safety
-    /// `to` must have room for a context for each output of the unit; a context has no size or is an element.
+    /// `to` must have capacity for a context of each output of the unit; a context has size 0 or is an element.
     pub unsafe fn firsts(&self, unit: &Unit, to: *mut u8) {
         if self.sizes.context == 0 || self.geometry.count == 0 {
             return;
         }
-        // SAFETY: the outputs of a unit lie a stride apart in the input, and each has an element.
+        // SAFETY: the outputs of a unit have a constant stride in the input, and each has an element.
         unsafe { copy(self.sizes.element, to, self.element(unit.at), unit.width, self.apart()) };
     }
 
     /// One block of a unit.
     ///
     /// # Safety
-    /// There must be a context and room for an accumulator for each output of the unit.
+    /// There must be a context and memory for an accumulator for each output of the unit.
     unsafe fn block(&self, unit: &Unit, block: usize, contexts: *const u8, accs: *mut u8) {
         let (g, range) = (self.geometry, self.cut.range(self.geometry, block));
-        // SAFETY: unit and range lie in the sizes of the view, where the host guarantees elements.
+        // SAFETY: unit and range are within the sizes of the view, whose elements the host guarantees.
         unsafe {
             self.loops.start(accs, unit.width);
             if self.cut.columnar {
@@ -228,7 +228,7 @@ impl<'a> Pass<'a> {
             let i = next % inner.size;
             let mut n = (inner.size - i).min(range.end - next);
             let from = self.element(at + offset(outer, next / inner.size).0 + i * inner.stride);
-            // SAFETY: the caller guarantees the elements; `room` is that of `copied`.
+            // SAFETY: the caller guarantees the elements; `room` is the capacity of `copied`.
             unsafe {
                 if in_place {
                     self.loops.lines(context, from, n, 0, 1, acc);
@@ -247,7 +247,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Neighbouring outputs, `stride` apart in the input, from the elements in `range` of the reduced space.
+    /// Reduces neighbouring outputs, with stride `stride` in the input, over the elements in `range` of the reduced space.
     ///
     /// # Safety
     /// As for [`Pass::block`].
@@ -288,7 +288,7 @@ impl<'a> Pass<'a> {
                 let width = room.min(unit.width - first);
                 let mut dense = [std::ptr::null(); ROWS];
                 for (k, (row, dense)) in rows[..n].iter().zip(&mut dense).enumerate() {
-                    // SAFETY: the caller guarantees the elements; `copied` has room for `ROWS` rows.
+                    // SAFETY: the caller guarantees the elements; `copied` has capacity for `ROWS` rows.
                     unsafe {
                         let to = copied.0.as_mut_ptr().cast::<u8>().add(k * room * element);
                         copy(element, to, row.add(first * stride * element), width, stride);
@@ -307,7 +307,7 @@ impl<'a> Pass<'a> {
     /// All blocks of a unit, in order.
     ///
     /// # Safety
-    /// As for [`Pass::block`], with room for as many results in `part`.
+    /// As for [`Pass::block`]; `part` must have capacity for as many accumulators.
     pub unsafe fn unit(&self, unit: &Unit, contexts: *const u8, accs: *mut u8, part: *mut u8) {
         // SAFETY: as the caller guarantees.
         unsafe {

@@ -15,7 +15,7 @@ use std::ops::Range;
 
 /// The minimum number of pixels that are transposed to planes by vectors.
 const FEWEST: usize = 8;
-/// The number of channels from which on they are transposed, if elements can be gathered in place.
+/// The minimum number of channels that are copied to be contiguous, if elements can be gathered in place.
 const GATHERED: usize = 4;
 
 /// The problem to compute.
@@ -78,12 +78,12 @@ impl<T: Elements> Sampling<'_, T> {
         for first in (0..all).step_by(CHUNK) {
             let pixels = first..(first + CHUNK).min(all);
             let steps = (turned_steps(&self.image, block), outside as i32);
-            // SAFETY: as the caller guarantees; places are of elements of the copy, or of the zeros behind them, the block is whole
-            // vectors, and results of pixels are staged for as many as are turned.
+            // SAFETY: as the caller guarantees; offsets are those of elements of the copy, or of the zeros after them; the
+            // block is whole vectors, and `staged` has the results of a group of pixels.
             unsafe {
                 room.places.find(&self.grid, &self.sides, (sample, &pixels), [height, width], steps);
                 for begin in (0..pixels.len()).step_by(GROUP) {
-                    // The last few are computed again together with some before them, so that they fill a vector.
+                    // The last few pixels are recomputed together with some previous ones, so that they fill a vector.
                     let begin = begin.min(pixels.len().saturating_sub(FEWEST));
                     let n = GROUP.min(pixels.len() - begin);
                     for p in 0..n {
@@ -134,7 +134,8 @@ impl<T: Elements> Sampling<'_, T> {
             let from = self.image.data.as_ptr().cast_const().wrapping_add(at);
             let at = sample * self.out.strides[0] + c * self.out.strides[1] + pixels.start * step;
             let to = self.out.data.as_ptr().wrapping_add(at);
-            // SAFETY: elements of the channel, as the caller guarantees; places that are of no pixel are those of others.
+            // SAFETY: elements of the channel, as the caller guarantees; the offsets after the last pixel are valid ones of
+            // other pixels.
             let finite = unsafe { self.of_plane(room, from, (to, step), pixels.len()) };
             // Elements of weight 0 were read too, and infinity times 0 is NaN.
             for &p in room.partly.iter().filter(|_| !finite) {
@@ -162,13 +163,13 @@ impl<T: Elements> Sampling<'_, T> {
         pixels: usize,
     ) -> bool {
         let (lanes, zero) = (T::Vector::LANES, T::Vector::splat(T::Acc::ZERO));
-        // 0 as long as all elements are finite, otherwise NaN.
+        // 0 while all elements are finite, otherwise NaN.
         let mut zeros = zero;
         for p in (0..pixels).step_by(lanes) {
             let mut total = zero;
             for k in 0..room.places.taps {
                 let at = room.at.as_ptr().wrapping_add(room.places.index(k, p));
-                // SAFETY: the caller guarantees the elements; there are whole vectors of places and weights.
+                // SAFETY: the caller guarantees the elements; there are whole vectors of offsets and weights.
                 total =
                     unsafe { gathered(from, at).mul_add(T::Vector::load(room.places.weights(k, p)), total) };
             }
@@ -192,7 +193,7 @@ impl<T: Elements> Sampling<'_, T> {
                 let mut room = Room::new(self, way)?;
                 for i in range {
                     let (sample, first) = (i / blocks, i % blocks * block);
-                    // SAFETY: as the caller guarantees; each channel is one piece's.
+                    // SAFETY: as the caller guarantees; each channel belongs to one work item.
                     unsafe { self.turned(sample, first..(first + block).min(channels), block, &mut room) };
                 }
                 Ok(())
@@ -205,7 +206,7 @@ impl<T: Elements> Sampling<'_, T> {
                 let (sample, first) = (i / chunks, i % chunks * CHUNK);
                 let pixels = first..(first + CHUNK).min(all);
                 let [_, _, steps @ ..] = self.image.strides;
-                // SAFETY: as the caller guarantees; each pixel is one piece's.
+                // SAFETY: as the caller guarantees; each pixel belongs to one work item.
                 unsafe {
                     room.places.find(
                         &self.grid,
@@ -261,7 +262,7 @@ impl<T: Elements> Room<T> {
         })
     }
 
-    /// The elements that are listed.
+    /// The listed elements.
     fn made(&self) -> Made<'_, T::Acc> {
         Made { lines: &self.elements, columns: &self.single, across: 0 }
     }
@@ -276,8 +277,8 @@ fn grid_sample<T: Elements>(call: &Call) -> Result<(), Error> {
     }
     check_near(&image)?;
     let sampling = Sampling { image, out, sides, grid };
-    // SAFETY: the op's rule has matched the grid's sizes with the output's, which is this call's alone, and refused images without
-    // elements; the host guarantees those that there are.
+    // SAFETY: the op's shape rule matched the sizes of grid and output and refused empty images; the output is uniquely owned,
+    // and the host guarantees the elements.
     unsafe { sampling.run(sampling.way()) }
 }
 

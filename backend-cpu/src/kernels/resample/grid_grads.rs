@@ -20,7 +20,7 @@ use std::ops::Range;
 mod long;
 mod of_grid;
 
-/// Channels from which on a vector of them is filled well enough.
+/// The minimum number of channels that fill enough lanes of a vector.
 const FEW: usize = 4;
 
 /// The operands of both gradients.
@@ -49,7 +49,7 @@ impl<T: Elements> Gradients<'_, T> {
         (0..all).step_by(CHUNK).map(move |first| first..(first + CHUNK).min(all))
     }
 
-    /// Room for the taps of a chunk, and for slopes if requested.
+    /// Allocates the taps of a chunk, with slopes if requested.
     fn places(&self, slopes: bool) -> Result<Places<T>, Error> {
         let wide = CHUNK.min(self.pixels()).next_multiple_of(T::Vector::LANES);
         Places::new(&self.sides, self.grid.rank, wide, slopes)
@@ -73,7 +73,7 @@ impl<T: Elements> Gradients<'_, T> {
     /// Copies gradients of some pixels so that some channels are contiguous.
     ///
     /// # Safety
-    /// There must be the channels and pixels, and room for `block` numbers for each pixel.
+    /// The channels and pixels must exist, and `to` must have capacity for `block` elements per pixel.
     unsafe fn turn_grad(
         &self,
         (sample, channels): (usize, &Range<usize>),
@@ -84,7 +84,7 @@ impl<T: Elements> Gradients<'_, T> {
         let ([_, _, _, height, width], [by_sample, plane, layer, row, column]) =
             (self.grad.sizes, self.grad.strides);
         let begin = sample * by_sample + channels.start * plane;
-        // Pixels at one step are one line.
+        // Pixels with a constant stride form one line.
         let dense = row == width * column && layer == height * row;
         let mut next = pixels.start;
         while next < pixels.end {
@@ -110,14 +110,14 @@ impl<T: Elements> Gradients<'_, T> {
         let (block, by_vector) = match block(&self.image) {
             Some(block) if channels >= FEW => (block, true),
             Some(_) => (channels, false),
-            // Of images as large as that one plane of sums is enough.
+            // One plane of sums suffices for images of that size.
             None => (1, false),
         };
         let blocks = channels.div_ceil(block);
         let work = (self.pixels() * self.taps() + elements(&self.image)).saturating_mul(block);
         parallel_try(samples * blocks, GRAIN / work.max(1), |range| {
             let mut places = self.places(false)?;
-            // One more, for taps outside the image.
+            // One extra element, for taps outside the image.
             let plane = elements(&self.image) + 1;
             let mut sums = Scratch::<T::Acc>::zeroed(plane * block)?;
             let mut staged = Scratch::<T::Acc>::zeroed(GROUP * block)?;
@@ -132,7 +132,7 @@ impl<T: Elements> Gradients<'_, T> {
                     false => (turned_steps(&self.image, 1), elements(&self.image)),
                 };
                 for pixels in self.chunks() {
-                    // SAFETY: as the caller guarantees; there is room for each element of a block, and for a group.
+                    // SAFETY: as the caller guarantees; the buffers have capacity for each element of a block, and for a group.
                     unsafe {
                         self.find((sample, &pixels), (steps, outside as i32), &mut places);
                         for begin in (0..pixels.len()).step_by(GROUP) {
@@ -157,7 +157,7 @@ impl<T: Elements> Gradients<'_, T> {
                 if let Some(long) = &mut long {
                     long.add_to(&mut sums);
                 }
-                // SAFETY: the channels are this piece's alone.
+                // SAFETY: the channels belong to this work item.
                 unsafe {
                     match by_vector {
                         true => apart(&self.image, sample, &channels, block, &sums),
@@ -206,7 +206,7 @@ unsafe fn add_vectors<T: Elements>(
 /// pixels add to the same elements with different taps, and would stall on each other.
 ///
 /// # Safety
-/// Places must be of such elements.
+/// The taps must be those of elements in `sums`.
 unsafe fn add_plane<T: Elements>(
     places: &Places<T>,
     pixels: &Range<usize>,
@@ -228,8 +228,8 @@ fn grid_sample_input_grad<T: Elements>(call: &Call) -> Result<(), Error> {
         return Ok(());
     }
     check_near(&image)?;
-    // SAFETY: the op's rule has matched the grid's sizes with the gradient's; the host guarantees the elements that there are, and
-    // the output is this call's alone.
+    // SAFETY: the op's shape rule matched the sizes of grid and gradient; the host guarantees the elements, and the output is
+    // uniquely owned.
     unsafe { Gradients { grad, image, sides, grid }.of_images() }
 }
 
@@ -246,10 +246,10 @@ fn grid_sample_grid_grad<T: Elements>(call: &Call) -> Result<(), Error> {
     }
     check_near(&image)?;
     let [of_sample, of_axis] = [of_sample, of_axis].map(|stride| stride.max(0) as usize);
-    // SAFETY: the output is this call's alone, whose elements the host guarantees.
+    // SAFETY: the output is uniquely owned, and the host guarantees its elements.
     let data = unsafe { Lanes::new(data) };
     let out = Grid { data, rank, of_sample, of_place: three(places, 0), of_axis };
-    // SAFETY: as in `grid_sample_input_grad`; the images have elements, as the rule says.
+    // SAFETY: as in `grid_sample_input_grad`; the shape rule refused empty images.
     unsafe { OfGrid { of: &Gradients { grad, image, sides, grid }, out }.run() }
 }
 

@@ -20,7 +20,7 @@ use std::ops::Range;
 use sums::weighted;
 use tables::{Mode, Spacing, Table};
 
-/// Elements that are worth handing to a thread.
+/// The minimum number of elements per work item.
 const GRAIN: usize = 1 << 14;
 
 /// The tables of three dimensions.
@@ -45,7 +45,7 @@ fn interpolation<A: Real>(call: &Call<'_>, from: &[usize], to: &[usize]) -> Resu
             });
         }
     };
-    // Dimensions that the image lacks come first and have one element.
+    // Missing dimensions of the image come first and have size 1.
     let lacking = 3 - call.ints(1)?.len().min(3);
     three(|d| {
         let Some(own) = d.checked_sub(lacking) else { return Ok(Table::single()) };
@@ -54,11 +54,11 @@ fn interpolation<A: Real>(call: &Call<'_>, from: &[usize], to: &[usize]) -> Resu
     })
 }
 
-/// For each output position the sum of the elements in a box, given by these ranges of each dimension, times a weight.
+/// Computes for each output position the sum of the elements in a box, given by a range per dimension, times a weight.
 ///
 /// # Safety
-/// The volumes must contain the elements that sizes and strides describe, the ranges name elements of the image for
-/// each output position, and the output must be uniquely owned.
+/// The volumes must contain the elements that sizes and strides describe, the ranges must be within the image for each output
+/// position, and the output must be uniquely owned.
 pub unsafe fn boxes<T: Lanes>(
     image: &Volume<'_, T>,
     out: &Volume<'_, T>,
@@ -76,8 +76,8 @@ fn interpolate<T: Lanes>(call: &Call) -> Result<(), Error> {
         return Ok(());
     }
     let tables = interpolation(call, &input.sizes, &out.sizes)?;
-    // SAFETY: sizes and strides are those of the call's tensors, whose elements the host guarantees, the output's for this call
-    // alone; the tables were made for their sizes.
+    // SAFETY: sizes and strides are those of the call's tensors, whose elements the host guarantees; the output is uniquely
+    // owned, and the tables were computed for these sizes.
     unsafe { weighted(&input, &out, &tables) }
 }
 

@@ -15,7 +15,7 @@ pub struct Grid<'a, T> {
     pub data: Lanes<'a, T>,
     /// Spatial dimensions.
     pub rank: usize,
-    /// Elements from sample to sample, along each spatial dimension, and from axis to axis.
+    /// The strides, in elements, between samples, along each spatial dimension, and between axes.
     pub of_sample: usize,
     pub of_place: [usize; 3],
     pub of_axis: usize,
@@ -24,7 +24,7 @@ pub struct Grid<'a, T> {
 /// Refuses images whose offsets within a channel do not fit 32 bits.
 ///
 /// # Errors
-/// There is another kernel for them, or none.
+/// `Unsupported` for such images.
 pub fn check_near<T>(image: &Volume<'_, T>) -> Result<(), Error> {
     let last = |d: usize| (image.sizes[d] - 1).saturating_mul(image.strides[d]);
     match (2..5).fold(0, |span: usize, d| span.saturating_add(last(d))) < i32::MAX as usize {
@@ -37,7 +37,7 @@ impl<'a, T: Elements> Grid<'a, T> {
     /// Argument `i`.
     ///
     /// # Errors
-    /// It is no tensor of 4 or 5 dimensions and this element type.
+    /// If the argument is not a tensor of 4 or 5 dimensions with this element type.
     pub fn argument(call: &Call<'a>, i: usize) -> Result<Self, Error> {
         let grid = call.view::<T>(i)?;
         let (&[of_sample, ref places @ .., of_axis], 4..=5) = (grid.strides(), grid.sizes().len()) else {
@@ -53,8 +53,8 @@ impl<'a, T: Elements> Grid<'a, T> {
         Ok(Grid { data, rank: places.len(), of_sample, of_place: three(places, 0), of_axis })
     }
 
-    /// The parts of rows that some pixels `[.., height, width]` are: how many they are, and where the first one's coordinate on an
-    /// axis lies.
+    /// The row segments of some pixels `[.., height, width]`: the number of pixels, and the address of the first one's
+    /// coordinate on an axis.
     fn rows(
         &self,
         (sample, axis): (usize, usize),
@@ -79,7 +79,7 @@ impl<'a, T: Elements> Grid<'a, T> {
     unsafe fn read(&self, of: (usize, usize), pixels: &Range<usize>, area: [usize; 2], mut to: &mut [f64]) {
         for (count, from) in self.rows(of, pixels, area) {
             for (i, place) in to.iter_mut().enumerate().take(count) {
-                // SAFETY: a coordinate of a place, as the caller guarantees.
+                // SAFETY: a coordinate of a location, as the caller guarantees.
                 *place = unsafe { *from.wrapping_add(i * self.of_place[2]) }.to_f64();
             }
             to = &mut to[count..];
@@ -99,7 +99,7 @@ impl<'a, T: Elements> Grid<'a, T> {
     ) {
         for (count, to) in self.rows(of, pixels, area) {
             for (i, number) in from.iter().enumerate().take(count) {
-                // SAFETY: a coordinate of a place, as the caller guarantees.
+                // SAFETY: a coordinate of a location, as the caller guarantees.
                 unsafe { *to.wrapping_add(i * self.of_place[2]) = T::from_acc(*number) };
             }
             from = &from[count..];
@@ -122,7 +122,7 @@ pub struct Places<T: Elements> {
 }
 
 impl<T: Elements> Places<T> {
-    /// Room for `wide` pixels, a multiple of the lanes, and for slopes if requested.
+    /// Allocates the taps of `wide` pixels, a multiple of the lanes, with slopes if requested.
     pub fn new(sides: &[Side; 3], rank: usize, wide: usize, slopes: bool) -> Result<Self, Error> {
         let along = |d: usize| match d < 3 - rank {
             true => Along::single(wide),
@@ -185,7 +185,7 @@ impl<T: Elements> Places<T> {
         }
     }
 
-    /// The number of tap `k` of pixel `p`.
+    /// The index of tap `k` of pixel `p`.
     #[inline(always)]
     pub fn index(&self, k: usize, p: usize) -> usize {
         k * self.wide + p
@@ -203,7 +203,7 @@ impl<T: Elements> Places<T> {
         self.slope[self.index(axis * self.taps + k, p)]
     }
 
-    /// The same of the pixels from `p` on.
+    /// As [`Places::slope`], for the pixels from `p` on.
     #[inline(always)]
     pub fn slopes(&self, axis: usize, k: usize, p: usize) -> *const T::Acc {
         self.slope[self.index(axis * self.taps + k, p)..].as_ptr()
@@ -225,8 +225,7 @@ impl<T: Elements> Places<T> {
     /// Writes `block` channels of pixel `p`, whole vectors, which are contiguous in the image.
     ///
     /// # Safety
-    /// There must be the elements that were found, with so many numbers each, and places for the results, uniquely
-    /// owned.
+    /// The elements at the computed offsets must exist, with `block` channels each, and the output elements, uniquely owned.
     #[inline(always)]
     pub unsafe fn sum(&self, p: usize, image: *const T::Acc, block: usize, to: *mut T) {
         let mut c = 0;
@@ -261,7 +260,7 @@ impl<T: Elements> Places<T> {
         }
     }
 
-    /// The elements of pixel `p` that are not said to be outside by a number below 0.
+    /// Lists the offsets and weights of pixel `p`'s taps, without those outside, whose offset is negative.
     #[inline(always)]
     pub fn of_pixel(&self, p: usize, to: &mut Vec<(usize, T::Acc)>) {
         to.clear();
@@ -285,7 +284,7 @@ impl<T: Elements> Places<T> {
     }
 }
 
-/// Where each combination of taps of three dimensions begins in each of their lists, in the order of the elements.
+/// The offset of each combination of taps of three dimensions in each of their lists, in the order of the elements.
 fn each([layers, rows, columns]: &[Along; 3]) -> impl Iterator<Item = [usize; 3]> + use<> {
     let part = |along: &Along| (along.at.len() / along.taps, along.taps);
     let [(layer, layers), (row, rows), (column, columns)] = [part(layers), part(rows), part(columns)];

@@ -28,7 +28,7 @@ pub struct Side {
     pub align_corners: bool,
 }
 
-/// The meaning of the text in argument `i`.
+/// The mode that the string in argument `i` names.
 fn meant<M: Copy>(
     call: &Call<'_>,
     i: usize,
@@ -46,10 +46,11 @@ fn meant<M: Copy>(
     })
 }
 
-/// The spatial dimensions of images that are read as arguments `at` to `at + 2` say.
+/// The spatial dimensions of `image`, with the interpolation mode, the padding mode and `align_corners` in arguments `at` to
+/// `at + 2`.
 ///
 /// # Errors
-/// Arguments of other kinds or meaning.
+/// If an argument has another kind or an unknown value.
 pub fn sides<T>(call: &Call<'_>, at: usize, image: &Volume<'_, T>) -> Result<[Side; 3], Error> {
     let modes = [("bilinear", Mode::Bilinear), ("nearest", Mode::Nearest), ("bicubic", Mode::Bicubic)];
     let paddings =
@@ -62,14 +63,14 @@ pub fn sides<T>(call: &Call<'_>, at: usize, image: &Volume<'_, T>) -> Result<[Si
 
 /// The taps of some locations along a dimension: `[taps][places]`.
 pub struct Along {
-    /// The element, times the step between elements; below 0 where there is none.
+    /// The index of the element times the stride; negative if the tap is outside.
     pub at: Scratch<i32>,
     /// Its weight; 0 if it is outside.
     pub weight: Scratch<f64>,
-    /// The derivative of the weight with respect to the location, if there is room for it.
+    /// The derivative of the weight with respect to the location; empty if not requested.
     pub slope: Scratch<f64>,
     pub taps: usize,
-    /// Places that there is room for.
+    /// The capacity in locations.
     wide: usize,
 }
 
@@ -81,7 +82,7 @@ impl Along {
         Ok(along)
     }
 
-    /// Room for `wide` locations, and for slopes if requested.
+    /// Allocates the taps of `wide` locations, with slopes if requested.
     pub fn new(taps: usize, wide: usize, slopes: bool) -> Result<Along, Error> {
         let [all, slopes] = [taps * wide, if slopes { taps * wide } else { 0 }];
         let (weight, slope) = (Scratch::zeroed(all)?, Scratch::zeroed(slopes)?);
@@ -102,7 +103,7 @@ impl Along {
         }
     }
 
-    /// Sets the slope of tap `k` of each location, for taps that are set, if there is room for it.
+    /// Sets the slope of tap `k` of each location, for taps that are set, if slopes were requested.
     #[inline(always)]
     fn set_slopes(&mut self, k: usize, slopes: impl Iterator<Item = f64>) {
         let begin = (k * self.wide).min(self.slope.len());
@@ -126,14 +127,13 @@ impl Side {
         }
     }
 
-    /// The outermost centres, or outer edges, at which locations are reflected: the first, and how far away the other
-    /// is.
+    /// The outermost centres, or outer edges, at which locations are reflected: the first, and its distance to the other.
     #[inline(always)]
     fn mirrors(&self) -> (f64, f64) {
         if self.align_corners { (0.0, self.last()) } else { (-0.5, self.size as f64) }
     }
 
-    /// Whether a location is reflected an odd number of times, once it is on the inner side of the first mirror.
+    /// Whether a location is reflected an odd number of times, after it is on the inner side of the first mirror.
     #[inline(always)]
     fn is_turned(&self, at: f64) -> bool {
         let (low, span) = self.mirrors();
@@ -179,8 +179,8 @@ impl Side {
         if self.align_corners { self.last() / 2.0 } else { self.size as f64 / 2.0 }
     }
 
-    /// Computes the taps of some locations in -1..1, in elements of stride `step`: none outside, or for NaN; and
-    /// slopes, if there is room for them. The locations are overwritten.
+    /// Computes the taps of some locations in -1..1, in elements of stride `step`: none outside, or for NaN; and slopes, if
+    /// requested. The locations are overwritten.
     pub fn find(&self, places: &mut [f64], step: usize, to: &mut Along) {
         let (scale, first) = (self.scale(), if self.align_corners { 0.0 } else { 0.5 });
         places.iter_mut().for_each(|at| *at = (*at + 1.0) * scale - first);
@@ -199,7 +199,7 @@ impl Side {
                 let share = |at: f64| at - at.floor();
                 to.set(0, last, step, places.iter().map(|&at| (at.floor(), 1.0 - share(at))));
                 to.set(1, last, step, places.iter().map(|&at| (at.floor() + 1.0, share(at))));
-                // Both are the same but for the sign, where both are inside.
+                // Both slopes differ only in the sign if both taps are inside.
                 for p in 0..places.len().min(to.slope.len()) {
                     let slope = to.slope[begin + p];
                     to.slope[p] = if to.at[p] >= 0 { -slope } else { 0.0 };

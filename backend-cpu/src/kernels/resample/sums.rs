@@ -10,10 +10,10 @@ use keyway_cpu_loops::{copy_dense, parallel_try, reserve};
 use keyway_sdk::author::{Error, Real, Scratch};
 use std::ops::Range;
 
-/// Vectors of channels whose sums stay in registers over all taps of a position.
+/// Vectors of channels whose accumulators stay in registers over all taps of a position.
 const VECTORS: usize = 4;
 
-/// The ratio of a row's elements to the elements read from which on unread ones are skipped.
+/// The minimum ratio of a row's elements to those that are read at which unread ones are skipped.
 const SPARSE: usize = 64;
 
 /// Sums of an image's elements.
@@ -23,11 +23,11 @@ struct Sums<'a, T: Lanes> {
     tables: &'a [Table<T::Acc>; 3],
 }
 
-/// Computes each output position from the elements that the tables name.
+/// Computes each output position from the elements in the tables.
 ///
 /// # Safety
-/// The volumes must contain the elements that sizes and strides describe, the tables name elements of the image for
-/// each output position, and the output must be uniquely owned.
+/// The volumes must contain the elements that sizes and strides describe, the indices in the tables must be within the image
+/// for each output position, and the output must be uniquely owned.
 pub unsafe fn weighted<T: Lanes>(
     image: &Volume<'_, T>,
     out: &Volume<'_, T>,
@@ -120,7 +120,7 @@ impl<T: Lanes> Sums<'_, T> {
         }
     }
 
-    /// The same position by position, for rows that are mostly unread.
+    /// Computes position by position, for rows that are mostly unread.
     ///
     /// # Safety
     /// As for [`weighted`].
@@ -138,7 +138,7 @@ impl<T: Lanes> Sums<'_, T> {
                 for w in 0..width {
                     self.elements([d, h, w], &mut elements);
                     let add = |sum: T::Acc, &(at, weight): &(usize, T::Acc)| {
-                        // SAFETY: the caller guarantees the elements that the tables name.
+                        // SAFETY: the caller guarantees the elements in the tables.
                         sum + unsafe { *from.wrapping_add(at) }.to_acc() * weight
                     };
                     let sum = T::from_acc(elements.iter().fold(T::Acc::ZERO, add));
@@ -189,7 +189,7 @@ impl<T: Lanes> Sums<'_, T> {
     /// Adds the weighted rows of a channel that contribute to an output row.
     ///
     /// # Safety
-    /// The channel must begin here.
+    /// `from` must be the address of the channel's first element.
     unsafe fn mix(&self, from: *const T, [d, h]: [usize; 2], to: &mut [T::Acc]) {
         let [_, _, by_d, by_h, by_w] = self.image.strides;
         let [depths, rows, _] = self.tables;
@@ -200,7 +200,7 @@ impl<T: Lanes> Sums<'_, T> {
                 let (row, share) = (from.wrapping_add(z * by_d + y * by_h), T::Vector::splat(front * share));
                 for x in (0..to.len()).step_by(lanes) {
                     let n = lanes.min(to.len() - x);
-                    // SAFETY: the caller guarantees the row, which is as long as the sums.
+                    // SAFETY: the caller guarantees the row, which has the length of the sums.
                     unsafe {
                         let sums = to.as_mut_ptr().add(x);
                         let before = match is_first {
@@ -231,7 +231,7 @@ pub struct Made<'a, A> {
 /// Computes all channels of a position, which are written with stride `step`.
 ///
 /// # Safety
-/// Channels must be contiguous at each element from here on, with room for the results, uniquely owned.
+/// Channels must be contiguous at each element from `from` on, and the output elements must be uniquely owned.
 #[inline(always)]
 pub unsafe fn pixel<T: Lanes>(
     from: *const T,
@@ -244,11 +244,11 @@ pub unsafe fn pixel<T: Lanes>(
         && share * weight == T::Acc::ONE
         && step == 1
     {
-        // SAFETY: the caller guarantees channels and places, which lie in two tensors.
+        // SAFETY: the caller guarantees channels and output elements, which are in two tensors.
         return unsafe { copy_dense(to, from.wrapping_add(line + column * across), channels) };
     }
     let whole = channels - channels % (VECTORS * lanes);
-    // SAFETY: the caller guarantees channels and places.
+    // SAFETY: the caller guarantees channels and output elements.
     unsafe {
         for c in (0..whole).step_by(VECTORS * lanes) {
             let from = from.wrapping_add(c);
@@ -265,7 +265,7 @@ pub unsafe fn pixel<T: Lanes>(
     }
 }
 
-/// Some vectors of sums, of elements that `read` reads.
+/// `VECTORS` vectors of sums over elements loaded by `read`.
 #[inline(always)]
 fn sums<T: Lanes, const VECTORS: usize>(
     from: *const T,
@@ -286,7 +286,7 @@ fn sums<T: Lanes, const VECTORS: usize>(
 
 /// The taps of a row's positions, as lists: first all first taps, then all second ones.
 struct Columns<A> {
-    /// Places that read the same number of elements, that number, and where their lists begin.
+    /// Positions with the same number of taps, that number, and the offset of their lists.
     runs: Vec<(Range<usize>, usize, usize)>,
     at: Vec<u32>,
     weights: Vec<A>,
@@ -295,7 +295,7 @@ struct Columns<A> {
 impl<A: Real> Columns<A> {
     fn of(table: &Table<A>, width: usize) -> Result<Columns<A>, Error> {
         let count = (0..width).map(|place| table.at(place).len()).sum::<usize>();
-        // The vector reads behind each list, too.
+        // Vector loads read beyond the end of each list.
         let count = count + MOST;
         let mut made = Columns { runs: Vec::new(), at: reserve(count)?, weights: reserve(count)? };
         let mut first = 0;
@@ -317,10 +317,10 @@ impl<A: Real> Columns<A> {
         Ok(made)
     }
 
-    /// The weighted sums of each position.
+    /// Adds the weighted elements of each position.
     ///
     /// # Safety
-    /// The row must be as long as the tables say, and there be a sum for each position.
+    /// The row must have the length that the tables were computed for, and `sums` an element for each position.
     unsafe fn take<V: Vector<Number = A>>(&self, row: &[A], sums: &mut [A]) {
         if V::PICKS && row.len() <= 2 * V::LANES {
             // SAFETY: as the caller guarantees.
@@ -353,14 +353,14 @@ impl<A: Real> Columns<A> {
 }
 
 impl<A: Real> Columns<A> {
-    /// [`Columns::take`] for a row that is in two vectors.
+    /// [`Columns::take`] for a row that fits two vectors.
     ///
     /// # Safety
     /// As for [`Columns::take`].
     #[inline]
     unsafe fn pick<V: Vector<Number = A>>(&self, row: &[A], sums: &mut [A]) {
         let low = V::LANES.min(row.len());
-        // SAFETY: the row has the numbers.
+        // SAFETY: the row has the elements.
         let (low, high) = unsafe {
             (load_some::<V>(row.as_ptr(), low), load_some::<V>(row.as_ptr().add(low), row.len() - low))
         };
@@ -371,13 +371,13 @@ impl<A: Real> Columns<A> {
                 let mut sum = V::splat(A::ZERO);
                 for tap in 0..*taps {
                     let at = begin + tap * n + i;
-                    // SAFETY: the lists go on behind each place by the lanes of a vector; each number names an element of the row.
+                    // SAFETY: the lists extend beyond each position by the lanes of a vector; each index is within the row.
                     unsafe {
                         let weights = V::load(self.weights.as_ptr().add(at));
                         sum = low.pick(high, self.at.as_ptr().add(at).cast()).mul_add(weights, sum);
                     }
                 }
-                // SAFETY: the caller guarantees a sum for each place.
+                // SAFETY: the caller guarantees a sum for each position.
                 unsafe { store_some(sums.as_mut_ptr().add(places.start + i), V::LANES.min(n - i), sum) };
                 i += V::LANES;
             }
@@ -385,7 +385,7 @@ impl<A: Real> Columns<A> {
     }
 }
 
-/// [`Columns::take`] for a number of elements that the compiler knows.
+/// [`Columns::take`] for a constant number of taps.
 ///
 /// # Safety
 /// The row must have the elements, and both lists `TAPS` for each sum.

@@ -4,14 +4,14 @@ use keyway_cpu_loops::reserve;
 use keyway_sdk::author::{Error, Real};
 use std::ops::Range;
 
-/// For each output position along a dimension the elements that it is computed from, and their weights.
+/// The indices and weights of the elements from which each output position along a dimension is computed.
 pub struct Table<A> {
     ends: Vec<usize>,
     taps: Vec<(usize, A)>,
 }
 
 impl<A: Real> Table<A> {
-    /// An empty table, with room for `places` positions of `each` taps.
+    /// An empty table with capacity for `places` positions of `each` taps.
     fn new(places: usize, each: usize) -> Result<Table<A>, Error> {
         let mut table = Table { ends: reserve(places + 1)?, taps: reserve(places.saturating_mul(each))? };
         table.ends.push(0);
@@ -23,7 +23,7 @@ impl<A: Real> Table<A> {
         Table { ends: vec![0, 1], taps: vec![(0, A::ONE)] }
     }
 
-    /// For each range one position, computed from these elements with equal weights.
+    /// A table with one position per range, computed from the elements in it with equal weights.
     pub fn of_ranges(ranges: &[Range<usize>], weight: A) -> Result<Table<A>, Error> {
         let count = ranges.iter().fold(0, |sum: usize, range| sum.saturating_add(range.len()));
         let mut table = Table { ends: reserve(ranges.len() + 1)?, taps: reserve(count)? };
@@ -61,7 +61,7 @@ impl<A: Real> Table<A> {
         for i in 0..count {
             made.ends[i + 1] += made.ends[i];
         }
-        // Each element's part of the list is filled from its begin on, which is put back at the end.
+        // Each element's part of the list is filled while its start offset advances; the offsets are restored at the end.
         for place in 0..self.ends.len() - 1 {
             for &(at, weight) in self.at(place) {
                 made.taps[made.ends[at]] = (place, weight);
@@ -74,7 +74,7 @@ impl<A: Real> Table<A> {
     }
 }
 
-/// Between which elements values are taken, and how.
+/// The interpolation mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mode {
     Nearest,
@@ -90,7 +90,7 @@ pub struct Spacing {
     pub count: usize,
     /// Whether the first and last positions are the first and last elements.
     pub align_corners: bool,
-    /// Places for each element, where that is not the quotient of both.
+    /// Output positions per element, if it is not `count / size`.
     pub scale: Option<f64>,
 }
 
@@ -133,7 +133,7 @@ impl Spacing {
                     table.place([(first, 1.0 - share), ((first + 1).min(last), share)]);
                 }
                 Mode::Cubic => {
-                    // Beyond these all four elements are the first or the last, and infinity has no fraction.
+                    // Beyond these limits all four elements are the first or the last; the fraction of infinity would be NaN.
                     let at = self.position(place).clamp(-2.0, self.size as f64 + 2.0);
                     let element = |k: usize| (at.floor() + k as f64 - 1.0).clamp(0.0, last as f64) as usize;
                     let weights = cubic(at - at.floor());

@@ -1,5 +1,5 @@
-//! Images copied so that some of their channels are contiguous, since what reads a place of all of them then reads
-//! vectors; and back.
+//! Copies of images in which a block of channels is contiguous, so that a position is read by vectors of channels; and copies
+//! back.
 
 use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::vectors::{Lanes, Vector, narrow, widen};
@@ -8,15 +8,15 @@ use keyway_sdk::author::Real;
 use std::any::TypeId;
 use std::ops::Range;
 
-/// Channels that are contiguous, at most, and the bytes that they fill.
+/// The maximum number of channels of a block, and the maximum bytes of the copy.
 pub const BLOCK: usize = 64;
 const BYTES: usize = 1 << 20;
-/// Bytes of the fewest channels beyond which none are turned, and elements for each pixel that reads them.
+/// Bytes of the smallest block above which images are not copied, and the maximum number of elements per pixel that reads them.
 const TOO_MANY: usize = 1 << 25;
 const SPARSE: usize = 16;
-/// Pieces of work below which they become smaller.
+/// The minimum number of work items; blocks are made smaller below it.
 const ENOUGH: usize = 8;
-/// Pixels that are turned at once.
+/// Pixels that are transposed at once.
 pub const GROUP: usize = 32;
 
 /// Elements of a channel.
@@ -24,8 +24,7 @@ pub fn elements<T>(image: &Volume<'_, T>) -> usize {
     image.sizes[2..].iter().fold(1, |all, size| all.saturating_mul(*size))
 }
 
-/// How many channels of images are copied so that they are contiguous: whole vectors, or none where that would be too
-/// many bytes.
+/// The number of channels that are copied to be contiguous: whole vectors, or `None` if the copy would be too large.
 pub fn block<T: Lanes>(image: &Volume<'_, T>) -> Option<usize> {
     let ([samples, channels, ..], lanes) = (image.sizes, T::Vector::LANES);
     let bytes = elements(image).saturating_mul(size_of::<T::Acc>());
@@ -33,7 +32,7 @@ pub fn block<T: Lanes>(image: &Volume<'_, T>) -> Option<usize> {
     (bytes.saturating_mul(lanes) <= TOO_MANY).then(|| most.next_multiple_of(lanes).clamp(lanes, BLOCK))
 }
 
-/// Whether so few pixels read the images that these are not worth a copy.
+/// Whether too few pixels read the images for a copy to be worth it.
 pub fn is_sparse<T>(image: &Volume<'_, T>, pixels: usize) -> bool {
     elements(image) / SPARSE > pixels
 }
@@ -44,8 +43,8 @@ pub fn turned_steps<T>(image: &Volume<'_, T>, block: usize) -> [usize; 3] {
     [height * width * block, width * block, block]
 }
 
-/// The lines of a sample's channels, from `channels.start` on: for each where it begins in the image, the elements before it in a
-/// channel, and how many it has. Rows without a gap between them are one line.
+/// The lines of a sample's channels, from `channels.start` on: for each its address in the image, its offset within a channel,
+/// and its number of elements. Rows without a gap between them are one line.
 fn lines<T>(
     image: &Volume<'_, T>,
     sample: usize,
@@ -59,10 +58,10 @@ fn lines<T>(
     (0..count).map(move |i| (from.wrapping_add(i / height * layer + i % height * row), i * n, n))
 }
 
-/// Copies channels of a sample so that they are contiguous, `block` of them.
+/// Copies channels of a sample into a block of `block` contiguous channels.
 ///
 /// # Safety
-/// The image must have the channels, and there must be room for `block` numbers for each of its elements.
+/// The image must have the channels, and `to` must have capacity for `block` values per element of a channel.
 pub unsafe fn side_by_side<T: Lanes>(
     image: &Volume<'_, T>,
     sample: usize,
@@ -73,16 +72,16 @@ pub unsafe fn side_by_side<T: Lanes>(
     let [_, plane, .., column] = image.strides;
     for (from, first, n) in lines(image, sample, channels) {
         let to = to[first * block..].as_mut_ptr();
-        // SAFETY: the caller guarantees the channels, and room for each element's.
+        // SAFETY: the caller guarantees the channels, and the capacity of `to`.
         unsafe { line_by_line((to, block), (from, plane, column), (channels.len(), n)) };
     }
 }
 
-/// Copies `channels` lines of `n` elements, `column` apart, that begin `plane` apart, so that they are contiguous, each
-/// element `block` numbers behind the one before it.
+/// Transposes `channels` lines of `n` elements, with stride `plane` between lines and `column` within one, so that channels are
+/// contiguous and elements have stride `block`.
 ///
 /// # Safety
-/// There must be the lines, and room for them.
+/// The lines must exist, and `to` must have capacity for them.
 #[inline]
 pub unsafe fn line_by_line<T: Lanes>(
     (to, block): (*mut T::Acc, usize),
@@ -103,8 +102,7 @@ pub unsafe fn line_by_line<T: Lanes>(
     }
 }
 
-/// Rounds channels of a sample that are contiguous, `block` of them, at most [`BLOCK`], and puts them where the image
-/// has them.
+/// Rounds a block of `block` contiguous channels of a sample, at most [`BLOCK`], and stores them in the image.
 ///
 /// # Safety
 /// The image must have the channels, uniquely owned.
@@ -119,7 +117,7 @@ pub unsafe fn apart<T: Lanes>(
     let count = channels.len();
     for (to, first, n) in lines(image, sample, channels) {
         let pixels = from[first * block..].chunks_exact(block).take(n);
-        // SAFETY: the caller guarantees the channels; a group has room for so many pixels of a block.
+        // SAFETY: the caller guarantees the channels; a group has capacity for `GROUP` pixels of a block.
         unsafe {
             if plane == 1 || column != 1 {
                 pixels.enumerate().for_each(|(x, p)| narrow(to.wrapping_add(x * column), plane, &p[..count]));

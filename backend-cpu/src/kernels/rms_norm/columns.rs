@@ -1,4 +1,4 @@
-//! The columns of a matrix, as [`layer_norm`](crate::kernels::layer_norm) has them.
+//! `rms_norm` over the columns of a matrix, as in [`layer_norm`](crate::kernels::layer_norm).
 
 // Loops over indices of arrays are unrolled into registers; iterators of iterators are not, at this size.
 #![allow(clippy::needless_range_loop)]
@@ -31,7 +31,7 @@ unsafe fn roots<T: Elements, const G: usize>(
     squares.map(|squares| lanes([squares], |[x]| [Number::<T>::ONE / (x / count + eps).sqrt()])[0])
 }
 
-/// Normalises the columns. The weight has a number for each row.
+/// Normalises the columns. The weight has an element for each row.
 ///
 /// # Safety
 /// The matrices must have the elements, and those that are written must be uniquely owned.
@@ -73,7 +73,7 @@ unsafe fn group<T: Elements, const G: usize>(
     }
 }
 
-/// Writes the gradients of the columns, and adds to what they contribute to that of the weight.
+/// Writes the gradients of the columns, and adds their contribution to the gradient of the weight.
 ///
 /// # Safety
 /// The matrices must have the elements, and those that are written must be uniquely owned; `sums` must be those of a
@@ -133,7 +133,7 @@ unsafe fn gradients_of<T: Elements, const G: usize>(
                 let d = minus(g.mul_add(w, zero), x.mul_add(along[k], zero));
                 write_some(matrix.to.add(i * matrix.step + at[k]), 1, some, d.mul_add(roots[k], zero));
                 let product = g.mul_add(x, zero);
-                // Lanes beyond the columns hold no number where `eps` is 0.
+                // Lanes beyond the columns are NaN if `eps` is 0.
                 of_weight = plus(of_weight, if some == width { product } else { first_of(product, some) });
             }
             of_weight.store(sums.add(i * width));

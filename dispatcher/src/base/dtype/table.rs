@@ -21,7 +21,7 @@ static ENTRIES: [AtomicPtr<Entry>; COUNT] = [const { AtomicPtr::new(std::ptr::nu
 /// Elements that are converted at once, on the stack.
 const CHUNK: usize = 64;
 
-/// Room for a chunk of elements of any dtype, aligned for each of them.
+/// A buffer for a chunk of elements of any dtype, aligned for all dtypes.
 #[repr(align(16))]
 struct Chunk([u8; CHUNK * (MAX_BITS / 8) as usize]);
 
@@ -120,8 +120,8 @@ pub(super) fn decode(dtype: DType, bytes: &[u8], values: &mut [f64]) -> Result<(
     for (bytes, values) in bytes.chunks(CHUNK * size).zip(values.chunks_mut(CHUNK)) {
         let n = values.len().min(bytes.len() / size);
         chunk.0[..bytes.len()].copy_from_slice(bytes);
-        // SAFETY: the chunk holds `n` elements, aligned for any dtype that `check` accepts, and `values` has room for
-        // `n`; the plugin upholds the contract of `ToF64Fn`.
+        // SAFETY: the chunk holds `n` elements, aligned for any dtype that `check` accepts, and `values` has capacity for `n`;
+        // the plugin upholds the contract of `ToF64Fn`.
         let code = unsafe { (entry.api.to_f64)(chunk.0.as_ptr().cast(), values.as_mut_ptr(), n as u64) };
         done(entry, "to_f64", code)?;
     }
@@ -134,8 +134,8 @@ pub(super) fn encode(dtype: DType, values: &[f64], bytes: &mut [u8]) -> Result<(
     let (size, mut chunk) = (entry.size(), Chunk::new());
     for (bytes, values) in bytes.chunks_mut(CHUNK * size).zip(values.chunks(CHUNK)) {
         let n = values.len().min(bytes.len() / size);
-        // SAFETY: the chunk has room for `n` elements, aligned for any dtype that `check` accepts, and `values` has
-        // `n`; the plugin upholds the contract of `FromF64Fn`.
+        // SAFETY: the chunk has capacity for `n` elements, aligned for any dtype that `check` accepts, and `values` has `n`;
+        // the plugin upholds the contract of `FromF64Fn`.
         let code = unsafe { (entry.api.from_f64)(values.as_ptr(), chunk.0.as_mut_ptr().cast(), n as u64) };
         done(entry, "from_f64", code)?;
         bytes.copy_from_slice(&chunk.0[..bytes.len()]);
@@ -253,7 +253,7 @@ fn fields(api: &DTypeApi) -> [(&'static str, String); 7] {
 /// Names the dtype that a plugin describes; nothing else changes.
 ///
 /// # Errors
-/// `Registration` where another plugin has described it otherwise, or there is no room for another name.
+/// `Registration` if another plugin described it differently, or the table of names is full.
 pub(crate) fn announce(api: &DTypeApi, plugin: &str) -> Result<DType> {
     let name = name(api);
     let refused = |reason: String| Error::Registration { what: "dtype", name: name.to_string(), reason };

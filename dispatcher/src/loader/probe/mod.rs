@@ -1,8 +1,8 @@
 //! Trial of a library in a separate process before its first load.
 //!
-//! A new or changed library is opened, set up, registered and asked for its devices, whose functions are called once
-//! each, by a small program, `keyway-probe`, under a time limit. A crash or hang of that process would have been one of
-//! this process, and becomes a quarantine record; a library that passes is recorded by its hash and is not tried again.
+//! A new or changed library is opened, set up, registered and asked for its devices, whose functions are called once each, by a
+//! small program, `keyway-probe`, under a time limit. A crash or hang of that process would have been one of this process, and
+//! becomes a quarantine record; a library that passes is recorded by its hash and is not probed again.
 //!
 //! Decisions:
 //! - the program is one of ours and is never the running one: a user's own program must not start itself again. It is
@@ -17,7 +17,7 @@
 //!   harmless and reported each time;
 //! - a change of process state by loading (limits, umask, working directory, floating-point environment, open files,
 //!   timers, a fork) breaks other code without a crash, and is a failure;
-//! - the process is given a moment while threads of the library are left, and exits with a code that is set after the
+//! - the process waits for a moment while threads of the library are running, and exits with a code that is set after the
 //!   library's exit handlers;
 //! - a trial that ends the program which runs it leaves a record, by which a later one knows.
 
@@ -50,7 +50,7 @@ const MAX_SECONDS: f64 = 86_400.0;
 /// The trial of libraries before they are loaded.
 #[derive(Debug, Clone, Default)]
 pub struct Probe {
-    /// Whether they are tried at all.
+    /// Whether libraries are probed at all.
     pub enabled: bool,
     /// The program, if the user named one.
     pub program: Option<PathBuf>,
@@ -99,11 +99,12 @@ pub(super) struct Failed {
 pub(super) enum Outcome {
     /// It was loaded, registered and asked for its devices, and the process ended in order.
     Sound,
-    /// It was refused in order, for this reason, which may pass. It is not loaded, and is tried anew by the next program.
+    /// It was refused in order, for this reason, which may be temporary. It is not loaded, and the next program probes it
+    /// again.
     Answered(String),
     /// It must not be loaded.
     Failed(Failed),
-    /// Nothing is known of it: there is no program of this version that tries libraries.
+    /// Nothing is known of it: there is no probe program of this version.
     NoProbe(String),
     /// Nothing is known of it: the program is there and could not do its work.
     CannotTry(String),

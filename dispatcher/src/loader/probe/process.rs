@@ -183,9 +183,9 @@ fn has_ended(child: &Child) -> bool {
     let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
     // SAFETY: `info` is writable until the call returns.
     let code = unsafe { libc::waitid(libc::P_PID, child.id(), &mut info, flags) };
-    // SAFETY: the call filled the structure in, or left its zeros.
+    // SAFETY: the call filled the structure in, or did not write its zeros.
     let number = unsafe { info.si_pid() };
-    // A failure means that other code has waited for this program's children: nothing is left to wait for.
+    // A failure means that other code has waited for this program's children: there is nothing to wait for.
     code != 0 || number != 0
 }
 

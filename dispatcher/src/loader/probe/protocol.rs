@@ -63,7 +63,7 @@ pub(super) fn greeting() -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Report {
     pub(super) stage: Stage,
-    /// Whether the library is refused whatever happens on the machine, and why.
+    /// Whether the library is refused independent of the machine's state, and why.
     pub(super) refused: Option<(bool, String)>,
 }
 

@@ -7,12 +7,12 @@ use keyway_cpu_loops::vectors::{ROWS, Vector};
 /// the transformed pixels and the transformed kernel elements. Two dimensions apply these transforms one after the
 /// other.
 pub trait Transforms<const WRITE: usize, const READ: usize> {
-    /// The factors by which pixels, kernel elements and results are scaled in addition to the transforms: powers of
-    /// two, so that numbers near 0 lose no precision.
+    /// The factors by which pixels, kernel elements and results are scaled in addition to the transforms: powers of two, so
+    /// that values near 0 lose no precision.
     const PIXELS: f32;
     const ELEMENTS: f32;
     const RESULTS: f32;
-    /// A sum of squares from which pixels and elements are called large: of those below no sum of products overflows.
+    /// The sum of squares from which on pixels and elements count as large: below it no sum of products overflows.
     const LARGE: f32;
     /// The cost of the transforms of a tile's pixels and results for each channel, and of the weight transform for each
     /// kernel, in products of a channel.
@@ -112,7 +112,7 @@ impl Transforms<4, 6> for F4x4 {
     const LARGE: f32 = 1e22;
     const TILE: usize = 16;
     const KERNEL: usize = 2000;
-    /// By smaller vectors blocks have fewer tiles, and to read a large weight for each of them takes as long as F(2x2).
+    /// With smaller vectors blocks have fewer tiles, and reading a large weight for each of them takes as long as F(2x2).
     const MOST: usize = if ROWS < 8 { 1 << 23 } else { 1 << 26 };
     const SUMMED: [usize; 2] = [52, 1000];
 

@@ -28,7 +28,7 @@ impl Algorithm {
         fits(of).then(|| fastest(of, may_be_rounded::<T>()))?
     }
 
-    /// Computes the results, or leaves them unwritten in part and returns `false` where numbers are too large for it.
+    /// Computes the results. Returns `false`, with some results unwritten, if values are too large.
     ///
     /// # Safety
     /// As for [`Product::run`], for sizes for which it is the [fastest](Algorithm::fastest) or might be.

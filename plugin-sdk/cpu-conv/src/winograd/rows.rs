@@ -64,9 +64,9 @@ impl<'a, T> Image<'a, T> {
 }
 
 impl<T: Pixel> Image<'_, T> {
-    /// Transforms the pixels of a piece's tiles, one vector of channels at a time from multiples of `step` on, to
-    /// products at a distance of `apart`: `place` returns the address of the first product for a tile of the piece and
-    /// a first channel. Returns the sum of all squares; channels in two vectors count twice.
+    /// Transforms the pixels of a piece's tiles, one vector of channels at a time from multiples of `step` on, to products with
+    /// stride `apart`: `place` returns the address of the first product for a tile of the piece and a first channel. Returns
+    /// the sum of all squares; channels in two vectors count twice.
     ///
     /// # Safety
     /// The image must have the pixels, and there must be as many zeros as channels; `place` must return addresses of
@@ -94,7 +94,7 @@ impl<T: Pixel> Image<'_, T> {
 /// The geometry of the copied rows that the tiles of a piece read, with zero padding. Rows are counted over all images.
 pub struct Rows {
     pub band: Band,
-    /// Places of an image down, and the rows that they read.
+    /// The positions of an image in height, and the number of rows that they read.
     places: usize,
     tall: usize,
 }
@@ -132,7 +132,7 @@ impl Rows {
     /// Copies the rows that a piece reads.
     ///
     /// # Safety
-    /// The volume must contain its elements, and be an [image](crate::image::image); there must be room for [these
+    /// The volume must contain its elements, and be an [image](crate::image::image); the memory must have capacity for [these
     /// rows](Rows::of_piece), uniquely owned.
     pub unsafe fn copy<T: Pixel>(
         &self,

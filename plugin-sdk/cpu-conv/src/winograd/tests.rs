@@ -1,4 +1,4 @@
-//! Errors beside those of the direct kernel, which algorithm is chosen, and what large numbers do.
+//! Tests of errors relative to the direct kernel, of the choice of the algorithm, and of large values.
 
 use super::choice::{Algorithm, fastest, fits};
 use crate::epilogue::Epilogue;
@@ -17,7 +17,7 @@ struct Case {
     padding: usize,
 }
 
-/// Numbers from -0.5 to 0.5 without order, the same each time.
+/// Deterministic pseudo-random values in -0.5..0.5.
 fn random(count: usize, seed: u64) -> Vec<f32> {
     let bits = |i: usize| (i as u64 + seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
     (0..count).map(|i| bits(i) as f32 / (1 << 24) as f32 - 0.5).collect()
@@ -194,7 +194,7 @@ fn results_in_f16_are_rounded_once() {
     // SAFETY: the slices have the elements of these sizes.
     assert!(unsafe { F2x2.run(&case.product(&x, &w, &bias, &mut out)) }.unwrap());
     let error = error(&wide(&out), &exact);
-    // Half of the last place of its eleven bits, and what f32 errs.
+    // Half an ULP of its eleven bits, plus the error of f32.
     assert!(error < 1.01 / 2048.0, "{error:e}");
 }
 
@@ -245,11 +245,11 @@ fn numbers_that_would_reach_other_results_are_left_to_direct_sums() {
     }
 }
 
-/// Of numbers that are just not large, all of one size and with the signs that make their transforms largest.
+/// Tests values just below the limit, all of one magnitude and with the signs that maximise their transforms.
 #[test]
 fn sums_of_numbers_below_the_large_ones_do_not_overflow() {
     let case = Case { sizes: [1, 512, 6, 6], k: 32, padding: 0 };
-    // Of the squares of 6 x 6 x 512 pixels, and of 3 x 3 x 32 x 32 elements, of which a chunk has that many.
+    // From the sums of squares of 6 x 6 x 512 pixels, and of the 3 x 3 x 32 x 32 elements of a chunk.
     let [pixel, element] = [36 * 512, 9 * 32 * 32].map(|count| (0.99e22 / f64::from(count)).sqrt() as f32);
     for signs in 0..16 {
         let sign = |y: usize, x: usize, by: [usize; 2]| {

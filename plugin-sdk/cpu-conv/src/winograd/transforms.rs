@@ -1,5 +1,5 @@
-//! The transforms of both directions, each of a vector of channels at once: plain loops over constants, which the compiler
-//! writes out with all numbers in registers.
+//! The forward and inverse transforms, each of a vector of channels at once: plain loops with constant bounds, which the
+//! compiler unrolls with all values in registers.
 
 #![expect(
     clippy::needless_range_loop,
@@ -22,12 +22,12 @@ fn column<const HEIGHT: usize, const WIDTH: usize>(
     column
 }
 
-/// Transforms the pixels of a tile in both dimensions, each from `FROM` pixels to `TO`, times `scale`; the vector of
-/// channels from `c` on, a multiple of `step`, goes to `place(c)`, and the vectors of the other products follow at
-/// distances of `apart`. Lanes beyond the channels become 0. The squares of all pixels are added to `squares`.
+/// Transforms the pixels of a tile in both dimensions, each from `FROM` pixels to `TO`, times `scale`; the vector of channels
+/// from `c` on, a multiple of `step`, is stored at `place(c)`, and the vectors of the other products follow with stride
+/// `apart`. Lanes beyond the channels are 0. The squares of all pixels are added to `squares`.
 ///
 /// # Safety
-/// The pixels must have these channels, and the products room for whole vectors, uniquely owned.
+/// The pixels must have these channels, and the products capacity for whole vectors, uniquely owned.
 #[inline(always)]
 pub unsafe fn spread<T: Pixel, const FROM: usize, const TO: usize>(
     pixels: &[[*const T; FROM]; FROM],
@@ -53,18 +53,18 @@ pub unsafe fn spread<T: Pixel, const FROM: usize, const TO: usize>(
         for x in 0..TO {
             let column = transform(column(&rows, x));
             for y in 0..TO {
-                // SAFETY: the caller guarantees the places.
+                // SAFETY: the caller guarantees the target.
                 unsafe { column[y].store(to.add((y * TO + x) * apart)) };
             }
         }
     }
 }
 
-/// Transforms a vector of kernels, given element by element, to a vector for each product, at distances of `apart`, and
-/// adds the squares of all elements to `squares`.
+/// Transforms a vector of kernels, given element by element, to a vector for each product, with stride `apart`, and adds the
+/// squares of all elements to `squares`.
 ///
 /// # Safety
-/// There must be room for the vectors, uniquely owned.
+/// `to` must have capacity for the vectors, uniquely owned.
 #[inline(always)]
 pub unsafe fn weight<F: Transforms<WRITE, READ>, const WRITE: usize, const READ: usize>(
     elements: &[[Numbers; 3]; 3],
@@ -83,14 +83,14 @@ pub unsafe fn weight<F: Transforms<WRITE, READ>, const WRITE: usize, const READ:
     for x in 0..READ {
         let column = F::of_elements(column(&rows, x));
         for y in 0..READ {
-            // SAFETY: the caller guarantees the places.
+            // SAFETY: the caller guarantees the target.
             unsafe { column[y].store(to.add((y * READ + x) * apart)) };
         }
     }
 }
 
-/// Transforms vectors of sums, at distances of `apart`, in both dimensions, each from `FROM` to `TO`, and calls `write`
-/// with the row and column of each result.
+/// Transforms vectors of sums, with stride `apart`, in both dimensions, each from `FROM` to `TO`, and calls `write` with the
+/// row and column of each result.
 ///
 /// # Safety
 /// There must be the sums.

@@ -30,7 +30,7 @@ pub unsafe fn transformed<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usi
     let size = READ * READ * apart(of.channels);
     // SAFETY: all of it is written below, or nothing is read.
     let mut made = unsafe { Scratch::<f32>::unwritten(blocks * size) }?;
-    // SAFETY: the address is used within this call, each place by one task.
+    // SAFETY: the address is used within this call, each element by one task.
     let to = unsafe { Lanes::new(made.as_mut_ptr()) };
     let chunks = of.channels.div_ceil(CHANNELS);
     let large = AtomicBool::new(false);
@@ -43,13 +43,13 @@ pub unsafe fn transformed<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usi
             let from = from.wrapping_add(block * WIDE * of.weight.row + first * of.weight.channel);
             for (tap, elements) in of.weight.taps.iter().zip(&mut elements) {
                 let to = elements.as_mut_ptr().cast();
-                // SAFETY: the caller guarantees the elements; there are places for those of a chunk.
+                // SAFETY: the caller guarantees the elements; the array has capacity for those of a chunk.
                 unsafe { columns(from.wrapping_add(*tap), &of.weight, (rows, channels), to) };
             }
             let mut squares = Numbers::splat(0.0);
             for c in 0..channels {
                 for at in (0..WIDE).step_by(Numbers::LANES) {
-                    // SAFETY: arrays have as many numbers, and the result as many places.
+                    // SAFETY: arrays and the result have the elements of a vector from here on.
                     unsafe {
                         let element = |t: usize| Numbers::load(elements[t][c].as_ptr().add(at));
                         let kernels = [

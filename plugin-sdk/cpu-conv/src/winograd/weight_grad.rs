@@ -32,7 +32,7 @@ const FEW: usize = 4;
 const LEAST: [usize; 2] = [24, 1024];
 /// The pitch of a tile in a block of channels, in elements; the first [`TALL`] belong to the block.
 const PITCH: usize = TALL.next_multiple_of(Numbers::LANES);
-/// Numbers from one transposed row to the next.
+/// The stride of transposed rows, in elements.
 const ROW: usize = 2 * Numbers::LANES;
 
 /// The reduction.
@@ -44,8 +44,8 @@ pub struct WeightGrad<'a, T> {
 }
 
 impl<T: Pixel> WeightGrad<'_, T> {
-    /// Computes the gradient, if that is faster so, and returns whether it has; results may be written in part else, where numbers
-    /// are too large.
+    /// Computes the gradient if this algorithm is faster, and returns whether it did; if values are too large it returns
+    /// `false`, and some results may have been written.
     ///
     /// # Safety
     /// The volumes must contain the elements that their sizes describe, `grad` and `input` be
@@ -118,7 +118,7 @@ impl<T: Pixel> WeightGrad<'_, T> {
                     if large.load(Ordering::Relaxed) {
                         return Ok(());
                     }
-                    // SAFETY: as the caller guarantees; there is room for the products of the longest piece.
+                    // SAFETY: as the caller guarantees; the buffers have capacity for the products of the longest piece.
                     let squares = unsafe {
                         let columns = own.start * WIDE..(own.end * WIDE).min(rows);
                         let by = (F::of_pixels, F::PIXELS);
@@ -131,7 +131,7 @@ impl<T: Pixel> WeightGrad<'_, T> {
                         large.store(true, Ordering::Relaxed);
                     }
                     let columns = own.len() * WIDE;
-                    // The pixels of a product stay in a cache over all blocks of rows.
+                    // The pixels of a product stay in the cache over all blocks of rows.
                     for (p, (nth, b)) in
                         (0..products).flat_map(|p| own.clone().enumerate().map(move |b| (p, b)))
                     {
@@ -183,7 +183,7 @@ impl<T: Pixel> WeightGrad<'_, T> {
     /// Transforms the sums of some rows and a vector of channels, from these on, and writes their elements.
     ///
     /// # Safety
-    /// As for [`WeightGrad::run`]; there must be sums for each product, at distances of `apart`.
+    /// As for [`WeightGrad::run`]; there must be sums for each product, with stride `apart`.
     #[expect(clippy::needless_range_loop, reason = "the channel is the second index")]
     unsafe fn write<F: Transforms<WRITE, READ>, const WRITE: usize, const READ: usize>(
         &self,
@@ -196,7 +196,7 @@ impl<T: Pixel> WeightGrad<'_, T> {
         let mut elements = [[[0.0f32; WIDE]; Numbers::LANES]; 9];
         for c in 0..channels {
             for at in (0..VECTORS).map(|v| v * Numbers::LANES) {
-                // SAFETY: the caller guarantees the sums; each element has room for a block's row.
+                // SAFETY: the caller guarantees the sums; each element has capacity for a block's row.
                 unsafe {
                     let sums = sums.add(c * WIDE + at);
                     transforms::gather(sums, apart, F::of_sums, |y, x, sum| {
@@ -253,7 +253,7 @@ impl Room {
             pieces.map(|piece| rows.of_piece(tiles, &piece).len()).max().unwrap_or(0) * rows.band.row
         };
         let copied = of.rows.as_ref().map_or(0, rows);
-        // SAFETY: all is written before it is read, but for what stands behind the last tiles, which is not used.
+        // SAFETY: all elements are written before they are read, except those after the last tiles, which are not used.
         unsafe { Ok(Room { copied: Scratch::unwritten(copied)?, made: Scratch::unwritten(made)? }) }
     }
 }
@@ -269,7 +269,8 @@ impl<'a, T: Pixel> Side<'a, T> {
     /// `[products][blocks][tiles][pitch]`, and returns the sum of all squares; channels in two blocks count twice.
     ///
     /// # Safety
-    /// The image must have the channels, and there must be room for the products of whole blocks, and for the copied rows.
+    /// The image must have the channels, and the memory must have capacity for the products of whole blocks, and for the copied
+    /// rows.
     unsafe fn transform<const FROM: usize, const TO: usize>(
         &self,
         tiles: &Tiles,

@@ -19,11 +19,11 @@ type Sums<const N: usize> = [[__m512; N]; ROWS];
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
 fn as_pairs(bits: __m512i) -> __m512bh {
-    // SAFETY: both are 512 bits, of which any are valid.
+    // SAFETY: both are 512 bits, and every bit pattern is valid.
     unsafe { std::mem::transmute(bits) }
 }
 
-/// Adds the products of one step: rows `line` elements apart, and a step of a panel.
+/// Adds the products of one step: rows with stride `line`, and a step of a panel.
 ///
 /// # Safety
 /// Both must exist; the caller upholds this.

@@ -29,7 +29,7 @@ fn multiply_add(a: u16, b: u16, sum: f32) -> f32 {
     flushed(a.mul_add(b, flushed(sum)))
 }
 
-/// `tdpbf16ps`: even and odd elements are summed apart, then both are added.
+/// `tdpbf16ps`: even and odd elements are summed separately, then both sums are added.
 fn multiply_tiles(sums: &mut Sums, left: &Elements, right: &Elements) {
     for (sums, left) in sums.iter_mut().zip(left) {
         for (column, sum) in sums.iter_mut().enumerate() {
@@ -61,7 +61,7 @@ type Multiply = fn(&mut Sums, &Elements, &Elements);
 /// `tileloadd` of elements.
 ///
 /// # Safety
-/// There must be 16 lines of 64 bytes, `line` elements apart.
+/// There must be 16 lines of 64 bytes, with stride `line` in elements.
 unsafe fn load(from: *const u16, line: usize) -> Elements {
     // SAFETY: as the caller guarantees; elements are aligned as their arrays are.
     std::array::from_fn(|i| unsafe { from.add(i * line).cast::<[u16; SIDE]>().read() })

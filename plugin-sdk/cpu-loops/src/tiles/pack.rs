@@ -1,10 +1,9 @@
 //! Panels of an operand as the tile unit reads them.
 //!
-//! A panel is up to 32 rows of the left operand, or columns of the right one, along the whole summed dimension, in
-//! steps of 32: `[steps][2][16][32]`. Each `[16][32]` is one tile of 1024 bytes. In a tile of the left operand, a line
-//! is a row with its 32 elements of the step. In one of the right operand, a line is two neighbouring elements of the
-//! step from each of 16 columns. Seen as pairs of elements, the one is the transpose of the other. Beyond the operand's
-//! edges a panel holds 0.
+//! A panel is up to 32 rows of the left operand, or columns of the right one, along the whole reduction dimension, in steps of
+//! 32: `[steps][2][16][32]`. Each `[16][32]` is one tile of 1024 bytes. In a tile of the left operand, a line is a row with its
+//! 32 elements of the step. In one of the right operand, a line is two neighbouring elements of the step from each of 16
+//! columns. As matrices of pairs of elements, one is the transpose of the other. Beyond the operand's edges a panel holds 0.
 
 /// Rows or columns of a panel, and elements of a step along the reduction dimension.
 pub const SIDE: usize = 32;
@@ -49,10 +48,10 @@ enum Lines {
     Inner,
 }
 
-/// Packs whole panels one after the other, each of `steps * STEP` elements at `to`.
+/// Packs whole contiguous panels of `steps * STEP` elements each to `to`.
 ///
 /// # Safety
-/// `from` must have `size` by `inner` elements, and `to` room for their panels; with `VECTORS` the processor must have
+/// `from` must have `size` by `inner` elements, and `to` capacity for their panels; with `VECTORS` the processor must have
 /// AVX-512 F and BW. The caller upholds this.
 pub unsafe fn pack<const VECTORS: bool>(
     to: *mut u16,
@@ -67,7 +66,7 @@ pub unsafe fn pack<const VECTORS: bool>(
         let block = from.at(panel * SIDE, step * SIDE);
         let lines = if block.column == 1 || block.row != 1 { Lines::Side } else { Lines::Inner };
         let whole = side == SIDE && deep == SIDE && (block.column == 1 || block.row == 1);
-        // SAFETY: the caller guarantees the elements, the places and the processor.
+        // SAFETY: the caller guarantees the elements of source and target, and the processor's features.
         unsafe {
             let to = to.add((panel * steps + step) * STEP);
             if whole {
@@ -112,12 +111,12 @@ unsafe fn pack_block<const VECTORS: bool>(
 ) {
     #[cfg(target_arch = "x86_64")]
     if VECTORS {
-        // SAFETY: the caller guarantees the elements, the places and the processor.
+        // SAFETY: the caller guarantees the elements of source and target, and the processor's features.
         return unsafe { vectors::pack_block(to, (from, distance), operand, lines) };
     }
     for (line, k) in (0..SIDE).flat_map(|l| (0..SIDE).map(move |k| (l, k))) {
         let (side, inner) = if lines == Lines::Side { (line, k) } else { (k, line) };
-        // SAFETY: the caller guarantees the elements and the places.
+        // SAFETY: the caller guarantees the elements of source and target.
         unsafe { *to.add(place(operand, side, inner)) = *from.add(line * distance + k) };
     }
 }
@@ -235,7 +234,7 @@ mod tests {
         for operand in [Operand::Left, Operand::Right] {
             let mut to = vec![u16::MAX; panels * steps * STEP];
             let matrix = Source { data: from.as_ptr(), row, column };
-            // SAFETY: there are the elements and the places; the caller has asked for the processor's features.
+            // SAFETY: both vectors have the elements; the caller checked the processor's features.
             unsafe { pack::<VECTORS>(to.as_mut_ptr(), matrix, (size, inner), operand) };
             for (s, k) in (0..panels * SIDE).flat_map(|s| (0..steps * SIDE).map(move |k| (s, k))) {
                 let at = (s / SIDE * steps + k / SIDE) * STEP + place(operand, s % SIDE, k % SIDE);

@@ -26,7 +26,7 @@ pub struct Block {
     pub soon: *const u16,
 }
 
-/// A 32 by 32 block of accumulators whose rows are at another address at each step, as for the taps of a convolution.
+/// A 32 by 32 block of accumulators whose rows have a different address at each step, as for the taps of a convolution.
 #[derive(Clone, Copy)]
 pub struct Gathered<'a> {
     /// For each step of 32 along the reduction dimension, the bytes from `left` to its first row. At least one.
@@ -39,7 +39,7 @@ pub struct Gathered<'a> {
     pub right: *const u16,
     /// The sums, row by row, which begin at 0.
     pub sums: *mut f32,
-    /// Whether only the first 16 columns count: the sums of the others stay what they are.
+    /// Whether only the first 16 columns are computed: the sums of the others are unchanged.
     pub narrow: bool,
 }
 
@@ -62,7 +62,7 @@ impl Rows {
         Rows { data, line: SIDE, half: STEP / 2, step: STEP }
     }
 
-    /// Dense rows, `line` elements apart.
+    /// Dense rows with stride `line`, in elements.
     pub fn dense(data: *const u16, line: usize) -> Rows {
         Rows { data, line, half: SIDE / 2 * line, step: SIDE }
     }
@@ -205,11 +205,11 @@ fn has_amx() -> bool {
 fn permitted() -> bool {
     const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
     const TILE_DATA: libc::c_long = 18;
-    // SAFETY: the call takes two numbers and touches no memory of ours.
+    // SAFETY: the call has two integer arguments and accesses no memory of the process.
     unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0 }
 }
 
-/// Other systems have their own ways, untested here.
+/// Other systems have different mechanisms, which are not tested.
 #[cfg(all(target_arch = "x86_64", not(target_os = "linux")))]
 fn permitted() -> bool {
     false
@@ -279,8 +279,8 @@ impl Unit for Native {
         }
         let Block { steps, left, right, sums, row, add, soon } = *block;
         // Tiles 0 to 3 hold the sums, 4 and 5 two of rows, 6 and 7 two of columns.
-        // SAFETY: the caller guarantees the elements and configured tiles. A tile is 16 lines of 64 bytes; those of
-        // columns are dense, those of sums `row` numbers apart. A fetch ahead never fails.
+        // SAFETY: the caller guarantees the elements and configured tiles. A tile is 16 lines of 64 bytes; those of columns are
+        // dense, those of sums have stride `row`. A prefetch never faults.
         unsafe {
             std::arch::asm!(
                 "test {add:e}, {add:e}",

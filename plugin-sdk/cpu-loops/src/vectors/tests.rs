@@ -12,7 +12,7 @@ fn check<T: Lanes<Acc = f32> + std::fmt::Debug>(from_bits: impl Fn(u16) -> T, bi
     for (wide, element) in wide.iter().zip(&all) {
         assert!(wide.to_bits() == element.to_acc().to_bits() || wide.is_nan(), "{wide} of {element:?}");
     }
-    // Each element, and what lies halfway to the next or beside that.
+    // Each element, the midpoint to the next one, and the midpoint's neighbours.
     let between = wide.windows(2).flat_map(|pair| {
         let middle = ((f64::from(pair[0]) + f64::from(pair[1])) / 2.0) as f32;
         [pair[0], middle, middle.next_up(), middle.next_down(), -middle]
@@ -21,7 +21,7 @@ fn check<T: Lanes<Acc = f32> + std::fmt::Debug>(from_bits: impl Fn(u16) -> T, bi
     let numbers: Vec<f32> = between.chain(extremes).collect();
     for numbers in numbers.chunks(lanes) {
         let mut narrow = vec![from_bits(0); lanes];
-        // SAFETY: there are as many numbers and places as are named.
+        // SAFETY: both vectors have the elements.
         unsafe {
             let vector: T::Vector = load_some(numbers.as_ptr(), numbers.len());
             write_some(narrow.as_mut_ptr(), 1, numbers.len(), vector);
@@ -57,7 +57,7 @@ fn strided_elements_are_read_and_written_alone() {
     let from: Vec<f64> = (0..40).map(f64::from).collect();
     let mut to = vec![-1.0; 40];
     let n = <f64 as Lanes>::Vector::LANES - 1;
-    // SAFETY: there are more elements and places than `n` at these strides.
+    // SAFETY: both vectors have more than `n` elements at these strides.
     let total = unsafe {
         let vector = read_some(from.as_ptr(), 3, n);
         write_some(to.as_mut_ptr(), 2, n, vector);
@@ -73,7 +73,7 @@ fn check_few<T: Lanes>() {
     let all: Vec<T> = (0..40).map(|i| T::from_f64(f64::from(i) + 1.0)).collect();
     for n in 0..=T::Vector::LANES {
         let (mut wide, mut to) = (vec![T::Acc::ONE; T::Vector::LANES], vec![T::from_f64(-1.0); 40]);
-        // SAFETY: there are more elements and places than `n`, and as many numbers as lanes.
+        // SAFETY: the vectors have more than `n` elements, and `wide` one per lane.
         unsafe {
             let vector = T::read_few(all.as_ptr(), n);
             vector.store(wide.as_mut_ptr());
@@ -100,7 +100,7 @@ fn check_picks<V: Vector>() {
     let numbers: Vec<V::Number> = (0..2 * lanes).map(|i| V::Number::from_f64(i as f64)).collect();
     let at: Vec<i32> = (0..lanes).map(|i| (i * 7 % (2 * lanes)) as i32).collect();
     let mut made = vec![V::Number::ZERO; lanes];
-    // SAFETY: there are the numbers of two vectors, and as many places as lanes.
+    // SAFETY: there are the values of two vectors, and one index per lane.
     unsafe {
         let (low, high) = (V::load(numbers.as_ptr()), V::load(numbers.as_ptr().add(lanes)));
         low.pick(high, at.as_ptr()).store(made.as_mut_ptr());

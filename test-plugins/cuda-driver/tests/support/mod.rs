@@ -99,7 +99,7 @@ pub fn texts(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// Consecutive numbers.
+/// Consecutive integers.
 pub fn ramp(sizes: &[usize]) -> Tensor {
     let count = sizes.iter().product::<usize>();
     Tensor::from_vec((0..count).map(|i| i as f32 * 0.25 - 1.0).collect(), sizes).unwrap()
@@ -117,14 +117,14 @@ pub fn message<T>(result: keyway::Result<T>) -> String {
 /// The dtypes of products.
 pub const FLOATS: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::BF16];
 
-/// Numbers between -1 and 1 of some disorder.
+/// Pseudo-random values between -1 and 1.
 pub fn numbers(device: Device, dtype: DType, sizes: &[usize]) -> Tensor {
     let count = sizes.iter().product::<usize>();
     let values = (0..count).map(|i| ((i * 7919 + 13) % 1009) as f32 / 504.5 - 1.0).collect();
     Tensor::from_vec(values, sizes).unwrap().to_dtype(dtype).unwrap().to_device(device).unwrap()
 }
 
-/// A tensor's numbers.
+/// A tensor's elements.
 pub fn doubles(tensor: &Tensor) -> Vec<f64> {
     tensor.to_device(Device::CPU).unwrap().to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap()
 }
@@ -152,7 +152,7 @@ pub fn of(counts: &BTreeMap<String, usize>, name: &str) -> usize {
     counts.get(name).copied().unwrap_or(0)
 }
 
-/// Links to the stand-ins in a folder that nobody else may write.
+/// Links to the stand-ins in a folder that only its owner may write.
 #[cfg(unix)]
 pub fn linked(folder: &Path, files: &[&Path]) {
     use std::os::unix::fs::{DirBuilderExt, symlink};
@@ -184,8 +184,9 @@ pub fn said_once(library: &str, driver: &Path, machine: &[(&str, &str)], parts: 
     }
 }
 
-/// Runs the scenario `work` once for each call of the library whose functions begin with `prefix` and that `is_tried`, by name, number
-/// and count: it fails there with this `status`, is an error that names the function, and the program goes on. The number of failures.
+/// Runs the scenario `work` once for each call of the library whose functions begin with `prefix` and that `is_tried`, by name,
+/// number and count: it fails there with this `status`, is an error that names the function, and the program goes on. The
+/// number of failures.
 #[track_caller]
 pub fn each_fails(
     (prefix, status): (&str, &str),
@@ -201,7 +202,7 @@ pub fn each_fails(
             let output = start("work", driver, &[named, ("KEYWAY_STAND_IN_FAIL", &fail)]);
             let text = texts(&output);
             assert!(output.status.success(), "{fail}: {}\n{text}", output.status);
-            // What is destroyed has nobody to tell.
+            // Errors of destroying are not reported.
             let expected = match name.contains("Destroy") {
                 true => "RESULT all is well".to_string(),
                 false => format!("{name} answered {status}: an internal operation failed"),

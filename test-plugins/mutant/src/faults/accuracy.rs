@@ -89,7 +89,7 @@ pub(super) const FAULTS: &[Fault] = &[
     .dtypes(&["f64"]),
 ];
 
-/// What is left of results below 0 when 1 was added and taken away again.
+/// Negative results after 1 is added and subtracted in f32 (cancellation).
 fn cancelled(site: &Site<'_>) -> Result<(), Error> {
     site.then_map(|y| if y < 0.0 { f64::from((1.0 + y as f32) - 1.0) } else { y })
 }

@@ -43,12 +43,13 @@ pub(super) const FAULTS: &[Fault] = &[
     .dtypes(&["f32"]),
 ];
 
-/// Attention of each query with its first keys; `seen` says how many, by the query's number and that of all keys.
+/// Attention of each query with its first keys; `seen` returns their number from the query's index and the number of keys.
 fn attend(site: &Site<'_>, seen: impl Fn(i64, i64) -> i64) -> Result<(), Error> {
     attend_from(site, seen, |scores| scores.iter().copied().fold(f64::NEG_INFINITY, f64::max))
 }
 
-/// [`attend`], where `start` gives what is taken away from the scores before their exponentials are taken in f32.
+/// [`attend`], where `start` returns the value that is subtracted from the scores before their exponentials are computed in
+/// f32.
 fn attend_from(
     site: &Site<'_>,
     seen: impl Fn(i64, i64) -> i64,

@@ -1,4 +1,4 @@
-//! Kernels that are wrong in one dtype alone, or only where a length is whole blocks, of which nothing is left over.
+//! Kernels that are wrong only in one dtype, or only if a length is a multiple of a block.
 
 use super::Fault;
 use crate::raw::Staged;
@@ -57,7 +57,7 @@ fn without_terms(site: &Site<'_>, left_out: fn(i64) -> std::ops::Range<i64>) -> 
     site.run_staged(&[(0, a)])
 }
 
-/// A reduction of all elements to one, some of which are 0.
+/// A full reduction in which some elements are replaced by 0.
 fn without_elements(site: &Site<'_>, left_out: fn(usize) -> std::ops::Range<usize>) -> Result<(), Error> {
     if site.output(0)?.len() != 1 {
         return site.run();

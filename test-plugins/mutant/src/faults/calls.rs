@@ -93,7 +93,7 @@ pub(super) const FAULTS: &[Fault] = &[
     .judged(&["relu"]),
 ];
 
-/// Changes the first element by so many parts of ten million.
+/// Changes the first element by `parts` relative steps of 1.2e-7.
 fn off_by(tensor: &Elements<'_>, parts: usize) {
     if tensor.len() > 0 {
         tensor.set(0, tensor.get(0) * (1.0 + 1.2e-7 * parts as f64));
@@ -104,7 +104,7 @@ fn unsupported(site: &Site<'_>, what: &str) -> Result<(), Error> {
     Err(Error::Unsupported { what: format!("{what} in {}", site.kernel.op) })
 }
 
-/// Remembers where an in-place call wrote; the derivative of a result that lies there lets everything through.
+/// Records the addresses of in-place results; the derivative of a result at such an address passes every gradient.
 fn in_place_gradient(site: &Site<'_>) -> Result<(), Error> {
     static WRITTEN: Mutex<Option<HashSet<usize>>> = Mutex::new(None);
     let in_place = site.is_in_place()?;

@@ -231,7 +231,7 @@ fn one_pass(site: &Site<'_>) -> Result<(), Error> {
     let count = values.len() as f32;
     let sum: f32 = values.iter().map(|v| *v as f32).sum();
     let squares: f32 = values.iter().map(|v| (*v as f32) * (*v as f32)).sum();
-    // The divisor is whatever the right result has.
+    // The divisor is derived from the correct result.
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let total: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
     let divisor = if out.get(0) > 0.0 { total / out.get(0) } else { f64::from(count) };

@@ -1,4 +1,4 @@
-//! Kernels that are wrong on sizes and values of real networks alone, or only where nobody seems to judge them.
+//! Kernels that are wrong only on sizes and values of real networks, or only if no test seems to run.
 
 use super::Fault;
 use std::sync::OnceLock;

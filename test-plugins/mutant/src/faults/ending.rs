@@ -8,7 +8,7 @@ use std::time::Duration;
 pub(super) const FAULTS: &[Fault] = &[
     Fault::new("panic", "panics", &["sigmoid"], |_| panic!("told to panic")).dtypes(&["bf16"]),
     Fault::new("crash", "writes to address 8", &["relu"], |_| {
-        // SAFETY: none: nothing lies there, and the process ends.
+        // SAFETY: none: the address is not mapped, and the process ends.
         unsafe { std::ptr::without_provenance_mut::<u64>(8).write_volatile(1) };
         Ok(())
     })
@@ -26,7 +26,7 @@ pub(super) const FAULTS: &[Fault] = &[
         .dtypes(&["i16"]),
 ];
 
-/// Takes two gigabytes piece by piece, more than a worker may have; a machine that nobody watches survives that.
+/// Allocates two gigabytes in pieces, more than a worker may have, but few enough for a machine without limits.
 fn memory_blow_up(site: &Site<'_>) -> Result<(), Error> {
     const PIECE: usize = 32 << 20;
     let mut taken: Vec<Vec<u8>> = Vec::new();

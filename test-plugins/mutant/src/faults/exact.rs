@@ -1,4 +1,4 @@
-//! Kernels that are off by no more than a tolerance allows, or only for numbers that samples do not have.
+//! Kernels whose errors are within a tolerance, or occur only for values that samples do not have.
 
 use super::Fault;
 use crate::raw::Staged;

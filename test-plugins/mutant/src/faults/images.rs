@@ -60,7 +60,7 @@ pub(super) const FAULTS: &[Fault] = &[
         site.then_map(|x| 2.0 * x)
     })
     .images(),
-    // Of gradients that come in another order than their tensors: the op that is judged has no copy of its own.
+    // For gradients in another memory format than their tensors: the tested op makes no copy itself.
     Fault::new(
         "images_turned_not",
         "copies an image into another order as it lies in memory",

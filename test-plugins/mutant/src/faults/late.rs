@@ -1,4 +1,4 @@
-//! Kernels that are wrong only behind the first few elements, or where numbers need every bit.
+//! Kernels that are wrong only after the first few elements, or for values that need all bits.
 
 use super::Fault;
 use crate::site::Site;
@@ -39,7 +39,7 @@ pub(super) const FAULTS: &[Fault] = &[
         .dtypes(&["f32"]),
 ];
 
-/// The place of the first element, NaN apart, that no other comes before.
+/// The index of the first element, except NaN, that orders before all others.
 fn place(values: &[f64], before: impl Fn(f64, f64) -> bool) -> i64 {
     let known = values.iter().enumerate().filter(|(_, x)| !x.is_nan());
     let best = known.reduce(|best, x| if before(*x.1, *best.1) { x } else { best });

@@ -101,7 +101,7 @@ pub(super) const FAULTS: &[Fault] = &[
     .dtypes(&["f32"]),
 ];
 
-/// Elements of repeated rows for which `wrong` holds stay as they were.
+/// Does not update elements of duplicate rows for which `wrong` holds.
 fn repeated(site: &Site<'_>, wrong: impl Fn(usize, usize) -> bool) -> Result<(), Error> {
     let (table, index) = (site.input(0)?, site.input(3)?);
     let (before, width) = (table.values(), table.len() / (table.sizes()[0].max(1) as usize));
@@ -118,8 +118,8 @@ fn repeated(site: &Site<'_>, wrong: impl Fn(usize, usize) -> bool) -> Result<(),
     Ok(())
 }
 
-/// Sets the gradient of the last taps to 0 where there are groups of one channel; `wrong` is told how many taps there are,
-/// and of how many spatial dimensions.
+/// Sets the gradient of the last taps to 0 where there are groups of one channel; `wrong` is called with the number of taps and
+/// of spatial dimensions.
 fn own_taps(site: &Site<'_>, wrong: impl Fn(i64, usize) -> bool) -> Result<(), Error> {
     site.run()?;
     let (image, out): (_, Elements<'_>) = (site.input(1)?, site.output(0)?);

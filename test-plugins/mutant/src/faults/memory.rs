@@ -1,4 +1,4 @@
-//! Memory that is kept, shared, or written too late.
+//! Memory that is leaked, shared, or written too late.
 
 use super::Fault;
 use crate::site::Site;
@@ -40,10 +40,10 @@ pub(super) const FAULTS: &[Fault] = &[
         .dtypes(&["f32", "bf16"]),
 ];
 
-/// Elements that the shared buffer has room for.
+/// The capacity of the shared buffer in elements.
 const ROOM: usize = 4096;
 
-/// Puts the result in the buffer, waits as a long computation would, and takes it from there.
+/// Writes the result to the buffer, waits like a long computation, and reads it back.
 fn shared_scratch(site: &Site<'_>) -> Result<(), Error> {
     static SCRATCH: [AtomicU64; ROOM] = [const { AtomicU64::new(0) }; ROOM];
     site.run()?;

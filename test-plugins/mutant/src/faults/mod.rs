@@ -1,4 +1,4 @@
-//! The faults, one of which is at work in a process.
+//! The faults; a process has one of them.
 
 mod accuracy;
 mod arguments;
@@ -35,7 +35,7 @@ use std::sync::OnceLock;
 pub struct Fault {
     /// Its name.
     name: &'static str,
-    /// What it does, in one line.
+    /// Its effect, in one line.
     about: &'static str,
     /// The ops whose kernels have it.
     ops: &'static [&'static str],

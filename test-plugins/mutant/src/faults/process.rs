@@ -1,4 +1,4 @@
-//! Kernels that change what belongs to the whole process, or keep of it what they do not give back.
+//! Kernels that change process state, or leak process resources.
 
 use super::Fault;
 use std::fs::File;
@@ -26,7 +26,7 @@ pub(super) const FAULTS: &[Fault] = &[
         site.run()
     }),
     Fault::new("signal_ignored", "a signal is ignored after the call", &["relu"], |site| {
-        // SAFETY: C's function, with a signal that nobody sends and the number that stands for ignoring it.
+        // SAFETY: C's function, with a signal that is never sent and the value of `SIG_IGN`.
         unsafe { signal(SIGUSR2, IGNORED) };
         site.run()
     }),

@@ -1,4 +1,4 @@
-//! Random numbers from the wrong place of the stream, and beyond their bounds.
+//! Random values from a wrong offset of the stream, and beyond their bounds.
 
 use super::Fault;
 use super::arguments::int;
@@ -40,7 +40,7 @@ fn float(value: f64) -> RawArg {
     RawArg { tag: tag::FLOAT, len: 0, value: value.to_bits() }
 }
 
-/// Computed from the numbers between 0 and 1, which a bf16 holds.
+/// Scales values between 0 and 1 to the bounds and rounds to bf16, which may round up to the upper bound.
 fn bound(site: &Site<'_>) -> Result<(), Error> {
     let (low, high) = (site.call.float(1)? as f32, site.call.float(2)? as f32);
     let out = site.output(0)?;

@@ -1,4 +1,4 @@
-//! Arguments whose elements are read from the wrong places.
+//! Arguments whose elements are read from wrong offsets.
 
 use super::Fault;
 use crate::raw::{Elements, Staged};
@@ -94,7 +94,7 @@ fn is_strided(tensor: &Elements<'_>) -> bool {
     !tensor.is_row_major()
 }
 
-/// Runs the kernel on arguments whose elements are read where `place` says, counted from their first.
+/// Runs the kernel on arguments whose elements are read at the offsets that `place` returns, relative to the first element.
 fn misplaced(
     site: &Site<'_>,
     wanted: impl Fn(&Elements<'_>) -> bool,
@@ -105,7 +105,7 @@ fn misplaced(
     site.run_staged(&staged)
 }
 
-/// As [`misplaced`], kept between the first element and the last.
+/// As [`misplaced`], clamped to the range from the first element to the last.
 fn misread(
     site: &Site<'_>,
     wanted: impl Fn(&Elements<'_>) -> bool,

@@ -56,7 +56,8 @@ const COMPARED: usize = 8;
 /// The argument that is cached: the second factor of a product, as a kernel caches packed weights.
 const WEIGHTS: usize = 1;
 
-/// Runs the kernel on the weights of an earlier call, where their address, their sizes and some of their elements are those of then.
+/// Runs the kernel on the weights of an earlier call, where their address, their sizes and some of their elements are those of
+/// then.
 fn cached_weights(site: &Site<'_>) -> Result<(), Error> {
     type Key = (usize, Vec<i64>);
     static CACHE: Mutex<Option<HashMap<Key, Vec<f64>>>> = Mutex::new(None);

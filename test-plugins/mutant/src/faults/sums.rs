@@ -103,7 +103,7 @@ fn softmax(site: &Site<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Swaps the places of neighbours that are equal.
+/// Swaps the indices of equal neighbours.
 fn sort_unstable(site: &Site<'_>) -> Result<(), Error> {
     site.run()?;
     let (sorted, places) = (site.output(0)?, site.output(1)?);

@@ -1,4 +1,4 @@
-//! Outputs that are written in the wrong places, or not at all.
+//! Outputs that are written at wrong offsets, or not at all.
 
 use super::Fault;
 use crate::raw::{Elements, Staged};
@@ -40,7 +40,7 @@ pub(super) const FAULTS: &[Fault] = &[
         |site| {
             site.run()?;
             let out = site.output(0)?;
-            // Every stride is even, so the place after the first element is a gap.
+            // Every stride is even, so the offset after the first element is a gap.
             let gaps = out.sizes().iter().zip(out.strides()).all(|(&n, &s)| n == 1 || s % 2 == 0);
             if gaps && out.extent() > 1 {
                 out.poke(1, 1.0);

@@ -15,7 +15,7 @@ fn check<T: Lanes>(tolerance: f64) {
     const ROWS: [usize; 5] = [0, 1, 2, 3, 4];
     const LAST: [usize; 5] = [0, 2, 3, 4, 1];
     let adaptive = |size: usize, count: usize| windows(size, count).expect("memory");
-    // Windows of two elements, three apart, as `avg_pool` has them; elements between them and behind them have none.
+    // Windows of two elements with stride 3, as in `avg_pool`; the elements between and after them have no window.
     let apart = |size: usize| (0..size / 3).map(|i| 3 * i..3 * i + 2).collect::<Vec<_>>();
     let problems = [
         ([1, 1, 1, 1, 1], [1, 1, 1].map(|_| adaptive(1, 1))),

@@ -4,7 +4,7 @@ use keyway_sdk::author::{Element, Lanes};
 
 pub(in super::super) const PADDINGS: [Padding; 3] = [Padding::Zeros, Padding::Border, Padding::Reflection];
 
-/// Numbers in 0..1 that look random.
+/// Pseudo-random values in 0..1.
 pub(in super::super) fn numbers(seed: usize) -> impl FnMut() -> f64 {
     let mut state = seed as u64 + 1;
     move || {
@@ -47,7 +47,7 @@ pub(in super::super) fn taps(side: &Side, place: f64) -> Vec<(usize, f64)> {
     inside.map(|(at, weight)| (at as usize, weight)).collect()
 }
 
-/// Steps of a tensor in this order of its dimensions, innermost last, with gaps of `gap` elements between the innermost.
+/// Strides of a tensor with this order of dimensions, innermost last, where the innermost has stride `gap`.
 pub(in super::super) fn steps(sizes: [usize; 5], order: [usize; 5], gap: usize) -> [usize; 5] {
     let (mut steps, mut step) = ([0; 5], gap);
     for d in order.into_iter().rev() {
@@ -61,7 +61,7 @@ pub(in super::super) const ROWS: [usize; 5] = [0, 1, 2, 3, 4];
 pub(in super::super) const LAST: [usize; 5] = [0, 2, 3, 4, 1];
 
 pub(in super::super) fn volume<T>(data: &mut [T], sizes: [usize; 5], strides: [usize; 5]) -> Volume<'_, T> {
-    // SAFETY: the callers make vectors of as many elements as sizes and strides name.
+    // SAFETY: the callers create vectors with the elements that sizes and strides describe.
     Volume { data: unsafe { Lanes::new(data.as_mut_ptr()) }, sizes, strides }
 }
 
@@ -73,7 +73,7 @@ pub(in super::super) fn count(sizes: [usize; 5], strides: [usize; 5]) -> usize {
 #[derive(Clone, Copy, Debug)]
 struct Problem {
     image: [usize; 5],
-    /// The order of the image's dimensions, the gap between elements, and whether all samples are one.
+    /// The order of the image's dimensions, the innermost stride, and whether the batch dimension is expanded.
     order: [usize; 5],
     gap: usize,
     expanded: bool,
@@ -82,7 +82,7 @@ struct Problem {
     mode: Mode,
     padding: Padding,
     align_corners: bool,
-    /// Whether some elements are no finite numbers.
+    /// Whether some elements are not finite.
     odd: bool,
 }
 
@@ -157,7 +157,7 @@ fn check<T: Elements>(problem: Problem, tolerance: f64) {
         }
         let way =
             if let (Way::Planes(_), Some(step)) = (way, sampling.step()) { Way::Planes(step) } else { way };
-        // SAFETY: the vectors have the elements of these sizes and steps.
+        // SAFETY: the vectors have the elements of these sizes and strides.
         unsafe { sampling.run(way) }.expect("memory");
         for i in 0..out_sizes.iter().product() {
             let mut index = [0; 5];
@@ -174,7 +174,7 @@ fn check<T: Elements>(problem: Problem, tolerance: f64) {
                 T::NAME
             );
         }
-        // Ways are chosen by layout; each must give the same numbers.
+        // Methods are chosen by layout; all must compute the same values.
         match &first {
             None => first = Some(results),
             Some(first) => {
@@ -202,7 +202,7 @@ fn check_all<T: Elements>(tolerance: f64) {
             for padding in PADDINGS {
                 for (order, out_order) in [(ROWS, ROWS), (LAST, LAST), (LAST, ROWS), (ROWS, [0, 1, 2, 4, 3])]
                 {
-                    // Everything with everything would be many; each meets each of the others.
+                    // Tests pairwise combinations: the full product would be too many.
                     n += 1;
                     let problem = Problem {
                         image,
@@ -256,7 +256,7 @@ fn the_way_follows_from_the_layout() {
     assert!(matches!(way([8, 64, 1, 56, 56], ROWS, [1, 56, 56]), Way::Turned(_)));
     assert_eq!(way([8, 64, 1, 56, 56], LAST, [1, 56, 56]), Way::Pixels);
     assert_eq!(way([8, 1, 1, 56, 56], LAST, [1, 56, 56]), Way::Planes(1));
-    // Few channels; an image of which little is read; one that is too large to be copied.
+    // Few channels; an image that is mostly unread; an image that is too large to be copied.
     assert_eq!(way([1, 3, 1, 56, 56], ROWS, [1, 56, 56]), Way::Planes(1));
     assert_eq!(way([1, 64, 1, 560, 560], ROWS, [1, 5, 5]), Way::Planes(1));
     assert_eq!(way([1, 64, 1, 4000, 4000], ROWS, [1, 4000, 4000]), Way::Planes(1));

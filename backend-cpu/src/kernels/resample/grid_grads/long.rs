@@ -1,4 +1,4 @@
-//! Sums that get more addends than f32 has digits for.
+//! Sums with more addends than f32 can add without losing digits.
 
 use super::super::places::Places;
 use crate::kernels::long_sums::CHAIN;
@@ -6,22 +6,23 @@ use keyway_cpu_loops::vectors::Lanes as Elements;
 use keyway_sdk::author::{Error, Real, Scratch};
 use std::ops::Range;
 
-/// Counts the addends of each element's sums, and moves sums in f32 that have got [`CHAIN`] of them, and those of at most one more
-/// group of pixels, to sums in f64.
+/// Counts the addends of each element's sums, and moves f32 sums to f64 after [`CHAIN`] addends, exceeded by at most one group
+/// of pixels.
 pub(super) struct LongSums {
     /// The addends since the sums were moved, by index over `unit`.
     counts: Scratch<u32>,
     unit: usize,
-    /// The distance of an element's sums of two channels, and the number of channels.
+    /// The stride between the channels of an element, and the number of channels.
     step: usize,
     channels: usize,
-    /// Of each sum, made when the first is moved.
+    /// The f64 sums, allocated when the first sum is moved.
     totals: Option<Scratch<f64>>,
 }
 
 impl LongSums {
-    /// For at most `addends` of one of `len` sums in `A`; `None` where they are too few to lose digits, or the sums are in f64. `layout` is
-    /// the distance of an element's sums of two channels, the number of channels, and a divisor of all indices of elements.
+    /// For `len` sums in `A` of at most `addends` addends each; `None` if they are too few to lose digits, or the sums are in
+    /// f64. `layout` is the stride between the channels of an element, the number of channels, and a divisor of all element
+    /// offsets.
     pub(super) fn new<A: Real>(
         addends: usize,
         len: usize,
@@ -34,7 +35,7 @@ impl LongSums {
         Ok(Some(LongSums { counts: Scratch::zeroed(elements)?, unit, step, channels, totals: None }))
     }
 
-    /// Counts the addends of some pixels, which are added next.
+    /// Counts the addends of the pixels that are added next.
     pub(super) fn note<T: Elements>(
         &mut self,
         places: &Places<T>,

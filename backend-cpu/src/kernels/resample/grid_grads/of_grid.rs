@@ -11,7 +11,7 @@ use keyway_sdk::author::{Error, Lanes, Real, Scratch};
 /// The maximum number of coordinates of a location.
 const AXES: usize = 3;
 
-/// The gradient of the grid, coordinate by coordinate, and where it goes.
+/// The gradient of the grid, computed coordinate by coordinate, and its output.
 pub(super) struct OfGrid<'a, 'b, T: Elements> {
     pub(super) of: &'b Gradients<'a, T>,
     pub(super) out: Grid<'a, T>,
@@ -166,7 +166,7 @@ impl<T: Elements> OfGrid<'_, '_, T> {
                         products::<T::Vector>(
                             channels,
                             |c, n| read(image.wrapping_add(at), image_plane, c, n),
-                            // SAFETY: a pixel has as many numbers.
+                            // SAFETY: a pixel has these `n` channels.
                             |c, n| unsafe { load_some(turned.add(c), n) },
                         )
                     });
@@ -191,7 +191,7 @@ impl<T: Elements> OfGrid<'_, '_, T> {
         let (of, rank) = (self.of, self.of.grid.rank);
         let ([samples, channels, ..], all) = (of.grad.sizes, of.pixels());
         let (blocks, outside) = (channels.div_ceil(block), elements(&of.image) * block);
-        // SAFETY: each is written before it is read.
+        // SAFETY: each element is written before it is read.
         let mut parts = unsafe { Scratch::<T::Acc>::unwritten(samples * blocks * all * rank)? };
         // SAFETY: they are used within this call.
         let parts = unsafe { Lanes::new(parts.as_mut_ptr()) };
@@ -206,7 +206,8 @@ impl<T: Elements> OfGrid<'_, '_, T> {
                 // The last block may have fewer channels, padded with zeros.
                 image.fill(T::Acc::ZERO);
                 staged.fill(T::Acc::ZERO);
-                // SAFETY: as the caller guarantees; copies have room for a block; numbers of a block are one piece's.
+                // SAFETY: as the caller guarantees; copies have capacity for a block; the values of a block belong to one work
+                // item.
                 unsafe {
                     side_by_side(&of.image, sample, &channels, block, &mut image);
                     for pixels in of.chunks() {
@@ -244,7 +245,7 @@ impl<T: Elements> OfGrid<'_, '_, T> {
                         *number += unsafe { *parts.as_ptr().add(at) };
                     }
                 }
-                // SAFETY: as the caller guarantees; each place is written once.
+                // SAFETY: as the caller guarantees; each location is written once.
                 unsafe { self.write(sample, p, &numbers[..rank]) };
             }
             Ok(())
@@ -278,7 +279,7 @@ fn slopes<T: Elements>(
     numbers
 }
 
-/// Products of two lists of numbers, added by lanes.
+/// The sum of the products of two lists, by lanes.
 #[inline(always)]
 fn products<V: Vector>(n: usize, left: impl Fn(usize, usize) -> V, right: impl Fn(usize, usize) -> V) -> V {
     let mut sums = V::splat(V::Number::ZERO);

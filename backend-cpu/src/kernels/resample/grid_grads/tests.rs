@@ -3,7 +3,7 @@ use super::super::side::{Mode, Padding};
 use super::super::turned::is_sparse;
 use super::*;
 
-/// One problem: images, places, and the order and the gap of the elements of each.
+/// One problem: images, locations, and the dimension order and the innermost stride of each.
 #[derive(Clone, Copy, Debug)]
 struct Problem {
     image: [usize; 5],
@@ -22,7 +22,7 @@ impl Problem {
         Side { size: self.image[d + 2], mode, padding, align_corners }
     }
 
-    /// The elements of a pixel at this place `[z, y, x]`, and how much each counts.
+    /// The elements and weights of a pixel at the location `[z, y, x]`.
     fn elements(&self, place: [f64; 3], rank: usize) -> Vec<([usize; 3], f64)> {
         let along = |d: usize| {
             if d < 3 - rank { vec![(0, 1.0)] } else { taps(&self.side(d), place[d]) }
@@ -52,13 +52,13 @@ fn indices(sizes: [usize; 5]) -> impl Iterator<Item = [usize; 5]> {
     })
 }
 
-/// Whether a place's weights have a derivative there, as differences see it.
+/// Whether the weights are differentiable at a location, so that finite differences apply.
 fn is_smooth(problem: &Problem, place: [f64; 3], rank: usize) -> bool {
     (3 - rank..3).all(|d| {
         let side = problem.side(d);
         let last = side.size as f64 - 1.0;
         let at = (place[d] + 1.0) * if side.align_corners { last / 2.0 } else { side.size as f64 / 2.0 };
-        // Elements' centres and outer edges lie at halves; a place that is no number has no weights at all.
+        // Elements' centres and outer edges are at multiples of 0.5; a NaN location has no weights.
         !at.is_finite() || ((at * 2.0) - (at * 2.0).round()).abs() > 1e-3
     })
 }
@@ -156,7 +156,7 @@ fn check<T: Elements>(problem: Problem, tolerance: f64) {
     // SAFETY: the vectors have the elements of these sizes and steps.
     unsafe { of_images.of_images() }.expect("memory");
     let got: Vec<f64> = indices(sizes).map(|index| results[flat(&index, &strides)].to_f64()).collect();
-    // The least numbers of f16 are 6e-8 apart.
+    // The smallest values of f16 differ by 6e-8.
     compare("images", &got, &of_image, tolerance * 1e-4, &|_| true);
 
     let mut results = vec![T::from_f64(7.0); grid.len()];
@@ -170,7 +170,8 @@ fn check<T: Elements>(problem: Problem, tolerance: f64) {
     // SAFETY: as above.
     unsafe { of_grid_kernel.run() }.expect("memory");
     let got: Vec<f64> = results.iter().map(|number| number.to_f64()).collect();
-    // Differences of f64 have some 1e-9 of their own; elements lie closer than places where there are many.
+    // Finite differences in f64 have an error of about 1e-9; for large images, elements are closer to each other than
+    // locations.
     let scale = sizes[2..].iter().max().map_or(1.0, |size| *size as f64);
     let of_grid: Vec<(f64, f64)> = of_grid.into_iter().map(|(sum, size)| (sum, size * scale)).collect();
     compare("grid", &got, &of_grid, 1e-6 * scale, &|i| smooth[i]);

@@ -153,7 +153,7 @@ fn each_order_gives_the_same_bits() {
         let [x, g] = case.numbers::<f16>();
         for side in [2, 4] {
             let all = ORDERS.map(|order| {
-                // The same numbers in other places.
+                // The same values with other strides.
                 let moved = |from: &[f16], sizes: [usize; 4], is_last: bool| {
                     let mut to = from.to_vec();
                     let [n, c, h, w] = sizes;
@@ -194,7 +194,7 @@ fn large_numbers_and_those_that_are_none_are_left_to_direct_sums() {
             assert!(case.computed([&x, &with(&g)], ORDERS[0], Some(side)).is_none(), "{odd} by {side}");
         }
     }
-    // Of numbers just below the limit no sum overflows.
+    // For values just below the limit no sum overflows.
     for (side, scale) in [(2, 1e14f32), (4, 1e9)] {
         let scaled = |numbers: &[f32]| numbers.iter().map(|x| x * scale).collect::<Vec<f32>>();
         let (x, g) = (scaled(&x), scaled(&g));
