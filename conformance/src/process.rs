@@ -39,9 +39,19 @@ pub fn thread_time() -> Option<Duration> {
     text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
 }
 
-/// Number of file descriptors and threads of this process; 0 if the system does not report it.
+/// The count of a process that has opened as many files as it may.
+pub const NONE_LEFT: usize = usize::MAX;
+/// The system's number of that error, on Linux.
+const EMFILE: i32 = 24;
+
+/// The numbers of open descriptors and of threads of this process; 0 where the system does not say, [`NONE_LEFT`] where no
+/// descriptor is left to ask with.
 pub fn held() -> [usize; 2] {
-    ["fd", "task"].map(|what| std::fs::read_dir(format!("/proc/self/{what}")).map_or(0, Iterator::count))
+    ["fd", "task"].map(|what| match std::fs::read_dir(format!("/proc/self/{what}")) {
+        Ok(entries) => entries.count(),
+        Err(error) if error.raw_os_error() == Some(EMFILE) => NONE_LEFT,
+        Err(_) => 0,
+    })
 }
 
 /// Unreaped child processes of the calling thread, as numbers separated by blanks; empty if the system does not report them.

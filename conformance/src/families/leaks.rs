@@ -3,7 +3,7 @@
 use super::{Context, Family, Scope, is_in, preferred, tensors};
 use crate::case::Case;
 use crate::outcome::{Failure, Steps, Stop};
-use crate::process::{held, resident};
+use crate::process::{NONE_LEFT, held, resident};
 use keyway::dispatcher::device::{memory_stats, synchronize};
 use keyway::dispatcher::memory::Storage;
 use keyway::ops::pointwise;
@@ -112,6 +112,10 @@ pub fn held_as_before(before: [usize; 2], calls: usize) -> Steps {
         let mut tries = 0..TRIES;
         while more() > ALLOWED_HELD && tries.next().is_some() {
             std::thread::sleep(Duration::from_millis(5));
+        }
+        if held()[nth] == NONE_LEFT {
+            let what = "descriptors of the process, before the calls or after them";
+            return Err(Failure::new(what, "some left to open", "none").into());
         }
         if more() > ALLOWED_HELD {
             let (what, got) = (format!("{what} after {calls} calls"), format!("{} more", more()));

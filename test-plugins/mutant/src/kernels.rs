@@ -56,6 +56,7 @@ wrap!("norm", "TsIb>T", [f32, f64, f16, bf16]);
 wrap!("index_add", "TiTTs>T", [f32]);
 wrap!("layer_norm", "TIOOs>T", [f32, f64, f16, bf16]);
 wrap!("layer_norm_backward", "TTIOs>TTT", [f32, f64, f16, bf16]);
+wrap!("gelu", "TS>T", [f32]);
 wrap!("gelu_backward", "TTS>T", [f32]);
 wrap!("hardswish_backward", "TT>T", [f32, f64, f16, bf16]);
 wrap!("softshrink_backward", "TTs>T", [f32, f64, f16, bf16]);
