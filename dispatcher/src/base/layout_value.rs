@@ -4,6 +4,9 @@ use crate::base::error::{Error, Result};
 use std::fmt;
 use std::str::FromStr;
 
+/// The quotation marks of a text, as in schemas.
+const QUOTES: [char; 2] = ['"', '\''];
+
 /// The value of an option or an attribute of a composite layout.
 ///
 /// ```
@@ -90,14 +93,17 @@ impl LayoutValue {
                 None => Some(LayoutValue::Floats(items().map(|i| i.parse().ok()).collect::<Option<_>>()?)),
             };
         }
-        if let Some(inner) = text.strip_prefix('"') {
-            let inner = inner.strip_suffix('"')?;
+        if let Some(mark) = text.chars().next().filter(|c| QUOTES.contains(c)) {
             let mut made = String::new();
-            let mut chars = inner.chars();
-            while let Some(c) = chars.next() {
-                made.push(if c == '\\' { chars.next()? } else { c });
+            let mut chars = text[1..].chars();
+            loop {
+                match chars.next()? {
+                    c if c == mark => break,
+                    '\\' => made.push(chars.next()?),
+                    c => made.push(c),
+                }
             }
-            return Some(LayoutValue::Str(made));
+            return chars.as_str().is_empty().then_some(LayoutValue::Str(made));
         }
         match text {
             "true" | "True" => Some(LayoutValue::Bool(true)),
@@ -163,13 +169,14 @@ impl fmt::Display for LayoutOptions {
 
 /// The parts of a text between commas that are outside of quotation marks and brackets.
 pub(crate) fn parts(text: &str) -> Vec<&str> {
-    let (mut all, mut begin, mut depth, mut quoted, mut escaped) = (Vec::new(), 0, 0usize, false, false);
+    let (mut all, mut begin, mut depth, mut quoted, mut escaped) = (Vec::new(), 0, 0usize, None, false);
     for (at, c) in text.char_indices() {
         match c {
             _ if escaped => escaped = false,
-            '\\' if quoted => escaped = true,
-            '"' => quoted = !quoted,
-            _ if quoted => {}
+            '\\' if quoted.is_some() => escaped = true,
+            _ if quoted == Some(c) => quoted = None,
+            _ if quoted.is_some() => {}
+            mark if QUOTES.contains(&mark) => quoted = Some(mark),
             '[' => depth += 1,
             ']' => depth = depth.saturating_sub(1),
             ',' if depth == 0 => {
@@ -232,7 +239,11 @@ mod tests {
         assert_eq!(options.to_string().parse::<LayoutOptions>().unwrap(), options);
         assert_eq!(options.get("text"), Some(&LayoutValue::Str(text.to_string())));
         assert!("".parse::<LayoutOptions>().unwrap().is_empty());
-        for wrong in ["block", "=3", "a=", "a=[1", "a=\"", "a=[x]", "a=1,", "a=\"\\\""] {
+        let single: LayoutOptions = "a='b, \"c', d=1".parse().unwrap();
+        assert_eq!(single, LayoutOptions::new().set("a", "b, \"c").set("d", 1));
+        for wrong in
+            ["block", "=3", "a=", "a=[1", "a=\"", "a=[x]", "a=1,", "a=\"\\\"", "a=\"b\"c\"", "a='b\""]
+        {
             let error = wrong.parse::<LayoutOptions>().unwrap_err().to_string();
             assert!(error.contains("options such as"), "{wrong}: {error}");
         }

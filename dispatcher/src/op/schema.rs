@@ -94,6 +94,17 @@ impl Param {
     }
 }
 
+/// The parts of a parameter, `int? dim=None`: type, whether it is optional, name and default; `None` without a name.
+pub(crate) fn param_parts(text: &str) -> Option<(&str, bool, &str, Option<&str>)> {
+    let (kind, rest) = text.split_once(' ')?;
+    let (kind, optional) = kind.strip_suffix('?').map_or((kind, false), |kind| (kind, true));
+    let (name, default) = match rest.split_once('=') {
+        Some((name, default)) => (name, Some(default.trim())),
+        None => (rest, None),
+    };
+    Some((kind, optional, name.trim(), default))
+}
+
 /// The text between quotation marks of either kind, or the text itself.
 fn unquoted(text: &str) -> &str {
     let between = |mark: char| text.strip_prefix(mark)?.strip_suffix(mark);
@@ -132,18 +143,14 @@ impl Schema {
         }
         let mut params = Vec::new();
         for part in list.split(',').map(str::trim).filter(|p| !p.is_empty() && *p != "*") {
-            let (kind, rest) = part.split_once(' ').ok_or_else(|| wrong(format!("`{part}` has no name")))?;
-            let (kind, optional) = match kind.strip_suffix('?') {
-                Some("Tensor") => (Some(Kind::OptionalTensor), true),
-                Some(inner) => (KINDS.iter().find(|(n, ..)| *n == inner).map(|k| k.1), true),
-                None => (KINDS.iter().find(|(n, ..)| *n == kind).map(|k| k.1), false),
+            let (kind, optional, name, default) =
+                param_parts(part).ok_or_else(|| wrong(format!("`{part}` has no name")))?;
+            let kind = match (kind, optional) {
+                ("Tensor", true) => Some(Kind::OptionalTensor),
+                _ => KINDS.iter().find(|(n, ..)| *n == kind).map(|k| k.1),
             };
             let kind = kind.ok_or_else(|| wrong(format!("`{part}` has a type that is not known")))?;
-            let (param, default) = match rest.split_once('=') {
-                Some((param, default)) => (param.trim(), Some(default.trim())),
-                None => (rest.trim(), None),
-            };
-            params.push(Param { name: param, kind, optional, default });
+            params.push(Param { name, kind, optional, default });
         }
         if params.len() > 32 {
             return Err(wrong(format!("it has {} parameters, and there is room for 32", params.len())));

@@ -4,7 +4,7 @@
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::layout_value::parts;
-use crate::op::schema::Kind;
+use crate::op::schema::{Kind, param_parts};
 use crate::op::{Arg, LayoutOptions, LayoutValue};
 use keyway_sdk::abi::codes::layout_gradient;
 use serde_json::Value;
@@ -62,13 +62,9 @@ pub struct LayoutOption {
 
 impl LayoutOption {
     fn parse(text: &str) -> Result<LayoutOption, String> {
-        let (kind, rest) = text.split_once(' ').ok_or_else(|| format!("`{text}` without a name"))?;
-        let (kind, optional) = kind.strip_suffix('?').map_or((kind, false), |kind| (kind, true));
+        let (kind, optional, name, default) =
+            param_parts(text).ok_or_else(|| format!("`{text}` without a name"))?;
         let kind = value_kind(kind)?;
-        let (name, default) = match rest.split_once('=') {
-            Some((name, default)) => (name.trim(), Some(default.trim())),
-            None => (rest.trim(), None),
-        };
         let default = match default {
             None => None,
             Some("None") if optional => None,
@@ -309,7 +305,7 @@ mod tests {
 
     #[test]
     fn options_have_their_defaults_and_types() {
-        let options = "int block=32, float? scale=None, str mode=\"absmax\", int[] sizes=[4, 4], float bias";
+        let options = "int block=32, float? scale=None, str mode='absmax', int[] sizes=[4, 4], float bias";
         let read = Conversion::read(&Declared { options, ..PLAIN }, 0).unwrap();
         let resolve = |given: &str| read.resolve("test", &given.parse().unwrap());
         let values = resolve("bias=1, block=8").unwrap();

@@ -4,10 +4,10 @@ use crate::base::layout_value::LayoutValue;
 use keyway_sdk::abi::codes::tag;
 use keyway_sdk::abi::tensor::RawArg;
 
-/// The attributes of a composite tensor, in the order of its layout. Nearly all are integers, which plugins read in each call.
+/// The attributes of a composite tensor, in the order that its layout declares.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Attrs {
-    /// What a [`RawTensor`](keyway_sdk::abi::tensor::RawTensor) shows: bits of a float, 0 for a text or a list.
+    /// The attributes of a [`RawTensor`](keyway_sdk::abi::tensor::RawTensor): integers, the bits of floats, 0 for text and lists.
     ints: Vec<i64>,
     /// Empty if all are integers.
     values: Vec<LayoutValue>,
@@ -44,7 +44,7 @@ impl Attrs {
         self.ints.is_empty()
     }
 
-    /// As plugins see them: integers as they are, the bits of a float, 0 for a text or a list.
+    /// The attributes in the ABI's integer form: integers, the bits of floats, 0 for text and lists.
     #[inline]
     pub fn ints(&self) -> &[i64] {
         &self.ints
@@ -68,7 +68,7 @@ impl Attrs {
         (0..self.len()).filter_map(|i| self.get(i))
     }
 
-    /// Attribute `i` as it crosses to a plugin: its addresses lead into these attributes.
+    /// Attribute `i` as an ABI argument, whose pointers borrow from these attributes.
     pub(crate) fn raw(&self, i: usize) -> Option<RawArg> {
         let of = |tag, len: usize, value| RawArg { tag, len: len as u32, value };
         if self.values.is_empty() {
