@@ -8,7 +8,7 @@ use keyway::nn::{
 };
 use keyway::plan::{Costs, Plan, Work, plan, plan_with};
 use keyway::rng::{self, Generator};
-use keyway::{DType, MemoryFormat, Result, Tensor};
+use keyway::{DType, Device, MemoryFormat, Result, Tensor};
 use rehearsal_support::load;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -138,6 +138,16 @@ fn planning_leaves_a_module_as_it_was() {
     assert_eq!((buffers(&model), drawn(&model)), (before, state));
     assert!(plan.after <= plan.before * 1.01 && plan.steps.iter().all(|step| step.before > 0.0));
     assert_eq!((plan.steps[0].path.as_str(), plan.steps[0].shape.as_slice()), ("0", &[2, 8, 8, 8][..]));
+}
+
+#[test]
+fn planning_draws_nothing_from_the_default_generator() {
+    let _one = load(BOTH);
+    let model = cnn().push(Dropout::new(0.5).unwrap());
+    let state = || rng::default_generator(Device::CPU).state();
+    let before = state();
+    plan(&model, &images([2, 3, 8, 8])).unwrap();
+    assert_eq!(state(), before);
 }
 
 #[test]

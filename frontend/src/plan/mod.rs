@@ -42,6 +42,7 @@ pub use follow::Planned;
 
 use crate::autograd::no_grad;
 use crate::nn::Module;
+use crate::rng::generator::Places;
 use crate::{Device, MemoryFormat, Result, Tensor};
 use follow::record;
 use order::{FORMATS, NEITHER};
@@ -243,7 +244,7 @@ impl Plan {
 /// Plans the memory formats of a module for inputs like this one, with measured costs. See the [module](self).
 ///
 /// Runs the forward function once without gradients, in the module's current mode, and additionally each call [`ROUNDS`] times
-/// in each format, on copies of its arguments. Buffers and generators are restored. The plan applies to forward passes in the
+/// in each format, on copies of its arguments. Buffers and generators, the default ones too, are restored. The plan applies to forward passes in the
 /// same mode.
 ///
 /// ```
@@ -280,7 +281,7 @@ pub fn plan_with<M: Module + ?Sized>(module: &M, input: &Tensor, costs: Costs<'_
     let buffers: Vec<Tensor> =
         module.named_buffers().iter().map(|(_, buffer)| buffer.copy()).collect::<Result<_>>()?;
     let states: Vec<_> = module.named_generators().iter().map(|(_, generator)| generator.state()).collect();
-    let recorded = record(rounds, module, input);
+    let recorded = Places::now().replay(|| record(rounds, module, input));
     for ((_, buffer), was) in std::iter::zip(module.named_buffers(), &buffers) {
         buffer.copy_(was)?;
     }

@@ -197,20 +197,32 @@ impl Recording {
 
     /// The minimum time of a call, and the format of the first image among its results; `format` is that of the arguments.
     fn time(&self, call: &Call<'_>, below: KeySet, format: Option<usize>) -> DispatchResult<(f64, usize)> {
-        let (mut least, mut produced) = (f64::INFINITY, format.unwrap_or(NEITHER));
-        // The first run is a warm-up.
-        for round in 0..=self.rounds {
-            let start = Instant::now();
+        let mut produced = format.unwrap_or(NEITHER);
+        let seconds = self.least_time(|| {
             let outputs = redispatch(call, below)?;
             if let Some(t) = outputs.as_slice().first() {
                 device::synchronize(t.device())?;
             }
+            produced = outputs.as_slice().iter().find(|t| is_image(t)).map_or(produced, order::of);
+            Ok::<(), keyway_dispatcher::Error>(())
+        })?;
+        Ok((seconds, produced))
+    }
+
+    /// The minimum time of `run` in seconds, after one warm-up run; with 0 rounds that of a single run.
+    fn least_time<E>(
+        &self,
+        mut run: impl FnMut() -> std::result::Result<(), E>,
+    ) -> std::result::Result<f64, E> {
+        let mut least = f64::INFINITY;
+        for round in 0..=self.rounds {
+            let start = Instant::now();
+            run()?;
             if round > 0 || self.rounds == 0 {
                 least = least.min(start.elapsed().as_secs_f64());
             }
-            produced = outputs.as_slice().iter().find(|t| is_image(t)).map_or(produced, order::of);
         }
-        Ok((least, produced))
+        Ok(least)
     }
 
     /// The seconds of the conversions of a tensor from each format, each measured once per shape and dtype.
@@ -235,17 +247,9 @@ impl Recording {
             return Ok(known);
         }
         let source = FORMATS.get(from).map_or_else(|| Ok(of.clone()), |&format| of.to(format))?;
-        let mut least = f64::INFINITY;
-        for round in 0..=self.rounds {
-            let start = Instant::now();
-            let made = source.to(FORMATS[to])?;
-            device::synchronize(made.device())?;
-            if round > 0 {
-                least = least.min(start.elapsed().as_secs_f64());
-            }
-        }
-        self.conversions.insert(key, least);
-        Ok(least)
+        let seconds = self.least_time(|| device::synchronize(source.to(FORMATS[to])?.device()))?;
+        self.conversions.insert(key, seconds);
+        Ok(seconds)
     }
 }
 
