@@ -139,8 +139,8 @@ pub fn table() -> Result<Table, String> {
 const SIDES: [(usize, usize); 2] = [(64, 14), (1000, 56)];
 
 impl Case {
-    /// The same call in row-major order and in channels_last, if it has images; an elementwise call has images in place of
-    /// matrices.
+    /// The same call in row-major order and in channels_last, if it has images; the matrices of an elementwise call
+    /// become images.
     pub fn in_both_formats(&self) -> Option<[Case; 2]> {
         if self.id.split('/').nth(2) != Some("c") {
             return None;

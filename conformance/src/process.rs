@@ -39,9 +39,9 @@ pub fn thread_time() -> Option<Duration> {
     text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
 }
 
-/// The count of a process that has opened as many files as it may.
+/// The count where the process has reached its limit of open files (`EMFILE`), so that it cannot be read.
 pub const NONE_LEFT: usize = usize::MAX;
-/// The system's number of that error, on Linux.
+/// The error code on Linux.
 const EMFILE: i32 = 24;
 
 /// The numbers of open descriptors and of threads of this process; 0 where the system does not say, [`NONE_LEFT`] where no

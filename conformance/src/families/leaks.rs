@@ -114,8 +114,8 @@ pub fn held_as_before(before: [usize; 2], calls: usize) -> Steps {
             std::thread::sleep(Duration::from_millis(5));
         }
         if held()[nth] == NONE_LEFT {
-            let what = "descriptors of the process, before the calls or after them";
-            return Err(Failure::new(what, "some left to open", "none").into());
+            let what = "file descriptors, of which a kernel may have kept one in each call";
+            return Err(Failure::new(what, "fewer than the process may open", "its limit (EMFILE)").into());
         }
         if more() > ALLOWED_HELD {
             let (what, got) = (format!("{what} after {calls} calls"), format!("{} more", more()));

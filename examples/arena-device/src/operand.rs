@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 enum Place<T> {
     /// In the arena, at this offset.
     Arena(usize),
-    /// By value: a number in place of a tensor, or a 0-d tensor of the host.
+    /// By value: a scalar argument for a tensor parameter, or a 0-d tensor in host memory.
     Value(T),
 }
 
