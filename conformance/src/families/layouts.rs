@@ -120,12 +120,12 @@ impl Subject {
     }
 }
 
-/// The bound of a layout's tolerance for these values, and the rounding of their dtype.
+/// The bound of a layout's tolerance for these values, and the rounding of their dtype; 0 for a layout that holds values exactly.
 pub(super) fn tolerance(declared: LayoutTolerance, values: &Array) -> Tolerance {
-    let own = Tolerance::of(values.dtype);
     if declared.is_exact() {
-        return own;
+        return Tolerance { rtol: 0.0, atol: 0.0 };
     }
+    let own = Tolerance::of(values.dtype);
     let max = values.values.iter().fold(0.0, |max: f64, value| max.max(value.float().abs()));
     Tolerance {
         rtol: own.rtol + declared.relative,
