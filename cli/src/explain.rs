@@ -1,5 +1,6 @@
 //! `keyway explain`: every candidate for a key, with the reason why it is selected or passed over.
 
+use crate::documentation::Documentation;
 use crate::failure::Failure;
 use crate::installed::Choice;
 use crate::known::would_serve;
@@ -23,18 +24,30 @@ pub struct Options {
     /// The dtype that is computed in.
     #[arg(long, default_value = "f32")]
     dtype: String,
+    /// Show the op's documentation instead: arguments, formula, edge cases, errors, dtypes and gradient.
+    #[arg(long, conflicts_with_all = ["device", "layout", "dtype"])]
+    doc: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// Explains which candidate serves a key.
+/// Explains which candidate serves a key, or documents the op.
 ///
 /// # Errors
 /// Names that do not exist.
 pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<(), Failure> {
     let backends = installed::start(choice)?;
     let op = names::op(&options.op)?;
+    if options.doc {
+        let documentation = Documentation::of(op);
+        if options.json {
+            screen.json(&documentation)
+        } else {
+            documentation.print(screen)
+        }
+        return Ok(());
+    }
     let device = names::device_kind(&options.device)?;
     let layout = names::layout(&options.layout)?;
     let dtype = names::dtype(&options.dtype)?;
