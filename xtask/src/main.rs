@@ -17,6 +17,7 @@ mod header;
 mod loom;
 mod miri;
 mod mutants;
+mod results;
 mod test;
 mod tidy;
 mod workspace;
@@ -61,6 +62,8 @@ enum Task {
     Gpu,
     /// Run the benches and print one JSON line a case.
     Bench(bench::Options),
+    /// Write `benches/RESULTS.md` from `benches/results`, after adding the lines of a run.
+    Results(results::Options),
 }
 
 fn main() -> ExitCode {
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
         Task::Cuda(task) => cuda::run(&workspace, &task),
         Task::Gpu => gpu::run(&workspace),
         Task::Bench(options) => bench::run(&workspace, &options),
+        Task::Results(options) => results::run(&workspace, &options),
     });
     match result {
         Ok(()) => ExitCode::SUCCESS,

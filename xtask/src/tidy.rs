@@ -9,6 +9,7 @@ mod levels;
 mod links;
 mod locks;
 mod manifests;
+mod measured;
 mod source;
 mod tokens;
 mod unsafety;
@@ -53,6 +54,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     found.extend(locks::check(&files));
     found.extend(links::check(&files));
     found.extend(words::check(&files));
+    found.extend(measured::check(&files));
     found.extend(manifests::check(workspace, &files)?);
     found.sort();
 

@@ -1,5 +1,5 @@
-//! What PyTorch 2.15 refuses or leaves out on sparse COO tensors, and what these give here: a test for each row of the table in
-//! `benches/RESULTS.md`. What PyTorch answers was seen on its CPU build; what is expected here is the strided tensor's result.
+//! Calls on sparse COO tensors that PyTorch 2.15 refuses or leaves without a gradient: a test for each row of the table in
+//! `book/src/sparse.md`. PyTorch's answers were observed on its CPU build; the expected value is the strided tensor's result.
 
 use crate::rehearsal_support::*;
 use crate::support::*;
