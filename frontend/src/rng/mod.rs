@@ -2,8 +2,10 @@
 
 pub mod generator;
 
-pub use generator::{Generator, GeneratorState, default_generator, initial_seed, manual_seed, using};
-pub(crate) use generator::{drawn_seed, held, using_some};
+pub use generator::{
+    Generator, GeneratorState, default_generator, initial_seed, manual_seed, with_generator,
+};
+pub(crate) use generator::{drawn_seed, held, with_some_generator};
 pub use keyway_sdk::philox;
 /// ```
 /// use keyway::rng::Philox;
