@@ -7,6 +7,8 @@ pub use generator::{
 };
 pub(crate) use generator::{drawn_seed, held, with_some_generator};
 pub use keyway_sdk::philox;
+/// A counter-based random number generator, Philox4x32-10, for values on the host.
+///
 /// ```
 /// use keyway::rng::Philox;
 /// let mut draws = Philox::new(7);
