@@ -227,7 +227,7 @@ fn the_gradient_of_a_sparse_leaf_has_its_pattern() {
         let made = a.grad().unwrap();
         assert_eq!(made.layout().name(), "sparse_coo", "{what}");
         assert_eq!(made.indices().unwrap().to_vec::<i64>().unwrap(), TWICE, "{what}");
-        assert_close(&made.values().unwrap().to_f64_vec().unwrap(), &wanted, 1e-12);
+        assert_close(&made.values().unwrap().to_vec_f64().unwrap(), &wanted, 1e-12);
     }
 }
 
