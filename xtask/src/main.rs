@@ -48,7 +48,7 @@ enum Task {
     /// Run the unit tests of pointers, lists and strided walks under Miri, which finds undefined behaviour.
     Miri,
     /// Check the rules that the compiler does not check.
-    Tidy,
+    Tidy(tidy::Options),
     /// Make the documentation without a warning, and find what users have no example of.
     Doc,
     /// Build the book as HTML in `target/book`; mdBook is installed into `target/tools` if it is missing.
@@ -74,7 +74,7 @@ fn main() -> ExitCode {
         Task::Header => header::run(&workspace),
         Task::Loom => loom::run(&workspace),
         Task::Miri => miri::run(&workspace),
-        Task::Tidy => tidy::run(&workspace),
+        Task::Tidy(options) => tidy::run(&workspace, &options),
         Task::Doc => doc::run(&workspace),
         Task::Book => book::run(&workspace),
         Task::Mutants(options) => mutants::run(&workspace, &options),
