@@ -64,27 +64,12 @@ impl Documentation {
         if self.text.is_empty() {
             screen.line("An op of a plugin, which documents it.");
         }
-        let mut code = false;
-        for line in plain(self.text).lines() {
-            if line.starts_with("```") {
-                code = !code;
-            } else if code && (line.starts_with("# ") || line == "#") {
-                // Hidden in the rendered documentation too.
-            } else if code {
-                screen.whole_line(format!("    {line}"));
-            } else {
-                screen.line(line.trim_start_matches("# "));
-            }
-        }
-        screen.line("");
+        print_markdown(&plain(self.text), screen);
         let mut rows = table(&["ARGUMENT", "TYPE", "DEFAULT"], &[]);
         for argument in &self.arguments {
-            let optional = if argument.optional { " or None" } else { "" };
-            rows.add_row([
-                argument.name,
-                &format!("{}{optional}", argument.kind),
-                argument.default.unwrap_or("required"),
-            ]);
+            let kind = argument.kind.trim_end_matches('?');
+            let kind = if argument.optional { format!("{kind} or None") } else { kind.to_string() };
+            rows.add_row([argument.name, &kind, argument.default.unwrap_or("required")]);
         }
         screen.table(&rows);
         screen.line("");
@@ -97,7 +82,35 @@ impl Documentation {
         fact("forms", &self.forms);
         fact("dtypes", &self.dtypes);
         fact("gradient", &self.gradient.as_deref().into_iter().collect::<Vec<_>>());
-        fact("without a kernel", self.decomposition.as_deref().unwrap_or_default());
+        fact("decomposition", self.decomposition.as_deref().unwrap_or_default());
+    }
+}
+
+/// Writes paragraphs, each wrapped as a whole, and code without the lines that rustdoc hides.
+fn print_markdown(text: &str, screen: &mut Screen) {
+    let mut paragraph = String::new();
+    let mut code = false;
+    for line in text.lines().chain([""]) {
+        let fence = line.starts_with("```");
+        let ends = fence || code || line.is_empty() || line.starts_with("# ") || line.starts_with("- ");
+        if ends && !paragraph.is_empty() {
+            screen.paragraph(std::mem::take(&mut paragraph));
+        }
+        if fence {
+            code = !code;
+        } else if code {
+            let hidden = line == "#" || line.starts_with("# ");
+            if !hidden {
+                screen.whole_line(format!("    {line}"));
+            }
+        } else if let Some(heading) = line.strip_prefix("# ") {
+            screen.line(heading);
+        } else if line.is_empty() {
+            screen.line("");
+        } else {
+            let space = if paragraph.is_empty() { "" } else { " " };
+            paragraph.push_str(&format!("{space}{line}"));
+        }
     }
 }
 
