@@ -29,7 +29,6 @@ const LIMITS: &[Limit] = &[
     limit("conformance/src/", 57, 108),
     limit("dispatcher/src/", 14, 65),
     limit("frontend/src/", 68, 126),
-    limit("plugin-sdk/src/", 14, 14),
     limit("plugin-sdk/cpu-loops/src/", 4, 11),
     limit("test-plugins/coo/src/", 2, 2),
     limit("test-plugins/csr/src/", 2, 2),
