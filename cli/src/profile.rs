@@ -75,9 +75,7 @@ pub fn write_memory(path: &Path, snapshot: &MemorySnapshot) -> Result<(), String
 pub fn tell_left_out(trace: &Trace, screen: &mut Screen) {
     let (kept, dropped) = (trace.events.len(), trace.dropped);
     if dropped > 0 {
-        screen.line(format!(
-            "the trace shows the first {kept} events; {dropped} more were left out, and are in the table alone"
-        ));
+        screen.line(format!("the trace has the first {kept} events; {dropped} more are only in the table"));
     }
 }
 
@@ -239,7 +237,7 @@ fn print_memory(report: &Report, top: usize, screen: &mut Screen) {
     }
     let more = |all: usize, screen: &mut Screen| {
         if all > top {
-            screen.line(format!("  ... and at {}", count((all - top) as u64, "more place")));
+            screen.line(format!("  ... and at {}", count((all - top) as u64, "more location")));
         }
     };
     more(places.len(), screen);

@@ -20,7 +20,7 @@ use std::cell::Cell;
 /// The family.
 pub const FAMILY: Family = Family {
     name: "format",
-    about: "channels_last is kept, whatever the order of the arguments, of slices, of one channel, by out= and by gradients from any order",
+    about: "channels_last is preserved, whatever the order of the arguments, of slices, of one channel, by out= and by gradients from any order",
     cases,
     run,
 };

@@ -17,7 +17,7 @@ use keyway::{DType, Tensor};
 /// The family.
 pub const FAMILY: Family = Family {
     name: "random",
-    about: "streams repeat, continue and follow their distribution; far places, narrow ranges",
+    about: "streams repeat, continue and follow their distribution; large offsets, narrow ranges",
     cases,
     run,
 };

@@ -22,7 +22,7 @@ use keyway::{DType, Tensor};
 /// The family.
 pub const FAMILY: Family = Family {
     name: "scaled",
-    about: "more than 2^21 elements, in place and into a strided out= too; large broadcasts; products of 512 and more, sums of 8,192 terms",
+    about: "more than 2^21 elements, in place and into a strided out= too; large broadcasts; products of 512 and more, sums of 8,192 addends",
     cases,
     run,
 };

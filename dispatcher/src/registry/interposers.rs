@@ -139,7 +139,7 @@ impl Batch {
             let present: Vec<&str> =
                 live().filter(|f| f.interposer.is_some()).map(|f| f.name.as_str()).collect();
             return refused(format!(
-                "there is no room for more than {} interposers at once, and `{}` brings another; retire a plugin that brings one of: {}",
+                "at most {} interposers can be active at once, and `{}` brings another; retire a plugin that brings one of: {}",
                 KEYS.len(),
                 plugin.name,
                 present.join(", ")
