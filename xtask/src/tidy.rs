@@ -5,6 +5,7 @@
 
 mod absences;
 mod commits;
+mod cycles;
 mod files;
 mod levels;
 mod links;
@@ -30,6 +31,9 @@ pub struct Options {
     /// Check the subject in this file instead, as the hook in `.githooks` does.
     #[arg(long, value_name = "FILE")]
     message: Option<PathBuf>,
+    /// List the files that import one another instead, of the crates whose folder contains this text.
+    #[arg(long, value_name = "FOLDER", num_args = 0..=1, conflicts_with_all = ["message", "commits"])]
+    cycles: Option<Option<String>>,
 }
 
 /// A broken rule, with its source location.
@@ -59,6 +63,10 @@ impl fmt::Display for Violation {
 
 /// Checks what the options ask for.
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
+    if let Some(part) = &options.cycles {
+        cycles::print(&source::collect(&workspace.root)?, part.as_deref().unwrap_or_default());
+        return Ok(());
+    }
     match (&options.commits, &options.message) {
         (Some(range), _) => commits::run(workspace, range.as_deref()),
         (None, Some(message)) => commits::run_message(workspace, message),
@@ -73,6 +81,7 @@ fn run_rules(workspace: &Workspace) -> Result<()> {
     found.extend(unsafety::check(&files));
     found.extend(absences::check(&files));
     found.extend(levels::check(&files));
+    found.extend(cycles::check(&files));
     found.extend(locks::check(&files));
     found.extend(links::check(&files));
     found.extend(words::check(&files));
