@@ -36,7 +36,7 @@ pub fn when() -> When {
             Some("later") => When::Later,
             _ => {
                 let text = format!(
-                    "{VARIABLE} is {value:?}, which says nothing: `now` has calls and replays wait for the look at their indices, \
+                    "{VARIABLE} is {value:?}, which is no setting: `now` has calls and replays wait for the look at their indices, \
                      `later` neither; unset it so that calls wait and replays do not"
                 );
                 log(Level::Warn, &text);

@@ -76,7 +76,7 @@ pub enum LoadError {
     },
     /// The file is shorter than its headers state.
     #[error(
-        "expected at least {expected} bytes as the headers say, got {got} bytes; the file is truncated, copy or build it again"
+        "expected at least {expected} bytes, from the headers, got {got} bytes; the file is truncated, copy or build it again"
     )]
     Truncated {
         /// Bytes that the headers describe.
@@ -154,7 +154,7 @@ pub enum LoadError {
     },
     /// The library needs a symbol that no library of this system gives.
     #[error(
-        "expected every symbol that the library uses, got none for `{symbol}`; install the library that gives it in the version that the plugin was built for, or build the plugin on this system"
+        "expected every symbol that the library uses, got none for `{symbol}`; install the library that defines it in the version that the plugin was built for, or build the plugin on this system"
     )]
     UndefinedSymbol {
         /// The symbol.

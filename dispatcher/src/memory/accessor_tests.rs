@@ -94,7 +94,7 @@ fn what_does_not_fit_is_an_error() {
 
 #[test]
 #[should_panic(expected = "index [2, 0] is out of range for a tensor of shape [2, 2]")]
-fn an_index_outside_is_said_as_a_slice_says_it() {
+fn an_index_outside_panics_as_in_a_slice() {
     let mut storage = six();
     let mut writer = AccessorMut::<i32, 2>::of_exclusive("t", &mut storage, TRANSPOSED).unwrap();
     writer[[2, 0]] = 1;

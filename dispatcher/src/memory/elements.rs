@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_the_storage_is_refused() {
+    fn elements_outside_the_storage_are_refused() {
         let storage = Storage::from_vec(vec![0u8; 10]);
         let places = Places { offset: 5, sizes: &[3, 2], strides: &[1, 4], element: 1 };
         let mut reader = ElementReader::new(&storage, places).unwrap();

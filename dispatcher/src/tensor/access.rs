@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(t.version(), version + 1);
         assert_eq!(t.accessor::<f32, 1>().unwrap().get([2]), Some(9.0));
         let held = |t: &mut TensorRef| {
-            let error = TensorImpl::accessor_mut::<f32, 1>(t).err().expect("somebody holds it");
+            let error = TensorImpl::accessor_mut::<f32, 1>(t).err().expect("another handle holds it");
             assert!(matches!(error, Error::Held { .. }), "{error}");
             error.to_string()
         };

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn each_end_has_its_cause_and_says_when_it_came() {
+    fn each_end_has_its_cause_and_its_stage() {
         let all = ["registering", "devices", "ending", "ended"];
         assert_eq!(judged(&all, End::Exit(DONE), "noise"), Outcome::Sound);
         let (cause, reason, state) = why(judged(&[], End::Signal(libc::SIGILL), ""));
