@@ -138,7 +138,7 @@ fn versions_lie_side_by_side() {
     // The choice between them is not guessed.
     let ran = home.run(&["backend", "remove", "keyway.test/minimal"]).expect(2);
     assert!(
-        ran.err.contains("there are 2 versions") && ran.err.contains("0.10.0, 0.2.0; say which"),
+        ran.err.contains("there are 2 versions") && ran.err.contains("0.10.0, 0.2.0; choose one"),
         "{}",
         ran.err
     );

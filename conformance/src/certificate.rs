@@ -388,7 +388,7 @@ mod tests {
 
     /// The format of certificates without a digest of the source of the cases.
     #[test]
-    fn one_that_does_not_say_what_its_cases_came_from_is_stale() {
+    fn one_without_the_source_of_its_cases_is_stale() {
         let mut written = serde_json::to_value(certificate()).unwrap();
         written.as_object_mut().unwrap().remove("digest").expect("a digest");
         assert_eq!(standing_of(&serde_json::from_value(written).unwrap()), "stale");

@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_is_told_from_zeros() {
+    fn stored_elements_are_distinguished_from_zeros() {
         let matrix = array(&[2, 3], &[0.0, 5.0, 0.0, 0.0, 0.0, 0.0]);
         let count = |form| stored(&matrix, form).iter().filter(|s| **s).count();
         assert_eq!((count(Form::Coalesced), count(Form::StoredZeros), count(Form::Hybrid)), (1, 3, 3));

@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oracle_says_what_repeats() {
+    fn the_oracle_reports_what_repeats() {
         let product = of("mm", &sample([plain(&[2, 3]), plain(&[3, 4])])).expect("rows and columns");
         assert_eq!((product.periods.len(), product.fixed()), (2, vec![3]));
         let square = sample([plain(&[3, 3]), plain(&[3, 3])]);

@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn children_are_told_of_until_somebody_waits_for_them() {
+    fn children_are_reported_until_they_are_waited_for() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         assert!(children().split_whitespace().any(|own| own == child.id().to_string()));
         child.wait().unwrap();
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn processor_time_is_told_from_sleep() {
+    fn processor_time_excludes_sleep() {
         let own = || usage(std::process::id()).expect("the system says it").time;
         let used = |work: &dyn Fn()| {
             let before = own();

@@ -31,7 +31,7 @@ pub enum TargetError {
     /// There is no target of that name.
     #[error(
         "no installed backend is named `{name}` or serves a device of that name; there are: {there}; `keyway backend \
-         paths` says where they are looked for"
+         paths` lists the search path"
     )]
     Unknown {
         /// The requested name.

@@ -162,7 +162,7 @@ fn choose(
             {
                 failures.push(Failure::Backend(format!(
                     "{} is not installed: expected a name of the form `domain/name`, got `{}`, which belongs to the Keyway project, \
-                     from outside of its installation; if it is the project's, say `--reserved-name`, else ask its author for a \
+                     from outside of its installation; if it is the project's, pass `--reserved-name`, else ask its author for a \
                      name of its own",
                     copied.from, checked.manifest.name
                 )));

@@ -64,7 +64,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     let versions = versions(&found);
     if versions.len() > 1 && options.version.is_none() && !options.all {
         return Err(Failure::Usage(format!(
-            "there are {} versions of `{}` in {}: {}; say which with `--version`, or `--all`",
+            "there are {} versions of `{}` in {}: {}; choose one with `--version`, or `--all`",
             versions.len(),
             options.name,
             folder.display(),

@@ -105,7 +105,7 @@ mod tests {
     use keyway::Device;
 
     #[test]
-    fn the_last_call_is_told_with_its_strides() {
+    fn the_last_call_is_described_with_its_strides() {
         let array = Array::from_fn(DType::F32, [2, 3], |_| Number::Float(1.0));
         let inputs = Inputs(vec![Value::Array(array), Value::Int(1), Value::None]);
         let prepared = Prepared::new(&inputs, Device::CPU, |_| Arrangement::Transposed).expect("memory");

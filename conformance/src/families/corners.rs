@@ -404,7 +404,7 @@ mod tests {
     use crate::oracle::Value;
 
     #[test]
-    fn derivatives_on_both_sides_are_told_apart() {
+    fn derivatives_on_both_sides_are_distinguished() {
         let of = |f: fn(f64) -> f64| one_sided(f(0.0), |h| Some(f(h)));
         let (low, high, allowed) = of(f64::abs).expect("two slopes");
         assert!((low + 1.0).abs() < allowed && (high - 1.0).abs() < allowed && allowed < 1e-3);

@@ -115,7 +115,7 @@ fn run(context: &Context<'_>) -> Steps {
     match prepared.call(def, Out::New) {
         Ok(_) => Err(Failure::new(
             "a wrong call is accepted",
-            format!("an error that says `{}`", sample.message),
+            format!("an error with the text `{}`", sample.message),
             "a result",
         )
         .into()),
@@ -126,7 +126,7 @@ fn run(context: &Context<'_>) -> Steps {
                 Stop::Unsupported(reason) => Err(Stop::Unsupported(reason)),
                 _ => {
                     let expected = format!("`{}`", sample.message);
-                    Err(Failure::new("the error says something else", expected, text).into())
+                    Err(Failure::new("the error has another text", expected, text).into())
                 }
             }
         }

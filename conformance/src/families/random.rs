@@ -124,7 +124,7 @@ fn run(context: &Context<'_>) -> Steps {
             generator.manual_seed(context.seed.wrapping_add(41));
             let again = values(&with_generator(&generator, || draw(&[3, 7]))?)?;
             if first != again {
-                return Err(Failure::new("the same seed gives other numbers", "the same", "others").into());
+                return Err(Failure::new("the same seed draws other numbers", "the same", "others").into());
             }
             Ok(())
         }

@@ -61,7 +61,7 @@ pub(super) fn run(context: &Context<'_>) -> Steps {
                 Err(Error::NoLayout { .. }) => continue,
                 Err(error) => {
                     let what = described("a call that no kernel serves");
-                    let expected = "an error that says so, or a right result";
+                    let expected = "an error, or a right result";
                     return Err(Failure::new(what, expected, error.to_string()).into());
                 }
             };

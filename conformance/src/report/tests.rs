@@ -23,7 +23,7 @@ fn row(id: &str, status: Status, by: &str) -> Row {
 }
 
 #[test]
-fn families_are_told_of_which_a_library_served_nothing() {
+fn families_are_listed_that_a_library_did_not_serve() {
     let registers = [("linear".to_string(), "f32".to_string())];
     let cases = [
         row("values/linear/f32/0", Status::Passed, ""),
@@ -69,7 +69,7 @@ fn a_run_that_the_library_had_no_part_in_is_not_green() {
 }
 
 #[test]
-fn a_narrowed_run_says_to_what_wherever_it_is_shown() {
+fn a_narrowed_run_is_shown_with_its_selection() {
     let passed = || vec![row("values/mm/f64/0", Status::Passed, "")];
     let mut one = report(passed(), None);
     assert_eq!(one.narrowed(), None);
@@ -166,7 +166,7 @@ fn a_drawn_case_may_pass_although_it_is_listed_and_is_repeated_by_its_simplest_c
 }
 
 #[test]
-fn a_wrong_answer_that_a_fresh_process_does_not_give_says_so() {
+fn a_wrong_result_that_a_fresh_process_does_not_repeat_is_reported_as_such() {
     let finished = |passed_alone| Finished {
         passed_alone,
         ..finished(Outcome::Failed(Failure::new("output 0", "1", "2")))
@@ -249,7 +249,7 @@ fn a_page_of_many_cases_is_small_and_has_each_that_failed() {
 }
 
 #[test]
-fn a_verdict_says_of_how_much() {
+fn a_verdict_has_its_coverage() {
     let mut run = report(vec![row("values/mm/f64/0", Status::Passed, "")], Some("infer"));
     let kernels = crate::runner::Kernels {
         device: "npu".to_string(),

@@ -410,7 +410,7 @@ mod tests {
     };
 
     #[test]
-    fn a_failure_that_depends_on_what_ran_before_is_told_from_one_that_does_not() {
+    fn a_failure_that_depends_on_earlier_cases_is_distinguished() {
         let limits = LIMITS;
         let stop = AtomicBool::new(false);
         let noted = |wanted: &dyn Fn(&str) -> bool| -> Vec<(bool, bool)> {

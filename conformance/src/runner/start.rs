@@ -124,7 +124,7 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
 
     #[test]
-    fn a_job_is_told_without_loss_and_neither_arguments_nor_environment_say_a_word() {
+    fn a_job_is_passed_without_loss_and_not_by_arguments_or_environment() {
         let odd = PathBuf::from(OsStr::from_bytes(b"lib\xff.so"));
         let job = Job {
             name: Some("cpu".to_string()),

@@ -271,7 +271,7 @@ fn warn_of_failure(candidate: &Candidate, manifest: &Manifest) {
     let (name, version) = (&manifest.name, &manifest.version);
     crate::base::log::warn(&format!(
         "{name} {version} in {} failed the conformance suite on this machine, so its results may be wrong; install another version, \
-         judge it again with `keyway conformance {name}`, or say {}=off",
+         judge it again with `keyway conformance {name}`, or set {}=off",
         candidate.found_as.display(),
         judged::POLICY_VARIABLE
     ));

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_is_kept_goes_back_and_blocks_may_change_threads() {
+    fn blocks_beyond_the_cache_are_freed_and_blocks_may_change_threads() {
         let all: Vec<usize> =
             (0..3 * MAX_CACHED).map(|_| take::<[u64; 3]>().as_ptr().expose_provenance()).collect();
         let there = std::thread::spawn(move || {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn large_objects_are_not_kept() {
+    fn large_objects_are_not_cached() {
         assert_eq!(class(Layout::new::<[u64; 1000]>()), None);
         let large = take::<[u64; 1000]>();
         // SAFETY: taken above, freed once.

@@ -24,7 +24,7 @@ mod sync;
 pub use accessor::{Accessor, AccessorMut, AccessorRef};
 pub use allocator::{AllocatorGuard, HostAllocator, set_host_allocator, use_host_allocator};
 pub use copy::{copy_bytes, copy_bytes_async, read_bytes, write_bytes};
-pub use elements::{ElementReader, Places};
+pub use elements::{ElementReader, StridedElements};
 pub(crate) use extension::Extension;
 pub use foreign::Blob;
 pub use host::host_vec;

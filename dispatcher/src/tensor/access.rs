@@ -5,7 +5,7 @@ use crate::base::dims::Dims;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::memory::bytes::Element;
-use crate::memory::{Accessor, AccessorMut, AccessorRef, Places, Shared, Storage};
+use crate::memory::{Accessor, AccessorMut, AccessorRef, Shared, Storage, StridedElements};
 
 /// The host type as which a tensor's elements are read or written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl TensorImpl {
         const OP: &str = "accessor";
         let storage = self.storage_for(OP)?;
         self.check_type::<T>(OP, Wanted::Reading)?;
-        Accessor::new(OP, storage, StridedElements::of(self).places())
+        Accessor::new(OP, storage, OwnedElements::of(self).borrowed())
     }
 
     /// Elements by reference, of a uniquely owned tensor or of read-only memory.
@@ -92,7 +92,7 @@ impl TensorImpl {
     /// # Errors
     /// As [`TensorImpl::accessor`]; `Held`.
     pub fn accessor_ref<T: Element, const N: usize>(tensor: &mut TensorRef) -> Result<AccessorRef<'_, T, N>> {
-        let elements = StridedElements::of(tensor);
+        let elements = OwnedElements::of(tensor);
         reading("accessor_ref", tensor, &elements)
     }
 
@@ -101,7 +101,7 @@ impl TensorImpl {
     /// # Errors
     /// As [`TensorImpl::accessor`]; `Held`, `ReadOnly`; `Overlap` if elements overlap.
     pub fn accessor_mut<T: Element, const N: usize>(tensor: &mut TensorRef) -> Result<AccessorMut<'_, T, N>> {
-        let elements = StridedElements::of(tensor);
+        let elements = OwnedElements::of(tensor);
         writing("accessor_mut", tensor, &elements)
     }
 
@@ -112,7 +112,7 @@ impl TensorImpl {
     pub fn as_slice<T: Element>(tensor: &mut TensorRef) -> Result<&[T]> {
         const OP: &str = "as_slice";
         tensor.check_contiguous(OP)?;
-        let row = StridedElements::flattened(tensor);
+        let row = OwnedElements::flattened(tensor);
         let accessor: AccessorRef<'_, T, 1> = reading(OP, tensor, &row)?;
         Ok(accessor.as_slice().unwrap_or_default())
     }
@@ -124,57 +124,62 @@ impl TensorImpl {
     pub fn as_slice_mut<T: Element>(tensor: &mut TensorRef) -> Result<&mut [T]> {
         const OP: &str = "as_slice_mut";
         tensor.check_contiguous(OP)?;
-        let row = StridedElements::flattened(tensor);
+        let row = OwnedElements::flattened(tensor);
         let accessor: AccessorMut<'_, T, 1> = writing(OP, tensor, &row)?;
         Ok(accessor.into_slice().unwrap_or_default())
     }
 }
 
 /// Offset, sizes and strides of elements, copied out of the tensor that is borrowed for them.
-struct StridedElements {
+struct OwnedElements {
     offset: usize,
     sizes: Dims,
     strides: Dims,
     element: usize,
 }
 
-impl StridedElements {
-    fn of(tensor: &TensorImpl) -> StridedElements {
+impl OwnedElements {
+    fn of(tensor: &TensorImpl) -> OwnedElements {
         let (sizes, strides) = (Dims::from_slice(tensor.sizes()), Dims::from_slice(tensor.strides()));
-        StridedElements { offset: tensor.offset(), sizes, strides, element: tensor.dtype().size() }
+        OwnedElements { offset: tensor.offset(), sizes, strides, element: tensor.dtype().size() }
     }
 
     /// Of a contiguous tensor, as one dimension.
-    fn flattened(tensor: &TensorImpl) -> StridedElements {
+    fn flattened(tensor: &TensorImpl) -> OwnedElements {
         let (sizes, strides) = (Dims::from_elem(tensor.numel(), 1), Dims::from_elem(1, 1));
-        StridedElements { offset: tensor.offset(), sizes, strides, element: tensor.dtype().size() }
+        OwnedElements { offset: tensor.offset(), sizes, strides, element: tensor.dtype().size() }
     }
 
-    fn places(&self) -> Places<'_> {
-        Places { offset: self.offset, sizes: &self.sizes, strides: &self.strides, element: self.element }
+    fn borrowed(&self) -> StridedElements<'_> {
+        StridedElements {
+            offset: self.offset,
+            sizes: &self.sizes,
+            strides: &self.strides,
+            element: self.element,
+        }
     }
 }
 
 fn reading<'a, T: Element, const N: usize>(
     op: &'static str,
     tensor: &'a mut TensorRef,
-    elements: &StridedElements,
+    elements: &OwnedElements,
 ) -> Result<AccessorRef<'a, T, N>> {
     tensor.check_type::<T>(op, Wanted::Reading)?;
     if tensor.storage_for(op)?.is_read_only() {
-        return AccessorRef::of_read_only(op, tensor.storage_for(op)?, elements.places());
+        return AccessorRef::of_read_only(op, tensor.storage_for(op)?, elements.borrowed());
     }
-    AccessorRef::of_exclusive(op, exclusive_storage(op, tensor)?, elements.places())
+    AccessorRef::of_exclusive(op, exclusive_storage(op, tensor)?, elements.borrowed())
 }
 
 fn writing<'a, T: Element, const N: usize>(
     op: &'static str,
     tensor: &'a mut TensorRef,
-    elements: &StridedElements,
+    elements: &OwnedElements,
 ) -> Result<AccessorMut<'a, T, N>> {
     tensor.check_type::<T>(op, Wanted::Writing)?;
     tensor.storage_for(op)?.check_writable(op)?;
-    AccessorMut::of_exclusive(op, exclusive_storage(op, tensor)?, elements.places())
+    AccessorMut::of_exclusive(op, exclusive_storage(op, tensor)?, elements.borrowed())
 }
 
 /// The storage of a uniquely owned tensor, whose base, if it is a view, is uniquely owned too. The accessors check that
@@ -212,7 +217,7 @@ mod tests {
         assert_eq!(t.version(), version + 1);
         assert_eq!(t.accessor::<f32, 1>().unwrap().get([2]), Some(9.0));
         let held = |t: &mut TensorRef| {
-            let error = TensorImpl::accessor_mut::<f32, 1>(t).err().expect("somebody holds it");
+            let error = TensorImpl::accessor_mut::<f32, 1>(t).err().expect("another handle holds it");
             assert!(matches!(error, Error::Held { .. }), "{error}");
             error.to_string()
         };

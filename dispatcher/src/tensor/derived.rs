@@ -134,7 +134,7 @@ mod tests {
         assert!(found(&tensor, 2).is_none(), "another key");
         tensor.bump_version();
         assert!(found(&tensor, 1).is_none());
-        assert_eq!(Shared::strong_count(&value), 1, "what is out of date is dropped");
+        assert_eq!(Shared::strong_count(&value), 1, "an outdated value is dropped");
         tensor.keep_derived(Derived { key: 1, version: 0, value: value.clone() }, elements(&tensor));
         assert!(found(&tensor, 1).is_none(), "computed from an earlier version");
         keep(&tensor, 1, &value);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn few_are_kept_and_the_oldest_go_first() {
+    fn few_are_cached_and_the_oldest_are_evicted_first() {
         let (tensor, value) = (new(&[4]), new(&[1]));
         (0..3 * MAX_ENTRIES as u64).for_each(|key| keep(&tensor, key, &value));
         assert_eq!(Shared::strong_count(&value), 1 + MAX_ENTRIES);

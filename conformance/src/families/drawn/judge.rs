@@ -220,7 +220,7 @@ fn one(positions: Vec<usize>, made: Vec<Array>) -> Steps<Expected> {
             let values = Array { sizes: vec![positions.len()], ..values };
             Ok(Expected { positions, values, allowed: None })
         }
-        _ => Err(Stop::Skipped("the oracle gives no result for each index".to_string())),
+        _ => Err(Stop::Skipped("the oracle returns no result for each index".to_string())),
     }
 }
 
