@@ -182,6 +182,7 @@ fn initialize(
         interposers: empty(),
         dtypes: empty(),
         layout_ops: empty(),
+        preferences: empty(),
     }));
     drop(take_error());
     // SAFETY: `host` lives as long as the process and `contents` is writable and has the size in its first field.

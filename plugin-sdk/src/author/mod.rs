@@ -19,6 +19,8 @@ pub mod interposer;
 mod layout;
 mod lists;
 mod op;
+#[doc(hidden)]
+pub mod preference;
 mod reach;
 mod reduction;
 mod services;
