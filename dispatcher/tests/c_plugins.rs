@@ -11,7 +11,7 @@ use keyway_dispatcher::explain::explain;
 use keyway_dispatcher::loader::{Config, Loaded, Loader, Probe, Quarantine};
 use keyway_dispatcher::memory::{read_bytes, write_bytes};
 use keyway_dispatcher::op::{Arg, Args, Out};
-use keyway_dispatcher::registry::{self, find_functional, find_op};
+use keyway_dispatcher::registry::{self, find_key, find_op};
 use keyway_dispatcher::tensor::TensorImpl;
 use keyway_dispatcher::{DType, Device, Layout, host, install};
 use std::path::Path;
@@ -137,7 +137,7 @@ fn what_cannot_be_registered_leaves_nothing_behind() {
         assert!(parts.iter().all(|part| text.contains(part)) && text.contains(&name), "{text}");
         assert!(loaded.discovery.chosen().next().is_none(), "the verdict must be that it is refused");
         assert!(find_op(&format!("twice_{name}")).is_none(), "fault {fault} left an op");
-        assert!(find_functional(&format!("watch-{name}")).is_none(), "fault {fault} left an interposer");
+        assert!(find_key(&format!("watch-{name}")).is_none(), "fault {fault} left an interposer");
         let after = (registry::plugins().len(), registry::kernels().len(), registry::layouts().len());
         assert_eq!(before, after, "fault {fault}");
         let device = Device::new(&format!("test.keyway/device-{name}"), 0).unwrap();

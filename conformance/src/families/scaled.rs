@@ -14,7 +14,7 @@ use crate::outcome::{Steps, Stop};
 use crate::periodic::{Large, Periodic};
 use crate::target::Service;
 use keyway::dispatcher::op::Out;
-use keyway::ops::def::{Facts, Forms};
+use keyway::ops::def::{Forms, OpFlags};
 use keyway::ops::sample::{Role, Sample, SampleArg};
 use keyway::ops::{attention, linalg, pointwise};
 use keyway::{DType, Tensor};
@@ -71,7 +71,7 @@ const LOOSE_HALF: f64 = 4.0;
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops {
         let Some(dtype) = scope.served(op.def) else { continue };
-        if !is_computed(op.def) || op.def.is(Facts::MAY_OVERFLOW) {
+        if !is_computed(op.def) || op.def.is(OpFlags::MAY_OVERFLOW) {
             continue;
         }
         if LAST_WRITE.contains(&op.def.name()) {

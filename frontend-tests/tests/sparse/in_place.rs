@@ -40,7 +40,7 @@ fn numbers_are_changed_where_they_stand() {
             assert_eq!(f64s(&x), f64s(&dense), "{name}");
             assert_eq!((f64s(&made), made.layout()), (f64s(&dense), x.layout()), "{name}");
             assert!(x.version() > before, "{name}: no change was noted");
-            assert_eq!(values.to_f64_vec().unwrap(), x.values().unwrap().to_f64_vec().unwrap(), "{name}");
+            assert_eq!(values.to_vec_f64().unwrap(), x.values().unwrap().to_vec_f64().unwrap(), "{name}");
         }
     }
     for (name, op) in linear {
@@ -256,7 +256,7 @@ fn numbers_are_copied_where_the_places_are_the_same() {
         let values = target.values().unwrap();
         target.copy_(&x).unwrap();
         assert_eq!((f64s(&target), target.layout()), (f64s(&x), x.layout()));
-        assert_eq!(values.to_f64_vec().unwrap(), x.values().unwrap().to_f64_vec().unwrap());
+        assert_eq!(values.to_vec_f64().unwrap(), x.values().unwrap().to_vec_f64().unwrap());
         assert_eq!(x.version(), before);
         let x = if x.is_coalesced().unwrap() { x } else { x.coalesce().unwrap() };
         let narrow = x.to_dtype(DType::F32).unwrap();
@@ -317,8 +317,8 @@ fn the_reason_of_a_refusal_is_the_true_one() {
 
 /// Scale and graph; the graph cannot be loaded in every shape.
 struct Graph {
-    a_weight: keyway::nn::Slot,
-    graph: keyway::nn::Slot,
+    a_weight: keyway::nn::Parameter,
+    graph: keyway::nn::Buffer,
 }
 
 impl keyway::nn::Module for Graph {
@@ -326,19 +326,19 @@ impl keyway::nn::Module for Graph {
         self.graph.get().mm(input)
     }
 
-    fn members<'a>(&'a self, members: &mut keyway::nn::Members<'a>) {
-        members.parameter("a_weight", &self.a_weight);
-        members.buffer("graph", &self.graph);
+    fn visit<'a>(&'a self, visitor: &mut keyway::nn::ModuleVisitor<'a>) {
+        visitor.parameter("a_weight", &self.a_weight);
+        visitor.buffer("graph", &self.graph);
     }
 }
 
 #[test]
 fn a_module_with_a_sparse_buffer_is_loaded_whole_or_not() {
-    use keyway::nn::{Module, Slot};
+    use keyway::nn::{Buffer, Module, Parameter};
     let _one = load(PLUGINS);
     let of = |weight: f64, graph: Tensor| Graph {
-        a_weight: Slot::parameter(floats(&[weight], &[1])).unwrap(),
-        graph: Slot::buffer(graph),
+        a_weight: Parameter::new(floats(&[weight], &[1])).unwrap(),
+        graph: Buffer::new(graph),
     };
     let whole = numbers().coalesce().unwrap();
     let saved = of(1.0, whole.mul(2.0).unwrap()).state_dict();

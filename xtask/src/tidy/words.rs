@@ -22,7 +22,7 @@ const PHRASES: &[Phrase] = &[
     ("lies", "is stored, is", 10),
     ("first cache", "L1", 0),
     ("second cache", "L2", 0),
-    ("place", "position, index, coordinate, offset, element", 44),
+    ("place", "position, index, coordinate, offset, element", 42),
     ("places", "positions, indices, coordinates, offsets, elements", 69),
     ("somebody", "foreign", 1),
     ("hung on", "attached to", 0),

@@ -3,7 +3,7 @@
 use super::conv::{self, call, moves, product_plan, spatial};
 use super::conv_weight_grad;
 use super::geometry::{Moves, cases, joined, rank, same_rank, sizes};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules::{FIRST_TWO, wrong_shape};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -75,6 +75,6 @@ pub static DEF: OpDef = OpDef {
             call(grad, weight, &[4, 2], "reaches over 3 elements of 2"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::AUTOCAST);
+.with(OpFlags::AUTOCAST);

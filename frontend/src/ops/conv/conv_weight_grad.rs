@@ -3,7 +3,7 @@
 use super::conv::{self, call, moves, product_plan, spatial};
 use super::conv_input_grad;
 use super::geometry::{Moves, cases, joined, rank, same_rank, sizes};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{FIRST_TWO, wrong_shape};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -66,5 +66,5 @@ pub static DEF: OpDef = OpDef {
             call(grad, &[1, 3, 4, 4], &[3, 3], "a divisor of the 3 input channels"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -5,7 +5,7 @@ use super::im2col::{self, CASES, options};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{wrong_shape, wrong_value};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
@@ -92,5 +92,5 @@ pub static DEF: OpDef = OpDef {
             call(&[1, 4, 4], &[3, 1], [2, 2], "reaches over 2 elements of 1"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -3,7 +3,7 @@
 use super::geometry::{Window, rank_of_numbers, spatial, with_spatial};
 use super::max_pool_backward;
 use crate::DType;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules::FIRST;
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, sample, tensor};
 use keyway_dispatcher::dims::Dims;
@@ -87,6 +87,6 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::NUMERIC,
     samples,
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT);
+.with(OpFlags::EXACT);

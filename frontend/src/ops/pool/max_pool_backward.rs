@@ -1,7 +1,7 @@
 //! `max_pool_backward`
 
 use super::geometry::{rank, sizes, with_spatial};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{FIRST, FIRST_TWO, require, wrong_shape};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
 use crate::{DType, Tensor, error::Result};
@@ -69,5 +69,5 @@ pub static DEF: OpDef = OpDef {
             call(&[1, 1, 2], at(-1.0), &[4], "0..4"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };
