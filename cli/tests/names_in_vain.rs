@@ -94,7 +94,12 @@ fn what_no_call_reaches_is_told_by_every_report() {
 #[test]
 fn a_plugin_that_declares_a_cost_which_is_no_number_is_refused() {
     let Some(folder) = mistaken("FORMAT_COST") else { return };
-    let report = said(&folder, &["doctor"]);
+    let ran = |command: &str| {
+        let mut program = program(folder.path());
+        program.arg(command);
+        run(program)
+    };
+    let report = ran("doctor").expect(1);
     for part in [
         "keyway.test/mistaken",
         "preferences[0]",
@@ -103,12 +108,8 @@ fn a_plugin_that_declares_a_cost_which_is_no_number_is_refused() {
     ] {
         assert!(report.out.contains(part), "{part}: {}", report.out);
     }
-    let mut command = program(folder.path());
-    let ran = run({
-        command.args(["ops"]);
-        command
-    });
-    assert!(ran.err.contains("NaN for `abs`"), "{}", ran.err);
+    let err = ran("ops").err;
+    assert!(err.contains("NaN for `abs`"), "{err}");
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn declarations_are_shown_where_backends_and_ops_are() {
     assert!(out.contains(line), "{out}");
     let json = said(&folder, &["explain", "conv", "--json"]).json();
     assert_eq!(json["preferences"][0]["plugin"], "keyway-channels-last");
-    assert_eq!(json["op"], "conv");
+    assert!(json["op"].as_str().unwrap().starts_with("conv(Tensor"), "{json}");
 }
 
 #[test]

@@ -227,11 +227,12 @@ fn a_cnn_is_planned_by_what_its_backends_declare() {
     assert_eq!(plan.parameters.len(), 2);
     // The image of 2 * 3 * 8 * 8 doubles, the kernel of 8 * 3 * 3 * 3 and the result of 2 * 8 * 8 * 8, with 27 products each.
     let bytes = (8 * (384 + 216 + 1024)) as f64 + (1024 * 27) as f64 * ESTIMATED_BYTES_PER_PRODUCT;
-    let conv = &plan.steps[0];
+    let images: Vec<_> = plan.steps.iter().filter(|step| step.format.is_some()).collect();
+    let conv = images[0];
     let close = |got: f64, wanted: f64| assert!((got / wanted - 1.0).abs() < 1e-9, "{got}, not {wanted}");
     close(conv.before, bytes / ESTIMATED_BANDWIDTH);
     let declared = preferences().unwrap();
-    for step in &plan.steps[..4] {
+    for step in &images[..4] {
         let cost = declared.iter().find(|d| (d.op, d.format) == (step.op, "channels_last")).map(|d| d.cost);
         close(step.after, step.before * cost.unwrap_or(1.0));
         assert_eq!(cost.is_some(), step.op != "relu", "{}", step.op);
@@ -240,7 +241,7 @@ fn a_cnn_is_planned_by_what_its_backends_declare() {
     let again = planned();
     assert_eq!((again.before, again.after), (plan.before, plan.after), "nothing is measured");
     // With the CPU backend alone less is gained, which does not pay for the conversion of the image.
-    let gained = plan.steps[3].before - plan.steps[3].after;
+    let gained = images[3].before - images[3].after;
     assert!(gained > 0.0 && gained < conv.conversions[0].seconds);
 }
 

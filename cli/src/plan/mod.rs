@@ -1,5 +1,6 @@
 //! `keyway plan`: which memory format each call of a network should have.
 
+mod costs;
 mod model;
 mod summary;
 
@@ -7,6 +8,7 @@ use crate::failure::Failure;
 use crate::installed::Choice;
 use crate::machine::{self, Format};
 use crate::screen::{self, Screen};
+use costs::Source;
 use keyway::autograd::no_grad;
 use keyway::dispatcher::parallel;
 use keyway::nn::Module;
@@ -56,15 +58,6 @@ pub struct Options {
     /// Print JSON, with every call and its conversions.
     #[arg(long)]
     json: bool,
-}
-
-/// The source of the times of calls and conversions.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Source {
-    /// Measured on this machine.
-    Measured,
-    /// Estimated, with the relative times that backends declare.
-    Declared,
 }
 
 /// Plans, applies the plan, and measures the speedup.

@@ -1,6 +1,6 @@
 //! A plan and its speedup, as data and as text.
 
-use super::Source;
+use super::costs::Source;
 use crate::screen::{self, Screen};
 use keyway::plan::{Plan, Preference, Step};
 use serde::Serialize;

@@ -1,6 +1,5 @@
 //! Validates the tables of a plugin before their first use.
 
-use super::declared::check_preferences;
 use super::error::LoadError;
 use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::codes::{device_flag, interposer_flag, kernel_flag};
@@ -328,7 +327,6 @@ pub(super) unsafe fn check(contents: &PluginContents) -> Result<Tables, LoadErro
         }
     };
     check_devices(tables.devices)?;
-    check_preferences(tables.preferences)?;
     for (index, layout) in tables.layouts.iter().enumerate() {
         let lists =
             [("components", layout.components, layout.n_components), ("attrs", layout.attrs, layout.n_attrs)];
