@@ -65,12 +65,12 @@ fn what_divides_its_process_is_refused() {
     let report = corpus.run(&["backend", "list", "--json"]).expect(1).json();
     for how in ["setup:fork", "ctor:fork"] {
         let (verdict, message) = verdict(&report, how);
-        assert!(verdict == "rejected" && message.contains("two processes of one (fork)"), "{how}: {message}");
+        assert!(verdict == "rejected" && message.contains("forks the process"), "{how}: {message}");
     }
 }
 
 #[test]
-fn the_true_reason_is_told_where_no_file_can_be_opened() {
+fn the_true_reason_is_reported_where_no_file_can_be_opened() {
     let corpus = Corpus::new(&["setup:files", "count:files", "setup:few_files"]);
     let command = corpus.command(&["doctor", "--json"]);
     // Lowers the number of descriptors to open.
@@ -87,8 +87,8 @@ fn the_true_reason_is_told_where_no_file_can_be_opened() {
     }
     let report = run(shell).expect(1).json();
     for (how, part) in [
-        ("setup:files", "how many files can be opened"),
-        ("count:files", "how many files can be opened"),
+        ("setup:files", "the file descriptors"),
+        ("count:files", "the file descriptors"),
         ("setup:few_files", "the limit of open files"),
     ] {
         let (verdict, message) = verdict(&report, how);

@@ -17,7 +17,7 @@ fn the_installed_backend_is_listed() {
 }
 
 #[test]
-fn with_nothing_installed_the_places_are_listed() {
+fn with_nothing_installed_the_search_path_is_listed() {
     let ran = bare(&["backend", "list"]).expect(0);
     for part in
         ["No backend is installed", "KEYWAY_BACKEND_PATH", "beside the program", "To install one, put"]
@@ -27,13 +27,13 @@ fn with_nothing_installed_the_places_are_listed() {
     let json = bare(&["backend", "list", "--json"]).expect(0).json();
     assert_eq!(json["backends"].as_array().unwrap().len(), 0);
     let paths = bare(&["backend", "paths", "--json"]).expect(0).json();
-    assert_eq!(paths[0]["place"], "environment");
+    assert_eq!(paths[0]["origin"], "environment");
     assert_eq!(paths[0]["files"], 0);
     assert!(bare(&["backend", "paths"]).expect(0).out.contains("no library"));
 }
 
 #[test]
-fn a_named_folder_goes_first_and_a_wrong_one_is_told() {
+fn a_named_folder_goes_first_and_a_wrong_one_is_reported() {
     let library = library();
     let empty = tempfile::tempdir().unwrap();
     let mut command = program(empty.path());
@@ -68,10 +68,10 @@ fn ops_are_listed_with_who_serves_them() {
     let json = keyway(&["ops", "--json"]).expect(0).json();
     let ops = json.as_array().unwrap();
     let op = |name: &str| ops.iter().find(|op| op["op"] == name).unwrap();
-    let place = &op("add")["places"][0];
-    assert_eq!((&place["device"], &place["layout"]), (&"cpu".into(), &"strided".into()));
-    assert_eq!(place["served_by"]["f32"], "keyway-cpu");
-    assert_eq!(op("view")["places"][0]["served_by"]["bool"], "(view)");
+    let target = &op("add")["targets"][0];
+    assert_eq!((&target["device"], &target["layout"]), (&"cpu".into(), &"strided".into()));
+    assert_eq!(target["served_by"]["f32"], "keyway-cpu");
+    assert_eq!(op("view")["targets"][0]["served_by"]["bool"], "(view)");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn ops_are_known_without_a_backend() {
     assert!(ran.err.contains("no backend is installed"), "{}", ran.err);
     let json = bare(&["ops", "--json"]).expect(0).json();
     let add = json.as_array().unwrap().iter().find(|op| op["op"] == "add").unwrap();
-    assert!(add["places"][0]["served_by"]["f32"].is_null());
+    assert!(add["targets"][0]["served_by"]["f32"].is_null());
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn names_that_do_not_exist_are_wrong_usage() {
 fn doctor_gives_a_verdict_for_each_library() {
     let ran = keyway(&["doctor"]).expect(0);
     for part in
-        ["Places searched", "keyway-cpu", "needed, all are there", "verdict    used", "all is well: 1 usable"]
+        ["Paths searched", "keyway-cpu", "needed, all are there", "verdict    used", "all is well: 1 usable"]
     {
         assert!(ran.out.contains(part), "{part}: {}", ran.out);
     }
@@ -264,7 +264,7 @@ fn everything_fits_80_columns() {
 }
 
 #[test]
-fn a_relative_entry_of_the_environment_is_told_where_backends_are_missing() {
+fn a_relative_entry_of_the_environment_is_reported_where_backends_are_missing() {
     let relative = std::path::Path::new("some/where");
     let said = |arguments: &[&str], code| {
         let mut command = program(relative);

@@ -72,11 +72,12 @@ impl Settings {
     /// The current settings.
     pub fn now() -> Settings {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let told = |line: &&str| ["SigIgn:", "SigCgt:", "Umask:"].iter().any(|name| line.starts_with(name));
+        let is_reported =
+            |line: &&str| ["SigIgn:", "SigCgt:", "Umask:"].iter().any(|name| line.starts_with(name));
         Settings {
             folder: std::env::current_dir().ok(),
             environment: std::env::vars_os().collect(),
-            signals: status.lines().filter(told).map(String::from).collect(),
+            signals: status.lines().filter(is_reported).map(String::from).collect(),
         }
     }
 

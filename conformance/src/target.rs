@@ -207,7 +207,7 @@ impl Target {
                     | Unreached::Backward { op, .. } => {
                         add(op, unreached.to_string());
                     }
-                    Unreached::Place { name, .. } => add(name, unreached.to_string()),
+                    Unreached::Target { name, .. } => add(name, unreached.to_string()),
                     // Not a kernel, nor another part that the suite tests.
                     _ => {}
                 }

@@ -154,7 +154,7 @@ fn a_misuse_fails_the_call_and_says_what_was_wrong() {
         (10, "argument 3 was set, but the call has 1"),
         (11, "argument 0 (`self`) was set after `next`"),
         (12, "it ran the call twice"),
-        (13, "the place of an output, after `run_next`, got 0, before `run_next`"),
+        (13, "the index of an output, after `run_next`, got 0, before `run_next`"),
     ] {
         let text = meddled(mode);
         assert!(text.contains(part), "{mode}: {text}");

@@ -96,7 +96,7 @@ fn unpooling_puts_elements_where_they_were() -> Result<()> {
         &["output_size", "6 or less than the stride 2 from it", "8"],
     );
     let outside = Tensor::from_vec(vec![0i64, 1, 6], [1, 1, 3])?;
-    assert_refused(x.max_unpool1d(&outside, MaxUnpoolOptions::new(2)), &["places in 0..6", "6"]);
+    assert_refused(x.max_unpool1d(&outside, MaxUnpoolOptions::new(2)), &["indices in 0..6", "6"]);
     assert_refused(x.max_unpool1d(&places.narrow(2, 0, 2)?, MaxUnpoolOptions::new(2)), &["[1, 1, 3]"]);
     Ok(())
 }

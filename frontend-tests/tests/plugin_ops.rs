@@ -120,7 +120,7 @@ fn outputs_lie_as_the_rule_states() {
     let turned = made(&square, "transposed").unwrap();
     assert_eq!((turned.strides(), vec64(&turned)), (&[1, 2][..], vec![1.0, 2.0, 3.0, 4.0]));
     for (t, how, part) in [
-        (&square, "gaps", "a place for each element and no gaps"),
+        (&square, "gaps", "an offset of its own for each element and no gaps"),
         (&square, "channels_last", "3 to 5, for the format channels_last"),
         (&image, "transposed", "argument `strides`: expected 4 strides, got 2"),
     ] {

@@ -163,7 +163,7 @@ impl<'a> Given<'a> {
 fn mask_kind(dtype: &str) -> Result<u32, Error> {
     match ["bool", "f16", "bf16", "f32", "f64"].iter().position(|name| *name == dtype) {
         Some(at) => Ok(at as u32 + 1),
-        None => Err(unsupported(&format!("a mask of dtype {dtype}"))),
+        None => Err(unsupported(format!("a mask of dtype {dtype}"))),
     }
 }
 
@@ -217,7 +217,7 @@ impl Problem {
         let ((key_lead, [keys, _]), (value_lead, [_, values])) = (matrix(&key)?, matrix(&value)?);
         let widths = if matches!(kernel.dtype, "f16" | "bf16") { &WIDTHS[1..] } else { &WIDTHS[..] };
         let Some(&(most, rows)) = widths.iter().find(|(most, _)| width.max(values) <= *most) else {
-            return Err(unsupported(&format!("attention with heads of {}", width.max(values))));
+            return Err(unsupported(format!("attention with heads of {}", width.max(values))));
         };
         let shared = repeats(lead, [key_lead, value_lead], given.grouped)?;
         // The dimension of heads as those of the key.
@@ -235,12 +235,14 @@ impl Problem {
         let lists: [&[i64]; OPERANDS] = std::array::from_fn(|at| &strides[at][..]);
         let dims: Vec<Dim<OPERANDS>> = in_order(&sizes, lists);
         if dims.len() > DIMS {
-            return Err(unsupported("attention over so many dimensions that cannot be joined"));
+            return Err(unsupported(format!(
+                "attention over more than {DIMS} dimensions that cannot be joined"
+            )));
         }
         let heads = sizes.iter().fold(1usize, |n, &size| n.saturating_mul(size.max(0) as usize));
         counted(heads.saturating_mul(shared))?;
         if shared > HEADS {
-            return Err(unsupported("a key that so many heads share"));
+            return Err(unsupported(format!("a key that more than {HEADS} heads share")));
         }
         // Scores of empty heads are 0 for any scale, and their default scale is infinite.
         let scale = if width == 0 { 1.0 } else { given.scale.unwrap_or(1.0 / (width as f64).sqrt()) };

@@ -25,7 +25,7 @@ impl<'a> Array<'a> {
     /// The operand of a tensor of a call.
     pub fn new(tensor: &Tensor<'a>) -> Result<Array<'a>, Error> {
         if tensor.is_host_scalar() {
-            return Err(unsupported("a number in host memory in this place"));
+            return Err(unsupported("a host scalar for this argument"));
         }
         let bytes = dtype_size(tensor.dtype()).ok_or_else(|| Error::Unsupported {
             what: format!("dtype {} ({}) on this device", dtype_name(tensor.dtype()), tensor.dtype()),
@@ -57,13 +57,13 @@ impl<'a> Array<'a> {
 
 /// The error of an unsupported call.
 #[cold]
-pub fn unsupported(what: &str) -> Error {
+pub fn unsupported(what: impl std::fmt::Display) -> Error {
     Error::Unsupported { what: format!("{what}, on this device") }
 }
 
 /// A number of positions as kernels count them.
 pub fn counted(n: usize) -> Result<u32, Error> {
-    if n < POSITIONS { Ok(n as u32) } else { Err(unsupported(&format!("{n} positions, 2^31 or more"))) }
+    if n < POSITIONS { Ok(n as u32) } else { Err(unsupported(format!("{n} positions, 2^31 or more"))) }
 }
 
 /// `[batch, channels, ..]` with three spatial dimensions, the missing ones of which come first with size 1.

@@ -16,7 +16,7 @@ use keyway::ops::def::OpDef;
 /// The family.
 pub const FAMILY: Family = Family {
     name: "accuracy",
-    about: "digits where formulas cancel, such as expm1 near 0, in units of the last place; derivatives at every magnitude",
+    about: "accuracy where formulas cancel, such as expm1 near 0, in ULP; derivatives at every magnitude",
     cases,
     run,
 };
@@ -150,8 +150,8 @@ fn inputs_near(def: &OpDef, point: f64, dtype: DType) -> Inputs {
         let other = values.iter().map(|v| Number::Float(beside(v.float())).cast(dtype)).collect();
         inputs.0[1 - nth] = array(other);
         inputs.0[*nth] = array(values);
-    } else if let Some(place) = inputs.0.iter_mut().find(|value| matches!(value, Value::Array(_))) {
-        *place = array(values);
+    } else if let Some(argument) = inputs.0.iter_mut().find(|value| matches!(value, Value::Array(_))) {
+        *argument = array(values);
     }
     inputs
 }

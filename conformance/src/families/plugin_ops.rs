@@ -115,7 +115,7 @@ fn run(context: &Context<'_>) -> Steps {
     match context.case.variant.as_str() {
         GRADIENTS | SECOND => gradients(context),
         CONSTANT => {
-            context.judge_by("its gradients from gradients that lie one after the other");
+            context.judge_by("its gradients from contiguous gradients");
             constant(context)
         }
         EDGES => edges(context, &sample),

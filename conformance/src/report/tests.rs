@@ -61,10 +61,10 @@ fn a_run_that_the_library_had_no_part_in_is_not_green() {
     let refused = row("values/mm/f64/1", Status::Unsupported, "no f64");
     let nothing = report(vec![others(), refused], None);
     assert!(nothing.says_nothing() && !nothing.is_green());
-    assert!(nothing.junit().contains("no case was served by p: this run says nothing of it"));
+    assert!(nothing.junit().contains("no case was served by p: this run does not test it"));
     assert!(nothing.html().contains("\"says_nothing\":true"));
     let some = report(vec![others(), row("values/mm/f32/0", Status::Passed, "")], None);
-    assert!(!some.says_nothing() && some.is_green() && !some.junit().contains("says nothing"));
+    assert!(!some.says_nothing() && some.is_green() && !some.junit().contains("does not test it"));
     assert!(!report(Vec::new(), None).says_nothing());
 }
 
@@ -133,16 +133,16 @@ fn finished(outcome: Outcome) -> Finished {
 fn a_list_excuses_a_wrong_answer_and_no_crash() {
     let entry = crate::known::Known { case: "values/add/*".to_string(), reason: "rounds twice".to_string() };
     let known = KnownFailures { known: vec![entry] };
-    let told = |outcome, panicked| {
+    let outcome_of = |outcome, panicked| {
         let finished = Finished { panicked, ..finished(outcome) };
         let row = super::row(finished, &known, &|_: Option<&str>| String::new());
         (row.status, row.reason.unwrap_or_default())
     };
     let failed = || Outcome::Failed(Failure::new("a call failed", "a result", "panicked"));
-    assert_eq!(told(failed(), false), (Status::KnownFailure, "rounds twice".to_string()));
-    let (status, reason) = told(failed(), true);
+    assert_eq!(outcome_of(failed(), false), (Status::KnownFailure, "rounds twice".to_string()));
+    let (status, reason) = outcome_of(failed(), true);
     assert_eq!((status, reason.as_str()), (Status::Failed, "a panic, which no list can excuse"));
-    let (status, reason) = told(Outcome::Died { how: "signal 11".to_string() }, false);
+    let (status, reason) = outcome_of(Outcome::Died { how: "signal 11".to_string() }, false);
     assert_eq!((status, reason.as_str()), (Status::Died, "signal 11, which no list can excuse"));
 }
 
@@ -150,19 +150,19 @@ fn a_list_excuses_a_wrong_answer_and_no_crash() {
 fn a_drawn_case_may_pass_although_it_is_listed_and_is_repeated_by_its_simplest_call() {
     let entry = crate::known::Known { case: "*/add/*".to_string(), reason: "rounds twice".to_string() };
     let known = KnownFailures { known: vec![entry] };
-    let told = |id: &str, outcome, shrunk: Option<&str>| {
+    let outcome_of = |id: &str, outcome, shrunk: Option<&str>| {
         let mut finished = Finished { shrunk: shrunk.map(str::to_string), ..finished(outcome) };
         finished.case.id = id.to_string();
         let row = super::row(finished, &known, &|id: Option<&str>| id.unwrap_or_default().to_string());
         (row.status, row.rerun)
     };
-    assert_eq!(told("values/add/f32/0", Outcome::Passed, None).0, Status::UnexpectedPass);
-    assert_eq!(told("drawn/add/f32/0", Outcome::Passed, None).0, Status::Passed);
+    assert_eq!(outcome_of("values/add/f32/0", Outcome::Passed, None).0, Status::UnexpectedPass);
+    assert_eq!(outcome_of("drawn/add/f32/0", Outcome::Passed, None).0, Status::Passed);
     let failed = || Outcome::Failed(Failure::new("a call failed", "1", "2"));
     let simplest = "drawn/add/f32/0/3.1";
-    let (status, again) = told("drawn/add/f32/0", failed(), Some(simplest));
+    let (status, again) = outcome_of("drawn/add/f32/0", failed(), Some(simplest));
     assert_eq!((status, again.as_deref()), (Status::KnownFailure, Some(simplest)));
-    assert_eq!(told("drawn/add/f32/0", failed(), None).1.as_deref(), Some("drawn/add/f32/0"));
+    assert_eq!(outcome_of("drawn/add/f32/0", failed(), None).1.as_deref(), Some("drawn/add/f32/0"));
 }
 
 #[test]

@@ -465,7 +465,7 @@ mod tests {
             let all = |_: &_, _, _: &_| ControlFlow::Continue(());
             let ran = run(&|_| scripted(&script), limits, &AtomicBool::new(false), &all).unwrap();
             match &ran.finished[1].outcome {
-                Outcome::Died { how: told } => assert!(told.starts_with(how), "{told}"),
+                Outcome::Died { how: reason } => assert!(reason.starts_with(how), "{reason}"),
                 other => panic!("{other:?}"),
             }
             assert_eq!(ran.finished[2].outcome, Outcome::Passed, "a fresh worker goes on");

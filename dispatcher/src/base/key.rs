@@ -56,7 +56,7 @@ impl Device {
         let kind = DEVICES.intern(name).ok_or_else(|| Error::Registration {
             what: "device",
             name: name.to_string(),
-            reason: "there is no room for another device name, or the name is empty".to_string(),
+            reason: "the table of device names is full, or the name is empty".to_string(),
         })?;
         Ok(Device { kind, index })
     }

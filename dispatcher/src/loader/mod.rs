@@ -56,7 +56,7 @@ pub use preferences::Preferences;
 pub use probe::Probe;
 pub use quarantine::{Cause, Quarantine, QuarantineRecord};
 pub use reason::{AbiRange, Distrust, HandedOver, SameAs};
-pub use search::{Place, SearchPaths, Searched, Skipped, missing_entries, relative_entries};
+pub use search::{SearchOrigin, SearchPaths, Searched, Skipped, missing_entries, relative_entries};
 pub use variants::PassedOver;
 pub use verified::Verified;
 pub use vet::Trial;

@@ -153,7 +153,7 @@ impl<'a, T: Element, const N: usize> Accessor<'a, T, N> {
     #[inline(always)]
     pub fn get(&self, index: [usize; N]) -> Option<T> {
         // SAFETY: the address of an element in live memory that the host can read; every bit pattern is valid for `T`.
-        self.at.find(index).map(|place| unsafe { place.read() })
+        self.at.find(index).map(|element_at| unsafe { element_at.read() })
     }
 
     /// The element at this index.
@@ -246,7 +246,7 @@ impl<'a, T: Element, const N: usize> AccessorRef<'a, T, N> {
     #[inline(always)]
     pub fn get(&self, index: [usize; N]) -> Option<&'a T> {
         // SAFETY: the address of an element in memory that lives for `'a` and is not written, see the constructors.
-        self.at.find(index).map(|place| unsafe { place.as_ref() })
+        self.at.find(index).map(|element_at| unsafe { element_at.as_ref() })
     }
 
     /// The element at this index.
@@ -338,14 +338,14 @@ impl<'a, T: Element, const N: usize> AccessorMut<'a, T, N> {
     #[inline(always)]
     pub fn get(&self, index: [usize; N]) -> Option<&T> {
         // SAFETY: the address of an element in memory that lives for `'a` and that only this borrow reaches.
-        self.at.find(index).map(|place| unsafe { place.as_ref() })
+        self.at.find(index).map(|element_at| unsafe { element_at.as_ref() })
     }
 
     /// The element at this index, for a change; `None` outside.
     #[inline(always)]
     pub fn get_mut(&mut self, index: [usize; N]) -> Option<&mut T> {
         // SAFETY: as in `get`; elements do not overlap, and this borrow is the only one.
-        self.at.find(index).map(|mut place| unsafe { place.as_mut() })
+        self.at.find(index).map(|mut element_at| unsafe { element_at.as_mut() })
     }
 
     /// The element at this index.

@@ -9,12 +9,12 @@ fn six() -> Storage {
     Storage::from_vec(vec![0i32, 1, 2, 3, 4, 5])
 }
 
-const TURNED: Places<'static> = Places { offset: 1, sizes: &[2, 2], strides: &[1, 3], element: 4 };
+const TRANSPOSED: Places<'static> = Places { offset: 1, sizes: &[2, 2], strides: &[1, 3], element: 4 };
 
 #[test]
 fn elements_are_found_by_their_strides_checked_and_not() {
     let mut storage = six();
-    let shared = Accessor::<i32, 2>::new("t", &storage, TURNED).unwrap();
+    let shared = Accessor::<i32, 2>::new("t", &storage, TRANSPOSED).unwrap();
     assert_eq!([shared.get([0, 1]), shared.get([1, 1]), shared.get([2, 0])], [Some(4), Some(5), None]);
     // SAFETY: within the sizes; there are no writes while the reader lives.
     unsafe {
@@ -22,7 +22,7 @@ fn elements_are_found_by_their_strides_checked_and_not() {
         let reader = shared.assume_unwritten();
         assert_eq!((reader[[0, 0]], *reader.get_unchecked([0, 1])), (1, 4));
     }
-    let mut writer = AccessorMut::<i32, 2>::of_exclusive("t", &mut storage, TURNED).unwrap();
+    let mut writer = AccessorMut::<i32, 2>::of_exclusive("t", &mut storage, TRANSPOSED).unwrap();
     writer[[0, 1]] += 10;
     // SAFETY: within the sizes.
     unsafe { *writer.get_unchecked_mut([1, 1]) += *writer.get_unchecked([0, 1]) };
@@ -40,8 +40,8 @@ fn rows_and_wholes_are_slices_where_they_lie_so() {
     assert!(writer.row_mut([2]).is_none());
     assert_eq!(writer.as_ref().row([0]), Some(&[0, 1, 2][..]));
     assert_eq!(writer.into_slice().unwrap(), [0, 1, 2, 7, 7, 7]);
-    let turned = AccessorRef::<i32, 2>::of_exclusive("t", &mut storage, TURNED).unwrap();
-    assert!(turned.row([0]).is_none() && turned.as_slice().is_none());
+    let transposed = AccessorRef::<i32, 2>::of_exclusive("t", &mut storage, TRANSPOSED).unwrap();
+    assert!(transposed.row([0]).is_none() && transposed.as_slice().is_none());
     let none = Places { offset: 9, sizes: &[2, 0], strides: &[1, 1], element: 4 };
     let none = AccessorRef::<i32, 2>::of_exclusive("t", &mut storage, none).unwrap();
     assert_eq!((none.row([1]), none.row([2]), none.as_slice()), (Some(&[][..]), None, Some(&[][..])));
@@ -66,14 +66,14 @@ fn one_thread_may_write_while_another_waits_to_read() {
 fn what_does_not_fit_is_an_error() {
     let mut storage = six();
     let text = |error: Option<Error>| error.expect("refused").to_string();
-    let outside = Places { offset: 3, ..TURNED };
+    let outside = Places { offset: 3, ..TRANSPOSED };
     assert!(text(Accessor::<i32, 2>::new("t", &storage, outside).err()).contains("24 bytes on cpu"));
-    let huge = Places { offset: usize::MAX / 2, ..TURNED };
+    let huge = Places { offset: usize::MAX / 2, ..TRANSPOSED };
     assert!(Accessor::<i32, 2>::new("t", &storage, huge).is_err());
-    assert!(Accessor::<i64, 2>::new("t", &storage, TURNED).is_err());
-    assert!(text(Accessor::<i32, 1>::new("t", &storage, TURNED).err()).contains("has 2 dimensions"));
+    assert!(Accessor::<i64, 2>::new("t", &storage, TRANSPOSED).is_err());
+    assert!(text(Accessor::<i32, 1>::new("t", &storage, TRANSPOSED).err()).contains("has 2 dimensions"));
     let other = storage.clone();
-    assert!(AccessorMut::<i32, 2>::of_exclusive("t", &mut storage, TURNED).is_err());
+    assert!(AccessorMut::<i32, 2>::of_exclusive("t", &mut storage, TRANSPOSED).is_err());
     assert!(storage.as_bytes_mut().unwrap_err().to_string().contains("2 tensors share it"));
     drop(other);
     storage.as_bytes_mut().unwrap()[0] = 1;
@@ -96,6 +96,6 @@ fn what_does_not_fit_is_an_error() {
 #[should_panic(expected = "index [2, 0] is out of range for a tensor of shape [2, 2]")]
 fn an_index_outside_is_said_as_a_slice_says_it() {
     let mut storage = six();
-    let mut writer = AccessorMut::<i32, 2>::of_exclusive("t", &mut storage, TURNED).unwrap();
+    let mut writer = AccessorMut::<i32, 2>::of_exclusive("t", &mut storage, TRANSPOSED).unwrap();
     writer[[2, 0]] = 1;
 }

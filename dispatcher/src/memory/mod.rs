@@ -36,7 +36,7 @@ pub use shared::{Shared, Weak, shared};
 
 use crate::base::error::Result;
 use crate::base::key::Device;
-use crate::device::capture::Kept;
+use crate::device::capture::Retained;
 use crate::device::pinned::{self, Block};
 use crate::device::{self as device_abi, DeviceEntry, StreamRef};
 use foreign::Foreign;
@@ -364,7 +364,7 @@ impl Storage {
     }
 }
 
-impl Kept for Storage {
+impl Retained for Storage {
     fn used_on(&self, entry: &'static DeviceEntry, device: Device, stream: &StreamRef) {
         match &self.0.owner {
             Owner::Device(_) => self.note_use_on(stream.clone()),

@@ -54,7 +54,7 @@ mod tests {
             path: std::path::PathBuf::new(),
             order,
             compatible_with: Vec::new(),
-            devices_in_vain: Vec::new(),
+            unresolved_devices: Vec::new(),
             priority: 0.into(),
             retired: false.into(),
         }))

@@ -33,7 +33,7 @@ pub fn register_interceptor(name: &str, handler: Box<Handler>) -> Result<Dispatc
             .map(|f| f.name.as_str())
             .collect();
         return refused(format!(
-            "a program has room for {} of them, and has: {}",
+            "a program can have {} of them, and has: {}",
             present.len(),
             present.join(", ")
         ));

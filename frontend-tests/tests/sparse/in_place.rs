@@ -70,7 +70,7 @@ fn what_is_added_stands_where_something_is_stored() {
         assert_eq!(f64s(&x), f64s(&dense));
     }
     let x = part.coalesce().unwrap();
-    assert!(message(x.add_(&whole)).contains("stands at other places"));
+    assert!(message(x.add_(&whole)).contains("has other coordinates"));
     assert!(message(x.add_(&whole.to_dense().unwrap())).contains("another layout"));
     assert_eq!(f64s(&x), f64s(&part));
     let ints = whole.to_dtype(DType::I64).unwrap();
@@ -212,7 +212,9 @@ fn dropout_is_of_what_is_stored() {
 fn too_many_places_are_an_error() {
     let _one = load(PLUGINS);
     let none = Tensor::sparse_coo(&ints(&[], &[3, 0]), &floats(&[], &[0]), [1, 1, 1]).unwrap();
-    assert!(message(none.expand([1usize << 40, 1 << 40, 1])).contains("at most 9223372036854775807 places"));
+    assert!(
+        message(none.expand([1usize << 40, 1 << 40, 1])).contains("at most 9223372036854775807 coordinates")
+    );
     let one = Tensor::sparse_coo(&ints(&[0], &[1, 1]), &floats(&[1.0], &[1]), [1]).unwrap();
     assert!(message(one.unsqueeze(0).unwrap().expand([1usize << 40, 1])).contains("out of memory"));
     assert_eq!(none.expand([1usize << 40, 1, 1]).unwrap().nnz().unwrap(), 0);
@@ -272,9 +274,9 @@ fn numbers_are_copied_where_the_places_are_the_same() {
         assert_eq!(f64s(&target), f64s(&x), "refused, and yet changed");
     }
     let other = Tensor::sparse_coo(&ints(&[0, 0], &[2, 1]), &floats(&[9.0], &[1]), [3, 4]).unwrap();
-    assert!(message(coo.copy_(&other)).contains("store the places"));
+    assert!(message(coo.copy_(&other)).contains("store the coordinates"));
     let rows = coo.to_sparse_csr().unwrap();
-    assert!(message(rows.copy_(&other.to_sparse_csr().unwrap())).contains("store the places"));
+    assert!(message(rows.copy_(&other.to_sparse_csr().unwrap())).contains("store the coordinates"));
     assert!(message(rows.copy_(&coo)).contains("of layout sparse_csr"));
 }
 

@@ -143,7 +143,7 @@ impl ChannelNorm {
             Err(ModuleError::Option { owner: self.owner, option, expected, got }.into())
         };
         let Some(running) = &self.running else {
-            return wrong("running_stats", "kept, where the norm is to be folded", "none".to_string());
+            return wrong("running_stats", "present, to fold the norm", "none".to_string());
         };
         if channels != self.features {
             let got = format!("{} for {channels} channels", self.features);

@@ -216,7 +216,7 @@ pub(super) fn steps_of(owner: &'static str, saved: &Tensor) -> Result<i64> {
     let steps = saved.to_vec_f64()?.first().copied().unwrap_or(0.0);
     // Above 2^53 not every integer is an f64.
     if !(0.0..=(1u64 << 53) as f64).contains(&steps) || steps.fract() != 0.0 {
-        return Err(refuse(owner, "step", "a whole number of 0 or more in the state dict", steps).into());
+        return Err(refuse(owner, "step", "an integer of 0 or more in the state dict", steps).into());
     }
     Ok(steps as i64)
 }

@@ -2,9 +2,9 @@
 //! for some kernel taps stay in registers over some rows of output positions. Channels-last operands are read in place;
 //! others are transposed first.
 
-use super::WORK;
+use super::block::WORK;
+use super::chunks::{Chunk, chunks};
 use super::depthwise::{ZEROS, vector};
-use super::summed::{Chunk, chunks};
 use crate::image::{Band, Numbers, Pixel, has_dense_channels, unsupported};
 use keyway_cpu_loops::images::{Axis, Moves, Volume};
 use keyway_cpu_loops::parallel_try;
@@ -37,7 +37,7 @@ pub unsafe fn run<T: Pixel>(
 ) -> Result<(), Error> {
     let dense = [grad, input].map(has_dense_channels);
     if dense == [false; 2] && moves.groups < LANES {
-        return Err(unsupported("a depthwise convolution of so few planes"));
+        return Err(unsupported("a depthwise convolution of few planes"));
     }
     let ([_, _, places @ ..], [_, _, kernel @ ..]) = (grad.sizes, out.sizes);
     let [_, height, width] = moves.axes(input, places, kernel)?;

@@ -97,7 +97,7 @@ impl Report {
     }
 
     /// Reports the stage that is about to begin.
-    pub(crate) fn tell(to: &mut impl Write, stage: Stage) -> std::io::Result<()> {
+    pub(crate) fn begin(to: &mut impl Write, stage: Stage) -> std::io::Result<()> {
         to.write_all(line(stage.row().1).as_bytes())
     }
 

@@ -19,15 +19,16 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
         return Err(wrong_shape(
             args,
             1,
-            format!("of shape [{}, ..], as `grad` has so many channels", grad[1]),
+            format!("of shape [{}, ..], as many as `grad` has channels", grad[1]),
             weight,
         ));
     }
     moves.channels(args, weight[0], "output")?;
     let places = moves.outputs(args, 1, &input, &weight[2..])?;
     if grad[2..] != places[..] {
-        let expected =
-            format!("of shape [_, _, {places:?}], the places of the kernel in an input of {input:?}");
+        let expected = format!(
+            "of shape [_, _, {places:?}], the output positions of the kernel in an input of {input:?}"
+        );
         return Err(wrong_shape(args, 0, expected, grad));
     }
     let Some(channels) = weight[1].checked_mul(moves.groups) else {

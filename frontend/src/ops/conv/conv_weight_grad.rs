@@ -19,8 +19,10 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     moves.channels(args, grad[1], "output")?;
     let places = moves.outputs(args, 2, &input[2..], &kernel)?;
     if grad[0] != input[0] || grad[2..] != places[..] {
-        let expected =
-            format!("of shape [{}, _, {places:?}], the places of the kernel in the input", input[0]);
+        let expected = format!(
+            "of shape [{}, _, {places:?}], the output positions of the kernel in the input",
+            input[0]
+        );
         return Err(wrong_shape(args, 0, expected, grad));
     }
     product_plan(args, FIRST_TWO, joined(grad[1], channels, &kernel))

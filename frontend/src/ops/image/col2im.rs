@@ -16,7 +16,7 @@ use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
 fn geometry(args: &Args<'_>) -> RuleResult<(Dims, Places)> {
     let x = float_tensor(args, 0)?;
     let &[batch, rows, count] = x.sizes() else {
-        let expected = "of 3 dimensions, [batch, channels * window, places]".to_string();
+        let expected = "of 3 dimensions, [batch, channels * window, positions]".to_string();
         return Err(wrong_shape(args, 0, expected, x.sizes()));
     };
     let (height, width) = match args.ints(1)? {
@@ -27,7 +27,7 @@ fn geometry(args: &Args<'_>) -> RuleResult<(Dims, Places)> {
     let window = places.window();
     if !rows.is_multiple_of(window) || count != places.count() {
         let expected = format!(
-            "of shape [_, n * {window}, {}], the elements and the places of the window",
+            "of shape [_, n * {window}, {}], the elements and the positions of the window",
             places.count()
         );
         return Err(wrong_shape(args, 0, expected, x.sizes()));

@@ -23,7 +23,7 @@ pub(super) fn check(args: &Args<'_>) -> RuleResult<Dims> {
     require(args, 0, t.dtype(), t.dtype().is_float(), "a float dtype")?;
     require(args, 1, target.dtype(), target.dtype().is_integer(), "integers: classes")?;
     if t.ndim() == 0 {
-        let expected = "of one dimension or more, one of which holds the classes".to_string();
+        let expected = "of one dimension or more, one for the classes".to_string();
         return Err(wrong_shape(args, 0, expected, t.sizes()));
     }
     let mut sizes = Dims::from_slice(t.sizes());

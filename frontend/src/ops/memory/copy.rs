@@ -82,8 +82,8 @@ pub(crate) fn check_places(target: &Tensor, source: &Tensor) -> Result<()> {
         };
         if !same {
             let expected =
-                "to store the places of the tensor that is written to, in the same order".to_string();
-            let got = "other places; replace the tensor instead, or `coalesce()` both first".to_string();
+                "to store the coordinates of the tensor that is written to, in the same order".to_string();
+            let got = "other coordinates; replace the tensor instead, or `coalesce()` both first".to_string();
             return wrong(expected, got);
         }
     }

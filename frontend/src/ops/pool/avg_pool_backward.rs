@@ -15,7 +15,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     check_divisor(args, 6)?;
     if grad.sizes()[2..] != places[..] {
         let expected =
-            format!("of shape [_, _, {places:?}], the places of the window in an input of {input:?}");
+            format!("of shape [_, _, {places:?}], the positions of the window in an input of {input:?}");
         return Err(wrong_shape(args, 0, expected, grad.sizes()));
     }
     Ok(Plan::one(grad.dtype(), with_spatial(grad.sizes(), &input), grad.dtype(), Strides::Images(FIRST)))

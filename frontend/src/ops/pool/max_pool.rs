@@ -62,7 +62,7 @@ pub(super) fn errors() -> Vec<ErrorSample> {
         wrong(&[1, 2, 4, 4], [two, two, none, &[4, 1]], "reaches over 5 elements of 4"),
         error(call(&[1, 2, 2, 4], [&[4, 2], two, none, one], true), "reaches over 4 elements of 2"),
         error(call(&[1, 2, 2, 4], [&[3, 2], &[1, 1], none, one], true), "reaches over 3 elements of 2"),
-        wrong(&[1, 2, 3, 4], [two, two, &[1, 0], &[4, 1]], "a window that meets the image"),
+        wrong(&[1, 2, 3, 4], [two, two, &[1, 0], &[4, 1]], "a window that overlaps the image"),
         wrong(&[1, 2, 0, 4], [two, two, &[1, 0], one], "reaches over 2 elements of 2"),
     ]
 }

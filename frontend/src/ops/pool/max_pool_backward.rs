@@ -10,7 +10,7 @@ use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let (rank, grad, indices) = (rank(args, 0)?, args.tensor(0)?, args.tensor(1)?);
-    require(args, 1, indices.dtype(), indices.dtype().is_integer(), "integers: places in a channel")?;
+    require(args, 1, indices.dtype(), indices.dtype().is_integer(), "integers: indices in a channel")?;
     if indices.sizes() != grad.sizes() {
         let expected = format!("of the shape of `{}`, {:?}", args.op.schema.param_name(0), grad.sizes());
         return Err(wrong_shape(args, 1, expected, indices.sizes()));

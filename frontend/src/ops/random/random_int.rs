@@ -148,7 +148,10 @@ impl Tensor {
     /// # Errors
     /// Those of [`Tensor::randint`].
     pub fn random_(&self, low: impl Int, high: impl Int) -> Result<Tensor> {
-        super::draw_into(&DEF, self, &[Arg::Int(low.to_i64()), Arg::Int(high.to_i64())], super::Words::Two)
+        called("random_", &["self", "low", "high"], || {
+            let bounds = [Arg::Int(low.to_i64()), Arg::Int(high.to_i64())];
+            super::draw_into(&DEF, self, &bounds, super::Words::Two)
+        })
     }
 }
 
