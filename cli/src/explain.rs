@@ -7,8 +7,11 @@ use crate::known::would_serve;
 use crate::screen::Screen;
 use crate::{installed, names};
 use keyway::Device;
+use keyway::dispatcher::explain::Explanation;
 use keyway::dispatcher::explain::explain;
 use keyway::dispatcher::{device as devices, registry};
+use keyway::plan::{Preference, preferences};
+use serde::Serialize;
 
 /// The key to explain.
 #[derive(clap::Args)]
@@ -32,6 +35,14 @@ pub struct Options {
     json: bool,
 }
 
+/// An explanation, with the formats that plugins declare for the op on the device.
+#[derive(Serialize)]
+struct Explained<'a> {
+    #[serde(flatten)]
+    explanation: &'a Explanation,
+    preferences: Vec<Preference>,
+}
+
 /// Explains which candidate serves a key, or documents the op.
 ///
 /// # Errors
@@ -52,11 +63,16 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     let layout = names::layout(&options.layout)?;
     let dtype = names::dtype(&options.dtype)?;
     let explanation = explain(op, device, layout, dtype);
+    let mut preferences = preferences()?;
+    preferences.retain(|declared| declared.op == op.name && declared.device == device.name());
     if options.json {
-        screen.json(&explanation);
+        screen.json(&Explained { explanation: &explanation, preferences });
         return Ok(());
     }
     screen.line(explanation.to_string());
+    for Preference { format, cost, plugin, .. } in preferences {
+        screen.line(format!("  `{plugin}` declares {format}: {cost} times the time in row-major order"));
+    }
     if let Some((0, reason)) = devices::server(device.kind).map(devices::count) {
         let reason = if reason.is_empty() { "none is present" } else { &reason };
         screen.line(format!("  {}: 0 devices: {reason}", device.name()));
