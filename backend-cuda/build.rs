@@ -21,8 +21,9 @@ fn main() {
 }
 
 fn make() -> Result<(), String> {
-    let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").ok_or("cargo gives no folder")?);
-    let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("cargo gives no place to write to")?);
+    let root =
+        PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").ok_or("cargo sets no CARGO_MANIFEST_DIR")?);
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("cargo sets no OUT_DIR")?);
     let header = text(&root.join("kernels/keyway.cuh"))?;
     let mut images = String::new();
     let mut count = 0;

@@ -11,7 +11,8 @@ fn main() {
 }
 
 fn hash() -> Result<u64, String> {
-    let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").ok_or("cargo gives no folder")?);
+    let root =
+        PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").ok_or("cargo sets no CARGO_MANIFEST_DIR")?);
     let mut files = Vec::new();
     collect(&root.join("src"), &mut files)?;
     files.sort();

@@ -107,8 +107,8 @@ impl Bounds {
         let Bounds { low, size, .. } = self;
         match self.what {
             What::Dim(dim) => format!("indices in {low}..{size} for dimension {dim} of size {size}"),
-            What::Classes(none) => format!("classes in {low}..{size}, or {none} for what is ignored"),
-            What::Places => format!("places in {low}..{size}, the elements of a channel"),
+            What::Classes(none) => format!("classes in {low}..{size}, or {none} for an ignored row"),
+            What::Places => format!("indices in {low}..{size}, the elements of a channel"),
             What::Offsets => {
                 format!("integers, ascending from 0 to at most {}, the number of indices", size - 1)
             }
@@ -119,7 +119,7 @@ impl Bounds {
         match self.what {
             What::Dim(_) => "index",
             What::Classes(_) => "class",
-            What::Places => "place",
+            What::Places => "index",
             What::Offsets => "offset",
         }
     }

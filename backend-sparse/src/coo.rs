@@ -154,7 +154,7 @@ impl<'a> Coo<'a> {
         // The number of coordinates must not overflow, even if a size is 0.
         let places = sizes[..sparse_dim].iter().try_fold(1i64, |all, &size| all.checked_mul(size.max(1)));
         if places.is_none() {
-            let expected = format!("sparse dimensions of at most {} places", i64::MAX);
+            let expected = format!("sparse dimensions of at most {} coordinates", i64::MAX);
             return Err(wrong("sizes", expected, format!("{:?}", &sizes[..sparse_dim])));
         }
         let expected: Vec<i64> =
@@ -267,7 +267,8 @@ impl<'a> Coo<'a> {
         if self.sparse_dim == ndim {
             return Ok(self);
         }
-        let nnz = self.nnz.checked_mul(width).ok_or_else(|| unsupported("a tensor of so many numbers"))?;
+        let nnz =
+            self.nnz.checked_mul(width).ok_or_else(|| unsupported("a tensor of 2^64 elements or more"))?;
         let mut indices = room(nnz.saturating_mul(ndim))?;
         for row in self.index()?.chunks(self.nnz.max(1)).take(self.sparse_dim) {
             row.iter().for_each(|&at| indices.extend(std::iter::repeat_n(at, width)));

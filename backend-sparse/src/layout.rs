@@ -67,7 +67,7 @@ impl LayoutOps for OnCpu {
         if flag == 1 && order(&keys) != Order::Rising {
             return Err(wrong(
                 "coalesced",
-                "1 only of entries in row-major order, each place once",
+                "1 only of entries in row-major order without duplicates",
                 "others; give 0, and call `coalesce()`",
             ));
         }

@@ -155,7 +155,7 @@ fn no_backend(name: &str, discovery: &Discovery) -> Failure {
 
 fn list(discovery: &Discovery, untried: Option<&str>, screen: &mut Screen) {
     if discovery.candidates.is_empty() {
-        screen.line("No backend is installed. These places were searched:\n");
+        screen.line("No backend is installed. These paths were searched:\n");
         paths(&discovery.searched, screen);
         amiss(&discovery.searched, screen);
         screen.line(format!("\nTo install one, {}.", installed::advice("cpu", discovery)));
@@ -217,7 +217,7 @@ fn list(discovery: &Discovery, untried: Option<&str>, screen: &mut Screen) {
         discovery.candidates.iter().find(|c| c.checked.is_some() && matches!(standing(c), Standing::Stale));
     if let Some(checked) = stale.and_then(|candidate| candidate.checked.as_ref()) {
         screen.line(format!(
-            "\nstale: what was judged was another build, by other cases or on another kind of processor; `keyway conformance {}` judges \
+            "\nstale: the certificate is for another build, other cases or another kind of processor; `keyway conformance {}` judges \
              it again.",
             checked.manifest.name
         ));
@@ -306,7 +306,7 @@ pub fn amiss(searched: &[Searched], screen: &mut Screen) {
 
 /// Lists the search paths with the libraries found in each.
 pub fn paths(searched: &[Searched], screen: &mut Screen) {
-    let mut table = screen::table(&["PLACE", "FOUND"], &[]);
+    let mut table = screen::table(&["PATH", "FOUND"], &[]);
     for place in searched {
         table.add_row([place.place.to_string(), found(place)]);
     }

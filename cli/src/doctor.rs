@@ -137,7 +137,7 @@ fn print(findings: &Findings<'_>, screen: &mut Screen) {
     if let Some(folder) = &host.quarantine {
         screen.line(format!("quarantine: {}", folder.display()));
     }
-    screen.line("\nPlaces searched, in order");
+    screen.line("\nPaths searched, in order");
     backend::paths(&findings.discovery.searched, screen);
     backend::amiss(&findings.discovery.searched, screen);
     screen.line("\nLibraries");

@@ -120,14 +120,14 @@ impl std::fmt::Display for Failure {
             }
             Failure::NothingJudged { plugin, of } => write!(
                 f,
-                "no case was served by {plugin}: this run of {of} cases says nothing of it; narrow it less, and see with \
+                "no case was served by {plugin}: this run of {of} cases does not test it; narrow it less, and see with \
                  `keyway explain OP` who serves an op"
             ),
             Failure::Rejected { count: 1 } => {
-                f.write_str("1 library cannot be used, for the reason that stands with it")
+                f.write_str("1 library cannot be used, for the reason given with it")
             }
             Failure::Rejected { count } => {
-                write!(f, "{count} libraries cannot be used, for the reasons that stand with them")
+                write!(f, "{count} libraries cannot be used, for the reasons given with them")
             }
             Failure::Interrupted { done, of } => write!(f, "interrupted after {done} of {of} cases"),
             Failure::Several(failures) => {

@@ -38,7 +38,7 @@ struct Lacks {
 
 /// The candidates of an op for one device and layout.
 #[derive(Serialize)]
-struct Place {
+struct Target {
     device: &'static str,
     layout: &'static str,
     /// By dtype: the plugin, or `(view)`, `(host)`, `(decomposition)`, `(fallback)`; null where no candidate serves it.
@@ -50,7 +50,7 @@ struct Op {
     op: &'static str,
     schema: &'static str,
     owner: &'static str,
-    places: Vec<Place>,
+    targets: Vec<Target>,
 }
 
 /// Lists the ops.
@@ -64,17 +64,17 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
         return missing_for(tier, device.unwrap_or(Device::CPU), options.json, screen);
     }
     let generation = current();
-    let mut places = places();
+    let mut targets = targets();
     if let Some(device) = device {
-        places.retain(|(of, _)| of.kind == device.kind);
+        targets.retain(|(of, _)| of.kind == device.kind);
     }
     if options.json {
-        let ops: Vec<Op> = sorted(generation).into_iter().map(|rows| describe(rows, &places)).collect();
+        let ops: Vec<Op> = sorted(generation).into_iter().map(|rows| describe(rows, &targets)).collect();
         screen.json(&ops);
         return Ok(());
     }
     let mut marks = Marks::default();
-    for (device, layout) in &places {
+    for (device, layout) in &targets {
         screen.line(format!("Ops for ({}, {layout})\n", device.name()));
         matrix(generation, *device, *layout, &mut marks, screen);
         screen.line("");
@@ -117,13 +117,13 @@ fn missing_for(tier: &str, device: Device, json: bool, screen: &mut Screen) -> R
 }
 
 /// Every pair of device and layout with a registered kernel; host memory with `strided` if there is none.
-fn places() -> Vec<(Device, Layout)> {
-    let mut places: BTreeSet<(Device, Layout)> =
+fn targets() -> Vec<(Device, Layout)> {
+    let mut targets: BTreeSet<(Device, Layout)> =
         registry::kernels().iter().map(|k| (Device { kind: k.device, index: 0 }, k.layout)).collect();
-    if places.is_empty() {
-        places.insert((Device::CPU, Layout::STRIDED));
+    if targets.is_empty() {
+        targets.insert((Device::CPU, Layout::STRIDED));
     }
-    places.into_iter().collect()
+    targets.into_iter().collect()
 }
 
 fn sorted(generation: &'static Generation) -> Vec<&'static OpRows> {
@@ -137,8 +137,8 @@ fn served_by(op: &OpEntry, device: Device, layout: Layout, dtype: DType) -> Opti
     serving::server(op, device, layout, dtype).map(|candidate| candidate.name())
 }
 
-fn describe(rows: &OpRows, places: &[(Device, Layout)]) -> Op {
-    let place = |(device, layout): &(Device, Layout)| Place {
+fn describe(rows: &OpRows, targets: &[(Device, Layout)]) -> Op {
+    let target = |(device, layout): &(Device, Layout)| Target {
         device: device.name(),
         layout: layout.name(),
         served_by: DType::REAL
@@ -150,7 +150,7 @@ fn describe(rows: &OpRows, places: &[(Device, Layout)]) -> Op {
         op: rows.op.name,
         schema: rows.op.schema.text,
         owner: rows.op.spec.owner,
-        places: places.iter().map(place).collect(),
+        targets: targets.iter().map(target).collect(),
     }
 }
 
@@ -216,10 +216,10 @@ impl Marks {
         let mut parts: Vec<String> =
             self.plugins.iter().enumerate().map(|(i, plugin)| format!("{} {plugin}", letter(i))).collect();
         let others = [
-            (self.view, "v a view, the host alone"),
+            (self.view, "v a view, host only"),
             (self.composed, "o composed of other ops"),
             (self.fallback, "f on another device"),
-            (self.missing, ". nobody"),
+            (self.missing, ". not supported"),
         ];
         parts.extend(others.iter().filter(|(seen, _)| *seen).map(|(_, text)| (*text).to_string()));
         parts.join("; ")

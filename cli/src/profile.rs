@@ -3,7 +3,9 @@
 use crate::failure::Failure;
 use crate::screen::{self, COLUMNS, Screen};
 use keyway::io::replace;
-use keyway::profiler::{FormatChange, MemorySnapshot, Reordering, Report, Row, Shapes, Trace, TraceError};
+use keyway::profiler::{
+    FormatChange, MemorySnapshot, OpStats, Reordering, Report, Shapes, Trace, TraceError,
+};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -71,11 +73,9 @@ pub fn write_memory(path: &Path, snapshot: &MemorySnapshot) -> Result<(), String
 
 /// Reports the number of calls that the trace lacks.
 pub fn tell_left_out(trace: &Trace, screen: &mut Screen) {
-    let (kept, left_out) = (trace.events.len(), trace.left_out);
-    if left_out > 0 {
-        screen.line(format!(
-            "the trace shows the first {kept} events; {left_out} more were left out, and are in the table alone"
-        ));
+    let (kept, dropped) = (trace.events.len(), trace.dropped);
+    if dropped > 0 {
+        screen.line(format!("the trace has the first {kept} events; {dropped} more are only in the table"));
     }
 }
 
@@ -102,7 +102,7 @@ impl Line {
         Line { op, served_by: served_by.to_string(), numbers, detail: String::new() }
     }
 
-    fn of(row: &Row, whole: u64) -> Line {
+    fn of(row: &OpStats, whole: u64) -> Line {
         let figures = (row.calls, row.self_ns, row.bytes);
         Line { detail: detail(row), ..Line::new(row.op.clone(), &row.served_by, figures, whole) }
     }
@@ -118,7 +118,7 @@ fn tensors(list: &[String]) -> String {
 }
 
 /// The key of a row, and the most frequent shapes of its arguments.
-fn detail(row: &Row) -> String {
+fn detail(row: &OpStats) -> String {
     let mut text = row.key.clone();
     if let Some(Shapes { inputs, calls, .. }) = row.shapes.first().filter(|shapes| !shapes.inputs.is_empty())
     {
@@ -152,7 +152,7 @@ pub fn print(report: &Report, top: usize, screen: &mut Screen) {
     let mut lines: Vec<Line> = shown.iter().map(|row| Line::of(row, whole)).collect();
     let rest = &report.rows[shown.len()..];
     if !rest.is_empty() {
-        let add = |(calls, ns, bytes): (u64, u64, u64), row: &Row| {
+        let add = |(calls, ns, bytes): (u64, u64, u64), row: &OpStats| {
             (calls + row.calls, ns + row.self_ns, bytes + row.bytes)
         };
         let name = count(rest.len() as u64, "other");
@@ -183,7 +183,7 @@ pub fn print(report: &Report, top: usize, screen: &mut Screen) {
 fn by_place(found: &[Reordering]) -> Vec<(String, Reordering)> {
     let mut places: Vec<(String, Reordering)> = Vec::new();
     for one in found {
-        let name = format!("{} by {}", one.op, one.place());
+        let name = format!("{} by {}", one.op, one.location());
         match places.iter_mut().find(|(other, _)| *other == name) {
             Some((_, sum)) => {
                 sum.calls += one.calls;
@@ -199,7 +199,7 @@ fn by_place(found: &[Reordering]) -> Vec<(String, Reordering)> {
 
 /// The scratch memory of kernels.
 fn print_scratch(report: &Report, top: usize, screen: &mut Screen) {
-    let mut rows: Vec<&Row> = report.rows.iter().filter(|row| row.scratch_bytes > 0).collect();
+    let mut rows: Vec<&OpStats> = report.rows.iter().filter(|row| row.scratch_bytes > 0).collect();
     if rows.is_empty() {
         return;
     }
@@ -208,7 +208,7 @@ fn print_scratch(report: &Report, top: usize, screen: &mut Screen) {
         "scratch memory that kernels took (packed weights, transposed rows, sums): {}",
         screen::bytes(report.scratch_bytes())
     ));
-    for Row { op, served_by, key, calls, scratch_bytes, .. } in rows.iter().take(top) {
+    for OpStats { op, served_by, key, calls, scratch_bytes, .. } in rows.iter().take(top) {
         let (calls, taken) = (count(*calls, "call"), screen::bytes(*scratch_bytes));
         screen.line(format!("  {op} by {served_by} ({key}): {calls}, {taken}"));
     }
@@ -237,7 +237,7 @@ fn print_memory(report: &Report, top: usize, screen: &mut Screen) {
     }
     let more = |all: usize, screen: &mut Screen| {
         if all > top {
-            screen.line(format!("  ... and at {}", count((all - top) as u64, "more place")));
+            screen.line(format!("  ... and at {}", count((all - top) as u64, "more location")));
         }
     };
     more(places.len(), screen);
@@ -245,7 +245,7 @@ fn print_memory(report: &Report, top: usize, screen: &mut Screen) {
         let FormatChange { op, served_by, from, to, inputs, calls, .. } = change;
         screen.line(format!(
             "warning: {op} by {} makes {to} of {from}: {} of {}, served by {served_by}",
-            change.place(),
+            change.location(),
             count(*calls, "call"),
             tensors(inputs)
         ));

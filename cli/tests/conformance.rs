@@ -32,8 +32,8 @@ fn in_folder(folder: &Path, arguments: &[&str]) -> support::Ran {
 const SLOW: [&[&str]; 4] = [
     &["corner_grads", "sizes"],
     &["large", "magnitudes"],
+    // In the families below, overflow checks find no more than in those above: `cargo xtask test --judged-later` leaves them out.
     &["scaled"],
-    // In these families overflow checks find no more than in the others: `cargo xtask test --judged-later` leaves them out.
     &["leaks", "soak", "state", "threads"],
 ];
 

@@ -117,8 +117,8 @@ fn a_kernel_for_a_device_that_nobody_brings_serves_nothing() {
     }
     let json = said(&folder, &["ops", "--json"]).json();
     let abs = json.as_array().unwrap().iter().find(|op| op["op"] == "abs").unwrap();
-    let place = abs["places"].as_array().unwrap().iter().find(|place| place["device"] == "cuda").unwrap();
-    assert!(place["served_by"]["f32"].is_null(), "{place}");
+    let target = abs["targets"].as_array().unwrap().iter().find(|target| target["device"] == "cuda").unwrap();
+    assert!(target["served_by"]["f32"].is_null(), "{target}");
 }
 
 #[test]

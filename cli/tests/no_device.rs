@@ -151,7 +151,7 @@ fn the_doctor_names_the_libraries_that_were_found_and_what_goes_without_the_othe
         ] {
             let text = said(named);
             assert!(text.starts_with(&beginning), "{text}");
-            assert!(text.contains(&format!("{makes} are made without it")), "{text}");
+            assert!(text.contains(&format!("{makes} are computed without it")), "{text}");
         }
     }
 }

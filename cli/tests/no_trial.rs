@@ -69,7 +69,7 @@ fn a_probe_that_cannot_work_refuses_what_is_not_known_good() {
             }
         }
     }
-    assert_eq!(corpus.records(), 0, "it says nothing of the library");
+    assert_eq!(corpus.records(), 0, "it does not describe the library");
 }
 
 /// With `limits` of the shell.

@@ -115,10 +115,10 @@ fn the_memory_profile_is_a_page_or_json() {
     keyway(&["train", "digits", "--epochs", "1", "--profile-memory", text(&json)]).expect(0);
     let read: profiler::MemorySnapshot = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
     let [cpu] = read.devices.as_slice() else { panic!("one device: {:?}", read.devices) };
-    assert!(cpu.held.peak_bytes > cpu.held.bytes && cpu.held.bytes > 0);
+    assert!(cpu.usage.peak_bytes > cpu.usage.bytes && cpu.usage.bytes > 0);
     // Each byte has an owner: the weights, at least.
-    assert_eq!(read.holders.iter().map(|holder| holder.bytes).sum::<u64>(), cpu.held.bytes);
-    assert_eq!(read.ops.iter().map(|op| op.bytes_at_peak).sum::<u64>(), cpu.held.peak_bytes);
+    assert_eq!(read.owners.iter().map(|owner| owner.bytes).sum::<u64>(), cpu.usage.bytes);
+    assert_eq!(read.ops.iter().map(|op| op.bytes_at_peak).sum::<u64>(), cpu.usage.peak_bytes);
     let ran = keyway(&["train", "digits", "--profile-memory", text(&file("none/memory.html"))]).expect(1);
     assert!(ran.err.contains("the memory profile"), "{}", ran.err);
 }

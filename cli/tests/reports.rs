@@ -68,10 +68,10 @@ fn ops_are_listed_with_who_serves_them() {
     let json = keyway(&["ops", "--json"]).expect(0).json();
     let ops = json.as_array().unwrap();
     let op = |name: &str| ops.iter().find(|op| op["op"] == name).unwrap();
-    let place = &op("add")["places"][0];
-    assert_eq!((&place["device"], &place["layout"]), (&"cpu".into(), &"strided".into()));
-    assert_eq!(place["served_by"]["f32"], "keyway-cpu");
-    assert_eq!(op("view")["places"][0]["served_by"]["bool"], "(view)");
+    let target = &op("add")["targets"][0];
+    assert_eq!((&target["device"], &target["layout"]), (&"cpu".into(), &"strided".into()));
+    assert_eq!(target["served_by"]["f32"], "keyway-cpu");
+    assert_eq!(op("view")["targets"][0]["served_by"]["bool"], "(view)");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn ops_are_known_without_a_backend() {
     assert!(ran.err.contains("no backend is installed"), "{}", ran.err);
     let json = bare(&["ops", "--json"]).expect(0).json();
     let add = json.as_array().unwrap().iter().find(|op| op["op"] == "add").unwrap();
-    assert!(add["places"][0]["served_by"]["f32"].is_null());
+    assert!(add["targets"][0]["served_by"]["f32"].is_null());
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn names_that_do_not_exist_are_wrong_usage() {
 fn doctor_gives_a_verdict_for_each_library() {
     let ran = keyway(&["doctor"]).expect(0);
     for part in
-        ["Places searched", "keyway-cpu", "needed, all are there", "verdict    used", "all is well: 1 usable"]
+        ["Paths searched", "keyway-cpu", "needed, all are there", "verdict    used", "all is well: 1 usable"]
     {
         assert!(ran.out.contains(part), "{part}: {}", ran.out);
     }

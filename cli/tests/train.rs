@@ -299,10 +299,10 @@ fn only_a_data_set_of_files_has_a_folder() {
 #[test]
 fn a_negative_number_is_told_what_was_expected() {
     for (arguments, part) in [
-        (["train", "digits", "--seed", "-1"].as_slice(), "expected a whole number from 0"),
+        (["train", "digits", "--seed", "-1"].as_slice(), "expected an integer from 0"),
         (&["train", "digits", "--epochs", "-1"], "-1 is not in 1.."),
         (&["train", "digits", "--threads", "-1"], "-1 is not in 1.."),
-        (&["conformance", "--seed", "-1"], "expected a whole number from 0"),
+        (&["conformance", "--seed", "-1"], "expected an integer from 0"),
         (&["conformance", "--jobs", "-1"], "-1 is not in 1.."),
     ] {
         let ran = keyway(arguments).expect(2);

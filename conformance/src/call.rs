@@ -12,7 +12,7 @@ use keyway::dispatcher::call::{decompose, without_successors};
 use keyway::dispatcher::op::{Arg, Args, Call, OpEntry, Out, Rule};
 use keyway::dispatcher::registry;
 use keyway::dispatcher::tensor::TensorRef;
-use keyway::ops::def::{Facts, OpDef, definition};
+use keyway::ops::def::{OpDef, OpFlags, definition};
 use keyway::{DType, Device, Error, Tensor};
 use std::sync::Arc;
 
@@ -295,7 +295,7 @@ pub fn refused(target: &Target, op: &OpEntry, dtype: Option<DType>, error: Error
             let why = missing.refused.join("; ");
             // The kernel of a cast is selected by the target dtype; the source dtype is known to the call alone.
             let cast = registry::find_op(missing.op)
-                .filter(|op| definition(op).is_some_and(|def| def.is(Facts::CASTS)))
+                .filter(|op| definition(op).is_some_and(|def| def.is(OpFlags::CASTS)))
                 .is_some_and(|cast| last::dtypes().into_iter().any(|dtype| !served(cast, dtype)));
             if cast || !dtype.is_some_and(|dtype| served(op, dtype)) {
                 return Stop::Unsupported(why);

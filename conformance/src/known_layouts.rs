@@ -191,7 +191,7 @@ pub fn invalid(known: Known, array: &Array) -> Vec<Invalid> {
     let last = right[places].values.len().saturating_sub(1);
     add("components with an index of -1", places, with(places, last, -1));
     add("components with an index of 2^40", places, with(places, last, 1 << 40));
-    add("indices that are no whole numbers", places, right[places].map(DType::F32, |v| v));
+    add("indices that are no integers", places, right[places].map(DType::F32, |v| v));
     add("values of another dtype than the tensor's", values, right[values].map(DType::F64, |v| v));
     add("a value less than there are indices", values, shaped(values, vec![nnz - 1]));
     add("values with a dimension too many", values, shaped(values, vec![nnz, 1]));
@@ -214,13 +214,13 @@ pub fn invalid(known: Known, array: &Array) -> Vec<Invalid> {
         Known::Coo => {
             add("an index less than there are values", places, shaped(places, vec![array.ndim(), nnz - 1]));
             let parts = components_in(known, array, Form::Duplicates);
-            let what = "places that come twice, said to be coalesced".to_string();
+            let what = "duplicate coordinates, marked as coalesced".to_string();
             all.push(Invalid { what, parts, in_order: true });
             // Without duplicates, in reverse order.
             let mut parts = components(known, array);
             parts[values].values.reverse();
             parts[places].values.chunks_mut(nnz).for_each(<[Number]>::reverse);
-            let what = "entries out of order, said to be coalesced".to_string();
+            let what = "entries out of order, marked as coalesced".to_string();
             all.push(Invalid { what, parts, in_order: true });
         }
     }

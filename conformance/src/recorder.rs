@@ -5,7 +5,7 @@ use keyway::dispatcher::call::redispatch;
 use keyway::dispatcher::key::{DispatchKey, KeyGuard, KeySet};
 use keyway::dispatcher::ledger::{Served, forget_served, last_served};
 use keyway::dispatcher::op::{Call, Outputs};
-use keyway::dispatcher::registry::{FunctionalEntry, KernelEntry, register_functional};
+use keyway::dispatcher::registry::{KernelEntry, KeyHandler, register_key_handler};
 use keyway::dispatcher::{Error, Result};
 use keyway_sdk::abi::codes::status;
 use std::cell::RefCell;
@@ -59,15 +59,15 @@ thread_local! {
 /// Records the kernels that this thread's calls run, while the result lives.
 ///
 /// # Errors
-/// A key that another functionality has.
+/// A key that another handler has.
 pub fn start() -> Result<KeyGuard> {
     let key = DispatchKey::new(KEY).ok_or_else(|| Error::Registration {
-        what: "functionality",
+        what: "interceptor",
         name: NAME.to_string(),
         reason: format!("{KEY} is no key"),
     })?;
-    if keyway::dispatcher::registry::find_functional(NAME).is_none() {
-        register_functional(FunctionalEntry {
+    if keyway::dispatcher::registry::find_key(NAME).is_none() {
+        register_key_handler(KeyHandler {
             key,
             name: NAME.to_string(),
             applies: |_| true,

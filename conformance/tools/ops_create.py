@@ -53,5 +53,5 @@ EXPLAINED = {
 NO_COUNTERPART = {
     **drawn(),
     "pin_memory": "of values it changes nothing",
-    "project_like": "it is about composite layouts",
+    "sparse_mask_like": "it is about composite layouts",
 }

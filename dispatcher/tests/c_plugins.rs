@@ -11,7 +11,7 @@ use keyway_dispatcher::explain::explain;
 use keyway_dispatcher::loader::{Config, Loaded, Loader, Probe, Quarantine};
 use keyway_dispatcher::memory::{read_bytes, write_bytes};
 use keyway_dispatcher::op::{Arg, Args, Out};
-use keyway_dispatcher::registry::{self, find_functional, find_op};
+use keyway_dispatcher::registry::{self, find_key, find_op};
 use keyway_dispatcher::tensor::TensorImpl;
 use keyway_dispatcher::{DType, Device, Layout, host, install};
 use std::path::Path;
@@ -127,7 +127,7 @@ fn what_cannot_be_registered_leaves_nothing_behind() {
     for (fault, parts) in [
         (18, &["to register the op `no schema`"][..]),
         (19, &["to register the op `twice_fault19`", "has defined an op of this name"]),
-        (20, &["to register the interposer `watch-fault20-", "no room"]),
+        (20, &["to register the interposer `watch-fault20-", "can be active at once"]),
     ] {
         let name = format!("fault{fault}");
         let before = (registry::plugins().len(), registry::kernels().len(), registry::layouts().len());
@@ -137,7 +137,7 @@ fn what_cannot_be_registered_leaves_nothing_behind() {
         assert!(parts.iter().all(|part| text.contains(part)) && text.contains(&name), "{text}");
         assert!(loaded.discovery.chosen().next().is_none(), "the verdict must be that it is refused");
         assert!(find_op(&format!("twice_{name}")).is_none(), "fault {fault} left an op");
-        assert!(find_functional(&format!("watch-{name}")).is_none(), "fault {fault} left an interposer");
+        assert!(find_key(&format!("watch-{name}")).is_none(), "fault {fault} left an interposer");
         let after = (registry::plugins().len(), registry::kernels().len(), registry::layouts().len());
         assert_eq!(before, after, "fault {fault}");
         let device = Device::new(&format!("test.keyway/device-{name}"), 0).unwrap();
@@ -187,7 +187,7 @@ fn what_a_rule_or_a_kernel_says_beyond_reason_is_an_error_of_the_call() {
     let _one = one_at_a_time();
     for (fault, parts) in [
         (30, &["`ndim`", "at most 64", "1000000000"][..]),
-        (31, &["`of`", "an argument of the op, of which there are 1", "1"]),
+        (31, &["`of`", "an argument index below 1", "1"]),
         (32, &["`tag`", "a code of `tag`", "99"]),
     ] {
         let name = format!("fault{fault}");

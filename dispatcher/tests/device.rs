@@ -58,10 +58,10 @@ fn services_refuse_places_that_are_null_and_numbers_that_nobody_has() {
     unsafe {
         let code = (services.allocate)(0, 0, 64, std::ptr::null_mut(), &mut owner);
         assert_eq!(code, status::INVALID_ARGUMENT);
-        assert!(host::take_message().contains("`out` must be a place for a pointer"));
+        assert!(host::take_message().contains("`out` must be an address for a pointer"));
         let code = (services.allocate)(0, 0, 64, &mut pointer, std::ptr::null_mut());
         assert_eq!(code, status::INVALID_ARGUMENT);
-        assert!(host::take_message().contains("`owner` must be a place for a pointer"));
+        assert!(host::take_message().contains("`owner` must be an address for a pointer"));
         (services.free)(std::ptr::null(), 0, 0, std::ptr::null_mut(), 64);
         assert_eq!((services.name)(9, 0, &mut name), status::INVALID_ARGUMENT);
         assert!(host::take_message().contains("`kind`"));

@@ -9,7 +9,7 @@ use keyway_dispatcher::explain::explain;
 use keyway_dispatcher::key::{KeyGuard, KeySet};
 use keyway_dispatcher::memory::read_bytes;
 use keyway_dispatcher::op::{Arg, Args, Out};
-use keyway_dispatcher::registry::{find_functional, interposers, interposers_of, restore, retire};
+use keyway_dispatcher::registry::{find_key, interposers, interposers_of, restore, retire};
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
 use keyway_dispatcher::{DType, Device, Layout};
 use table_support::*;
@@ -39,7 +39,7 @@ fn it_sees_every_call_and_may_fail_it() {
     one("test_nothing", &t).unwrap();
     std::thread::scope(|s| drop(s.spawn(|| one("test_nothing", &zeros(&[2], DType::F32)).unwrap())));
     assert_eq!(count("test_nothing"), before + 2);
-    let key = find_functional("watch").unwrap();
+    let key = find_key("watch").unwrap();
     {
         let _off = KeyGuard::exclude(KeySet::of(key));
         one("test_nothing", &t).unwrap();
@@ -62,7 +62,7 @@ fn it_sees_every_call_and_may_fail_it() {
     assert!(text.contains("keyway.test/faulty") && text.contains("told to fail in a kernel"), "{text}");
     assert!(retire("keyway.test/interposer"));
     one("test_nothing", &t).unwrap();
-    assert!(find_functional("watch").is_none());
+    assert!(find_key("watch").is_none());
     assert!(restore("keyway.test/interposer"));
     assert_eq!(count("test_nothing"), before + 6);
 }
@@ -70,7 +70,7 @@ fn it_sees_every_call_and_may_fail_it() {
 /// The text of the error of a call that the second interposer acts on.
 fn meddled(mode: i64) -> String {
     set_mode("meddler", mode);
-    let _on = KeyGuard::include(KeySet::of(find_functional("meddler").unwrap()));
+    let _on = KeyGuard::include(KeySet::of(find_key("meddler").unwrap()));
     let text = one("test_nothing", &zeros(&[2], DType::F32)).unwrap_err().to_string();
     assert!(text.contains("keyway.test/interposer") && text.contains("test_nothing"), "{text}");
     text
@@ -89,7 +89,7 @@ fn one_that_is_off_acts_where_a_thread_switches_it_on_and_inside_those_of_higher
     let t = zeros(&[2], DType::F32);
     let (plain, inside) = (count("meddler"), count("meddler inside watch"));
     one("test_nothing", &t).unwrap();
-    let key = KeySet::of(find_functional("meddler").unwrap());
+    let key = KeySet::of(find_key("meddler").unwrap());
     {
         let _on = KeyGuard::include(key);
         one("test_nothing", &t).unwrap();
@@ -112,7 +112,7 @@ fn one_that_is_off_acts_where_a_thread_switches_it_on_and_inside_those_of_higher
 #[test]
 fn an_op_pays_only_for_the_interposers_that_name_it() {
     let _one = load(PLUGINS);
-    let key = find_functional("meddler").unwrap().number();
+    let key = find_key("meddler").unwrap().number();
     let mask = |name: &str| keyway_dispatcher::table::current().op(op(name)).unwrap().functional;
     assert_eq!(mask("test_nothing") >> key & 1, 1);
     assert_eq!(mask("test_fail") >> key & 1, 0);
@@ -122,7 +122,7 @@ fn an_op_pays_only_for_the_interposers_that_name_it() {
 fn outputs_and_arguments_may_be_replaced() {
     let _one = load(PLUGINS);
     let t = zeros(&[2], DType::F32);
-    let _on = KeyGuard::include(KeySet::of(find_functional("meddler").unwrap()));
+    let _on = KeyGuard::include(KeySet::of(find_key("meddler").unwrap()));
     for mode in [1, 6] {
         set_mode("meddler", mode);
         assert_eq!(floats(&one("test_nothing", &t).unwrap()), [1.0, 1.0], "{mode}");
@@ -154,7 +154,7 @@ fn a_misuse_fails_the_call_and_says_what_was_wrong() {
         (10, "argument 3 was set, but the call has 1"),
         (11, "argument 0 (`self`) was set after `next`"),
         (12, "it ran the call twice"),
-        (13, "the place of an output, after `run_next`, got 0, before `run_next`"),
+        (13, "the index of an output, after `run_next`, got 0, before `run_next`"),
     ] {
         let text = meddled(mode);
         assert!(text.contains(part), "{mode}: {text}");

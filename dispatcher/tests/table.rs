@@ -6,9 +6,7 @@ use keyway_dispatcher::call::{choose_backend, redispatch};
 use keyway_dispatcher::explain::explain;
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet};
 use keyway_dispatcher::ledger::last_served;
-use keyway_dispatcher::registry::{
-    self, FunctionalEntry, register_functional, restore, retire, set_priority,
-};
+use keyway_dispatcher::registry::{self, KeyHandler, register_key_handler, restore, retire, set_priority};
 use keyway_dispatcher::tensor::TensorImpl;
 use keyway_dispatcher::{DType, Device, Error, Layout};
 use keyway_sdk::abi::codes::status;
@@ -115,7 +113,7 @@ const KEY: DispatchKey = DispatchKey::AUTOCAST;
 fn install_key() {
     static ONCE: OnceLock<()> = OnceLock::new();
     ONCE.get_or_init(|| {
-        register_functional(FunctionalEntry {
+        register_key_handler(KeyHandler {
             key: KEY,
             name: "counter".to_string(),
             applies: |op| op.name != "test_composed",
@@ -157,8 +155,8 @@ fn keys_come_from_tensors_and_from_the_thread() {
     t.set_key(KEY, false);
     let _on = KeyGuard::include(KeySet::of(KEY));
     assert_eq!(seen(&run("test_nothing")), 1);
-    assert_eq!(registry::find_functional("counter"), Some(KEY));
-    let again = FunctionalEntry {
+    assert_eq!(registry::find_key("counter"), Some(KEY));
+    let again = KeyHandler {
         key: KEY,
         name: "second".into(),
         applies: |_| true,
@@ -166,7 +164,7 @@ fn keys_come_from_tensors_and_from_the_thread() {
         plugin: None,
         interposer: None,
     };
-    assert!(register_functional(again).unwrap_err().to_string().contains("belongs to `counter`"));
+    assert!(register_key_handler(again).unwrap_err().to_string().contains("belongs to `counter`"));
 }
 
 #[test]

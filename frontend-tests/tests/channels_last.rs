@@ -31,7 +31,7 @@ fn last_server() -> &'static str {
 
 /// The largest difference of two tensors' elements.
 fn difference(a: &Tensor, b: &Tensor) -> Result<f64> {
-    let pairs = a.to_f64_vec()?.into_iter().zip(b.to_f64_vec()?);
+    let pairs = a.to_vec_f64()?.into_iter().zip(b.to_vec_f64()?);
     Ok(pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max))
 }
 
@@ -71,7 +71,7 @@ fn a_network_gives_the_same_gradients_in_both_formats() -> Result<()> {
     };
     let x = random(&[4, 3, 16, 18], 3)?;
     let run = |format: MemoryFormat| -> Result<Vec<Tensor>> {
-        let model = rng::using(&Generator::new(5), build)?;
+        let model = rng::with_generator(&Generator::new(5), build)?;
         model.to_memory_format(format)?;
         let x = x.to(format)?.detach().requires_grad_(true)?;
         let y = model.forward(&x)?;
@@ -83,7 +83,7 @@ fn a_network_gives_the_same_gradients_in_both_formats() -> Result<()> {
     let (plain, last) = (run(MemoryFormat::Contiguous)?, run(MemoryFormat::ChannelsLast)?);
     assert!(last[1].is_contiguous_in(MemoryFormat::ChannelsLast), "the gradient of the input has its format");
     for (nth, (a, b)) in plain.iter().zip(&last).enumerate() {
-        let scale = a.to_f64_vec()?.into_iter().fold(1.0, |scale: f64, x| scale.max(x.abs()));
+        let scale = a.to_vec_f64()?.into_iter().fold(1.0, |scale: f64, x| scale.max(x.abs()));
         assert!(difference(a, b)? < 1e-4 * scale, "result {nth}");
     }
     Ok(())
@@ -139,7 +139,7 @@ fn kernels_for_each_channel_go_to_their_backend_with_their_gradients() -> Result
                 assert_eq!(servers, [IMAGES], "{op} of {dtype}, {channels} channels: {report}");
             }
             for (nth, (a, b)) in plain.iter().zip(&last).enumerate() {
-                let scale = a.to_f64_vec()?.into_iter().fold(1.0, |scale: f64, x| scale.max(x.abs()));
+                let scale = a.to_vec_f64()?.into_iter().fold(1.0, |scale: f64, x| scale.max(x.abs()));
                 let apart = difference(a, b)? / scale;
                 assert!(apart < tolerance, "{dtype}, {channels} channels, result {nth}: {apart}");
             }

@@ -16,7 +16,7 @@ fn row(values: &[f64]) -> Tensor {
 }
 
 fn numbers(t: &Tensor) -> Vec<f64> {
-    t.to_f64_vec().unwrap()
+    t.to_vec_f64().unwrap()
 }
 
 /// Equal up to some roundings; NaN where NaN is expected.
@@ -454,7 +454,7 @@ fn diagonals_and_slices_take_gradients() -> Result<()> {
     assert_eq!(numbers(&made.detach()), expected);
     made.mul(&Tensor::arange(0, 18)?.reshape((2, 3, 3))?)?.sum(..)?.backward()?;
     assert_eq!(numbers(&x.grad().unwrap()), [3.0, 7.0, 12.0, 16.0]);
-    assert_eq!(x.diag()?.to_f64_vec()?, [1.0, 4.0]);
+    assert_eq!(x.diag()?.to_vec_f64()?, [1.0, 4.0]);
     assert_eq!(row(&[]).diag_with(2)?.shape(), [2, 2]);
     for wrong in
         [Tensor::new(1.0)?.diag(), Tensor::zeros((1, 1, 1))?.diag(), row(&[1.0]).diag_embed_with(i64::MIN)]
@@ -510,11 +510,11 @@ fn hubers_loss() -> Result<()> {
 fn integers_at_their_limits() -> Result<()> {
     let bytes = Tensor::new([0u8, 1, 200, 255])?;
     let soft = [-2f64.ln(), -(1.0 + (-1f64).exp()).ln(), 0.0, 0.0];
-    for (got, expected) in bytes.logsigmoid()?.to_f64_vec()?.into_iter().zip(soft) {
+    for (got, expected) in bytes.logsigmoid()?.to_vec_f64()?.into_iter().zip(soft) {
         assert!((got - expected).abs() < 1e-7, "{got}, expected {expected}");
     }
-    assert_eq!(Tensor::new([0u8, 1])?.logit()?.to_f64_vec()?, [-INF, INF]);
-    assert_eq!(Tensor::new([true, false])?.logit()?.to_f64_vec()?, [INF, -INF]);
+    assert_eq!(Tensor::new([0u8, 1])?.logit()?.to_vec_f64()?, [-INF, INF]);
+    assert_eq!(Tensor::new([true, false])?.logit()?.to_vec_f64()?, [INF, -INF]);
     let signed = Tensor::new([-128i8, 127])?.softsign()?;
     assert_eq!(signed.to_vec::<f32>()?, [-128.0 / 129.0, 127.0 / 128.0]);
     assert_eq!(Tensor::new([i64::MIN, 3])?.softsign()?.to_vec::<f32>()?, [-1.0, 0.75]);
@@ -570,7 +570,7 @@ fn losses_in_pieces_far_away_and_in_halves() -> Result<()> {
     let x = Tensor::new([4096f32, 0.0])?.to_dtype(DType::F16)?;
     let zeros = x.zeros_like()?;
     let made = x.huber_loss_with(&zeros, 1e-3, Reduction::None)?;
-    assert_eq!((made.dtype(), made.to_f64_vec()?[0]), (DType::F16, 4.09765625));
+    assert_eq!((made.dtype(), made.to_vec_f64()?[0]), (DType::F16, 4.09765625));
     let both = x.huber_loss(&zeros.to_dtype(DType::F32)?)?;
     assert_eq!((both.dtype(), both.item::<f32>()?), (DType::F32, 2047.75));
     for delta in [0.0, -1.0, INF, NAN] {

@@ -14,7 +14,7 @@ fn counted(sizes: &[usize]) -> Tensor {
 }
 
 fn values(t: &Tensor) -> Vec<f64> {
-    t.to_f64_vec().unwrap()
+    t.to_vec_f64().unwrap()
 }
 
 fn is_channels_last(t: &Tensor) -> bool {
@@ -88,7 +88,7 @@ fn a_convolution_with_what_follows_it_is_that_of_the_steps() -> Result<()> {
         let (x, x2) = (leaf()?, leaf()?);
         x.conv1d_act(&one, None, None, activation, ConvOptions::default())?.sum_all()?.backward()?;
         steps(&x2, activation)?.sum_all()?.backward()?;
-        let [made, wanted] = [&x, &x2].map(|x| x.grad().unwrap().to_f64_vec());
+        let [made, wanted] = [&x, &x2].map(|x| x.grad().unwrap().to_vec_f64());
         assert_eq!(made?, wanted?, "{activation:?}");
     }
     let (line, cube) = (waves(&[2, 1, 7])?, waves(&[1, 1, 3, 4, 3])?);

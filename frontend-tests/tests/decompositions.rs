@@ -10,7 +10,7 @@ use keyway_dispatcher::call::redispatch;
 use keyway_dispatcher::dims::{channels_last_strides, contiguous_strides, is_dense};
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
-use keyway_dispatcher::registry::{FunctionalEntry, register_functional};
+use keyway_dispatcher::registry::{KeyHandler, register_key_handler};
 use keyway_dispatcher::tensor::{Format, TensorRef};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -266,7 +266,7 @@ thread_local! {
 fn install_recorder() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        register_functional(FunctionalEntry {
+        register_key_handler(KeyHandler {
             key: RECORDER,
             name: "recorder".to_string(),
             applies: |_| true,
@@ -449,7 +449,7 @@ fn agrees(a: &Tensor, b: &Tensor, factor: f64) -> bool {
         (x.is_nan() && y.is_nan()) || x == y || (x - y).abs() <= factor * (absolute + relative * y.abs())
     };
     let same = a.shape() == b.shape() && a.dtype() == b.dtype();
-    same && a.to_f64_vec().unwrap().iter().zip(&b.to_f64_vec().unwrap()).all(close)
+    same && a.to_vec_f64().unwrap().iter().zip(&b.to_vec_f64().unwrap()).all(close)
 }
 
 #[test]
@@ -466,7 +466,7 @@ fn a_decomposition_agrees_with_the_kernel() {
                     let run = def.decomposition.map(|d| d.run).unwrap();
                     run(&Args { op: def.entry().unwrap(), values })
                 });
-                let factor = sample.loosened.map_or(1.0, |(factor, _)| factor);
+                let factor = sample.tolerance_factor.map_or(1.0, |(factor, _)| factor);
                 match made {
                     Err(error) => failures.push(format!("{what}: {error}")),
                     Ok(made) => {

@@ -16,7 +16,7 @@ fn both(x: &Tensor, y: &Tensor) -> Result<[Vec<f64>; 2]> {
     let options = BackwardOptions { create_graph: true, ..Default::default() };
     let first = autograd::grad(&[&y.sum_all()?], &[x], options)?.remove(0).unwrap();
     let second = autograd::grad(&[&first.sum_all()?], &[x], BackwardOptions::default())?.remove(0).unwrap();
-    Ok([first.to_f64_vec()?, second.to_f64_vec()?])
+    Ok([first.to_vec_f64()?, second.to_vec_f64()?])
 }
 
 #[track_caller]
@@ -47,7 +47,7 @@ fn elu_keeps_the_digits_of_small_slopes() -> Result<()> {
 /// The gradients of a sum of `f` by both leaves.
 fn of_two(x: &Tensor, y: &Tensor, f: fn(&Tensor, &Tensor) -> Result<Tensor>) -> Result<[Vec<f64>; 2]> {
     let made = autograd::grad(&[&f(x, y)?.sum_all()?], &[x, y], BackwardOptions::default())?;
-    let [a, b] = [0, 1].map(|nth| made[nth].as_ref().unwrap().to_f64_vec());
+    let [a, b] = [0, 1].map(|nth| made[nth].as_ref().unwrap().to_vec_f64());
     Ok([a?, b?])
 }
 
@@ -75,7 +75,7 @@ fn squares_of_legs_neither_overflow_nor_vanish() -> Result<()> {
         (DType::F64, 1e200),
     ] {
         let (y, x) = (leaf(&[size], dtype)?, leaf(&[size], dtype)?);
-        let size = y.to_f64_vec()?[0];
+        let size = y.to_vec_f64()?[0];
         let [by_y, by_x] = of_two(&y, &x, |y, x| y.atan2(x))?;
         // The least f16 above 0 has one digit.
         let least = if dtype == DType::F16 { 2f64.powi(-24) } else { 0.0 };
@@ -108,9 +108,9 @@ fn inverse_functions_have_gradients_far_out_and_near_their_ends() -> Result<()> 
     for (dtype, x) in [(DType::F16, 256.0), (DType::F16, 3e4), (DType::F32, 2e19), (DType::F64, 1e200)] {
         for f in [Tensor::asinh, Tensor::acosh] {
             let x_ = leaf(&[x], dtype)?;
-            let x = x_.to_f64_vec()?[0];
+            let x = x_.to_vec_f64()?[0];
             f(&x_)?.backward()?;
-            near(&x_.grad().unwrap().to_f64_vec()?, &[1.0 / x], units(dtype, 8.0));
+            near(&x_.grad().unwrap().to_vec_f64()?, &[1.0 / x], units(dtype, 8.0));
         }
     }
     let x = leaf(&[2e19], DType::F32)?;
@@ -140,12 +140,12 @@ fn small_gradients_of_large_slopes() -> Result<()> {
     for (nth, (f, x, slope)) in cases.into_iter().enumerate() {
         let x = leaf(&[x], DType::F16)?;
         let y = f(&x)?;
-        if y.to_f64_vec()?[0].is_infinite() && nth < 5 {
+        if y.to_vec_f64()?[0].is_infinite() && nth < 5 {
             panic!("{nth}: {y}");
         }
         let gradients = Some(vec![Tensor::new([0.01f32])?.to_dtype(DType::F16)?]);
         y.backward_with(BackwardOptions { gradients, ..Default::default() })?;
-        near(&x.grad().unwrap().to_f64_vec()?, &[0.01 * slope], 0.02);
+        near(&x.grad().unwrap().to_vec_f64()?, &[0.01 * slope], 0.02);
     }
     Ok(())
 }
@@ -231,8 +231,8 @@ fn losses_of_confident_logits_are_not_0() -> Result<()> {
     let x = leaf(&[-17.0, 17.0, 17.0, -17.0], DType::F32)?;
     let of = |weight| x.binary_cross_entropy_with_logits_with(&none, None, weight, Reduction::None);
     let small = 4.139_937_633_089_747e-8;
-    near(&of(None)?.to_f64_vec()?, &[small, 17.0, small, 17.0], 1e-6);
-    near(&of(Some(&weight))?.to_f64_vec()?, &[small, 17.0, 3.0 * small, 51.0], 1e-6);
+    near(&of(None)?.to_vec_f64()?, &[small, 17.0, small, 17.0], 1e-6);
+    near(&of(Some(&weight))?.to_vec_f64()?, &[small, 17.0, 3.0 * small, 51.0], 1e-6);
     let [first, second] = both(&x, &of(None)?)?;
     let slope = 4.139_937_547_394_331e-8;
     near(&first, &[slope, 1.0, -slope, -1.0], 1e-6);
@@ -245,7 +245,7 @@ fn losses_of_confident_logits_are_not_0() -> Result<()> {
     // Half a square over a wide bound, of a difference whose square is beyond f32.
     let x = leaf(&[1e25], DType::F32)?;
     let loss = x.smooth_l1_loss_with(&Tensor::new([0.0f32])?, 1e30, Reduction::Sum)?;
-    near(&loss.to_f64_vec()?, &[5e19], 1e-6);
+    near(&loss.to_vec_f64()?, &[5e19], 1e-6);
     near(&both(&x, &loss)?[0], &[1e-5], 1e-6);
     Ok(())
 }
@@ -255,14 +255,14 @@ fn losses_of_confident_logits_are_not_0() -> Result<()> {
 fn norms_and_deviations_of_small_numbers_have_gradients_in_f16() -> Result<()> {
     let _guard = load(&[]);
     let x = leaf(&[1e-5, 5e-6], DType::F16)?;
-    let [a, b] = [x.to_f64_vec()?[0], x.to_f64_vec()?[1]];
+    let [a, b] = [x.to_vec_f64()?[0], x.to_vec_f64()?[1]];
     let norm = x.norm(0)?;
-    let rounded = norm.to_f64_vec()?[0];
+    let rounded = norm.to_vec_f64()?[0];
     norm.backward()?;
-    near(&x.grad().unwrap().to_f64_vec()?, &[a / rounded, b / rounded], 2e-3);
+    near(&x.grad().unwrap().to_vec_f64()?, &[a / rounded, b / rounded], 2e-3);
     let x = leaf(&[1e-5, 5e-6, 2e-5], DType::F16)?;
     x.std(0)?.backward()?;
-    let grad = x.grad().unwrap().to_f64_vec()?;
+    let grad = x.grad().unwrap().to_vec_f64()?;
     assert!(grad.iter().all(|g| g.abs() < 1.0) && grad[2] > 0.0 && grad[1] < 0.0, "{grad:?}");
     Ok(())
 }
@@ -288,7 +288,7 @@ fn given(x: &[f64], grad: f64, dtype: DType, f: impl Fn(&Tensor) -> Result<Tenso
     let y = f(&x)?;
     let gradients = Some(vec![y.full_like(grad)?]);
     let options = BackwardOptions { gradients, ..Default::default() };
-    autograd::grad(&[&y], &[&x], options)?.remove(0).unwrap().to_f64_vec()
+    autograd::grad(&[&y], &[&x], options)?.remove(0).unwrap().to_vec_f64()
 }
 
 #[test]
@@ -341,7 +341,7 @@ fn norms_of_small_powers_keep_small_elements_beside_large_ones() -> Result<()> {
         let x = leaf(&[1e-30, 1e20], DType::F32)?;
         let y = x.norm_with(p, .., false)?;
         let got =
-            autograd::grad(&[&y], &[&x], BackwardOptions::default())?.remove(0).unwrap().to_f64_vec()?;
+            autograd::grad(&[&y], &[&x], BackwardOptions::default())?.remove(0).unwrap().to_vec_f64()?;
         near(&got, &[1e-50f64.powf(p - 1.0), 1.0], 1e-4);
     }
     Ok(())
@@ -370,7 +370,7 @@ fn truth_values_as_numbers_and_as_tensors_have_gradients_beside_them() -> Result
     assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [1.0]);
     let legs = leaf(&[3.0], DType::F32)?;
     Tensor::new([true])?.hypot(&legs)?.sum_all()?.backward()?;
-    near(&legs.grad().unwrap().to_f64_vec()?, &[3.0 / 10f64.sqrt()], 1e-6);
+    near(&legs.grad().unwrap().to_vec_f64()?, &[3.0 / 10f64.sqrt()], 1e-6);
     Ok(())
 }
 
@@ -396,12 +396,12 @@ fn products_of_others_beyond_the_range_are_0_beside_a_zero() -> Result<()> {
     let _guard = load(&[]);
     let x = leaf(&[0.0, 0.0, 1e20, 1e20], DType::F32)?;
     let got = autograd::grad(&[&x.prod_all()?], &[&x], BackwardOptions::default())?.remove(0).unwrap();
-    assert_eq!(got.to_f64_vec()?, [0.0; 4]);
+    assert_eq!(got.to_vec_f64()?, [0.0; 4]);
     let x = leaf(&[0.0, f64::INFINITY, 2.0], DType::F32)?;
     let got = autograd::grad(&[&x.prod_all()?], &[&x], BackwardOptions::default())?
         .remove(0)
         .unwrap()
-        .to_f64_vec()?;
+        .to_vec_f64()?;
     assert!(got[2].is_nan(), "{got:?}");
     Ok(())
 }
@@ -412,7 +412,7 @@ fn clipped_gradients_of_f16_keep_a_small_factor() -> Result<()> {
     let w = Tensor::zeros_with(1_000_000, DType::F16)?.requires_grad_(true)?;
     w.set_grad(w.detach().full_like(60000.0)?)?;
     keyway::optim::clip_grad_norm_(&[&w], 1.0)?;
-    let clipped = w.grad().unwrap().to_f64_vec()?;
+    let clipped = w.grad().unwrap().to_vec_f64()?;
     assert!(clipped.iter().all(|g| (g - 1e-3).abs() < 1e-6), "{}", clipped[0]);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Numbers at the ends of their types as sizes, places, widths and counts: an error that names the op, or what the rule says, and
 //! never the number that they wrap to.
 
-use keyway::tensor::Step;
+use keyway::tensor::StepBy;
 use keyway::{DType, Result, Tensor, num_threads, set_num_threads};
 
 fn three() -> Tensor {
@@ -43,7 +43,7 @@ fn bounds_of_slices_beyond_i64_are_beyond_the_dimension() {
     assert_eq!(sliced(x.i(..=usize::MAX)), all);
     assert_eq!(sliced(x.i(1..usize::MAX)), [2.0, 3.0]);
     assert_eq!(sliced(x.i(..(1usize << 63))), all);
-    assert_eq!(sliced(x.i(Step(..usize::MAX, 2))), [1.0, 3.0]);
+    assert_eq!(sliced(x.i(StepBy(..usize::MAX, 2))), [1.0, 3.0]);
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn what_is_wrong_is_what_is_said_to_be() {
 fn random_integers_are_finite() {
     refused("", "largest f16", Tensor::randint_with(0, 100_000, 3, DType::F16));
     let most = Tensor::randint_with(65_504, 65_505, 3, DType::F16).unwrap();
-    assert_eq!(most.to_f64_vec().unwrap(), [65_504.0; 3]);
+    assert_eq!(most.to_vec_f64().unwrap(), [65_504.0; 3]);
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn numbers(sizes: &[usize]) -> Result<Tensor> {
 }
 
 fn seeded(seed: u64, run: impl FnOnce() -> Result<Tensor>) -> Result<Tensor> {
-    rng::using(&Generator::new(seed), run)
+    rng::with_generator(&Generator::new(seed), run)
 }
 
 /// Refuses another share of dropped ones than chance explains: five deviations.
@@ -52,7 +52,7 @@ fn channels_are_dropped_as_a_whole_with_their_gradients() -> Result<()> {
                 let y = seeded(5, || drop(&x, p, true))?;
                 assert_eq!((y.shape(), y.dtype()), (sizes, DType::F64), "{name}");
                 y.mul(3.0)?.sum_all()?.backward()?;
-                let [x_, y_, g] = [x.detach(), y.detach(), x.grad().unwrap()].map(|t| t.to_f64_vec());
+                let [x_, y_, g] = [x.detach(), y.detach(), x.grad().unwrap()].map(|t| t.to_vec_f64());
                 let (x_, y_, g) = (x_?, y_?, g?);
                 let mut dropped = 0;
                 for c in 0..channels {
@@ -75,8 +75,8 @@ fn channels_are_dropped_as_a_whole_with_their_gradients() -> Result<()> {
                 }
                 assert_share(dropped, channels, p);
                 // The same state drops the same ones, another drops others.
-                assert_eq!(seeded(5, || drop(&x, p, true))?.detach().to_f64_vec()?, y_, "{name}");
-                assert_ne!(seeded(6, || drop(&x, p, true))?.detach().to_f64_vec()?, y_, "{name}");
+                assert_eq!(seeded(5, || drop(&x, p, true))?.detach().to_vec_f64()?, y_, "{name}");
+                assert_ne!(seeded(6, || drop(&x, p, true))?.detach().to_vec_f64()?, y_, "{name}");
             }
         }
     }
@@ -92,13 +92,13 @@ fn formats_and_dtypes_stay_and_drop_the_same_channels() -> Result<()> {
             let rows = seeded(2, || drop(&x, 0.5, true))?;
             let last = seeded(2, || drop(&x.to(LAST)?, 0.5, true))?;
             assert!(last.is_contiguous_in(LAST), "{name}: {:?}", last.strides());
-            assert_eq!(rows.to_f64_vec()?, last.to_f64_vec()?, "{name}");
+            assert_eq!(rows.to_vec_f64()?, last.to_vec_f64()?, "{name}");
             for dtype in [DType::F16, DType::BF16, DType::F32] {
                 // Divided in f32 and rounded once.
                 let narrow = x.to_dtype(dtype)?;
                 let y = seeded(2, || drop(&narrow, 0.5, true))?;
                 assert_eq!(y.dtype(), dtype, "{name}");
-                assert_eq!(y.to_f64_vec()?, rows.to_f64_vec()?, "{name} {dtype}: doubling is exact");
+                assert_eq!(y.to_vec_f64()?, rows.to_vec_f64()?, "{name} {dtype}: doubling is exact");
             }
         }
     }
@@ -111,11 +111,11 @@ fn nothing_and_everything_can_be_dropped() -> Result<()> {
     for (name, drop, [(sizes, _), _], refused) in OF_CHANNELS {
         let x = numbers(sizes)?;
         let zeros = vec![0.0; x.elem_count()];
-        assert!(drop(&x, 0.0, true)?.is_same(&x) && drop(&x, 0.7, false)?.is_same(&x), "{name}");
-        assert_eq!(drop(&x, 1.0, true)?.to_f64_vec()?, zeros, "{name}");
+        assert!(drop(&x, 0.0, true)?.ptr_eq(&x) && drop(&x, 0.7, false)?.ptr_eq(&x), "{name}");
+        assert_eq!(drop(&x, 1.0, true)?.to_vec_f64()?, zeros, "{name}");
         let leaf = x.detach().requires_grad_(true)?;
         drop(&leaf, 1.0, true)?.sum_all()?.backward()?;
-        assert_eq!(leaf.grad().unwrap().to_f64_vec()?, zeros, "{name}: the gradient of what is dropped");
+        assert_eq!(leaf.grad().unwrap().to_vec_f64()?, zeros, "{name}: the gradient of what is dropped");
 
         for p in [-0.1, 1.1, f64::NAN] {
             let error = drop(&x, p, true).unwrap_err().to_string();
@@ -154,7 +154,7 @@ fn alpha_dropout_is_its_formula_with_its_gradient() -> Result<()> {
             let y = seeded(4, || drop(&x, p, true))?;
             y.sum_all()?.backward()?;
             let (from, made, g) =
-                (x.detach().to_f64_vec()?, y.detach().to_f64_vec()?, x.grad().unwrap().to_f64_vec()?);
+                (x.detach().to_vec_f64()?, y.detach().to_vec_f64()?, x.grad().unwrap().to_vec_f64()?);
             let mut dropped = 0;
             for unit in 0..made.len() / each {
                 let is_dropped = (made[unit * each] - floor).abs() < 1e-12;
@@ -171,12 +171,12 @@ fn alpha_dropout_is_its_formula_with_its_gradient() -> Result<()> {
             let last = seeded(4, || drop(&x.detach().to(LAST)?, p, true))?;
             assert!(last.is_contiguous_in(LAST), "{name}");
             if each > 1 {
-                assert_eq!(last.to_f64_vec()?, made, "{name}");
+                assert_eq!(last.to_vec_f64()?, made, "{name}");
             }
         }
         let x = numbers(&sizes)?;
-        assert!(drop(&x, 0.0, true)?.is_same(&x) && drop(&x, 0.7, false)?.is_same(&x), "{name}");
-        assert_eq!(drop(&x, 1.0, true)?.to_f64_vec()?, vec![0.0; x.elem_count()], "{name}");
+        assert!(drop(&x, 0.0, true)?.ptr_eq(&x) && drop(&x, 0.7, false)?.ptr_eq(&x), "{name}");
+        assert_eq!(drop(&x, 1.0, true)?.to_vec_f64()?, vec![0.0; x.elem_count()], "{name}");
         for p in [-0.1, 1.1, f64::NAN] {
             let error = drop(&x, p, true).unwrap_err().to_string();
             assert!(error.contains(name) && error.contains("from 0 to 1"), "{error}");

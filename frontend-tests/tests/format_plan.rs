@@ -15,7 +15,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 const BOTH: &[&str] = &["keyway_backend_channels_last"];
 
 fn seeded<T>(run: impl FnOnce() -> Result<T>) -> T {
-    rng::using(&Generator::new(3), run).unwrap()
+    rng::with_generator(&Generator::new(3), run).unwrap()
 }
 
 fn images(sizes: [usize; 4]) -> Tensor {

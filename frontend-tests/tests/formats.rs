@@ -45,7 +45,7 @@ fn factories_make_each_rank_in_each_format_with_the_same_numbers() -> Result<()>
             manual_seed(5);
             let last = make(sizes, LAST)?;
             assert!(rows.is_contiguous() && last.strides() == strides, "{name} {sizes:?}");
-            assert!(name == "empty" || rows.to_f64_vec()? == last.to_f64_vec()?, "{name} {sizes:?}");
+            assert!(name == "empty" || rows.to_vec_f64()? == last.to_vec_f64()?, "{name} {sizes:?}");
         }
         for sizes in [&[][..], &[4], &[3, 4], &[1, 2, 1, 2, 1, 2]] {
             let error = make(sizes, LAST).unwrap_err().to_string();
@@ -88,9 +88,9 @@ fn random_numbers_belong_to_the_indices_whatever_the_strides() -> Result<()> {
                 let (dropped, chosen) = (t.dropout(0.3, true)?, t.sub(1.0)?.clamp(0.0, 1.0)?.bernoulli()?);
                 let own = t.zeros_like()?;
                 own.uniform_(0.0, 1.0)?;
-                let uniform = own.to_f64_vec()?;
+                let uniform = own.to_vec_f64()?;
                 own.normal_(0.0, 1.0)?;
-                Ok(vec![dropped.to_f64_vec()?, chosen.to_f64_vec()?, uniform, own.to_f64_vec()?])
+                Ok(vec![dropped.to_vec_f64()?, chosen.to_vec_f64()?, uniform, own.to_vec_f64()?])
             };
             let expected = made(&x)?;
             for (name, t) in [("channels_last", &last), ("every second", &every_second), ("turned", &turned)]
@@ -103,7 +103,7 @@ fn random_numbers_belong_to_the_indices_whatever_the_strides() -> Result<()> {
         expected.normal_(0.0, 1.0)?;
         manual_seed(12);
         every_second.normal_(0.0, 1.0)?;
-        assert_eq!(every_second.to_f64_vec()?, expected.to_f64_vec()?, "{sizes:?}");
+        assert_eq!(every_second.to_vec_f64()?, expected.to_vec_f64()?, "{sizes:?}");
         assert_eq!(wide.slice(3, Some(1), None, 2)?.abs()?.amax(..)?.item::<f32>()?, 0.0);
     }
     Ok(())
@@ -137,10 +137,10 @@ fn conversions_keep_values_and_gradients() -> Result<()> {
         let x = counted(sizes)?.requires_grad_(true)?;
         let y = x.to((DType::F64, LAST))?;
         assert_eq!((y.dtype(), y.strides()), (DType::F64, strides));
-        assert_eq!(y.to_f64_vec()?, x.detach().to_f64_vec()?);
+        assert_eq!(y.to_vec_f64()?, x.detach().to_vec_f64()?);
         y.mul(&x.copy_with(LAST)?)?.sum_all()?.backward()?;
-        let doubled: Vec<f64> = x.detach().to_f64_vec()?.iter().map(|v| 2.0 * v).collect();
-        assert_eq!(x.grad().unwrap().to_f64_vec()?, doubled);
+        let doubled: Vec<f64> = x.detach().to_vec_f64()?.iter().map(|v| 2.0 * v).collect();
+        assert_eq!(x.grad().unwrap().to_vec_f64()?, doubled);
         let back = y.detach().contiguous_in(ROWS)?;
         assert!(back.is_contiguous() && !back.shares_storage(&y));
     }
@@ -179,7 +179,7 @@ fn slices_keep_their_order() -> Result<()> {
             assert!(made.is_contiguous_in(LAST), "{:?} of {:?}", made.strides(), slice.strides());
             assert!(!made.is_in_row_major_alone(), "{:?} of {:?}", made.strides(), slice.shape());
         }
-        assert_eq!(slice.mul(&rows)?.to_f64_vec()?, slice.contiguous()?.mul(&rows)?.to_f64_vec()?);
+        assert_eq!(slice.mul(&rows)?.to_vec_f64()?, slice.contiguous()?.mul(&rows)?.to_vec_f64()?);
     }
     // Other orders are preserved if all agree.
     let turned = counted(&[4, 6])?.t()?;
@@ -260,7 +260,7 @@ fn a_net_for_one_channel_reorders_nothing_in_a_step() -> Result<()> {
     let _guard = load(&["keyway_backend_channels_last"]);
     let mut results = Vec::new();
     for format in [ROWS, LAST] {
-        let model = rng::using(&Generator::new(7), net)?;
+        let model = rng::with_generator(&Generator::new(7), net)?;
         model.to_memory_format(format)?;
         let x = counted(&[3, 1, 8, 8])?.div(100.0)?.to(format)?.detach().requires_grad_(true)?;
         let profile = profiler::trace();
@@ -273,8 +273,8 @@ fn a_net_for_one_channel_reorders_nothing_in_a_step() -> Result<()> {
         results.push([y, x.grad().unwrap()].into_iter().chain(grads).collect::<Vec<_>>());
     }
     for (nth, (rows, last)) in results[0].iter().zip(&results[1]).enumerate() {
-        let scale = rows.to_f64_vec()?.into_iter().fold(1e-3, |scale: f64, x| scale.max(x.abs()));
-        let difference = rows.sub(last)?.abs()?.max_all()?.to_f64_vec()?[0];
+        let scale = rows.to_vec_f64()?.into_iter().fold(1e-3, |scale: f64, x| scale.max(x.abs()));
+        let difference = rows.sub(last)?.abs()?.max_all()?.to_vec_f64()?[0];
         assert!(difference < 1e-4 * scale, "result {nth}: {difference} of {scale}");
     }
     Ok(())
@@ -287,7 +287,7 @@ fn a_kernel_as_large_as_its_image_is_the_same_layer_in_both_formats() -> Result<
     let (x, w) = (counted(&[3, 5, 2, 4])?.div(60.0)?, counted(&[7, 5, 2, 4])?.div(90.0)?);
     let bias = counted(&[7])?;
     let wide = x.constant_pad(&[0, 1], 0)?;
-    let expected = wide.conv2d(&w, Some(&bias))?.narrow(3, 0, 1)?.contiguous()?.to_f64_vec()?;
+    let expected = wide.conv2d(&w, Some(&bias))?.narrow(3, 0, 1)?.contiguous()?.to_vec_f64()?;
     for (x_format, w_format) in [(ROWS, ROWS), (LAST, LAST), (LAST, ROWS), (ROWS, LAST)] {
         let x = x.to(x_format)?.detach().requires_grad_(true)?;
         let w = w.to(w_format)?.detach().requires_grad_(true)?;
@@ -295,12 +295,12 @@ fn a_kernel_as_large_as_its_image_is_the_same_layer_in_both_formats() -> Result<
         let last = x_format == LAST || w_format == LAST;
         assert_eq!((y.shape(), y.strides()[1] == 1), (&[3, 7, 1, 1][..], true), "{:?}", y.strides());
         assert_eq!(y.strides()[2] == 7, last, "{:?}", y.strides());
-        let got = y.detach().to_f64_vec()?;
+        let got = y.detach().to_vec_f64()?;
         assert!(got.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-3 * b.abs().max(1.0)));
         y.sum_all()?.backward()?;
         assert!(x.grad().unwrap().is_contiguous_in(x_format) && w.grad().unwrap().is_contiguous_in(w_format));
-        let of_x = x.grad().unwrap().select(0, 2)?.to_f64_vec()?;
-        let summed = w.detach().sum(0)?.to_f64_vec()?;
+        let of_x = x.grad().unwrap().select(0, 2)?.to_vec_f64()?;
+        let summed = w.detach().sum(0)?.to_vec_f64()?;
         assert!(of_x.iter().zip(&summed).all(|(a, b)| (a - b).abs() < 1e-3 * b.abs().max(1.0)));
     }
     // Without a batch, and what the op refuses it refuses here too.
@@ -334,12 +334,12 @@ fn stacked_batches_and_repeated_elements_keep_the_format() -> Result<()> {
                 let made = last.repeat_interleave(repeats, dim)?;
                 let strides = made.strides();
                 assert!(made.is_contiguous_in(LAST), "repeat_interleave {sizes:?} along {dim}: {strides:?}");
-                assert_eq!(made.to_f64_vec()?, rows.repeat_interleave(repeats, dim)?.to_f64_vec()?);
+                assert_eq!(made.to_vec_f64()?, rows.repeat_interleave(repeats, dim)?.to_vec_f64()?);
             }
         }
         for dim in 0..2 {
             let made = Tensor::stack(&[&last, &rows], dim)?;
-            assert_eq!(made.to_f64_vec()?, Tensor::stack(&[&rows, &rows], dim)?.to_f64_vec()?);
+            assert_eq!(made.to_vec_f64()?, Tensor::stack(&[&rows, &rows], dim)?.to_vec_f64()?);
             if sizes.len() == 3 {
                 continue;
             }
@@ -376,11 +376,11 @@ fn norms_over_the_last_dimensions_are_the_same_in_both_formats() -> Result<()> {
                         x.rms_norm(&shape[..], Some(&weight))?,
                     ] {
                         assert_eq!(y.strides(), x.strides());
-                        all.push(y.to_f64_vec()?);
+                        all.push(y.to_vec_f64()?);
                         y.mul(&start)?.sum(..)?.backward()?;
                     }
                     for leaf in [&x, &weight, &bias] {
-                        all.push(leaf.grad().map(|grad| grad.to_f64_vec()).transpose()?.unwrap_or_default());
+                        all.push(leaf.grad().map(|grad| grad.to_vec_f64()).transpose()?.unwrap_or_default());
                     }
                     Ok(all)
                 };

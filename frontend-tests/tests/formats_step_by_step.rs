@@ -60,10 +60,10 @@ fn net() -> Result<Sequential> {
 /// The loss and the gradient of each parameter.
 fn run(model: &Sequential, x: &Tensor, target: &Tensor, step: usize) -> Result<(f64, Vec<Vec<f64>>)> {
     model.zero_grad();
-    let loss = rng::using(&Generator::new(step as u64), || model.forward(x)?.cross_entropy(target))?;
+    let loss = rng::with_generator(&Generator::new(step as u64), || model.forward(x)?.cross_entropy(target))?;
     loss.backward()?;
-    let grads = model.parameters().into_iter().map(|p| p.grad().expect("each is used").to_f64_vec());
-    Ok((loss.detach().to_f64_vec()?[0], grads.collect::<Result<_>>()?))
+    let grads = model.parameters().into_iter().map(|p| p.grad().expect("each is used").to_vec_f64());
+    Ok((loss.detach().to_vec_f64()?[0], grads.collect::<Result<_>>()?))
 }
 
 fn size(values: impl Iterator<Item = f64>) -> f64 {
@@ -74,7 +74,7 @@ fn size(values: impl Iterator<Item = f64>) -> f64 {
 fn from_the_same_state_losses_and_gradients_are_the_same_to_rounding() -> Result<()> {
     let _guard = load(&["keyway_backend_channels_last"]);
     let (data, _) = Digits::train_test()?;
-    let [rows, last] = [(); 2].map(|()| rng::using(&Generator::new(1), net));
+    let [rows, last] = [(); 2].map(|()| rng::with_generator(&Generator::new(1), net));
     let (rows, last) = (rows?, last?);
     last.to_memory_format(MemoryFormat::ChannelsLast)?;
     let mut optimizer =

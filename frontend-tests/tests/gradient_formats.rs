@@ -111,7 +111,7 @@ fn behind_a_flatten_gradients_lie_as_their_tensors_do() -> Result<()> {
             }
             let grad = leaf.grad().unwrap();
             assert!(is_last(&grad), "{name}: {:?}", grad.strides());
-            numbers.push(grad.to_f64_vec()?);
+            numbers.push(grad.to_vec_f64()?);
         }
         assert_eq!(numbers[0], numbers[1], "{name}");
     }
@@ -158,7 +158,7 @@ fn gradients_to_start_from_are_taken_in_any_format() -> Result<()> {
                 let (left, right) = (left?, right?);
                 assert!((left - right).abs() < 1e-5 * (1.0 + left.abs()), "{name}: {left} and {right}");
             }
-            made.push(grad.detach().to_f64_vec()?);
+            made.push(grad.detach().to_vec_f64()?);
         }
         assert!(made[0] == made[1] && made[0] == made[2], "{name}");
         assert!(seen.lock().unwrap().iter().all(|(_, grad)| is_last(grad)), "{name}");
@@ -247,7 +247,7 @@ fn net(global: bool) -> Result<Sequential> {
 fn a_net_reorders_memory_only_around_its_flatten() -> Result<()> {
     let _guard = load(&["keyway_backend_channels_last"]);
     for (global, copies) in [(true, 0), (false, 2)] {
-        let model = rng::using(&Generator::new(7), || net(global))?;
+        let model = rng::with_generator(&Generator::new(7), || net(global))?;
         model.to_memory_format(LAST)?;
         let x = random(&[2, 3, 8, 8], 1)?.to(LAST)?;
         let profile = profiler::trace();

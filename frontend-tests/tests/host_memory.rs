@@ -24,10 +24,10 @@ fn out_of_memory<T: Debug>(result: Result<T>, bytes: u64) {
 fn values_that_do_not_fit_the_host() -> Result<()> {
     out_of_memory(huge().to_vec::<u8>(), 1 << 50);
     out_of_memory(huge().to_bytes(), 1 << 50);
-    out_of_memory(huge().to_f64_vec(), 1 << 53);
+    out_of_memory(huge().to_vec_f64(), 1 << 53);
     let wide = Tensor::new(1.0f32)?.expand([1usize << 40, 1 << 10])?;
     out_of_memory(wide.to_vec::<f32>(), 1 << 52);
-    out_of_memory(wide.to_f64_vec(), 1 << 53);
+    out_of_memory(wide.to_vec_f64(), 1 << 53);
     out_of_memory(Tensor::empty_with([1usize << 50], DType::U8), 1 << 50);
     // No elements, and rows that take room all the same.
     let row = size_of::<Vec<u8>>() as u64;

@@ -32,7 +32,7 @@ fn last(t: &Tensor) -> Result<Tensor> {
 }
 
 fn values(t: &Tensor) -> Vec<f64> {
-    t.to_f64_vec().unwrap()
+    t.to_vec_f64().unwrap()
 }
 
 /// The one result of an op with these two tensors, lists and number of groups.

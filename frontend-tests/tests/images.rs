@@ -20,7 +20,7 @@ fn of(values: &[f64], sizes: &[usize]) -> Tensor {
 }
 
 fn values(t: &Tensor) -> Vec<f64> {
-    t.to_f64_vec().unwrap()
+    t.to_vec_f64().unwrap()
 }
 
 #[track_caller]
@@ -96,7 +96,7 @@ fn unpooling_puts_elements_where_they_were() -> Result<()> {
         &["output_size", "6 or less than the stride 2 from it", "8"],
     );
     let outside = Tensor::from_vec(vec![0i64, 1, 6], [1, 1, 3])?;
-    assert_refused(x.max_unpool1d(&outside, MaxUnpoolOptions::new(2)), &["places in 0..6", "6"]);
+    assert_refused(x.max_unpool1d(&outside, MaxUnpoolOptions::new(2)), &["indices in 0..6", "6"]);
     assert_refused(x.max_unpool1d(&places.narrow(2, 0, 2)?, MaxUnpoolOptions::new(2)), &["[1, 1, 3]"]);
     Ok(())
 }
@@ -343,7 +343,7 @@ fn responses_and_powers_are_those_of_pytorch() -> Result<()> {
 #[test]
 fn whole_channels_are_dropped() -> Result<()> {
     let x = Tensor::ones([4, 8, 3, 2])?;
-    let seeded = |run: &dyn Fn() -> Result<Tensor>| rng::using(&Generator::new(3), run);
+    let seeded = |run: &dyn Fn() -> Result<Tensor>| rng::with_generator(&Generator::new(3), run);
     let y = seeded(&|| x.dropout2d(0.25, true))?;
     let channels: Vec<Vec<f64>> = values(&y).chunks(6).map(<[f64]>::to_vec).collect();
     assert!(channels.iter().all(|c| c.iter().all(|v| *v == c[0])));
@@ -369,16 +369,16 @@ fn whole_channels_are_dropped() -> Result<()> {
 #[test]
 fn alpha_dropout_keeps_mean_and_variance() -> Result<()> {
     let draw = |sizes: &[usize]| {
-        rng::using(&Generator::new(1), || Tensor::empty_with(sizes, DType::F64)?.normal_(0.0, 1.0))
+        rng::with_generator(&Generator::new(1), || Tensor::empty_with(sizes, DType::F64)?.normal_(0.0, 1.0))
     };
     let x = draw(&[200_000])?;
     for p in [0.1, 0.5] {
-        let y = rng::using(&Generator::new(2), || x.alpha_dropout(p, true))?;
+        let y = rng::with_generator(&Generator::new(2), || x.alpha_dropout(p, true))?;
         let (mean, var) = (y.mean_all()?.item::<f64>()?, y.var_all()?.item::<f64>()?);
         assert!(mean.abs() < 0.02 && (var - 1.0).abs() < 0.02, "{p}: {mean} and {var}");
     }
     // One value for each dropped channel, PyTorch's.
-    let y = rng::using(&Generator::new(2), || draw(&[3, 40, 4])?.feature_alpha_dropout(0.5, true))?;
+    let y = rng::with_generator(&Generator::new(2), || draw(&[3, 40, 4])?.feature_alpha_dropout(0.5, true))?;
     let floor = -0.779_193_93;
     let dropped = values(&y).chunks(4).filter(|c| c.iter().all(|v| (v - floor).abs() < 1e-6)).count();
     assert!((30..90).contains(&dropped), "{dropped} of 120");

@@ -1,6 +1,6 @@
 //! Indexing.
 
-use keyway::tensor::{Ellipsis, Index, NewAxis, Step};
+use keyway::tensor::{Ellipsis, Index, NewAxis, StepBy};
 use keyway::{Result, Tensor};
 
 fn cube() -> Tensor {
@@ -15,7 +15,7 @@ fn each_kind_of_index() -> Result<()> {
     assert_eq!(a.i((.., 0, 1..))?.to_vec::<i32>()?, [1, 2, 3, 13, 14, 15]);
     assert_eq!(a.i((0, 0, -3..-1))?.to_vec::<i32>()?, [1, 2]);
     assert_eq!(a.i((0, 0, ..=1))?.to_vec::<i32>()?, [0, 1]);
-    assert_eq!(a.i((Ellipsis, Step(.., 3)))?.shape(), [2, 3, 2]);
+    assert_eq!(a.i((Ellipsis, StepBy(.., 3)))?.shape(), [2, 3, 2]);
     assert_eq!(a.i((NewAxis, Ellipsis, NewAxis))?.shape(), [1, 2, 3, 4, 1]);
     assert_eq!(a.i((0, Ellipsis, 2))?.to_vec::<i32>()?, [2, 6, 10]);
     assert_eq!(a.i(&[Index::At(1), Index::Ellipsis][..])?.shape(), [3, 4]);
@@ -32,7 +32,7 @@ fn wrong_indices_name_dimension_and_size() {
     assert!(message(a.i((Ellipsis, -5))).contains("dimension 2 of size 4"));
     assert!(message(a.i((0, 0, 0, 0))).contains("at most 3 indices"));
     assert!(message(a.i((Ellipsis, Ellipsis))).contains("one Ellipsis"));
-    assert!(message(a.i(Step(.., -1))).contains("flip"));
+    assert!(message(a.i(StepBy(.., -1))).contains("flip"));
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn with<T>(precision: MatmulPrecision, compute: impl FnOnce() -> Result<T>) -> R
 
 /// The bits of the elements.
 fn bits(tensor: &Tensor) -> Result<Vec<u64>> {
-    Ok(tensor.to_f64_vec()?.into_iter().map(f64::to_bits).collect())
+    Ok(tensor.to_vec_f64()?.into_iter().map(f64::to_bits).collect())
 }
 
 /// Result, input gradient and weight gradient.
@@ -58,7 +58,7 @@ fn convolved(dtype: DType, format: MemoryFormat) -> Result<[Tensor; 3]> {
 
 /// The largest difference beside the largest number that is expected.
 fn error(got: &Tensor, exact: &Tensor) -> Result<f64> {
-    let (got, exact) = (got.to_f64_vec()?, exact.to_f64_vec()?);
+    let (got, exact) = (got.to_vec_f64()?, exact.to_vec_f64()?);
     let largest = exact.iter().fold(0.0f64, |most, x| most.max(x.abs()));
     Ok(got.iter().zip(&exact).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) / largest)
 }

@@ -1,6 +1,6 @@
 //! The ways to write shapes, options, arrays and operators, and the graph to look at.
 
-use keyway::autograd::{SavedPlace, draw, set_grad_enabled};
+use keyway::autograd::{SavedSource, draw, set_grad_enabled};
 use keyway::prelude::*;
 use proptest::prelude::{Strategy, any, proptest};
 
@@ -132,12 +132,12 @@ fn the_graph_can_be_walked() -> keyway::Result<()> {
     let leaves = mm.next_functions();
     assert_eq!(leaves.len(), 2);
     for (leaf, _) in leaves.into_iter().flatten() {
-        assert!(leaf.variable().unwrap().is_same(&w) && leaf.next_functions().is_empty());
+        assert!(leaf.variable().unwrap().ptr_eq(&w) && leaf.next_functions().is_empty());
     }
     let saved = mm.saved_tensors();
     assert_eq!(
-        saved.iter().map(|s| s.place).collect::<Vec<_>>(),
-        [SavedPlace::Input(0), SavedPlace::Input(1)]
+        saved.iter().map(|s| s.source).collect::<Vec<_>>(),
+        [SavedSource::Input(0), SavedSource::Input(1)]
     );
     assert!(saved.iter().all(|s| s.version == w.version() && !s.tensor.requires_grad()));
     {
@@ -220,7 +220,7 @@ fn detach_takes_the_history_of_the_tensor_itself() -> keyway::Result<()> {
     let w = Tensor::new([2.0f64, 3.0])?.requires_grad_(true)?;
     let y = w.square()?;
     let z = y.square()?;
-    assert!(y.detach_()?.is_same(&y));
+    assert!(y.detach_()?.ptr_eq(&y));
     assert!(!y.requires_grad() && y.is_leaf() && y.grad_fn().is_none() && !y.mul(&y)?.requires_grad());
     // What was computed before keeps its history.
     z.sum_all()?.backward()?;
@@ -292,7 +292,7 @@ fn lists_of_tensors_owned_or_borrowed() -> keyway::Result<()> {
 fn short_forms_leave_the_default_out() -> keyway::Result<()> {
     use keyway::nn::{Conv2d, MaxPoolOptions, Prelu, functional as F, init};
     let x = Tensor::arange(0.0, 64.0)?.reshape((1, 1, 8, 8))?;
-    let same = |a: Tensor, b: Tensor| assert_eq!(a.to_f64_vec().unwrap(), b.to_f64_vec().unwrap());
+    let same = |a: Tensor, b: Tensor| assert_eq!(a.to_vec_f64().unwrap(), b.to_vec_f64().unwrap());
     same(x.max_pool2d(2)?, x.max_pool2d(MaxPoolOptions::new(2))?);
     same(x.max_pool2d((4, 2))?, x.max_pool2d(MaxPoolOptions::new([4, 2]))?);
     assert_eq!(F::avg_pool2d(&x, 2)?.shape(), [1, 1, 4, 4]);

@@ -1,8 +1,8 @@
 //! Modules: names, state, modes, moves; and a model that learns the digits.
 use keyway::data::{DataLoader, Dataset, Digits};
 use keyway::nn::{
-    AttentionOptions, BatchNorm1d, Dropout, Flatten, KvCache, LayerNorm, Linear, Members, Module,
-    MultiheadAttention, Relu, Sequential, Slot, StateDict, functional,
+    AttentionOptions, BatchNorm1d, Buffer, Dropout, Flatten, KvCache, LayerNorm, Linear, Module,
+    ModuleVisitor, MultiheadAttention, Parameter, Relu, Sequential, StateDict, functional,
 };
 use keyway::optim::lr_scheduler::{CosineAnnealingLr, LrScheduler};
 use keyway::optim::{Optimizer, Sgd, SgdOptions};
@@ -16,7 +16,7 @@ fn mlp(seed: u64) -> Sequential {
 }
 
 fn seeded<R>(seed: u64, body: impl FnOnce() -> Result<R>) -> Result<R> {
-    rng::using(&Generator::new(seed), body)
+    rng::with_generator(&Generator::new(seed), body)
 }
 
 fn accuracy(model: &dyn Module, data: &impl Dataset) -> f64 {
@@ -120,19 +120,19 @@ fn a_state_dict_that_does_not_fit_changes_nothing() {
 
 /// Two layers that share a weight, and a buffer.
 struct Tied {
-    first: Slot,
-    second: Slot,
-    count: Slot,
+    first: Parameter,
+    second: Parameter,
+    count: Buffer,
 }
 
 impl Module for Tied {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         input.mul(&self.first.get())?.mul(&self.second.get())
     }
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        members.parameter("first", &self.first);
-        members.parameter("second", &self.second);
-        members.buffer("count", &self.count);
+    fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+        visitor.parameter("first", &self.first);
+        visitor.parameter("second", &self.second);
+        visitor.buffer("count", &self.count);
     }
 }
 
@@ -140,13 +140,13 @@ impl Module for Tied {
 fn a_shared_parameter_counts_once_and_stays_shared() {
     let weight = Tensor::new([1.0f32, 2.0]).unwrap();
     let tied = Tied {
-        first: Slot::parameter(weight.clone()).unwrap(),
-        second: Slot::parameter(weight).unwrap(),
-        count: Slot::buffer(Tensor::new(0i64).unwrap()),
+        first: Parameter::new(weight.clone()).unwrap(),
+        second: Parameter::new(weight).unwrap(),
+        count: Buffer::new(Tensor::new(0i64).unwrap()),
     };
     assert_eq!((tied.parameters().len(), tied.num_parameters(), tied.state_dict().len()), (1, 2, 3));
     tied.to_dtype(DType::F64).unwrap();
-    assert!(tied.first.get().is_same(&tied.second.get()));
+    assert!(tied.first.get().ptr_eq(&tied.second.get()));
     assert_eq!((tied.first.get().dtype(), tied.count.get().dtype()), (DType::F64, DType::I64));
     assert!(tied.first.get().requires_grad() && tied.first.get().is_leaf());
     tied.forward(&Tensor::new(1.0f64).unwrap()).unwrap().sum_all().unwrap().backward().unwrap();
@@ -226,7 +226,7 @@ fn momentum_of(model: &Sequential) -> Sgd {
 #[test]
 fn a_training_is_taken_up_again_with_the_same_bits() {
     let bits = |model: &Sequential| {
-        let all = model.state_dict().into_iter().map(|(name, t)| (name, t.to_f64_vec().unwrap()));
+        let all = model.state_dict().into_iter().map(|(name, t)| (name, t.to_vec_f64().unwrap()));
         all.map(|(name, t)| (name, t.into_iter().map(f64::to_bits).collect::<Vec<_>>())).collect::<Vec<_>>()
     };
     let whole = random_net();
@@ -299,7 +299,7 @@ fn a_cache_gives_what_causal_attention_gives() {
     let attention = MultiheadAttention::new(12, 3).unwrap();
     let x = Tensor::randn((2, 23, 12)).unwrap();
     let causal = AttentionOptions { is_causal: true, ..AttentionOptions::default() };
-    let expected = attention.attend(&x, &x, &x, causal).unwrap().to_vec::<f32>().unwrap();
+    let expected = attention.forward_qkv(&x, &x, &x, causal).unwrap().to_vec::<f32>().unwrap();
     let _off = keyway::no_grad();
     let mut cache = KvCache::new();
     for blocks in [vec![1; 23], vec![23], vec![5, 1, 9, 0, 8], vec![7, 16]] {
@@ -307,7 +307,7 @@ fn a_cache_gives_what_causal_attention_gives() {
         let (mut made, mut at) = (Vec::new(), 0);
         for block in blocks {
             let part = x.narrow(1, at, block).unwrap();
-            made.push(attention.attend_cached(&part, &mut cache).unwrap());
+            made.push(attention.forward_cached(&part, &mut cache).unwrap());
             at += block;
             assert_eq!(cache.len(), at);
         }
@@ -317,7 +317,7 @@ fn a_cache_gives_what_causal_attention_gives() {
     }
     // Another ending of the same text.
     cache.truncate(20);
-    let again = attention.attend_cached(&x.narrow(1, 20, 3).unwrap(), &mut cache).unwrap();
+    let again = attention.forward_cached(&x.narrow(1, 20, 3).unwrap(), &mut cache).unwrap();
     let last = again.to_vec::<f32>().unwrap();
     assert!(last[..36].iter().zip(&expected[20 * 12..23 * 12]).all(|(a, b)| (a - b).abs() < 1e-5));
 }
@@ -327,14 +327,14 @@ fn what_a_cache_refuses() {
     let attention = MultiheadAttention::new(8, 2).unwrap();
     let ones = |sizes: [usize; 3]| Tensor::ones(sizes).unwrap();
     let mut cache = KvCache::new();
-    let text = attention.attend_cached(&ones([1, 1, 8]), &mut cache).unwrap_err().to_string();
+    let text = attention.forward_cached(&ones([1, 1, 8]), &mut cache).unwrap_err().to_string();
     assert!(text.contains("inside `no_grad`"), "{text}");
     let _off = keyway::no_grad();
-    attention.attend_cached(&ones([2, 3, 8]), &mut cache).unwrap();
-    let text = attention.attend_cached(&ones([1, 1, 8]), &mut cache).unwrap_err().to_string();
+    attention.forward_cached(&ones([2, 3, 8]), &mut cache).unwrap();
+    let text = attention.forward_cached(&ones([1, 1, 8]), &mut cache).unwrap_err().to_string();
     assert!(text.contains("([2, 2, 4], f32, cpu)") && text.contains("([1, 2, 4], f32, cpu)"), "{text}");
-    assert!(attention.attend_cached(&ones([2, 1, 9]), &mut cache).is_err());
-    assert!(attention.attend_cached(&Tensor::ones(8).unwrap(), &mut cache).is_err());
+    assert!(attention.forward_cached(&ones([2, 1, 9]), &mut cache).is_err());
+    assert!(attention.forward_cached(&Tensor::ones(8).unwrap(), &mut cache).is_err());
     let heads = |batch, width| Tensor::ones((batch, 2, 1, width)).unwrap();
     let text = cache.append(&heads(2, 4), &heads(2, 5)).unwrap_err().to_string();
     assert!(text.contains("the new values") && text.contains("([2, 2, 5], f32, cpu)"), "{text}");
@@ -348,7 +348,7 @@ fn what_a_cache_refuses() {
     // An empty cache takes any batch.
     cache.truncate(0);
     assert!(cache.is_empty());
-    attention.attend_cached(&ones([1, 1, 8]), &mut cache).unwrap();
+    attention.forward_cached(&ones([1, 1, 8]), &mut cache).unwrap();
 }
 
 #[test]
@@ -356,7 +356,7 @@ fn a_parameter_by_name_is_the_one_that_learns() -> Result<()> {
     let net = Sequential::new().push(Linear::new(2, 3)?).push(Linear::new(3, 1)?);
     let weight = net.get_parameter("1.weight")?;
     net.forward(&Tensor::ones((1, 2))?)?.sum_all()?.backward()?;
-    assert!(weight.grad().is_some() && weight.is_same(&net.get_parameter("1.weight")?));
+    assert!(weight.grad().is_some() && weight.ptr_eq(&net.get_parameter("1.weight")?));
     assert!(!net.state_dict()["1.weight"].requires_grad());
     let said = net.get_parameter("weight").unwrap_err().to_string();
     assert!(said.contains("0.weight, 0.bias, 1.weight, 1.bias, got `weight`"), "{said}");

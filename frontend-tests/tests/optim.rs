@@ -394,7 +394,7 @@ fn parameters_stay_leaves_and_half_precision_trains() {
     optimizer.step().unwrap();
     assert!(w.is_leaf() && w.requires_grad() && w.dtype() == DType::BF16);
     // Computed in f32 and rounded once.
-    assert_eq!(w.to_f64_vec().unwrap(), [0.5, 1.5]);
+    assert_eq!(w.to_vec_f64().unwrap(), [0.5, 1.5]);
     let state = optimizer.state_dict().unwrap();
     assert_eq!(state["state.0.exp_avg"].dtype(), DType::BF16);
 
@@ -406,7 +406,7 @@ fn parameters_stay_leaves_and_half_precision_trains() {
     w.narrow(0, 1, 1).unwrap().sum_all().unwrap().backward().unwrap();
     optimizer.step().unwrap();
     // The second one's gradient is 1, its mean square 0.25 and its mean 0.25: 2 - 0.5 / sqrt(0.1875).
-    assert_eq!(w.to_f64_vec().unwrap(), [1.0, 0.84521484375]);
+    assert_eq!(w.to_vec_f64().unwrap(), [1.0, 0.84521484375]);
     assert_eq!(optimizer.state_dict().unwrap()["state.0.grad_avg"].dtype(), DType::F16);
 }
 

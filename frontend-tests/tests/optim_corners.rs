@@ -21,7 +21,7 @@ fn leaf(t: &Tensor) -> Tensor {
 }
 
 fn near(what: &str, got: &Tensor, expected: &[f64], tolerance: f64) {
-    let got = got.detach().to_f64_vec().unwrap();
+    let got = got.detach().to_vec_f64().unwrap();
     let close = got.iter().zip(expected).all(|(g, e)| (g - e).abs() <= tolerance);
     assert!(close && got.len() == expected.len(), "{what}: expected {expected:?}, got {got:?}");
 }
@@ -143,8 +143,8 @@ fn halves_have_the_same_numbers_however_they_lie() {
                     optimizer.step().unwrap();
                 }
                 let state = optimizer.state_dict().unwrap();
-                let mut numbers = p.detach().to_f64_vec().unwrap();
-                state.values().for_each(|t| numbers.extend(t.to_f64_vec().unwrap()));
+                let mut numbers = p.detach().to_vec_f64().unwrap();
+                state.values().for_each(|t| numbers.extend(t.to_vec_f64().unwrap()));
                 all.push(numbers);
             }
             assert!(all[0].iter().all(|x| x.is_finite()), "{name} {dtype}: {:?}", all[0]);
@@ -177,7 +177,7 @@ fn a_half_that_is_transposed_has_pytorchs_fused_numbers() {
 
 /// The state of an optimiser and its parameters, to see that nothing was changed.
 fn everything(optimizer: &dyn Optimizer) -> Vec<(String, Vec<u64>)> {
-    let bits = |t: &Tensor| t.detach().to_f64_vec().unwrap().into_iter().map(f64::to_bits).collect();
+    let bits = |t: &Tensor| t.detach().to_vec_f64().unwrap().into_iter().map(f64::to_bits).collect();
     let state: StateDict = optimizer.state_dict().unwrap();
     let mut all: Vec<_> = state.iter().map(|(name, t)| (name.clone(), bits(t))).collect();
     all.extend(optimizer.parameters().iter().map(|p| (String::new(), bits(p))));
@@ -325,7 +325,7 @@ const ALL: [(&str, Make); 6] = [
 ];
 
 fn values_of(state: &StateDict) -> Vec<(String, Vec<f64>)> {
-    state.iter().map(|(name, tensor)| (name.clone(), tensor.to_f64_vec().unwrap())).collect()
+    state.iter().map(|(name, tensor)| (name.clone(), tensor.to_vec_f64().unwrap())).collect()
 }
 
 fn leaves(count: usize) -> Vec<Tensor> {

@@ -30,7 +30,7 @@ fn all(dtype: DType) -> Vec<(Tensor, Tensor)> {
 }
 
 fn bits(t: &Tensor) -> Vec<u64> {
-    t.detach().to_f64_vec().unwrap().into_iter().map(f64::to_bits).collect()
+    t.detach().to_vec_f64().unwrap().into_iter().map(f64::to_bits).collect()
 }
 
 /// Three steps of an optimiser, and the same by `step` for each parameter, which gets its state.
@@ -165,7 +165,7 @@ fn steps_that_are_counted_on_the_device_go_on_from_saved_ones() {
     let (a, b) = (by_host.1.state_dict().unwrap(), by_device.1.state_dict().unwrap());
     assert_eq!(b["state.0.step"].to_vec::<i64>().unwrap(), [5]);
     for (key, value) in &a {
-        for (x, y) in value.to_f64_vec().unwrap().iter().zip(b[key].to_f64_vec().unwrap()) {
+        for (x, y) in value.to_vec_f64().unwrap().iter().zip(b[key].to_vec_f64().unwrap()) {
             assert!((x - y).abs() <= 1e-14 * x.abs().max(1.0), "{key}");
         }
     }
@@ -173,7 +173,7 @@ fn steps_that_are_counted_on_the_device_go_on_from_saved_ones() {
     by_device.0.detach().copy_(&by_host.0.detach()).unwrap();
     step(&mut by_host);
     step(&mut by_device);
-    let (a, b) = (by_host.0.detach().to_f64_vec().unwrap(), by_device.0.detach().to_f64_vec().unwrap());
+    let (a, b) = (by_host.0.detach().to_vec_f64().unwrap(), by_device.0.detach().to_vec_f64().unwrap());
     assert!(a.iter().zip(&b).all(|(x, y)| (x - y).abs() <= 1e-14), "{a:?} {b:?}");
 }
 

@@ -28,11 +28,11 @@ impl Target {
 
     /// Checks the values, and that nothing beside them was written.
     fn check(&self, expected: &Tensor, what: &str) -> Result<()> {
-        let largest = expected.to_f64_vec()?.iter().fold(0.0f64, |most, v| most.max(v.abs()));
-        for (got, expected) in self.out.to_f64_vec()?.iter().zip(expected.to_f64_vec()?) {
+        let largest = expected.to_vec_f64()?.iter().fold(0.0f64, |most, v| most.max(v.abs()));
+        for (got, expected) in self.out.to_vec_f64()?.iter().zip(expected.to_vec_f64()?) {
             assert!((got - expected).abs() <= 1e-2 * largest, "{what}: {got} for {expected}");
         }
-        let whole = self.whole.to_f64_vec()?;
+        let whole = self.whole.to_vec_f64()?;
         let (before, after) = (&whole[..64], &whole[whole.len() - 64..]);
         assert!(before.iter().chain(after).all(|&v| v == -77.0), "{what}: written outside of the output");
         Ok(())

@@ -120,7 +120,7 @@ fn outputs_lie_as_the_rule_states() {
     let turned = made(&square, "transposed").unwrap();
     assert_eq!((turned.strides(), vec64(&turned)), (&[1, 2][..], vec![1.0, 2.0, 3.0, 4.0]));
     for (t, how, part) in [
-        (&square, "gaps", "a place for each element and no gaps"),
+        (&square, "gaps", "an offset of its own for each element and no gaps"),
         (&square, "channels_last", "3 to 5, for the format channels_last"),
         (&image, "transposed", "argument `strides`: expected 4 strides, got 2"),
     ] {
@@ -144,7 +144,7 @@ fn samples_and_a_reference_come_with_the_op() {
     assert_eq!((tensors[0].fill.clone(), tensors[0].sizes.clone()), (Fill::Uniform(-2.0, 2.0), vec![2, 3]));
     assert_eq!(tensors[1].fill, Fill::Values(vec![0.0, 1.0, -1.0, 3.0]));
     assert_eq!((tensors[2].fill.clone(), tensors[2].role), (Fill::Index(5), Role::Fixed(DType::I64)));
-    assert_eq!((samples[1].smooth, samples[2].loosened), (false, Some((2.0, "two roundings"))));
+    assert_eq!((samples[1].smooth, samples[2].tolerance_factor), (false, Some((2.0, "two roundings"))));
     // Those of an op of ours are there too.
     assert!(!by_name::samples("add").unwrap().is_empty());
     assert!(by_name::foreign().unwrap().contains(&"plug_softsign"));

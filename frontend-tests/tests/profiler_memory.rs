@@ -1,7 +1,7 @@
 //! Who holds how much memory. What other threads make counts too, so the tests take turns.
 
 use keyway::nn::{Linear, Module, Sequential};
-use keyway::profiler::{self, DeviceUse, MemorySnapshot};
+use keyway::profiler::{self, DeviceUsage, MemorySnapshot};
 use keyway::{Result, Tensor};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -18,7 +18,7 @@ fn ones(n: usize) -> Tensor {
 /// Bytes that an op made, holds and held at most.
 fn of(snapshot: &MemorySnapshot, op: &str) -> (u64, u64, u64) {
     let found = snapshot.ops.iter().find(|row| row.op == op);
-    found.map_or((0, 0, 0), |row| (row.held.made_bytes, row.held.bytes, row.held.peak_bytes))
+    found.map_or((0, 0, 0), |row| (row.usage.made_bytes, row.usage.bytes, row.usage.peak_bytes))
 }
 
 #[test]
@@ -36,20 +36,20 @@ fn peaks_and_holders_are_told_by_op() -> Result<()> {
     assert_eq!(of(&snapshot, "exp"), (4000, 4000, 4000));
     assert_eq!(of(&snapshot, "mul"), (20000, 0, 8000));
     assert_eq!(snapshot.ops[0].op, "mul", "the highest peak comes first");
-    let DeviceUse { device, held, timeline, cut } = &snapshot.devices[0];
+    let DeviceUsage { device, usage, timeline, cut } = &snapshot.devices[0];
     assert!(cut.is_none(), "host memory is the allocator's own: {cut:?}");
-    assert_eq!((device.as_str(), held.bytes, held.peak_bytes), ("cpu", 4000, 12000));
-    assert_eq!((held.made_bytes, held.storages, held.made), (24000, 1, 6));
-    let held: Vec<_> = timeline.iter().map(|moment| moment.bytes / 1000).collect();
+    assert_eq!((device.as_str(), usage.bytes, usage.peak_bytes), ("cpu", 4000, 12000));
+    assert_eq!((usage.made_bytes, usage.storages, usage.made), (24000, 1, 6));
+    let held: Vec<_> = timeline.iter().map(|point| point.bytes / 1000).collect();
     assert_eq!(held, [4, 8, 4, 8, 4, 8, 4, 8, 12, 8, 4]);
-    assert!(timeline.is_sorted_by_key(|moment| moment.micros), "{timeline:?}");
+    assert!(timeline.is_sorted_by_key(|point| point.micros), "{timeline:?}");
     let at_peak: Vec<_> = snapshot.ops.iter().map(|row| (row.op.as_str(), row.bytes_at_peak)).collect();
     assert_eq!(at_peak, [("mul", 8000), ("exp", 4000)]);
-    assert_eq!(snapshot.holders.len(), 1);
-    let holder = &snapshot.holders[0];
-    assert_eq!((holder.op.as_str(), holder.allocator.as_str(), holder.storages), ("exp", "keyway-cpu", 1));
+    assert_eq!(snapshot.owners.len(), 1);
+    let owner = &snapshot.owners[0];
+    assert_eq!((owner.op.as_str(), owner.allocator.as_str(), owner.storages), ("exp", "keyway-cpu", 1));
     drop(kept);
-    assert!(memory.snapshot().holders.is_empty());
+    assert!(memory.snapshot().owners.is_empty());
     Ok(())
 }
 
@@ -60,7 +60,7 @@ fn modules_and_the_backward_pass_are_told_apart() -> Result<()> {
         Sequential::new().push_named("first", Linear::new(8, 16)?).push_named("last", Linear::new(16, 4)?);
     let memory = profiler::memory();
     let y = model.forward(&ones(32).view([4, 8])?)?;
-    let modules: Vec<_> = memory.snapshot().holders.into_iter().map(|h| h.module).collect();
+    let modules: Vec<_> = memory.snapshot().owners.into_iter().map(|h| h.module).collect();
     assert!(modules.iter().any(|m| m.contains("last")), "{modules:?}");
     y.sum_all()?.backward()?;
     let snapshot = memory.snapshot();
@@ -68,7 +68,7 @@ fn modules_and_the_backward_pass_are_told_apart() -> Result<()> {
     // The pass makes the number that it starts from; gradients are their ops', and no module's.
     assert_eq!(of(&snapshot, "(backward)"), (4, 0, 4), "{snapshot:#?}");
     let outside = |snapshot: &MemorySnapshot| -> u64 {
-        snapshot.holders.iter().filter(|h| h.module.is_empty()).map(|h| h.bytes).sum()
+        snapshot.owners.iter().filter(|h| h.module.is_empty()).map(|h| h.bytes).sum()
     };
     assert_eq!(outside(&snapshot), gradients, "{snapshot:#?}");
     model.parameters().iter().for_each(Tensor::zero_grad);
@@ -85,7 +85,7 @@ fn other_threads_and_what_was_there_before() -> Result<()> {
     let made = std::thread::spawn(|| ones(3000).exp()).join().unwrap()?;
     let snapshot = memory.snapshot();
     assert_eq!(of(&snapshot, "(program)"), (24000, 12000, 24000));
-    assert_eq!(snapshot.devices[0].held.bytes, 12000);
+    assert_eq!(snapshot.devices[0].usage.bytes, 12000);
     let text = {
         let mut file = Vec::new();
         snapshot.write_json(&mut file).unwrap();

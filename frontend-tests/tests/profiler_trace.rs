@@ -8,7 +8,7 @@ use keyway::profiler::{self, Event, EventKind, Report, Trace, TraceError};
 use keyway::{MemoryFormat, Result, Tensor};
 use rehearsal_support::ramp;
 
-fn row<'a>(report: &'a Report, op: &str) -> &'a profiler::Row {
+fn row<'a>(report: &'a Report, op: &str) -> &'a profiler::OpStats {
     report.rows.iter().find(|row| row.op == op).unwrap_or_else(|| panic!("no row of {op}: {report}"))
 }
 
@@ -142,7 +142,7 @@ fn a_transposed_copy_is_a_reordering_with_its_caller_and_bytes() {
     let mut found = trace.report.reorderings.clone();
     found.sort_by_key(|found| found.callers.len());
     let [direct, inside] = &found[..] else { panic!("{found:?}") };
-    assert_eq!((direct.callers.len(), direct.place().as_str()), (0, "the program itself"));
+    assert_eq!((direct.callers.len(), direct.location().as_str()), (0, "the program itself"));
     assert_eq!(
         (inside.op.as_str(), inside.callers.as_slice()),
         ("clone", ["reshape".to_string()].as_slice())
@@ -176,7 +176,7 @@ fn a_flattened_image_is_reordered_in_a_module_and_in_its_derivative() -> Result<
     let trace = step(true)?;
     let found = &trace.report.reorderings;
     let forward = found.iter().find(|found| found.path == "5").unwrap_or_else(|| panic!("{found:?}"));
-    assert_eq!((forward.place().as_str(), forward.calls), ("reshape, module 5", 2));
+    assert_eq!((forward.location().as_str(), forward.calls), ("reshape, module 5", 2));
     assert_eq!(forward.from, "f32[2,4,4,4] channels_last");
     let names = nested(&trace);
     assert!(names.iter().any(|around| around[..] == ["clone", "reshape", "5 (Flatten)"]), "{names:?}");
@@ -243,7 +243,7 @@ fn an_op_that_changes_the_format_is_told_once_for_each_place() -> Result<()> {
         (change.inputs[0].as_str(), change.outputs[0].as_str()),
         ("f32[2,3,4,4] channels_last", "f32[2,3,4,5]")
     );
-    assert_eq!(change.place(), "linear");
+    assert_eq!(change.location(), "linear");
     let told = trace.events.iter().filter(|event| matches!(event.kind, EventKind::FormatChange(_)));
     assert_eq!(
         told.map(|event| &*event.name).collect::<Vec<_>>(),
@@ -286,7 +286,7 @@ fn a_file_gives_the_same_trace_and_table() -> Result<()> {
     let mut file = Vec::new();
     trace.write_json(&mut file).unwrap();
     let read = Trace::read_json(&file[..])?;
-    assert_eq!((read.events.len(), read.left_out), (trace.events.len(), 0));
+    assert_eq!((read.events.len(), read.dropped), (trace.events.len(), 0));
     assert_eq!(read.events, trace.events);
     assert_eq!(read.report.rows, trace.report.rows);
     assert_eq!(read.report.to_string(), trace.report.to_string());
@@ -339,10 +339,10 @@ fn only_so_many_events_are_kept_and_all_calls_are_counted() {
         x.mul(2.0).unwrap();
     }
     let trace = profile.trace();
-    assert_eq!((trace.events.len(), trace.left_out, trace.report.calls()), (10, 40, 50));
+    assert_eq!((trace.events.len(), trace.dropped, trace.report.calls()), (10, 40, 50));
     let mut file = Vec::new();
     trace.write_json(&mut file).unwrap();
-    assert_eq!(Trace::read_json(&file[..]).unwrap().left_out, 40);
+    assert_eq!(Trace::read_json(&file[..]).unwrap().dropped, 40);
 }
 
 #[test]
@@ -376,7 +376,7 @@ fn a_profile_within_another_is_added_with_its_events() {
     }
     let trace = outer.trace();
     let names: Vec<&str> = trace.events.iter().map(|event| &*event.name).collect();
-    assert_eq!((names.as_slice(), trace.left_out), (["mul", "clone", "clone", "clone"].as_slice(), 1));
+    assert_eq!((names.as_slice(), trace.dropped), (["mul", "clone", "clone", "clone"].as_slice(), 1));
     assert!(trace.events.is_sorted_by_key(|event| event.start_ns));
     assert_eq!(trace.report.reorderings[0].calls, 4);
 }
@@ -391,7 +391,7 @@ fn what_panics_leaves_no_frame_behind() {
     });
     assert!(caught.is_err());
     x.contiguous().unwrap();
-    assert_eq!(profile.report().reorderings[0].place(), "the program itself");
+    assert_eq!(profile.report().reorderings[0].location(), "the program itself");
     assert_eq!(nested(&profile.trace()).last().unwrap().as_slice(), ["clone"]);
 }
 
@@ -502,14 +502,14 @@ fn a_file_says_where_events_were_left_out_and_escapes_what_perfetto_refuses() {
     let x = ramp(&[2, 3, 4, 4]).to(MemoryFormat::ChannelsLast).unwrap();
     model.forward(&x).unwrap();
     let trace = profile.trace();
-    assert!(trace.left_out > 0);
+    assert!(trace.dropped > 0);
     assert!(trace.report.reorderings.iter().any(|r| r.path.contains('\u{7f}')), "{:?}", trace.report);
     let mut file = Vec::new();
     trace.write_json(&mut file).unwrap();
     assert!(!file.contains(&0x7f));
     let text = String::from_utf8(file).unwrap();
     let last = text.lines().rev().find(|line| line.starts_with("{\"name\"")).unwrap();
-    assert!(last.contains(&format!("{} more events left out", trace.left_out)), "{last}");
+    assert!(last.contains(&format!("{} more events left out", trace.dropped)), "{last}");
     assert_eq!(Trace::read_json(text.as_bytes()).unwrap(), trace);
 }
 
@@ -565,11 +565,11 @@ fn profiles_may_end_in_any_order_and_keep_their_own_numbers_of_events() {
         x.exp().unwrap();
     }
     let trace = none.trace();
-    assert_eq!((trace.events.len(), trace.left_out, trace.report.calls()), (0, 0, 5));
+    assert_eq!((trace.events.len(), trace.dropped, trace.report.calls()), (0, 0, 5));
     drop(none);
     let trace = few.trace();
-    assert_eq!((trace.events.len(), trace.left_out, trace.report.calls()), (2, 3, 5));
+    assert_eq!((trace.events.len(), trace.dropped, trace.report.calls()), (2, 3, 5));
     drop(few);
     let trace = outer.trace();
-    assert_eq!((trace.events.len(), trace.left_out, trace.report.calls()), (5, 0, 5));
+    assert_eq!((trace.events.len(), trace.dropped, trace.report.calls()), (5, 0, 5));
 }

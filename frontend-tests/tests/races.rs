@@ -96,7 +96,7 @@ fn ops_see_integers_before_or_after_a_write() -> Result<()> {
         // Several kernels, each of which may see another state: no result of a whole.
         let of_parts =
             ["nll_loss", "one_hot", "i", "index_put", "bincount", "masked_scatter"].contains(&what);
-        let run = || op(&integers).and_then(|made| made.to_f64_vec());
+        let run = || op(&integers).and_then(|made| made.to_vec_f64());
         let own = integers.copy()?;
         let mut alone = vec![run()];
         for &other in &others {
@@ -122,8 +122,8 @@ fn a_sparse_matrix_is_read_before_or_after_a_write_to_its_structure() -> Result<
     let by = Tensor::ones((512, 4))?;
     for layout in ["sparse_csr", "sparse_coo"] {
         let matrix = dense.to_layout(layout.parse()?)?;
-        let product = || matrix.mm(&by).and_then(|made| made.to_f64_vec());
-        let strided = || matrix.to_layout(Layout::STRIDED).and_then(|made| made.to_f64_vec());
+        let product = || matrix.mm(&by).and_then(|made| made.to_vec_f64());
+        let strided = || matrix.to_layout(Layout::STRIDED).and_then(|made| made.to_vec_f64());
         for integers in matrix.components()?.into_iter().filter(|c| c.dtype() == DType::I64) {
             let others = [1 << 44, -1, 0];
             let mut alone = vec![(product(), strided())];

@@ -22,7 +22,7 @@ fn gradient(y: &Tensor, x: &Tensor, create_graph: bool) -> Result<Tensor> {
 }
 
 fn near(got: &Tensor, expected: &[f64]) {
-    let got = got.to_f64_vec().unwrap();
+    let got = got.to_vec_f64().unwrap();
     let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-4 * b.abs().max(1.0);
     assert!(
         got.len() == expected.len() && got.iter().zip(expected).all(close),
@@ -38,7 +38,7 @@ fn the_gradient_of_layer_norm_in_f16_is_one_with_and_without_a_graph() -> Result
             Tensor::new([[-400.0f32, 200.0, 400.0, -100.0]])?.to_dtype(DType::F16)?.requires_grad_(true)?;
         let options =
             BackwardOptions { create_graph, gradients: Some(vec![upstream.clone()]), ..Default::default() };
-        grad(&[x.layer_norm(4, None, None)?], &[&x], options)?.remove(0).expect("a gradient").to_f64_vec()
+        grad(&[x.layer_norm(4, None, None)?], &[&x], options)?.remove(0).expect("a gradient").to_vec_f64()
     };
     let (plain, graph) = (made(false)?, made(true)?);
     for ((a, b), expected) in plain.iter().zip(&graph).zip([-0.1559, -0.4575, 0.1810, 0.4324]) {
@@ -79,7 +79,7 @@ fn results_of_several_parts_are_changed_in_place_under_a_graph() -> Result<()> {
         ("cummin", |x| Ok(x.transpose(2, 3)?.cummin(1)?.0)),
     ];
     for (what, result) in results {
-        let x = keyway::rng::using(&keyway::rng::Generator::new(3), || Tensor::randn((1, 4, 4, 4)))?;
+        let x = keyway::rng::with_generator(&keyway::rng::Generator::new(3), || Tensor::randn((1, 4, 4, 4)))?;
         let gradients = |in_place: bool| -> Result<Vec<f32>> {
             let x = x.copy()?.requires_grad_(true)?;
             let made = result(&x.mul(1.0)?)?;
@@ -126,7 +126,7 @@ fn gradients_of_gradients_pass_a_change_of_a_view() -> Result<()> {
                 Tensor::cat(&[function(&y.narrow(0, 0, 2)?)?, y.narrow(0, 2, 1)?], 0)?
             };
             let first = gradient(&y.square()?, &x, true)?;
-            gradient(&first.square()?, &x, false)?.to_f64_vec()
+            gradient(&first.square()?, &x, false)?.to_vec_f64()
         };
         let (got, expected) = (of(true)?, of(false)?);
         assert!(
@@ -147,7 +147,7 @@ fn logsigmoid_is_smooth_at_0() -> Result<()> {
     let first = gradient(&y, &x, true)?;
     near(&first, &[0.5, 0.5, 0.5, 1.0, 0.0, 1.0, 0.0]);
     near(&gradient(&first, &x, false)?, &[-0.25, -0.25, -0.25, 0.0, 0.0, 0.0, 0.0]);
-    let tails = y.to_f64_vec()?;
+    let tails = y.to_vec_f64()?;
     assert_eq!(tails[5], -800.0);
     assert!((tails[4] / -(-40f64).exp() - 1.0).abs() < 1e-12, "{tails:?}");
     Ok(())
@@ -169,7 +169,7 @@ fn a_variance_beyond_f16_is_mixed_before_it_is_rounded() -> Result<()> {
     let after = |momentum: f64| -> Result<f64> {
         let (mean, var) = (half(&[0.0])?, half(&[1.0])?);
         x.batch_norm(Some((&mean, &var)), None, None, true, momentum, 1e-5)?;
-        Ok(var.to_f64_vec()?[0])
+        Ok(var.to_vec_f64()?[0])
     };
     assert!((after(0.1)? / 11608.0 - 1.0).abs() < 2e-3, "{}", after(0.1)?);
     assert_eq!(after(1.0)?, f64::INFINITY);
@@ -182,8 +182,8 @@ fn second_derivatives_of_a_product_with_a_0_take_memory_as_the_product() -> Resu
     values[7] = 0.0;
     let x = leaf(&values)?;
     let first = gradient(&x.prod(..)?, &x, true)?;
-    assert_eq!(first.to_f64_vec()?.iter().sum::<f64>(), 1.0);
-    let second = gradient(&first, &x, false)?.to_f64_vec()?;
+    assert_eq!(first.to_vec_f64()?.iter().sum::<f64>(), 1.0);
+    let second = gradient(&first, &x, false)?.to_vec_f64()?;
     // Of all pairs, that of an element and the 0 has a product of 1.
     assert_eq!((second[7], second[8]), (2099.0, 1.0));
     Ok(())
@@ -198,14 +198,15 @@ fn a_sum_behind_a_norm_gives_the_gradients_of_one_in_memory() -> Result<()> {
     ];
     for (what, norm) in norms {
         for format in [MemoryFormat::Contiguous, MemoryFormat::ChannelsLast] {
-            let x = keyway::rng::using(&keyway::rng::Generator::new(5), || Tensor::randn((2, 4, 3, 5)))?
-                .to(format)?;
+            let x =
+                keyway::rng::with_generator(&keyway::rng::Generator::new(5), || Tensor::randn((2, 4, 3, 5)))?
+                    .to(format)?;
             let of = |dense: bool| -> Result<Vec<f64>> {
                 let x = x.copy()?.requires_grad_(true)?;
                 let one = Tensor::new(2.0f32)?.expand(x.shape())?;
                 let start = if dense { one.contiguous()? } else { one };
                 let options = BackwardOptions { gradients: Some(vec![start]), ..Default::default() };
-                grad(&[norm(&x)?.mul(&x)?], &[&x], options)?.remove(0).expect("a gradient").to_f64_vec()
+                grad(&[norm(&x)?.mul(&x)?], &[&x], options)?.remove(0).expect("a gradient").to_vec_f64()
             };
             let (got, expected) = (of(false)?, of(true)?);
             assert!(got.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-5), "{what} {format:?}");

@@ -36,13 +36,13 @@ fn any_dimensions_of_any_strides() {
         ramp(&[3, 1, 4, 1]).expand([3, 5, 4, 6]).unwrap(),
     ];
     for view in views {
-        let values: Vec<f64> = view.to_f64_vec().unwrap();
+        let values: Vec<f64> = view.to_vec_f64().unwrap();
         for mask in 1usize..16 {
             let dims: Vec<usize> = (0..4).filter(|d| mask >> d & 1 != 0).collect();
             let list: Vec<i64> = dims.iter().map(|&d| d as i64).collect();
             let expected = walked(&values, view.shape(), &dims);
             let got = if mask % 2 == 0 { view.sum_keepdim(&list) } else { view.sum(&list) };
-            let got = got.unwrap().to_f64_vec().unwrap();
+            let got = got.unwrap().to_vec_f64().unwrap();
             assert_eq!(got, expected, "{:?} {:?} over {dims:?}", view.shape(), view.strides());
         }
     }

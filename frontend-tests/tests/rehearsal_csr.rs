@@ -74,7 +74,7 @@ fn there_and_back() {
     validate(s.as_ref()).unwrap();
     assert_eq!(s.to_strided().unwrap().to_vec::<f64>().unwrap(), DENSE);
     assert_eq!(s.to_vec::<f64>().unwrap(), DENSE, "values come to the host in row-major order");
-    assert!(s.to_layout(csr()).unwrap().is_same(&s));
+    assert!(s.to_layout(csr()).unwrap().ptr_eq(&s));
     let empty = matrix(&[], &[0, 4]).to_layout(csr()).unwrap();
     assert!(empty.to_vec::<f64>().unwrap().is_empty());
     // From a transposed matrix, whose elements do not lie in a row.
@@ -154,7 +154,7 @@ fn arithmetic() {
     assert_eq!(turned.to_vec::<f64>().unwrap(), dense().t().unwrap().to_vec::<f64>().unwrap());
     // The kernel gives its argument back; the caller gets another tensor over the same parts.
     let same = s.transpose(1, 1).unwrap();
-    assert!(!same.is_same(&s) && same.components().unwrap()[2].shares_storage(&s.components().unwrap()[2]));
+    assert!(!same.ptr_eq(&s) && same.components().unwrap()[2].shares_storage(&s.components().unwrap()[2]));
     // A product of other dtypes: the host has the layout's own kernel cast the values.
     let b = numbers(8);
     let narrow = s.to_dtype(DType::F32).unwrap();

@@ -59,7 +59,7 @@ fn there(t: &Tensor) -> Tensor {
 }
 
 fn here(t: &Tensor) -> Vec<f64> {
-    t.to_device(Device::CPU).unwrap().to_dense().unwrap().to_f64_vec().unwrap()
+    t.to_device(Device::CPU).unwrap().to_dense().unwrap().to_vec_f64().unwrap()
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn a_device_without_pinned_memory_gives_plain_host_memory() {
     write_bytes(&storage, 0, &[3; 64]).unwrap();
     assert_eq!(pinned_stats(Device::CPU).unwrap(), PinnedStats::default());
     let a = ramp(&[3]);
-    assert!(a.pin_memory_for(Device::CPU).unwrap().is_same(&a));
+    assert!(a.pin_memory_for(Device::CPU).unwrap().ptr_eq(&a));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn tensors_are_pinned_with_their_strides_and_gradients() {
     let pinned = a.pin_memory().unwrap();
     assert!(pinned.is_pinned() && pinned.device() == Device::CPU);
     assert_eq!(values(&pinned), values(&a));
-    assert!(pinned.pin_memory().unwrap().is_same(&pinned));
+    assert!(pinned.pin_memory().unwrap().ptr_eq(&pinned));
     // Ops take it like any other host memory.
     assert_eq!(values(&pinned.add(&a).unwrap()), values(&a.add(&a).unwrap()));
     let turned = a.t().unwrap();

@@ -92,7 +92,7 @@ fn images(format: MemoryFormat, dtype: DType) -> Tensor {
 
 #[track_caller]
 fn assert_near(got: &Tensor, expected: &[f64], tolerance: f64) {
-    let got = got.to_f64_vec().unwrap();
+    let got = got.to_vec_f64().unwrap();
     assert_eq!(got.len(), expected.len());
     for (a, b) in got.iter().zip(expected) {
         assert!((a - b).abs() <= tolerance * (1.0 + b.abs()), "{got:?}, expected {expected:?}");
@@ -120,10 +120,11 @@ fn the_state_has_the_names_and_shapes_of_torchvision() {
 #[test]
 fn initial_values_are_those_of_torchvision() {
     let _guard = load(BOTH);
-    let drawn = |seed| rng::using(&Generator::new(seed), || ResNet::resnet18(10)).unwrap().state_dict();
+    let drawn =
+        |seed| rng::with_generator(&Generator::new(seed), || ResNet::resnet18(10)).unwrap().state_dict();
     let state = drawn(3);
     for (name, tensor) in &state {
-        let values = tensor.to_f64_vec().unwrap();
+        let values = tensor.to_vec_f64().unwrap();
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / values.len() as f64;
         match (tensor.rank(), name.rsplit('.').next().unwrap()) {
@@ -172,7 +173,7 @@ fn a_fused_network_gives_the_same_scores_in_both_formats() -> Result<()> {
         let fused = steps.fuse()?;
         steps.eval();
         let off = autograd::no_grad();
-        let expected = steps.forward(&images(format, dtype))?.to_f64_vec()?;
+        let expected = steps.forward(&images(format, dtype))?.to_vec_f64()?;
         drop(off);
         // Nothing is recorded, but for the last layer.
         let profile = profiler::profile();
@@ -197,7 +198,7 @@ fn a_fused_network_in_bf16_is_as_near_as_the_steps() -> Result<()> {
     let _off = autograd::no_grad();
     let exact = model(MemoryFormat::ChannelsLast, DType::F32);
     exact.eval();
-    let expected = exact.forward(&images(MemoryFormat::ChannelsLast, DType::F32))?.to_f64_vec()?;
+    let expected = exact.forward(&images(MemoryFormat::ChannelsLast, DType::F32))?.to_vec_f64()?;
     for format in FORMATS {
         let fused = exact.fuse()?;
         fused.to_memory_format(format)?;
@@ -286,7 +287,7 @@ fn each_layer_keeps_the_memory_format() -> Result<()> {
 #[test]
 fn a_few_steps_lower_the_loss() -> Result<()> {
     let _guard = load(BOTH);
-    let model = rng::using(&Generator::new(1), || ResNet::resnet18(CLASSES))?;
+    let model = rng::with_generator(&Generator::new(1), || ResNet::resnet18(CLASSES))?;
     model.to_memory_format(MemoryFormat::ChannelsLast)?;
     let options = SgdOptions { lr: 0.01, momentum: 0.9, ..Default::default() };
     let mut optimizer = Sgd::new(model.parameters(), options)?;

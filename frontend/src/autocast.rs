@@ -6,7 +6,7 @@
 //! - functions that leave the range of f16, sums, norms, softmax and losses cast f16 and bf16 arguments to f32;
 //! - all other ops compute in the dtypes of their arguments, promoted as always.
 //!
-//! The definition of an op has its kind ([`Facts`]); the rules are those of PyTorch's `autocast` on CUDA, on every device. Calls
+//! The definition of an op has its kind ([`OpFlags`]); the rules are those of PyTorch's `autocast` on CUDA, on every device. Calls
 //! with f64 arguments, in-place and `out=` calls are unchanged. The casts are recorded by autograd, so parameters and their
 //! gradients remain f32. A backward pass computes in the dtypes of the forward pass, wherever it is called.
 //!
@@ -36,14 +36,14 @@ use crate::arguments::replacing;
 use crate::autograd::{is_grad_enabled, meta};
 use crate::chosen::Chosen;
 use crate::error::Result;
-use crate::ops::def::{Facts, definition};
+use crate::ops::def::{OpFlags, definition};
 use crate::{DType, Tensor};
 use keyway_dispatcher::device::capture::is_captured;
 use keyway_dispatcher::error::{Error, Result as DispatchResult};
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet, local_keys};
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::{Arg, Call, OpEntry, Out, Outputs};
-use keyway_dispatcher::registry::{FunctionalEntry, register_functional};
+use keyway_dispatcher::registry::{KeyHandler, register_key_handler};
 use keyway_dispatcher::tensor::TensorRef;
 use once_cell::sync::OnceCell;
 use rustc_hash::FxHashMap;
@@ -171,7 +171,7 @@ impl Drop for AutocastGuard {
 }
 
 fn install() -> DispatchResult<()> {
-    register_functional(FunctionalEntry {
+    register_key_handler(KeyHandler {
         key: DispatchKey::AUTOCAST,
         name: "autocast".to_string(),
         applies: |op| target_of(op).is_some(),
@@ -190,8 +190,8 @@ enum Target {
 
 fn target_of(op: &OpEntry) -> Option<Target> {
     match definition(op)? {
-        d if d.is(Facts::AUTOCAST) => Some(Target::Chosen),
-        d if d.is(Facts::AUTOCAST_F32) => Some(Target::F32),
+        d if d.is(OpFlags::AUTOCAST) => Some(Target::Chosen),
+        d if d.is(OpFlags::AUTOCAST_F32) => Some(Target::F32),
         _ => None,
     }
 }

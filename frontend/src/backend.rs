@@ -9,6 +9,8 @@
 //!   itself, is used only if the other device cannot run the op.
 
 use crate::error::Result;
+/// Prefers a backend for the calls of this thread while it lives; returned by [`choose_backend`].
+///
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, backend};
@@ -19,6 +21,8 @@ use crate::error::Result;
 /// ```
 pub use keyway_dispatcher::call::BackendGuard;
 use keyway_dispatcher::key::Device;
+/// The calls of one op that ran on another device; listed by [`fallbacks`].
+///
 /// ```
 /// for line in keyway::backend::fallbacks() {
 ///     println!("{}: {} calls of {} ran on {}, {} tensors moved", line.op, line.calls, line.from, line.to, line.moves);

@@ -58,7 +58,7 @@ use keyway_dispatcher::device::{Stream, synchronize};
 use keyway_dispatcher::error::Result as DispatchResult;
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet};
 use keyway_dispatcher::op::{Arg, Call, OpEntry, Out, Outputs, Rule};
-use keyway_dispatcher::registry::{FunctionalEntry, register_functional};
+use keyway_dispatcher::registry::{KeyHandler, register_key_handler};
 use keyway_dispatcher::tensor::TensorRef;
 use once_cell::sync::OnceCell;
 
@@ -117,7 +117,7 @@ pub fn capture<T>(device: Device, work: impl FnOnce() -> Result<T>) -> Result<(T
 static KEY_REGISTERED: OnceCell<()> = OnceCell::new();
 
 fn install() -> DispatchResult<()> {
-    register_functional(FunctionalEntry {
+    register_key_handler(KeyHandler {
         key: DispatchKey::CAPTURE,
         name: "capture".to_string(),
         applies: computes,

@@ -4,6 +4,8 @@ use crate::error::Result;
 use keyway_dispatcher::Error;
 use keyway_dispatcher::key::{KeyGuard, KeySet, local_keys};
 use keyway_dispatcher::registry;
+/// The name, plugin and order of an interposer; listed by [`interposers`].
+///
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// for info in keyway::interposer::interposers()? {

@@ -31,7 +31,7 @@ use keyway_dispatcher::error::{Error, Result as DispatchResult};
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet, Layout};
 use keyway_dispatcher::log;
 use keyway_dispatcher::op::{Arg, Call, Out, Outputs};
-use keyway_dispatcher::registry::{FunctionalEntry, register_functional};
+use keyway_dispatcher::registry::{KeyHandler, register_key_handler};
 use keyway_dispatcher::tensor::TensorRef;
 use once_cell::sync::OnceCell;
 use std::collections::HashSet;
@@ -173,7 +173,7 @@ fn prepare(policy: LayoutFallback) -> Result<()> {
 }
 
 fn install() -> DispatchResult<()> {
-    register_functional(FunctionalEntry {
+    register_key_handler(KeyHandler {
         key: DispatchKey::LAYOUT_FALLBACK,
         name: "layout_fallback".to_string(),
         applies: |_| true,

@@ -35,9 +35,9 @@ pub mod data;
 mod defaults;
 pub mod device;
 pub mod error;
-pub mod functionality;
 pub mod graph;
 pub mod guide;
+pub mod interceptor;
 pub mod interposer;
 pub mod io;
 pub mod layout_fallback;
@@ -66,6 +66,8 @@ pub use half::{bf16, f16};
 pub use interposer::interposer;
 /// The dispatcher below: loader, tables, memory, threads.
 pub use keyway_dispatcher as dispatcher;
+/// An argument of an op: a tensor, a number, text, a list, a dtype or nothing. Methods that broadcast take `impl Into<Arg>`.
+///
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Arg, Tensor};
@@ -76,7 +78,10 @@ pub use keyway_dispatcher as dispatcher;
 /// assert_eq!((doubled(&x, 2)?.item::<f32>()?, doubled(&x, &x)?.item::<f32>()?), (6.0, 4.5));
 /// # Ok(()) }
 /// ```
-pub use keyway_dispatcher::op::{Arg, LayoutOptions, LayoutValue};
+pub use keyway_dispatcher::op::Arg;
+pub use keyway_dispatcher::op::{LayoutOptions, LayoutValue};
+/// The number of threads that one call may use; [`num_threads`] returns it, [`set_num_threads`] sets it.
+///
 /// ```
 /// keyway::set_num_threads(1);
 /// assert_eq!(keyway::num_threads(), 1);

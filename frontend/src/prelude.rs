@@ -23,6 +23,6 @@ pub use crate::device::{KnownDevices, OnKnownDevices};
 pub use crate::nn::Module;
 pub use crate::optim::Optimizer;
 pub use crate::optim::lr_scheduler::LrScheduler;
-pub use crate::tensor::{Ellipsis, MemoryFormat, NewAxis, Step, Tensor, TensorOptions};
+pub use crate::tensor::{Ellipsis, MemoryFormat, NewAxis, StepBy, Tensor, TensorOptions};
 pub use crate::{DType, Device, Layout, autograd, data, nn, optim};
 pub use half::{bf16, f16};

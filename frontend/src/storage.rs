@@ -21,6 +21,8 @@
 //! - a blob owns its deleter from the beginning, so it runs once, also if no tensor is created;
 //! - overlapping strides, as of `expand`, are allowed over foreign memory; writing to such a tensor is an error, as everywhere.
 
+/// Bounds-checked reads of a tensor that shares its memory; returned by [`Tensor::accessor`](crate::Tensor::accessor).
+///
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::Tensor;
@@ -32,6 +34,8 @@
 /// # Ok(()) }
 /// ```
 pub use keyway_dispatcher::memory::Accessor;
+/// Bounds-checked reads and writes of a tensor; returned by [`Tensor::accessor_mut`](crate::Tensor::accessor_mut).
+///
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::Tensor;
@@ -46,6 +50,8 @@ pub use keyway_dispatcher::memory::Accessor;
 /// # Ok(()) }
 /// ```
 pub use keyway_dispatcher::memory::AccessorMut;
+/// Bounds-checked references to the elements of a tensor; returned by [`Tensor::accessor_ref`](crate::Tensor::accessor_ref).
+///
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::Tensor;
@@ -56,6 +62,8 @@ pub use keyway_dispatcher::memory::AccessorMut;
 /// # Ok(()) }
 /// ```
 pub use keyway_dispatcher::memory::AccessorRef;
+/// The memory of one or more tensors; returned by [`Tensor::storage`](crate::Tensor::storage).
+///
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::Tensor;

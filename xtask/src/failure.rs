@@ -132,6 +132,14 @@ pub enum Failure {
         /// The reason.
         reason: String,
     },
+    /// A file of measured results with a fault.
+    #[error("cannot use {path}: {fault}; xtask/src/results/data.rs lists the fields", path = path.display())]
+    Results {
+        /// The file.
+        path: PathBuf,
+        /// The fault.
+        fault: String,
+    },
     /// The tree breaks rules.
     #[error("{count} violations; each line above ends with how to mend it")]
     Untidy {

@@ -17,6 +17,7 @@ mod header;
 mod loom;
 mod miri;
 mod mutants;
+mod results;
 mod test;
 mod tidy;
 mod workspace;
@@ -47,7 +48,7 @@ enum Task {
     /// Run the unit tests of pointers, lists and strided walks under Miri, which finds undefined behaviour.
     Miri,
     /// Check the rules that the compiler does not check.
-    Tidy,
+    Tidy(tidy::Options),
     /// Make the documentation without a warning, and find what users have no example of.
     Doc,
     /// Build the book as HTML in `target/book`; mdBook is installed into `target/tools` if it is missing.
@@ -61,6 +62,8 @@ enum Task {
     Gpu,
     /// Run the benches and print one JSON line a case.
     Bench(bench::Options),
+    /// Write `benches/RESULTS.md` from `benches/results`, after adding the lines of a run.
+    Results(results::Options),
 }
 
 fn main() -> ExitCode {
@@ -71,13 +74,14 @@ fn main() -> ExitCode {
         Task::Header => header::run(&workspace),
         Task::Loom => loom::run(&workspace),
         Task::Miri => miri::run(&workspace),
-        Task::Tidy => tidy::run(&workspace),
+        Task::Tidy(options) => tidy::run(&workspace, &options),
         Task::Doc => doc::run(&workspace),
         Task::Book => book::run(&workspace),
         Task::Mutants(options) => mutants::run(&workspace, &options),
         Task::Cuda(task) => cuda::run(&workspace, &task),
         Task::Gpu => gpu::run(&workspace),
         Task::Bench(options) => bench::run(&workspace, &options),
+        Task::Results(options) => results::run(&workspace, &options),
     });
     match result {
         Ok(()) => ExitCode::SUCCESS,

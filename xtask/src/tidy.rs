@@ -4,11 +4,14 @@
 //! rule are a constant beside it.
 
 mod absences;
+mod commits;
+mod cycles;
 mod files;
 mod levels;
 mod links;
 mod locks;
 mod manifests;
+mod measured;
 mod source;
 mod tokens;
 mod unsafety;
@@ -17,6 +20,21 @@ mod words;
 use crate::failure::{Failure, Result};
 use crate::workspace::Workspace;
 use std::fmt;
+use std::path::PathBuf;
+
+/// What to check.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// Check the subjects of commits instead: those of a range, else those that origin/main lacks, else the last one.
+    #[arg(long, value_name = "RANGE", num_args = 0..=1, conflicts_with = "message")]
+    commits: Option<Option<String>>,
+    /// Check the subject in this file instead, as the hook in `.githooks` does.
+    #[arg(long, value_name = "FILE")]
+    message: Option<PathBuf>,
+    /// List the files that import one another instead, of the crates whose folder contains this text.
+    #[arg(long, value_name = "FOLDER", num_args = 0..=1, conflicts_with_all = ["message", "commits"])]
+    cycles: Option<Option<String>>,
+}
 
 /// A broken rule, with its source location.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -43,16 +61,31 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Checks every rule and prints every violation.
-pub fn run(workspace: &Workspace) -> Result<()> {
+/// Checks what the options ask for.
+pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
+    if let Some(part) = &options.cycles {
+        cycles::print(&source::collect(&workspace.root)?, part.as_deref().unwrap_or_default());
+        return Ok(());
+    }
+    match (&options.commits, &options.message) {
+        (Some(range), _) => commits::run(workspace, range.as_deref()),
+        (None, Some(message)) => commits::run_message(workspace, message),
+        (None, None) => run_rules(workspace),
+    }
+}
+
+/// Checks every rule on files and prints every violation.
+fn run_rules(workspace: &Workspace) -> Result<()> {
     let files = source::collect(&workspace.root)?;
     let mut found = files::check(&files);
     found.extend(unsafety::check(&files));
     found.extend(absences::check(&files));
     found.extend(levels::check(&files));
+    found.extend(cycles::check(&files));
     found.extend(locks::check(&files));
     found.extend(links::check(&files));
     found.extend(words::check(&files));
+    found.extend(measured::check(&files));
     found.extend(manifests::check(workspace, &files)?);
     found.sort();
 

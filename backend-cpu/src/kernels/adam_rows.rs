@@ -84,7 +84,7 @@ fn adam_rows<T: Float>(call: &Call<'_>) -> Result<(), Error> {
     let (index, grad) = (Cells::<i64>::argument(call, 3)?, Cells::<T>::argument(call, 4)?);
     let step = Step::<T::Acc>::of(call)?;
     if !outs.iter().chain([&grad]).all(has_dense_rows) {
-        return Err(refused("rows whose elements lie apart"));
+        return Err(refused("rows whose elements are strided"));
     }
     // An output is its own table or no argument.
     let apart = |i: usize, j: usize| !outs[i].is_at(&tables[j]) || i == j || outs[i].numel() == 0;
@@ -94,7 +94,7 @@ fn adam_rows<T: Float>(call: &Call<'_>) -> Result<(), Error> {
     };
     let own = (0..3).all(|i| !outs[i].is_at(&grad) && (0..3).all(|j| apart(i, j) && !meet(i, j)));
     if !own && outs[0].numel() > 0 {
-        return Err(refused("a table, means and a gradient of which some are one tensor"));
+        return Err(refused("a table, means and a gradient that share memory"));
     }
     check_indices(&index, "index", 0, outs[0].sizes[0], 0)?;
     let n = index.sizes[0];

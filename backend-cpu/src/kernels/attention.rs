@@ -237,7 +237,7 @@ fn attention<T: Attend>(call: &Call) -> Result<(), Error> {
     let alike = lead(query.sizes()) == lead(key.sizes()) && lead(query.sizes()) == lead(value.sizes());
     let (Some(q), Some(k), Some(v), true) = (query.as_slice(), key.as_slice(), value.as_slice(), alike)
     else {
-        return Err(unsupported("attention of operands that do not lie densely, or are broadcast"));
+        return Err(unsupported("attention of operands that are strided or broadcast"));
     };
     let (queries, e) = (last(query.sizes(), 2), last(query.sizes(), 1));
     let (keys, ev) = (last(value.sizes(), 2), last(value.sizes(), 1));

@@ -40,7 +40,7 @@ fn reduced<T: Float>(call: &Call, how: usize, loss: impl Fn(T::Acc) -> T::Acc + 
     let alike =
         x.sizes() == y.sizes() && (x.strides() == y.strides() || x.is_contiguous() && y.is_contiguous());
     let (Some(x), Some(y), true) = (x.as_dense_slice(), y.as_dense_slice(), alike) else {
-        return Err(Error::Unsupported { what: "a loss of arguments that lie in different orders".into() });
+        return Err(Error::Unsupported { what: "a loss of arguments with different strides".into() });
     };
     let mut parts = Buffer::<T::Acc>::zeroed(x.len().div_ceil(BLOCK))?;
     // SAFETY: the address is used within the parts, which outlive the loop; each block has its own.

@@ -22,7 +22,7 @@ fn class(target: i64, classes: usize, ignored: i64) -> Result<Option<usize>, Err
         Ok(class) if class < classes => Ok(Some(class)),
         _ => Err(Error::InvalidArgument {
             argument: "target",
-            expected: format!("classes in 0..{classes}, or {ignored} for what is ignored"),
+            expected: format!("classes in 0..{classes}, or {ignored} for an ignored row"),
             got: format!("{target}"),
         }),
     }

@@ -57,7 +57,7 @@ pub fn driver() -> Result<&'static Driver, Error> {
         watch_forks();
         let _ = DRIVER.set(driver);
     }
-    DRIVER.get().ok_or_else(|| failed("the driver was not kept".into()))
+    DRIVER.get().ok_or_else(|| failed("the driver was not stored".into()))
 }
 
 fn failed(detail: String) -> Error {

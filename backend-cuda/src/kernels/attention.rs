@@ -235,12 +235,14 @@ impl Problem {
         let lists: [&[i64]; OPERANDS] = std::array::from_fn(|at| &strides[at][..]);
         let dims: Vec<Dim<OPERANDS>> = in_order(&sizes, lists);
         if dims.len() > DIMS {
-            return Err(unsupported("attention over so many dimensions that cannot be joined"));
+            return Err(unsupported(format!(
+                "attention over more than {DIMS} dimensions that cannot be joined"
+            )));
         }
         let heads = sizes.iter().fold(1usize, |n, &size| n.saturating_mul(size.max(0) as usize));
         counted(heads.saturating_mul(shared))?;
         if shared > HEADS {
-            return Err(unsupported("a key that so many heads share"));
+            return Err(unsupported(format!("a key that more than {HEADS} heads share")));
         }
         // Scores of empty heads are 0 for any scale, and their default scale is infinite.
         let scale = if width == 0 { 1.0 } else { given.scale.unwrap_or(1.0 / (width as f64).sqrt()) };

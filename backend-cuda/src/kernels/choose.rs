@@ -256,7 +256,9 @@ fn masked_scatter(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     let dims = in_order(shape, [&out.strides, &own, &marks]);
     let is_out = |laid: &Laid| laid.operand.data != 0 && laid.operand.data == out.operand.data;
     if dims.len() > DIMS || is_out(&mask) || is_out(&source) {
-        return Err(unsupported("elements that are written where others are read, or in so many dimensions"));
+        return Err(unsupported(
+            "an output that shares memory with an argument, or more strided dimensions than the kernel has",
+        ));
     }
     let flags = Elements::new(on, &mask, shape, &marks)?;
     let parts = count.div_ceil(PART);

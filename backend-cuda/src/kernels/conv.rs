@@ -52,7 +52,7 @@ unsafe impl Argument for ConvArgument {}
 fn moves_of(call: &Call<'_>) -> Result<(Moves, usize), Error> {
     let groups = usize::try_from(call.int(6)?).unwrap_or(0).max(1);
     if groups > BATCHES {
-        return Err(unsupported("a convolution of so many groups"));
+        return Err(unsupported(format!("a convolution of more than {BATCHES} groups")));
     }
     let (stride, padding, dilation) =
         (three(call.ints(3)?, 1), three(call.ints(4)?, 0), three(call.ints(5)?, 1));
@@ -139,7 +139,7 @@ impl Gathered {
                 sum.saturating_add(step.unsigned_abs().saturating_mul(size.saturating_sub(1) as u64))
             });
             if farthest >= 1 << 31 {
-                return Err(unsupported("a convolution whose kernel reaches over 2^31 places or more"));
+                return Err(unsupported("a convolution whose kernel spans 2^31 positions or more"));
             }
         }
         let is_one = |d: &usize| {

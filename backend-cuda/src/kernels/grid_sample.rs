@@ -296,7 +296,7 @@ fn grid_sample_input_grad(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> 
     counted(elements)?;
     let groups = out.sizes[1].div_ceil(CHANNELS);
     if groups > MOST_BLOCKS {
-        return Err(unsupported("images of so many channels"));
+        return Err(unsupported("images of more channels than one launch has blocks"));
     }
     let terms = count * all;
     let (keys, order) = (Scratch::new(on, terms, 8)?, Scratch::new(on, terms, 4)?);

@@ -116,7 +116,7 @@ fn nll_loss(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
         return run(call, kernel.variant("nll_loss_forward"), &argument, each(&argument));
     }
     if call.tensor(1)?.sizes().iter().product::<i64>() > MOST as i64 {
-        return Err(unsupported("a sum of so many losses by one kernel"));
+        return Err(unsupported(format!("a sum of more than {MOST} losses by one kernel")));
     }
     let (mut argument, _targets) = losses(call, kernel, None, None)?;
     (argument.out, argument.mean) = (out.data, u32::from(how == "mean"));

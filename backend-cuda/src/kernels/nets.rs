@@ -25,7 +25,7 @@ impl<'a> Array<'a> {
     /// The operand of a tensor of a call.
     pub fn new(tensor: &Tensor<'a>) -> Result<Array<'a>, Error> {
         if tensor.is_host_scalar() {
-            return Err(unsupported("a number in host memory in this place"));
+            return Err(unsupported("a host scalar for this argument"));
         }
         let bytes = dtype_size(tensor.dtype()).ok_or_else(|| Error::Unsupported {
             what: format!("dtype {} ({}) on this device", dtype_name(tensor.dtype()), tensor.dtype()),
@@ -57,7 +57,7 @@ impl<'a> Array<'a> {
 
 /// The error of an unsupported call.
 #[cold]
-pub fn unsupported(what: &str) -> Error {
+pub fn unsupported(what: impl std::fmt::Display) -> Error {
     Error::Unsupported { what: format!("{what}, on this device") }
 }
 

@@ -30,7 +30,7 @@ impl Table {
             table.ends.push(table.elements.len());
             table.divisors.push(divisor);
             if table.elements.len() > MOST {
-                return Err(unsupported("windows of so many elements in all"));
+                return Err(unsupported(format!("windows of more than {MOST} elements in all")));
             }
         }
         Ok(table)

@@ -65,7 +65,7 @@ fn unpool(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let segments = width.div_ceil(each);
     let (groups, bands) = (input.sizes[2] * input.sizes[3] * segments, count.div_ceil(PLACES));
     if groups.max(bands) > MOST {
-        return Err(unsupported("images of so many pixels"));
+        return Err(unsupported("images of more pixels than one launch covers"));
     }
     counted(count)?;
     counted(input.plane())?;

@@ -79,7 +79,7 @@ impl<L: Table> Search<L> {
     /// Describes its status: the library, or the reason why there is none, the replacement, and the search path.
     pub fn fact(&'static self) -> String {
         let makes = L::MAKES;
-        let without = format!("{makes} are made without it, right but slower");
+        let without = format!("{makes} are computed without it, right but slower");
         match self.made() {
             Err(_) => format!("not looked for without a driver; with one, {}", find::places(&L::WANTED)),
             Ok(Ok(library)) => format!("{}; {makes} use it", described(library)),

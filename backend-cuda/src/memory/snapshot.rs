@@ -68,7 +68,7 @@ fn class(small: bool) -> &'static str {
 fn owner(user: usize) -> String {
     match user {
         0 => "default stream".to_string(),
-        NOBODY => "nobody".to_string(),
+        NOBODY => "none".to_string(),
         graph if graph % 2 == 1 => format!("graph {}", graph >> 1),
         stream => format!("stream {stream:#x}"),
     }

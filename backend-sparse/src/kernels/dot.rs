@@ -11,7 +11,7 @@ fn vector(tensor: Tensor<'_>) -> Result<Coo<'_>, Error> {
     let coo = Coo::read(tensor)?;
     match (coo.sizes.len(), coo.sparse_dim) {
         (1, 1) => Ok(coo),
-        _ => Err(unsupported("a product of vectors of which one has a dense dimension")),
+        _ => Err(unsupported("a product of vectors where one has a dense dimension")),
     }
 }
 

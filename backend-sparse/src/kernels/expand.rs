@@ -30,7 +30,7 @@ fn expand(call: &Call<'_>) -> Result<(), Error> {
     }
     let places = sizes[..sparse_dim].iter().try_fold(1i64, |all, &size| all.checked_mul(size.max(1)));
     if places.is_none() {
-        let expected = format!("sparse dimensions of at most {} places", i64::MAX);
+        let expected = format!("sparse dimensions of at most {} coordinates", i64::MAX);
         return Err(wrong("size", expected, format!("{:?}", &sizes[..sparse_dim])));
     }
     // Number of repetitions of each entry along each sparse dimension.

@@ -339,7 +339,7 @@ fn addmm(call: &Call<'_>) -> Result<(), Error> {
         return call.set_output(0, product);
     }
     let own = if own.handle().is_null() { None } else { Some(Arg::Tensor(own)) };
-    let own = own.ok_or_else(|| unsupported("a number in the place of a matrix"))?;
+    let own = own.ok_or_else(|| unsupported("a scalar instead of a matrix"))?;
     let scaled = one("mul", &[own, beta])?;
     call.set_output(0, one("add", &[Arg::Owned(&scaled), Arg::Owned(&product), Arg::Int(1)])?)
 }

@@ -44,7 +44,7 @@ fn of<'a>(coo: Coo<'a>, p: f64, mask: &[bool], keep: bool) -> Result<Reduced<'a>
     let all = !sparse.contains(&false);
     let whole = coo.nnz == product(coo.sparse_sizes());
     if p < 0.0 && !(all && whole) {
-        return Err(unsupported(format!("a norm of {p} over places of which some are not stored")));
+        return Err(unsupported(format!("a norm of {p} over elements that are not all stored")));
     }
     if all {
         // Unstored elements add nothing.

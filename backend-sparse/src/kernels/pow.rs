@@ -8,7 +8,7 @@ use keyway_sdk::author::{Arg, Call, Error};
 fn pow(call: &Call<'_>) -> Result<(), Error> {
     let (base, exponent) = (call.tensor(0)?, call.tensor(1)?);
     if !is_sparse(&base) || is_sparse(&exponent) || exponent.numel() != 1 || exponent.ndim() > 0 {
-        return Err(unsupported("a power of a sparse tensor whose exponent is no number"));
+        return Err(unsupported("a power of a sparse tensor whose exponent is not a scalar"));
     }
     let exponent = scalar(&exponent)?;
     let keeps_zero = match exponent {

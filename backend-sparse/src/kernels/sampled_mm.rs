@@ -11,7 +11,9 @@ use keyway_sdk::author::{Arg, Call, Error, OwnedTensor, Tensor, parallel_chunks_
 fn sampled_mm(call: &Call<'_>) -> Result<(), Error> {
     let (pattern, left, right) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
     if !is_sparse(&pattern) || is_sparse(&left) || is_sparse(&right) {
-        return Err(unsupported("a product at the places of a pattern but of two strided matrices"));
+        return Err(unsupported(
+            "a product sampled by a sparse pattern of matrices that are not both strided",
+        ));
     }
     let turned = |right: Tensor<'_>| {
         let turned = one("transpose", &[Arg::Tensor(right), Arg::Int(-2), Arg::Int(-1)])?;
@@ -60,7 +62,7 @@ fn at_places<T: Number>(
     right: Tensor<'_>,
 ) -> Result<OwnedTensor, Error> {
     let (a, b) = (left.view_bits::<T>()?.contiguous()?, right.view_bits::<T>()?.contiguous()?);
-    let &[.., n, k] = left.sizes() else { return Err(unsupported("a vector in the place of a matrix")) };
+    let &[.., n, k] = left.sizes() else { return Err(unsupported("a vector instead of a matrix")) };
     let (n, k, m) = (n as usize, k as usize, pattern.sizes[pattern.sizes.len() - 1] as usize);
     let index = pattern.index()?;
     // A matrix is the only one of its stack.

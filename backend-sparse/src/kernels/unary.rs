@@ -60,7 +60,7 @@ fn clamp(call: &Call<'_>) -> Result<(), Error> {
 fn remainder(call: &Call<'_>, op: &str) -> Result<(), Error> {
     let (dividend, divisor) = (call.tensor(0)?, call.tensor(1)?);
     if !is_sparse(&dividend) || is_sparse(&divisor) || divisor.numel() != 1 || divisor.ndim() > 0 {
-        return Err(unsupported("a remainder of a sparse tensor whose divisor is no number"));
+        return Err(unsupported("a remainder of a sparse tensor whose divisor is not a scalar"));
     }
     let divisor = scalar(&divisor)?;
     let is_zero = match divisor {

@@ -314,7 +314,7 @@ fn try_and_place(loader: &Loader, staged: &Staged, folder: &Path) -> Result<(Pat
         Certificate::of_copy(library, &hash).map(|certificate| certificate.store(&place))
     {
         let beside = Certificate::beside(&place);
-        screen::warning(&format!("the certificate is not kept: {}: {error}", beside.display()));
+        screen::warning(&format!("the certificate is not saved: {}: {error}", beside.display()));
     }
     Ok((place, news))
 }

@@ -71,7 +71,7 @@ impl Load {
         let classes = weights.as_ref().map_or(CLASSES, |(_, state)| classes(state));
         let Model::Resnet18 = options.model;
         let generator = Generator::new(SEED);
-        let model = rng::using(&generator, || ResNet::resnet18(classes))?;
+        let model = rng::with_generator(&generator, || ResNet::resnet18(classes))?;
         if let Some((path, mut state)) = weights {
             fill(&model, &mut state).map_err(|error| unfit(path, &error))?;
         }
@@ -86,14 +86,14 @@ impl Load {
         model.to_dtype(dtype)?;
         let (batch, size) = (options.batch as usize, options.size as usize);
         let images = || Tensor::randn_with([batch, 3, size, size], device)?.to(format)?.to_dtype(dtype);
-        let images = rng::using(&generator, images)?;
+        let images = rng::with_generator(&generator, images)?;
         let training = match options.train {
             true => {
                 let targets =
                     || Tensor::randint_with(0, classes.max(1) as i64, [batch], (DType::I64, device));
                 let settings = SgdOptions { lr: LR, momentum: MOMENTUM, ..SgdOptions::default() };
                 let optimizer = Sgd::new(model.parameters(), settings)?;
-                Some(Training { targets: rng::using(&generator, targets)?, optimizer })
+                Some(Training { targets: rng::with_generator(&generator, targets)?, optimizer })
             }
             false => {
                 model.eval();

@@ -322,7 +322,7 @@ fn judge(
     let sha256 = sha256_file(&ran.judged.library).unwrap_or_default();
     if ran.changed || Stamp::of_file(&ran.judged.library).ok() != ran.judged.stamp {
         return Err(Failure::NoBackend(format!(
-            "{} was changed while it was judged, so nobody knows which content the results are of; run this again when it is \
+            "{} was changed while it was judged, so the results cannot be attributed to one content; run this again when it is \
              left alone",
             ran.judged.library.display()
         )));

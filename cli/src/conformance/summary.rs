@@ -53,7 +53,7 @@ pub fn print(report: &Report, screen: &mut Screen) {
     if by_others > 0 {
         let plugin = &report.plugin;
         screen.line(format!(
-            "\nOps of which others served every case: {by_others}; they say nothing of {plugin}"
+            "\nOps whose cases were all served by other backends: {by_others}; they are no test of {plugin}"
         ));
     }
     for (nth, unserved) in report.unserved.iter().enumerate() {
@@ -68,7 +68,7 @@ pub fn print(report: &Report, screen: &mut Screen) {
     if report.lacks_gradients() {
         let plugin = &report.plugin;
         screen.line(format!(
-            "\nNo gradient was judged, since none ran on kernels of {plugin}: the run leaves no certificate for training"
+            "\nNo gradient was judged, since none ran on kernels of {plugin}: the run writes no certificate for training"
         ));
     }
     for case in &report.unused_known {

@@ -105,12 +105,12 @@ fn load(
     format: MemoryFormat,
 ) -> Result<(Box<dyn Module>, Tensor)> {
     let generator = Generator::new(SEED);
-    let model = rng::using(&generator, || model.build(size))?;
+    let model = rng::with_generator(&generator, || model.build(size))?;
     model.to_device(device)?;
     model.to_memory_format(format)?;
     model.eval();
     let images = || Tensor::randn_with([batch, 3, size, size], device)?.to(format);
-    Ok((model, rng::using(&generator, images)?))
+    Ok((model, rng::with_generator(&generator, images)?))
 }
 
 /// The median seconds of a pass of each module, and its scores. Passes of the modules alternate, so that both see the same

@@ -10,7 +10,8 @@ use crate::machine;
 use crate::profile;
 use crate::screen::Screen;
 use keyway::autograd::no_grad;
-use keyway::data::karate::{self, Graph, INSTRUCTOR, OFFICER};
+use keyway::data::karate::{Graph, INSTRUCTOR, OFFICER};
+use keyway::data::karate_club;
 use keyway::dispatcher::parallel;
 use keyway::io::safetensors;
 use keyway::nn::{StateDict, functional, init};
@@ -70,7 +71,7 @@ impl Net {
     fn new(graph: &Graph, device: Device, seed: u64) -> Result<Net> {
         let weight = |sizes| init::xavier_uniform(sizes)?.to_device(device)?.requires_grad_(true);
         let weights = || Ok::<_, keyway::Error>([weight((graph.nodes, HIDDEN))?, weight((HIDDEN, 2))?]);
-        let weights = rng::using(&Generator::new(seed), weights)?;
+        let weights = rng::with_generator(&Generator::new(seed), weights)?;
         Ok(Net { graph: normalised(graph, device)?, weights })
     }
 
@@ -122,7 +123,7 @@ pub fn run(
     Outputs::new(at_end).check()?;
     parallel::set_num_threads(options.threads.map_or(0, usize::from));
     let device = machine::device(&options.device, "training", choice)?;
-    let (graph, start) = (karate::club(), Instant::now());
+    let (graph, start) = (karate_club(), Instant::now());
     let (epochs, lr) = (options.epochs.unwrap_or(EPOCHS), options.lr.unwrap_or(LR));
     let seed = options.seed.unwrap_or(0);
     let memory = options.profile_memory.is_some().then(profiler::memory);

@@ -128,7 +128,7 @@ impl Design {
     /// Errors of the backend.
     pub fn build(&self, seed: u64) -> Result<Sequential> {
         let generator = Generator::new(seed ^ OTHER_SEED);
-        rng::using(&generator, || match self.network {
+        rng::with_generator(&generator, || match self.network {
             Network::Mlp => self.mlp(),
             Network::Cnn => self.cnn(&generator),
             Network::ThreeLayer => self.three_layer(),

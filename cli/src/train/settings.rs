@@ -105,7 +105,7 @@ impl Settings {
             return Ok(());
         }
         let name = self.network.name();
-        let what = format!("`{name}` has no images that could lie in channels_last; use `--model cnn`");
+        let what = format!("`{name}` has no images that could be channels_last; use `--model cnn`");
         Err(Failure::Usage(what))
     }
 

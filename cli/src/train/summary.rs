@@ -119,7 +119,7 @@ pub fn print(results: &Results, screen: &mut Screen) {
         results.train_loss.last().copied().unwrap_or_default()
     ));
     screen.line(format!(
-        "{:.2} s, peak memory {}, of which tensors {}",
+        "{:.2} s, peak memory {}, tensors {}",
         results.seconds,
         screen::bytes(results.memory.peak_bytes),
         screen::bytes(results.memory.tensor_peak_bytes)

@@ -16,7 +16,7 @@ use keyway::ops::def::OpDef;
 /// The family.
 pub const FAMILY: Family = Family {
     name: "accuracy",
-    about: "digits where formulas cancel, such as expm1 near 0, in units of the last place; derivatives at every magnitude",
+    about: "accuracy where formulas cancel, such as expm1 near 0, in ULP; derivatives at every magnitude",
     cases,
     run,
 };

@@ -108,7 +108,7 @@ fn run(context: &Context<'_>) -> Steps {
         if shared != expected && (expected || !free) {
             let say = |shared| if shared { "memory of an input" } else { "memory of its own" };
             return Err(Failure::new(
-                format!("output {nth} lies in the wrong memory"),
+                format!("output {nth} is in the wrong memory"),
                 say(expected),
                 say(shared),
             )

@@ -14,7 +14,7 @@ use crate::outcome::{Failure, Steps, Stop};
 use keyway::autograd::{BackwardOptions, grad};
 use keyway::dispatcher::op::Out;
 use keyway::dispatcher::op::schema::Schema;
-use keyway::ops::def::{Derivative, Facts, OpDef};
+use keyway::ops::def::{Derivative, OpDef, OpFlags};
 use keyway::ops::sample::{Fill, Role, Sample, SampleArg};
 use keyway::ops::{conv, loss, norm, pool, reduce};
 use keyway::{DType, Tensor};
@@ -109,7 +109,7 @@ pub(super) fn chosen(op: &super::Op) -> Vec<usize> {
 }
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
-    for op in scope.ops.iter().filter(|op| !op.def.is(Facts::CASTS) && !op.def.rule.is_view()) {
+    for op in scope.ops.iter().filter(|op| !op.def.is(OpFlags::CASTS) && !op.def.rule.is_view()) {
         for dtype in scope.dtypes(op.def) {
             let large = [DType::F32, DType::F64].contains(&dtype);
             for nth in chosen(op) {
@@ -131,7 +131,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 /// direction of the op.
 fn lines(scope: &Scope<'_>, op: &super::Op, cases: &mut Vec<Case>) {
     let Some(dtype) = scope.served(op.def).filter(|dtype| dtype.is_float()) else { return };
-    if op.def.is(Facts::MAY_OVERFLOW) {
+    if op.def.is(OpFlags::MAY_OVERFLOW) {
         return;
     }
     // The gradient of a line far out has no significant digits.

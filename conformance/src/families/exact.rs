@@ -16,7 +16,7 @@ use crate::outcome::{Steps, Stop};
 /// The family.
 pub const FAMILY: Family = Family {
     name: "exact",
-    about: "sums of whole numbers, elements that decide alone, results rounded once, casts at the ends of dtypes",
+    about: "sums of integers, elements that decide alone, results rounded once, casts at the ends of dtypes",
     cases,
     run,
 };

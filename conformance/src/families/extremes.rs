@@ -7,7 +7,7 @@ use crate::oracle::{Inputs, Value};
 use crate::outcome::{Failure, Steps};
 use crate::{compare, extremes, inputs};
 use keyway::dispatcher::op::Out;
-use keyway::ops::def::{Facts, OpDef};
+use keyway::ops::def::{OpDef, OpFlags};
 use keyway::ops::sample::{Role, Sample, SampleArg};
 use keyway::ops::{conv, linalg, loss, norm, pointwise, reduce};
 
@@ -191,7 +191,7 @@ fn run(context: &Context<'_>) -> Steps {
         (_, refused) if context.case.variant == COLUMNS && names_sizes(&refused) => Ok(()),
         (Ok(expected), Ok(got)) => {
             compare::outputs(&expected, &got, factor)?;
-            if def.is(Facts::SIGNED_ZEROS) {
+            if def.is(OpFlags::SIGNED_ZEROS) {
                 compare::zeros(&expected, &got)?;
             }
             Ok(())

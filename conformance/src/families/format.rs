@@ -11,7 +11,7 @@ use crate::memory::{Arrangement, Placed};
 use crate::outcome::{Failure, Steps, Stop};
 use keyway::dispatcher::dims::{channels_last_strides, contiguous_strides, may_self_overlap};
 use keyway::dispatcher::op::Out;
-use keyway::ops::def::{Derivative, Facts, OpDef};
+use keyway::ops::def::{Derivative, OpDef, OpFlags};
 use keyway::ops::sample::{Role, Sample, SampleArg};
 use keyway::ops::{conv, create, image, index, loss, memory, norm, pointwise, pool, random, reduce};
 use keyway::{DType, Tensor};
@@ -20,7 +20,7 @@ use std::cell::Cell;
 /// The family.
 pub const FAMILY: Family = Family {
     name: "format",
-    about: "channels_last is kept, whatever the order of the arguments, of slices, of one channel, by out= and by gradients from any order",
+    about: "channels_last is preserved, whatever the order of the arguments, of slices, of one channel, by out= and by gradients from any order",
     cases,
     run,
 };
@@ -110,7 +110,7 @@ fn concerned(def: &OpDef) -> bool {
         pool::ALL,
         image::ALL,
     ];
-    is_in(def, &families) && !def.is(Facts::SETS_FORMAT)
+    is_in(def, &families) && !def.is(OpFlags::SETS_FORMAT)
 }
 
 /// The sample, if its first tensor is one whose formats differ.

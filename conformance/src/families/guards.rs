@@ -6,7 +6,7 @@ use crate::case::Case;
 use crate::memory::{Arrangement, Placed};
 use crate::outcome::Steps;
 use keyway::dispatcher::op::Out;
-use keyway::ops::def::Facts;
+use keyway::ops::def::OpFlags;
 
 /// The family.
 pub const FAMILY: Family =
@@ -15,7 +15,7 @@ pub const FAMILY: Family =
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     scope.each(|op, dtype, nth, _| {
         cases.push(Case::of(FAMILY.name, op.def, dtype, nth, "contiguous"));
-        if !scope.quick && !op.def.is(Facts::BY_STRIDES) {
+        if !scope.quick && !op.def.is(OpFlags::STRIDE_DEPENDENT) {
             cases.push(Case::of(FAMILY.name, op.def, dtype, nth, "sliced"));
         }
     });

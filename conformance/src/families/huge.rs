@@ -25,7 +25,7 @@ type Check = fn(&Tensor) -> Steps;
 const CASES: [(&str, Check); 6] = [
     ("add", |large| check(&large.add(large)?, COUNT, |place| 2 * expected(place))),
     ("sum", |large| number("the sum", COUNT as i64 + 2, &large.sum_all()?)),
-    ("argmax", |large| number("the place of the largest", MARK as i64, &large.argmax_all()?)),
+    ("argmax", |large| number("the index of the largest", MARK as i64, &large.argmax_all()?)),
     ("clone", |large| check(&large.copy()?, COUNT, expected)),
     ("index_select", |large| {
         let places = [MARK as i64, 0, COUNT as i64 - 1];

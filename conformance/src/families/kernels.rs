@@ -232,7 +232,7 @@ impl Asked<'_> {
         };
         let factor = match self.def {
             Some(def) => factor(def, sample),
-            None => sample.loosened.map_or(1.0, |(factor, _)| factor),
+            None => sample.tolerance_factor.map_or(1.0, |(factor, _)| factor),
         };
         let told = |mut failure: Failure| {
             failure.what = format!("sample {nth}, {}: {}", placed.name, failure.what);

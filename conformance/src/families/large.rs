@@ -13,7 +13,7 @@ use crate::oracle::Value;
 use crate::outcome::{Steps, Stop};
 use crate::{compare, inputs};
 use keyway::dispatcher::op::Out;
-use keyway::ops::def::{Facts, Forms};
+use keyway::ops::def::{Forms, OpFlags};
 use keyway::ops::sample::Sample;
 use keyway::ops::{attention, conv, linalg, norm, pointwise, reduce};
 use keyway::{DType, Tensor};
@@ -77,7 +77,7 @@ fn halves(op: &Op) -> impl Iterator<Item = DType> {
 }
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
-    for op in scope.ops.iter().filter(|op| !op.def.is(Facts::MAY_OVERFLOW)) {
+    for op in scope.ops.iter().filter(|op| !op.def.is(OpFlags::MAY_OVERFLOW)) {
         let mut push = |dtype, nth, variant| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
         let largest = (0..op.samples.len()).max_by_key(|&nth| numel(&op.samples[nth]));
         if let (Some(dtype), Some(nth)) =

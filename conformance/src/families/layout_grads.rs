@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The family.
 pub const FAMILY: Family = Family {
     name: "layout_grads",
-    about: "gradients through kernels of composite layouts, at every place that is stored",
+    about: "gradients through kernels of composite layouts, at every stored element",
     cases,
     run,
 };

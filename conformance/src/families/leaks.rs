@@ -114,7 +114,7 @@ pub fn held_as_before(before: [usize; 2], calls: usize) -> Steps {
             std::thread::sleep(Duration::from_millis(5));
         }
         if held()[nth] == NONE_LEFT {
-            let what = "file descriptors, of which a kernel may have kept one in each call";
+            let what = "file descriptors: a kernel may leak one in each call";
             return Err(Failure::new(what, "fewer than the process may open", "its limit (EMFILE)").into());
         }
         if more() > ALLOWED_HELD {

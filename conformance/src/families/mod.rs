@@ -54,7 +54,7 @@ use crate::recorder::Seen;
 use crate::target::{Service, Target};
 use keyway::dispatcher::op::{OpEntry, Rule};
 use keyway::ops::by_name;
-use keyway::ops::def::{Facts, Forms, OpDef};
+use keyway::ops::def::{Forms, OpDef, OpFlags};
 use keyway::ops::sample::{Fill, Role, Sample, SampleArg, TensorSample};
 use keyway::{DType, Tensor};
 use std::collections::BTreeSet;
@@ -428,12 +428,12 @@ pub fn names_sizes(result: &keyway::Result<Vec<Tensor>>) -> bool {
 
 /// Factor of the dtype's tolerance for the results of an op: 1, or 0 for exact ones.
 pub fn allowed(def: &OpDef) -> f64 {
-    if def.is(Facts::EXACT) || def.rule.is_view() { 0.0 } else { 1.0 }
+    if def.is(OpFlags::EXACT) || def.rule.is_view() { 0.0 } else { 1.0 }
 }
 
 /// Factor of the dtype's tolerance for a sample's results.
 pub fn factor(def: &OpDef, sample: &Sample) -> f64 {
-    allowed(def) * sample.loosened.map_or(1.0, |(factor, _)| factor)
+    allowed(def) * sample.tolerance_factor.map_or(1.0, |(factor, _)| factor)
 }
 
 #[cfg(test)]
@@ -445,7 +445,7 @@ mod tests {
     #[test]
     fn exact_ops_give_numbers_that_their_dtype_holds() {
         let mut judged = 0;
-        for def in keyway::ops::all().filter(|d| allowed(d) == 0.0 && !d.is(Facts::CASTS)) {
+        for def in keyway::ops::all().filter(|d| allowed(d) == 0.0 && !d.is(OpFlags::CASTS)) {
             let Some(oracle) = oracle::find(def.name()) else { continue };
             for dtype in [DType::F16, DType::BF16, DType::F32].into_iter().filter(|&d| def.dtypes.has(d)) {
                 for (nth, sample) in (def.samples)().iter().enumerate() {
@@ -466,9 +466,9 @@ mod tests {
         use keyway::ops::{pointwise, reduce};
         for def in keyway::ops::all() {
             let name = def.name();
-            assert!(!def.is(Facts::SIGNED_ZEROS) || is_in(def, &[pointwise::ALL]), "{name}");
-            assert!(!def.is(Facts::MAY_OVERFLOW) || is_in(def, &[reduce::ALL]), "{name}");
-            assert!(!def.is(Facts::BY_STRIDES) || def.rule.is_view(), "{name}");
+            assert!(!def.is(OpFlags::SIGNED_ZEROS) || is_in(def, &[pointwise::ALL]), "{name}");
+            assert!(!def.is(OpFlags::MAY_OVERFLOW) || is_in(def, &[reduce::ALL]), "{name}");
+            assert!(!def.is(OpFlags::STRIDE_DEPENDENT) || def.rule.is_view(), "{name}");
         }
     }
 

@@ -14,7 +14,7 @@ use crate::oracle::Inputs;
 use crate::outcome::{Failure, Steps, Stop};
 use crate::target::Service;
 use keyway::dispatcher::op::Out;
-use keyway::ops::def::{Facts, Forms};
+use keyway::ops::def::{Forms, OpFlags};
 use keyway::{Device, Tensor};
 
 /// The family.
@@ -40,7 +40,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     scope.each(|op, dtype, nth, sample| {
         // Integers of other widths run the same code.
         let kinds = || scope.served(op.def) == Some(dtype) || scope.others(op.def).contains(&dtype);
-        if op.def.is(Facts::BY_STRIDES) || !(dtype.is_float() || kinds()) {
+        if op.def.is(OpFlags::STRIDE_DEPENDENT) || !(dtype.is_float() || kinds()) {
             return;
         }
         let mut push = |variant| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));

@@ -10,7 +10,7 @@ use crate::memory::{Arrangement, Placed};
 use crate::outcome::{Steps, Stop};
 use keyway::Tensor;
 use keyway::dispatcher::op::Out;
-use keyway::ops::def::Facts;
+use keyway::ops::def::OpFlags;
 
 /// The family.
 pub const FAMILY: Family = Family {
@@ -33,7 +33,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     let mut turn = 0;
     scope.each(|op, dtype, nth, sample| {
         let suits = tensors(sample).any(|t| t.sizes.iter().filter(|&&n| n > 1).count() > 1);
-        if !suits || op.def.is(Facts::BY_STRIDES) {
+        if !suits || op.def.is(OpFlags::STRIDE_DEPENDENT) {
             return;
         }
         turn += 1;

@@ -111,11 +111,11 @@ fn run(context: &Context<'_>) -> Steps {
     }
     let (sample, inputs) = context.inputs()?;
     let device = context.target.device;
-    let factor = sample.loosened.map_or(1.0, |(factor, _)| factor);
+    let factor = sample.tolerance_factor.map_or(1.0, |(factor, _)| factor);
     match context.case.variant.as_str() {
         GRADIENTS | SECOND => gradients(context),
         CONSTANT => {
-            context.judge_by("its gradients from gradients that lie one after the other");
+            context.judge_by("its gradients from contiguous gradients");
             constant(context)
         }
         EDGES => edges(context, &sample),
@@ -201,14 +201,14 @@ fn large(context: &Context<'_>, sample: &Sample) -> Steps {
     let Some(expected) = expected(context, entry, &inputs, &made)? else {
         return Err(Stop::Skipped("nothing but the op itself says what it gives".to_string()));
     };
-    let factor = sample.loosened.map_or(1.0, |(factor, _)| factor);
+    let factor = sample.tolerance_factor.map_or(1.0, |(factor, _)| factor);
     Ok(compare::outputs(&expected, &made, LOOSE * factor)?)
 }
 
 /// An element-wise op with the sizes of [`EDGE_SIZES`], row-major and in another order.
 fn edges(context: &Context<'_>, sample: &Sample) -> Steps {
     let (entry, device) = (context.entry()?, context.target.device);
-    let factor = sample.loosened.map_or(1.0, |(factor, _)| factor);
+    let factor = sample.tolerance_factor.map_or(1.0, |(factor, _)| factor);
     for sizes in EDGE_SIZES {
         let Some(sample) = with_sizes(sample, sizes) else { continue };
         let inputs = inputs::of_sample(&sample.args, context.dtype(), context.sample_seed());

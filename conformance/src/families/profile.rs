@@ -28,7 +28,7 @@ fn run(context: &Context<'_>) -> Steps {
     }
     let got = match context.target.service(entry, dtype) {
         Service::Other => "served by another backend",
-        _ => "served by nobody",
+        _ => "not supported",
     };
     Err(Failure::new("an op of the profile is not served", "a kernel, or kernels of all its parts", got)
         .into())

@@ -11,13 +11,13 @@ use crate::oracle::{self, Inputs, Value};
 use crate::outcome::{Failure, Steps, Stop};
 use crate::target::Service;
 use keyway::dispatcher::op::OpEntry;
-use keyway::rng::{Generator, using};
+use keyway::rng::{Generator, with_generator};
 use keyway::{DType, Tensor};
 
 /// The family.
 pub const FAMILY: Family = Family {
     name: "random",
-    about: "streams repeat, continue and follow their distribution; far places, narrow ranges",
+    about: "streams repeat, continue and follow their distribution; large offsets, narrow ranges",
     cases,
     run,
 };
@@ -120,9 +120,9 @@ fn run(context: &Context<'_>) -> Steps {
     let generator = Generator::new(context.seed.wrapping_add(41));
     match context.case.variant.as_str() {
         "repeats" => {
-            let first = values(&using(&generator, || draw(&[3, 7]))?)?;
+            let first = values(&with_generator(&generator, || draw(&[3, 7]))?)?;
             generator.manual_seed(context.seed.wrapping_add(41));
-            let again = values(&using(&generator, || draw(&[3, 7]))?)?;
+            let again = values(&with_generator(&generator, || draw(&[3, 7]))?)?;
             if first != again {
                 return Err(Failure::new("the same seed gives other numbers", "the same", "others").into());
             }
@@ -131,7 +131,7 @@ fn run(context: &Context<'_>) -> Steps {
         "continues" => {
             for sizes in [&[5usize][..], &[2, 3], &[1], &[9]] {
                 let state = generator.state();
-                let got = using(&generator, || draw(sizes))?;
+                let got = with_generator(&generator, || draw(sizes))?;
                 let zeros = Array::from_fn(dtype, sizes, |_| Number::Float(0.0));
                 let inputs = Inputs(vec![
                     Value::Array(zeros),
@@ -148,7 +148,7 @@ fn run(context: &Context<'_>) -> Steps {
         }
         "moments" => {
             const COUNT: usize = 40_000;
-            let drawn = values(&using(&generator, || draw(&[COUNT]))?)?.floats();
+            let drawn = values(&with_generator(&generator, || draw(&[COUNT]))?)?.floats();
             let mean = drawn.iter().sum::<f64>() / COUNT as f64;
             let variance = drawn.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / COUNT as f64;
             let (m, v): (f64, f64) = if name == "uniform" { (0.5, 1.0 / 12.0) } else { (0.0, 1.0) };

@@ -14,7 +14,7 @@ use crate::outcome::{Steps, Stop};
 use crate::periodic::{Large, Periodic};
 use crate::target::Service;
 use keyway::dispatcher::op::Out;
-use keyway::ops::def::{Facts, Forms};
+use keyway::ops::def::{Forms, OpFlags};
 use keyway::ops::sample::{Role, Sample, SampleArg};
 use keyway::ops::{attention, linalg, pointwise};
 use keyway::{DType, Tensor};
@@ -22,7 +22,7 @@ use keyway::{DType, Tensor};
 /// The family.
 pub const FAMILY: Family = Family {
     name: "scaled",
-    about: "more than 2^21 elements, in place and into a strided out= too; large broadcasts; products of 512 and more, sums of 8,192 terms",
+    about: "more than 2^21 elements, in place and into a strided out= too; large broadcasts; products of 512 and more, sums of 8,192 addends",
     cases,
     run,
 };
@@ -71,7 +71,7 @@ const LOOSE_HALF: f64 = 4.0;
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops {
         let Some(dtype) = scope.served(op.def) else { continue };
-        if !is_computed(op.def) || op.def.is(Facts::MAY_OVERFLOW) {
+        if !is_computed(op.def) || op.def.is(OpFlags::MAY_OVERFLOW) {
             continue;
         }
         if LAST_WRITE.contains(&op.def.name()) {

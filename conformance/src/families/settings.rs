@@ -11,7 +11,7 @@ use crate::oracle::{Inputs, Value};
 use crate::outcome::{Failure, Steps, Stop};
 use keyway::dispatcher::op::OpEntry;
 use keyway::dispatcher::registry::find_op;
-use keyway::ops::def::{Facts, OpDef};
+use keyway::ops::def::{OpDef, OpFlags};
 use keyway::ops::{conv, linalg};
 use keyway::{
     DType, MatmulPrecision, Tensor, autocast, float32_matmul_precision, set_float32_matmul_precision,
@@ -68,8 +68,9 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
         if let Some(nth) = op.typical().filter(|_| !product) {
             [served].into_iter().chain(scope.others(op.def)).for_each(|dtype| push(dtype, nth, HIGH));
         }
-        let cast = [(Facts::AUTOCAST, &[DType::F32][..]), (Facts::AUTOCAST_F32, &[DType::F16, DType::BF16])];
-        for (_, dtypes) in cast.into_iter().filter(|(fact, _)| op.def.is(*fact)) {
+        let cast =
+            [(OpFlags::AUTOCAST, &[DType::F32][..]), (OpFlags::AUTOCAST_F32, &[DType::F16, DType::BF16])];
+        for (_, dtypes) in cast.into_iter().filter(|(flag, _)| op.def.is(*flag)) {
             for &dtype in dtypes.iter().filter(|dtype| op.def.dtypes.has(**dtype)) {
                 let kinds = corners::chosen(op);
                 for &nth in kinds.iter().filter(|nth| scope.wants(**nth, kinds.len())) {
@@ -194,7 +195,7 @@ fn rounded(
 fn mixed(context: &Context<'_>, chosen: DType) -> Steps {
     let def = context.def()?;
     let (sample, inputs) = context.inputs()?;
-    let to = if def.is(Facts::AUTOCAST) { chosen } else { DType::F32 };
+    let to = if def.is(OpFlags::AUTOCAST) { chosen } else { DType::F32 };
     let mut cast = inputs.clone();
     let mut wide = false;
     inputs::map_arrays(&mut cast, |array| {

@@ -14,7 +14,7 @@ use crate::outcome::{Steps, Stop};
 use crate::target::Service;
 use crate::{compare, inputs, oracle};
 use keyway::dispatcher::op::Out;
-use keyway::ops::def::{Facts, Forms};
+use keyway::ops::def::{Forms, OpFlags};
 use keyway::ops::sample::{Role, Sample, SampleArg};
 use keyway::ops::{attention, conv, linalg, loss, norm, pointwise, reduce};
 use keyway::{DType, Tensor};
@@ -67,7 +67,7 @@ const MANY: usize = 400_000;
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops {
         let Some(dtype) = scope.served(op.def) else { continue };
-        if !is_computed(op.def) || op.def.is(Facts::MAY_OVERFLOW) {
+        if !is_computed(op.def) || op.def.is(OpFlags::MAY_OVERFLOW) {
             continue;
         }
         let mut push = |nth, variant| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// The family.
 pub const FAMILY: Family = Family {
     name: "soak",
-    about: "120,000 calls of each op in its usual dtype, 12,000 in each other one, each with the right result, and no descriptor or thread kept",
+    about: "120,000 calls of each op in its usual dtype, 12,000 in each other one, each with the right result, and no descriptor or thread leaked",
     cases,
     run,
 };

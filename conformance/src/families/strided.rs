@@ -9,7 +9,7 @@ use crate::compare;
 use crate::inputs;
 use crate::memory::{Arrangement, repeated};
 use crate::outcome::{Steps, Stop};
-use keyway::ops::def::Facts;
+use keyway::ops::def::OpFlags;
 use keyway::ops::sample::{Role, Sample, TensorSample};
 use std::cell::Cell;
 
@@ -25,7 +25,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     let mut turn = 0;
     scope.each(|op, dtype, nth, sample| {
         // The host implements these; its own tests check their strides.
-        if op.def.is(Facts::BY_STRIDES) {
+        if op.def.is(OpFlags::STRIDE_DEPENDENT) {
             return;
         }
         let suits = |a: &Arrangement| super::tensors(sample).any(|t| applies(*a, t));

@@ -41,7 +41,7 @@ fn is_refusal(error: &DispatchError) -> bool {
 
 /// Ops whose results depend on the pattern: one that projects on a pattern, and those with a softmax, which ignores unstored
 /// elements.
-const BY_PLACES: [&str; 3] = ["project_like", "cross_entropy", "scaled_dot_product_attention"];
+const BY_PLACES: [&str; 3] = ["sparse_mask_like", "cross_entropy", "scaled_dot_product_attention"];
 
 pub(super) fn run(context: &Context<'_>) -> Steps {
     let (def, device) = (context.def()?, context.target.device);

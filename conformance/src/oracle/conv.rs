@@ -187,7 +187,7 @@ fn conv_input_grad(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let sizes = Sizes { input: input.clone(), weight: weight.sizes.clone(), output: grad.sizes.clone() };
     fits(&sizes, moves.groups)?;
     if moves.places(&input[2..], &weight.sizes[2..])? != grad.sizes[2..] {
-        return Err(Unknown("another number of places than the gradient has".into()));
+        return Err(Unknown("another number of output positions than the gradient has".into()));
     }
     summed(inputs, &sizes, &input, |o, w, i| [i, o, w], [None; 2])
 }
@@ -198,7 +198,7 @@ fn conv_weight_grad(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let sizes = Sizes { input: input.sizes.clone(), weight: weight.clone(), output: grad.sizes.clone() };
     fits(&sizes, moves.groups)?;
     if moves.places(&input.sizes[2..], &weight[2..])? != grad.sizes[2..] {
-        return Err(Unknown("another number of places than the gradient has".into()));
+        return Err(Unknown("another number of output positions than the gradient has".into()));
     }
     summed(inputs, &sizes, &weight, |o, w, i| [w, o, i], [None; 2])
 }

@@ -144,7 +144,7 @@ fn col2im(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let places = windows(inputs, 2, [height, width])?;
     let window = places.first().map_or(1, Vec::len);
     if rows % window != 0 || count != places.len() {
-        return Err(Unknown("another number of columns than places".into()));
+        return Err(Unknown("another number of columns than window positions".into()));
     }
     let sizes = [batch, rows / window, height, width];
     let mut terms: Vec<Vec<f64>> = vec![Vec::new(); sizes.iter().product()];

@@ -43,7 +43,7 @@ pub const ALL: Family = &[
     ("copy", copy),
     ("fill", fill),
     ("pin_memory", same),
-    ("project_like", same),
+    ("sparse_mask_like", same),
     ("to_device", same),
     ("to_dtype", to_dtype),
     ("to_layout", same),

@@ -46,7 +46,7 @@ fn stepped<const N: usize, const M: usize>(
 fn number(inputs: &Inputs, i: usize) -> Result<f64, Unknown> {
     match inputs.array(i) {
         Ok(a) if a.sizes.is_empty() && a.dtype == keyway::DType::F64 => Ok(a.floats()[0]),
-        Ok(_) => Err(Unknown("a tensor that is no number".into())),
+        Ok(_) => Err(Unknown("a tensor that is no scalar".into())),
         Err(_) => inputs.float(i),
     }
 }

@@ -221,7 +221,7 @@ fn avg_pool_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (grad, spatial) = (image(inputs)?, listed(inputs, 1)?);
     let windows = windows(inputs, 2, None, inputs.bool(5)?, &spatial)?;
     if windows.iter().map(|w| w.places).ne(grad.sizes[2..].iter().copied()) {
-        return Err(Unknown("another number of places than the gradient has".into()));
+        return Err(Unknown("another number of output positions than the gradient has".into()));
     }
     spread(grad, &spatial, |index, value| {
         let places = under(&windows, &spatial, &index[2..]);

@@ -10,7 +10,7 @@ fn moved(a: &Array, sizes: Vec<usize>, source: impl Fn(&[usize]) -> Index) -> Ve
 }
 
 fn count(n: i64) -> Result<usize, Unknown> {
-    usize::try_from(n).map_err(|_| Unknown(format!("{n} is no number of elements")))
+    usize::try_from(n).map_err(|_| Unknown(format!("{n} is no count of elements")))
 }
 
 /// The element `start + Σ index * stride` of memory, for each index.

@@ -281,7 +281,7 @@ impl Report {
 
     /// The message for a run whose cases the tested library had no part in.
     pub fn nothing_served(&self) -> String {
-        format!("no case was served by {}: this run says nothing of it", self.plugin)
+        format!("no case was served by {}: this run does not test it", self.plugin)
     }
 
     /// Whether cases were run, and the tested library ran none of them.

@@ -143,7 +143,7 @@ pub enum Error {
         with: &'static str,
     },
     /// Memory that must not be written to, since others read it.
-    #[error("{op}: the tensor lies in read-only memory of `{owner}`; write to a `copy()` of it instead")]
+    #[error("{op}: the tensor is in read-only memory of `{owner}`; write to a `copy()` of it instead")]
     ReadOnly {
         /// The op.
         op: &'static str,
@@ -162,7 +162,7 @@ pub enum Error {
     },
     /// Integers that ops of other threads use, and do not cease to.
     #[error(
-        "{op}: expected other threads' ops that {} the same integers to come to an end, but they did not within a minute; call it where \
+        "{op}: expected other threads' ops that {} the same integers to end within a minute, but they did not; call it where \
          none of them waits for this thread, or give each a `copy()`",
         if *.writes { "write to" } else { "read" }
     )]

@@ -56,7 +56,7 @@ impl Device {
         let kind = DEVICES.intern(name).ok_or_else(|| Error::Registration {
             what: "device",
             name: name.to_string(),
-            reason: "there is no room for another device name, or the name is empty".to_string(),
+            reason: "the table of device names is full, or the name is empty".to_string(),
         })?;
         Ok(Device { kind, index })
     }
@@ -260,7 +260,7 @@ impl DispatchKey {
     pub const INTERPOSER_FIRST: DispatchKey = DispatchKey(32);
     /// The last of them.
     pub const INTERPOSER_LAST: DispatchKey = DispatchKey(47);
-    /// The first of the keys that functionalities of the program itself are given.
+    /// The first of the keys of interceptors, which the program itself registers.
     pub const PROGRAM_FIRST: DispatchKey = DispatchKey(48);
     /// The last of them.
     pub const PROGRAM_LAST: DispatchKey = DispatchKey(55);
@@ -314,7 +314,7 @@ impl KeySet {
         self.0 & (1 << key.0) != 0
     }
 
-    /// The keys of functionalities that the program itself has registered.
+    /// The keys of interceptors, which the program itself registers.
     pub const PROGRAM: KeySet = KeySet(0xff << DispatchKey::PROGRAM_FIRST.0);
 
     /// The keys that act after `key`.

@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn what_the_pool_takes_for_a_thread_counts_for_it_alone() {
         add(1);
-        assert_eq!(so_far(), 0, "nothing is counted unless somebody asks");
+        assert_eq!(so_far(), 0, "nothing is counted unless asked for");
         let outer = Counting::begin();
         parallel_for(100, 1, &|range| add(range.len() as u64));
         assert_eq!(so_far(), 100);

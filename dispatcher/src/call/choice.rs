@@ -9,7 +9,7 @@ use crate::base::key::{DispatchKey, KeyGuard, KeySet};
 use crate::base::plugin::PluginEntry;
 use crate::op::{Outputs, Rule};
 use crate::registry::table::current;
-use crate::registry::{FunctionalEntry, KernelEntry, find_functional, plugins, register_functional};
+use crate::registry::{KernelEntry, KeyHandler, find_key, plugins, register_key_handler};
 use std::cell::{Cell, RefCell};
 
 thread_local! {
@@ -49,9 +49,9 @@ pub fn choose_backend(plugin: &str) -> Result<BackendGuard> {
             got: format!("`{plugin}`"),
         });
     };
-    if find_functional(NAME).is_none() {
+    if find_key(NAME).is_none() {
         // Two threads may race here: the second finds the key registered by the first.
-        let _ = register_functional(FunctionalEntry {
+        let _ = register_key_handler(KeyHandler {
             key: DispatchKey::BACKEND_CHOICE,
             name: NAME.to_string(),
             applies: |op| !matches!(op.spec.rule, Rule::Host(_)),

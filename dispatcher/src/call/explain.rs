@@ -266,9 +266,7 @@ fn one(
             let reason = match missing_part {
                 Some((part, dtype)) => {
                     can = false;
-                    format!(
-                        "its part `{part}` is served by nobody for {dtype}, so a call that needs it fails"
-                    )
+                    format!("its part `{part}` has no kernel for {dtype}, so a call that needs it fails")
                 }
                 // Views, which no strided tensor needs a kernel for, are not among the parts.
                 None if first && layout != Layout::STRIDED => {

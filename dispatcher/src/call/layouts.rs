@@ -48,7 +48,7 @@ fn server(op: &'static str, layout: Layout, device: Device) -> Result<Server> {
     let there = Device { kind: to, index: 0 };
     if warn && is_first(layout) {
         crate::base::log::warn(&format!(
-            "{op}: nobody converts layout `{layout}` on {device}, going through {there} (backend `{}`)",
+            "{op}: no backend converts layout `{layout}` on {device}, going through {there} (backend `{}`)",
             entry.plugin.name
         ));
     }

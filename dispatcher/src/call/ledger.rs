@@ -34,7 +34,7 @@ impl Served {
             Served::Decomposition => "(decomposition)",
             Served::Fallback => "(fallback)",
             Served::Kernel(kernel) => kernel.plugin.name,
-            Served::Nobody => "(nobody)",
+            Served::Nobody => "(none)",
         }
     }
 }

@@ -215,10 +215,10 @@ fn store(op: &'static str, target: &TensorRef, made: &TensorRef) -> Result<()> {
             && (holds_numbers(nth) || own.coincides(new) || content(own)? == content(new)?);
         if !same {
             return refused(if may_repeat(target) {
-                "cannot hold this result in place, which stands at other places: `coalesce()` both tensors first, and if the \
-                 other stores more places than this one, use the form that returns a new tensor"
+                "cannot hold this result in place, which has other coordinates: `coalesce()` both tensors first, and if the \
+                 other stores more coordinates than this one, use the form that returns a new tensor"
             } else {
-                "cannot hold this result in place, which stands at other places: each place of the other argument must be \
+                "cannot hold this result in place, which has other coordinates: each coordinate of the other argument must be \
                  stored in this tensor already; use the form that returns a new tensor"
             });
         }

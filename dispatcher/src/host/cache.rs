@@ -33,8 +33,7 @@ fn storage(tensor: &TensorRef) -> Result<&Storage> {
     tensor.storage().ok_or_else(|| Error::Value {
         op: "host service",
         argument: "tensor",
-        expected: "a strided tensor; what belongs to a composite one is kept beside one of its components"
-            .into(),
+        expected: "a strided tensor; cache a value of a composite tensor at one of its components".into(),
         got: format!("{tensor:?}"),
     })
 }
@@ -79,7 +78,7 @@ pub(super) unsafe extern "C" fn cache_put(
                 op: "cache_put",
                 argument: "value",
                 expected: "a tensor with memory of its own".into(),
-                got: "one over the memory that it is kept beside".into(),
+                got: "one over the memory of the tensor that caches it".into(),
             });
         }
         tensor.keep_derived(Derived { key, version, value: value.tensor.clone() }, elements);

@@ -38,7 +38,7 @@ impl Names {
         let number = list.intern(name).ok_or_else(|| Error::Registration {
             what,
             name: name.to_string(),
-            reason: "there is no room for another name".to_string(),
+            reason: "the table of names is full".to_string(),
         })?;
         self.new.push((list, number));
         Ok(number)

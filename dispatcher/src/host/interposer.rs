@@ -10,7 +10,7 @@ use crate::call::convert::copy_into;
 use crate::call::{Holder, Marshalling, deliver, redispatch, unalias, with_call};
 use crate::op::schema::{Kind, Param};
 use crate::op::{Arg, Args, Call, Out, OutSpec, Outputs, Plan, Rule, Strides};
-use crate::registry::{FunctionalEntry, Handler, InterposerSpec, first_of};
+use crate::registry::{Handler, InterposerSpec, KeyHandler, first_of};
 use crate::tensor::TensorRef;
 use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::codes::{interposed_flag, interposer_flag, status};
@@ -34,7 +34,7 @@ fn handler(raw: &'static RawInterposer, plugin: &'static PluginEntry, key: Dispa
         let left = below.union(KeySet::of(key));
         match first_of(call.args.op, left) {
             // Keys identify interposers; their order is declared.
-            Some(FunctionalEntry { key: first, handler, .. }) if *first != key => {
+            Some(KeyHandler { key: first, handler, .. }) if *first != key => {
                 handler(call, left.minus(KeySet::of(*first)))
             }
             _ => run(raw, plugin, key, call, left.minus(KeySet::of(key))),

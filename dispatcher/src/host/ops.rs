@@ -79,7 +79,7 @@ fn check(op: &Read, all: &[Read]) -> Result<(), String> {
     }
     let known = op_flag::TO_FLOAT | op_flag::TO_BOOL | op_flag::BACKWARD_WANTS;
     if raw.flags & !known != 0 {
-        return Err(format!("`flags` {:#x}, of which this host knows {known:#x}", raw.flags));
+        return Err(format!("`flags` {:#x}, where this host knows {known:#x}", raw.flags));
     }
     if let Some(backward) = &op.backward {
         check_backward(schema, backward, all)?;

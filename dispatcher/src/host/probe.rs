@@ -18,7 +18,7 @@ const MOMENT: Duration = Duration::from_millis(1200);
 /// The polling interval for such processes and threads.
 const LOOK: Duration = Duration::from_millis(20);
 /// Why a library is refused whose set-up returns twice.
-const FORKED: &str = "loading it makes two processes of one (fork), both of which go on as the program";
+const FORKED: &str = "loading it forks the process, and both processes go on as the program";
 /// Maximum number of devices whose properties are queried.
 const MAX_ASKED: u32 = 64;
 /// The library as standard input.

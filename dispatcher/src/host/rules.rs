@@ -78,7 +78,7 @@ unsafe fn stated_strides(output: &RawOutput, sizes: &Dims, n_args: usize) -> Res
         memory_format::CONTIGUOUS => Strides::Contiguous,
         memory_format::PRESERVE => Strides::Preserve,
         memory_format::LIKE if output.of as usize >= n_args => {
-            let expected = format!("an argument of the op, of which there are {n_args}");
+            let expected = format!("an argument index below {n_args}");
             return wrong("of", &expected, output.of.to_string());
         }
         memory_format::LIKE => Strides::Like(output.of as usize),
@@ -98,7 +98,7 @@ unsafe fn stated_strides(output: &RawOutput, sizes: &Dims, n_args: usize) -> Res
             if !dims::is_dense(sizes, &strides) {
                 return wrong(
                     "strides",
-                    "a place for each element and no gaps",
+                    "an offset of its own for each element and no gaps",
                     format!("{strides:?} for {sizes:?}"),
                 );
             }

@@ -182,7 +182,7 @@ unsafe extern "C" fn allocate(
     serve(|| {
         if out.is_null() || owner.is_null() {
             let argument = if out.is_null() { "out" } else { "owner" };
-            return Err(null_argument("allocate", argument, "a place for a pointer"));
+            return Err(null_argument("allocate", argument, "an address for a pointer"));
         }
         let (pointer, entry) = allocate_scratch(Device { kind, index }, bytes as usize)?;
         scratch_count::add(bytes);
@@ -293,7 +293,7 @@ unsafe extern "C" fn tensor_new(
         let tensor = match strides {
             None => TensorImpl::empty(&sizes, read_dtype(dtype)?, device)?,
             Some(strides) if dims::may_self_overlap(&sizes, &strides) => {
-                return wrong("strides", "a place of its own for each element", format!("{strides:?}"));
+                return wrong("strides", "an offset of its own for each element", format!("{strides:?}"));
             }
             Some(strides) => TensorImpl::empty_strided(sizes, strides, read_dtype(dtype)?, device)?,
         };
@@ -353,7 +353,7 @@ unsafe extern "C" fn set_output(context: *mut c_void, index: u32, tensor: Tensor
             return Err(Error::Value {
                 op: "set_output",
                 argument: "index",
-                expected: "the place of an output".to_string(),
+                expected: "the index of an output".to_string(),
                 got: index.to_string(),
             });
         }

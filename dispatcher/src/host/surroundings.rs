@@ -72,8 +72,7 @@ impl Timers {
 }
 
 const TIMERS: &str = "a timer that sends signals (setitimer, timer_create)";
-const USED_UP: &str =
-    "how many files can be opened: it has opened so many that none is left (its file descriptors)";
+const USED_UP: &str = "the file descriptors: it has opened all that the limit allows";
 /// Prefixes of variables that affect other libraries. A library may set new variables with other names, as runtimes do
 /// to detect further copies of themselves.
 const OBEYED: [&str; 3] = ["LD_", "GLIBC_", "KEYWAY_"];
@@ -130,7 +129,7 @@ impl Surroundings {
             // Not where a lower limit, which is told, is the cause.
             (self.can_open && !now.can_open && now.limits[FILES].0 >= self.limits[FILES].0, USED_UP),
             (self.timers.differ(&now.timers), TIMERS),
-            (self.nice < now.nice, "how far it stands back behind other programs (nice)"),
+            (self.nice < now.nice, "the scheduling priority (nice)"),
             (is_other_environment, "an environment variable"),
         ] {
             changed.extend(is_changed.then_some(name));

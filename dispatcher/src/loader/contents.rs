@@ -148,7 +148,7 @@ pub(super) unsafe fn adopt<T: Entry>(index: usize, pointer: *const T) -> Result<
                 let flags = unsafe { whole.byte_add(offset).cast::<u32>().read() };
                 match flags & !known {
                     0 => Ok(()),
-                    _ => Err((format!("`flags` of which this host knows {known:#x}"), format!("{flags:#x}"))),
+                    _ => Err((format!("`flags` within the known {known:#x}"), format!("{flags:#x}"))),
                 }
             }
         };
@@ -405,7 +405,7 @@ mod tests {
             (leak(garbled), "`layout` in UTF-8"),
             (
                 leak(RawKernel { flags: 0x11, ..kernel() }),
-                "`flags` of which this host knows 0x1 in kernels[1], got 0x11",
+                "`flags` within the known 0x1 in kernels[1], got 0x11",
             ),
             (std::ptr::null(), "the pointer 0x0"),
         ];

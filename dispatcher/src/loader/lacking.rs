@@ -30,9 +30,7 @@ impl Discovery {
         if clauses.is_empty() {
             let count = self.searched.len();
             let nothing = || {
-                format!(
-                    "None of the {count} places that were searched holds a library; `keyway backend list` shows them"
-                )
+                format!("None of the {count} searched paths has a library; `keyway backend list` shows them")
             };
             return self.candidates.is_empty().then(nothing);
         }

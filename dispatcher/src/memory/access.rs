@@ -7,10 +7,10 @@ use crate::base::key::Device;
 
 impl Storage {
     /// The source of the memory: the name of a host allocator or of a plugin, `host` where the program itself
-    /// allocated, `vector`, the name of a [`Blob`](super::Blob), `nobody` for no bytes.
+    /// allocated, `vector`, the name of a [`Blob`](super::Blob), `none` for no bytes.
     pub fn allocator(&self) -> &str {
         match &self.0.owner {
-            Owner::Nobody => "nobody",
+            Owner::Nobody => "none",
             Owner::Host => "host",
             Owner::Device(entry) => entry.plugin.name,
             Owner::Pinned(block) => block.giver(),

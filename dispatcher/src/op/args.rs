@@ -66,6 +66,14 @@ macro_rules! from_size {
 }
 from_size!(usize, isize, u64);
 
+/// `None` is an omitted argument. It is the only conversion from an `Option`, so that the type of `None` is inferred;
+/// [`Arg::optional`] converts options of other types.
+impl<'a> From<Option<Arg<'a>>> for Arg<'a> {
+    fn from(value: Option<Arg<'a>>) -> Self {
+        value.unwrap_or(Arg::None)
+    }
+}
+
 impl<'a> From<&'a TensorRef> for Arg<'a> {
     fn from(tensor: &'a TensorRef) -> Self {
         Arg::Tensor(tensor)

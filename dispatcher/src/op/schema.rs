@@ -153,7 +153,7 @@ impl Schema {
             params.push(Param { name, kind, optional, default });
         }
         if params.len() > 32 {
-            return Err(wrong(format!("it has {} parameters, and there is room for 32", params.len())));
+            return Err(wrong(format!("it has {} parameters, and the maximum is 32", params.len())));
         }
         let result = result.trim();
         let outputs = match result {

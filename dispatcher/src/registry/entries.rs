@@ -67,7 +67,7 @@ pub struct LayoutOpsEntry {
 pub type Handler = dyn Fn(&Call<'_>, KeySet) -> Result<Outputs> + Send + Sync;
 
 /// A handler of a dispatch key above the backends.
-pub struct FunctionalEntry {
+pub struct KeyHandler {
     /// Its key.
     pub key: DispatchKey,
     /// Its name.
@@ -82,7 +82,7 @@ pub struct FunctionalEntry {
     pub interposer: Option<InterposerSpec>,
 }
 
-impl FunctionalEntry {
+impl KeyHandler {
     /// Whether it does something for an op.
     pub(crate) fn acts_on(&self, op: &OpEntry) -> bool {
         (self.applies)(op) && self.interposer.as_ref().is_none_or(|spec| spec.wants(op.name))

@@ -5,7 +5,7 @@
 
 use super::state::{Batch, is_retired, lock};
 use super::table::current;
-use super::{FunctionalEntry, Handler};
+use super::{Handler, KeyHandler};
 use crate::base::error::{Error, Result};
 use crate::base::key::{DispatchKey, KeySet};
 use crate::base::plugin::PluginEntry;
@@ -54,13 +54,13 @@ const KEYS: std::ops::RangeInclusive<u8> =
     DispatchKey::INTERPOSER_FIRST.number()..=DispatchKey::INTERPOSER_LAST.number();
 
 /// The sort key of interposers: the highest acts first. Names decide among interposers of one plugin.
-fn rank(entry: &FunctionalEntry) -> (i32, Reverse<usize>, Reverse<&str>) {
+fn rank(entry: &KeyHandler) -> (i32, Reverse<usize>, Reverse<&str>) {
     let order = entry.interposer.as_ref().map_or(0, |spec| spec.order);
     (order, Reverse(entry.plugin.map_or(usize::MAX, |p| p.order)), Reverse(&entry.name))
 }
 
 /// The interposer that acts first on an op, among those of `keys` that act on it.
-pub(crate) fn first_of(op: &OpEntry, keys: KeySet) -> Option<&'static FunctionalEntry> {
+pub(crate) fn first_of(op: &OpEntry, keys: KeySet) -> Option<&'static KeyHandler> {
     let generation = current();
     let present = keys.0 & generation.op(op)?.functional;
     KEYS.filter(|key| present & (1 << key) != 0)
@@ -100,7 +100,7 @@ fn listed(wanted: impl Fn(&InterposerSpec) -> bool) -> Vec<InterposerInfo> {
     let batch = lock();
     let mut entries: Vec<_> = batch.state.functional.iter().filter(|f| !is_retired(f.plugin)).collect();
     entries.sort_by_key(|entry| Reverse(rank(entry)));
-    let info = |entry: &&&'static FunctionalEntry| {
+    let info = |entry: &&&'static KeyHandler| {
         let spec = entry.interposer.as_ref().filter(|spec| wanted(spec))?;
         Some(InterposerInfo {
             name: entry.name.clone(),
@@ -139,13 +139,13 @@ impl Batch {
             let present: Vec<&str> =
                 live().filter(|f| f.interposer.is_some()).map(|f| f.name.as_str()).collect();
             return refused(format!(
-                "there is no room for more than {} interposers at once, and `{}` brings another; retire a plugin that brings one of: {}",
+                "at most {} interposers can be active at once, and `{}` brings another; retire a plugin that brings one of: {}",
                 KEYS.len(),
                 plugin.name,
                 present.join(", ")
             ));
         };
-        self.functional(FunctionalEntry {
+        self.functional(KeyHandler {
             key,
             name: name.to_string(),
             applies: |_| true,
@@ -165,7 +165,7 @@ impl Batch {
     /// Assigns other keys to the interposers of a retired plugin that is about to be restored, if theirs are in use.
     /// Fails, and changes nothing, where there are too few.
     pub(super) fn take_keys_again(&mut self, plugin: &'static PluginEntry) -> bool {
-        let mine = |f: &&'static FunctionalEntry| f.plugin.is_some_and(|p| std::ptr::eq(p, plugin));
+        let mine = |f: &&'static KeyHandler| f.plugin.is_some_and(|p| std::ptr::eq(p, plugin));
         let (own, others): (Vec<_>, Vec<_>) = self.state.functional.iter().copied().partition(mine);
         let live: Vec<DispatchKey> = others.iter().filter(|f| !is_retired(f.plugin)).map(|f| f.key).collect();
         let mut taken = live.clone();
@@ -178,7 +178,7 @@ impl Batch {
             };
             let Some(key) = KEYS.map(DispatchKey).find(|key| !taken.contains(key)) else { return false };
             taken.push(key);
-            placed.push(Box::leak(Box::new(FunctionalEntry {
+            placed.push(Box::leak(Box::new(KeyHandler {
                 key,
                 name: entry.name.clone(),
                 applies: entry.applies,

@@ -2,7 +2,7 @@
 //! them.
 
 use super::state::lock;
-use super::{FunctionalEntry, Handler};
+use super::{Handler, KeyHandler};
 use crate::base::error::{Error, Result};
 use crate::base::key::DispatchKey;
 
@@ -10,9 +10,9 @@ use crate::base::key::DispatchKey;
 ///
 /// # Errors
 /// [`Error::Registration`] for an empty name or one that is taken, and where all keys of the program are in use.
-pub fn register_program_functional(name: &str, handler: Box<Handler>) -> Result<DispatchKey> {
+pub fn register_interceptor(name: &str, handler: Box<Handler>) -> Result<DispatchKey> {
     let refused =
-        |reason: String| Err(Error::Registration { what: "functionality", name: name.to_string(), reason });
+        |reason: String| Err(Error::Registration { what: "interceptor", name: name.to_string(), reason });
     if name.trim().is_empty() {
         return refused("it needs a name".to_string());
     }
@@ -33,12 +33,12 @@ pub fn register_program_functional(name: &str, handler: Box<Handler>) -> Result<
             .map(|f| f.name.as_str())
             .collect();
         return refused(format!(
-            "a program has room for {} of them, and has: {}",
+            "a program can have {} of them, and has: {}",
             present.len(),
             present.join(", ")
         ));
     };
-    batch.functional(FunctionalEntry {
+    batch.functional(KeyHandler {
         key,
         name: name.to_string(),
         applies: |_| true,

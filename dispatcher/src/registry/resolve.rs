@@ -2,7 +2,7 @@
 
 use super::state::{Batch, Dirty, State, is_retired};
 use super::table::{Cell, Generation, Layouts, OpRows, Row, current_if_any, publish};
-use super::{FunctionalEntry, KernelEntry, LayoutEntry};
+use super::{KernelEntry, KeyHandler, LayoutEntry};
 use crate::base::intern::{DEVICES, LAYOUTS};
 use crate::base::key::{KeySet, Layout};
 use crate::base::plugin::PluginEntry;
@@ -25,7 +25,7 @@ impl Batch {
         for &entry in state.layouts.iter().filter(|entry| !entry.plugin.is_retired()) {
             layout_entries[entry.layout.id() as usize].get_or_insert(entry);
         }
-        let mut functional: [Option<&'static FunctionalEntry>; 64] = [None; 64];
+        let mut functional: [Option<&'static KeyHandler>; 64] = [None; 64];
         for &entry in state.functional.iter().filter(|entry| !is_retired(entry.plugin)) {
             functional[entry.key.number() as usize] = Some(entry);
         }
@@ -43,7 +43,7 @@ impl Batch {
             let functional = applies.fold(0, |mask, f| mask | KeySet::of(f.key).0);
             ops.push(OpRows { op, functional, devices });
         }
-        let on = |f: &&FunctionalEntry| f.interposer.as_ref().is_some_and(|spec| spec.default_on);
+        let on = |f: &&KeyHandler| f.interposer.as_ref().is_some_and(|spec| spec.default_on);
         let acting = functional.iter().flatten().copied().filter(on);
         let always = acting.fold(0, |mask, f| mask | KeySet::of(f.key).0);
         let fallback = (0..DEVICES.len() as u16).map(|kind| state.fallbacks.of(kind)).collect();

@@ -1,7 +1,7 @@
 //! The registered entries, and changes to them.
 
 use super::table::Row;
-use super::{FallbackPolicy, FunctionalEntry, KernelEntry, LayoutEntry, LayoutOpsEntry};
+use super::{FallbackPolicy, KernelEntry, KeyHandler, LayoutEntry, LayoutOpsEntry};
 use crate::base::error::{Error, Result};
 use crate::base::intern::DEVICES;
 use crate::base::key::DispatchKey;
@@ -23,7 +23,7 @@ pub(crate) struct State {
     pub(crate) layouts: Vec<&'static LayoutEntry>,
     pub(crate) layout_ops: Vec<&'static LayoutOpsEntry>,
     pub(crate) plugins: Vec<&'static PluginEntry>,
-    pub(super) functional: Vec<&'static FunctionalEntry>,
+    pub(super) functional: Vec<&'static KeyHandler>,
     pub(super) fallbacks: Fallbacks,
     /// By the op's name, also of ops that are not there.
     pub(super) kernels_of: HashMap<&'static str, Vec<&'static KernelEntry>>,
@@ -72,7 +72,7 @@ pub fn register_ops(specs: &[OpSpec]) -> Result<Vec<&'static OpEntry>> {
 ///
 /// # Errors
 /// [`Error::Registration`] if the key is in use.
-pub fn register_functional(entry: FunctionalEntry) -> Result<()> {
+pub fn register_key_handler(entry: KeyHandler) -> Result<()> {
     let mut batch = lock();
     batch.functional(entry)?;
     batch.publish();
@@ -81,7 +81,7 @@ pub fn register_functional(entry: FunctionalEntry) -> Result<()> {
 
 /// The dispatch key of a handler or an interposer, by its name. An interposer that is on by default acts on threads
 /// that do not exclude its key, any other handler if a tensor or the thread has its key.
-pub fn find_functional(name: &str) -> Option<DispatchKey> {
+pub fn find_key(name: &str) -> Option<DispatchKey> {
     let batch = lock();
     batch.state.functional.iter().find(|f| f.name == name && !is_retired(f.plugin)).map(|f| f.key)
 }
@@ -348,11 +348,11 @@ impl Batch {
         Ok(entry)
     }
 
-    pub(crate) fn functional(&mut self, entry: FunctionalEntry) -> Result<()> {
+    pub(crate) fn functional(&mut self, entry: KeyHandler) -> Result<()> {
         let taken = self.state.functional.iter().find(|f| f.key == entry.key && !is_retired(f.plugin));
         if let Some(present) = taken {
             return Err(Error::Registration {
-                what: "functionality key",
+                what: "dispatch key",
                 name: entry.name,
                 reason: format!("key {} belongs to `{}`", entry.key.number(), present.name),
             });

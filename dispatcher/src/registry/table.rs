@@ -7,7 +7,7 @@
 //! Only keys that have a kernel take memory: an op has a row for each (device, layout) that a kernel names, so the
 //! table grows with the kernels and not with the product of all names.
 
-use super::{FallbackPolicy, FunctionalEntry, KernelEntry, LayoutEntry};
+use super::{FallbackPolicy, KernelEntry, KeyHandler, LayoutEntry};
 use crate::base::dtype::DType;
 use crate::base::key::{Device, Layout};
 use crate::memory::Published;
@@ -57,7 +57,7 @@ pub struct Generation {
     pub(super) layout_entries: Vec<Option<&'static LayoutEntry>>,
     /// The keys of the interposers that act where no thread has switched them on.
     pub(crate) always: u64,
-    pub(crate) functional: [Option<&'static FunctionalEntry>; 64],
+    pub(crate) functional: [Option<&'static KeyHandler>; 64],
     pub(super) fallback: Vec<FallbackPolicy>,
     /// The policy of devices that were named later.
     pub(super) default_fallback: FallbackPolicy,

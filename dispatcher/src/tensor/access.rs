@@ -17,7 +17,7 @@ enum Wanted {
 #[cold]
 fn composite(op: &'static str, tensor: &TensorImpl) -> Error {
     let reason =
-        "is made of several tensors and has no storage of its own; make it strided with `to_dense()` first";
+        "consists of several tensors and has no storage of its own; make it strided with `to_dense()` first";
     Error::Layout { op, layout: tensor.layout(), reason }
 }
 

@@ -136,7 +136,7 @@ mod tests {
         assert!(found(&tensor, 1).is_none());
         assert_eq!(Shared::strong_count(&value), 1, "what is out of date is dropped");
         tensor.keep_derived(Derived { key: 1, version: 0, value: value.clone() }, elements(&tensor));
-        assert!(found(&tensor, 1).is_none(), "made of an earlier version");
+        assert!(found(&tensor, 1).is_none(), "computed from an earlier version");
         keep(&tensor, 1, &value);
         assert_eq!(Shared::strong_count(&value), 2);
         drop(tensor);

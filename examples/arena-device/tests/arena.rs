@@ -135,7 +135,7 @@ fn train(device: Device, epochs: usize) -> keyway::Result<(Vec<f64>, usize)> {
     let (train, test) = Digits::train_test()?;
     let rows = train.len();
     let loader = DataLoader::new(train, 32)?.shuffle(0);
-    let model = rng::using(&Generator::new(0), || {
+    let model = rng::with_generator(&Generator::new(0), || {
         Ok::<_, keyway::Error>(
             Sequential::new()
                 .push(Linear::new(PIXELS, 128)?)

@@ -22,7 +22,7 @@ fn pixels<'a, T: Real>(images: &View<'a, T>) -> Result<(&'a [T], usize), Error> 
     let last = images.sizes().get(1).zip(images.strides().get(1));
     match (last, images.as_dense_slice()) {
         (Some((&channels, 1)), Some(elements)) if channels > 0 => Ok((elements, channels as usize)),
-        _ => Err(unsupported("images whose channels do not lie densely beside each other")),
+        _ => Err(unsupported("images whose channels are not contiguous")),
     }
 }
 

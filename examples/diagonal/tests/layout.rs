@@ -1,7 +1,7 @@
 //! The layout, loaded by the real loader beside the installed CPU backend, which serves the dense side of each comparison:
 //! conversions, ops, gradients, printing, saving.
 
-use keyway::autograd::gradcheck::{Mapping, Tolerance, gradcheck, gradgradcheck};
+use keyway::autograd::gradcheck::{GradcheckFn, Tolerance, gradcheck, gradgradcheck};
 use keyway::dispatcher::explain::explain;
 use keyway::dispatcher::registry::find_op;
 use keyway::io::safetensors;
@@ -104,7 +104,7 @@ fn gradients_agree_with_differences() {
     .into_iter()
     .map(|t| t.requires_grad_(true).unwrap())
     .collect();
-    let functions: [(&str, &Mapping<'_>); 6] = [
+    let functions: [(&str, &GradcheckFn<'_>); 6] = [
         ("diagonal @ dense", &|t| Ok(vec![of(&t[0])?.mm(&t[1])?])),
         ("dense @ diagonal", &|t| Ok(vec![t[1].t()?.mm(&of(&t[0])?)?])),
         ("sums and products", &|t| {

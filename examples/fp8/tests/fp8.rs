@@ -79,7 +79,7 @@ fn the_host_knows_the_dtype() {
 fn all_codes_have_the_specified_values_and_come_back() {
     let codes: Vec<u8> = (0..=255).collect();
     let t = of_codes(&codes);
-    for (code, (value, read)) in values(&t).into_iter().zip(t.to_f64_vec().unwrap()).enumerate() {
+    for (code, (value, read)) in values(&t).into_iter().zip(t.to_vec_f64().unwrap()).enumerate() {
         let expected = specified(code as u8);
         assert!(
             value == expected || (value.is_nan() && expected.is_nan()),

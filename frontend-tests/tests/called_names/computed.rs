@@ -1,8 +1,8 @@
 //! Reductions, products and functions of each element.
 
 use super::{Call, FAR, Table, b, f, l, leaf};
+use keyway::Tensor;
 use keyway::tensor::{Interpolation, Rounding};
-use keyway::{Arg, Tensor};
 
 pub fn reduced() -> Table {
     table! {
@@ -127,8 +127,8 @@ pub fn element_wise() -> Table {
         lerp: f(&[2]).lerp(&f(&[3]), 0.5), f(&[2]).lerp_(&f(&[3]), 0.5), l(&[2]).lerp(&l(&[2]), 0.5);
         clamp: f(&[2]).clamp(&f(&[3]), 1.0), leaf(&[2]).clamp_(0.0, 1.0);
         clamp_out: f(&[2]).clamp_out(0.0, 1.0, &mut f(&[3]));
-        clamp_min: f(&[2]).clamp_min(&f(&[3])), f(&[2]).clamp_min(Arg::None);
-        clamp_max: f(&[2]).clamp_max(&f(&[3])), f(&[2]).clamp_max(Arg::None);
+        clamp_min: f(&[2]).clamp_min(&f(&[3])), f(&[2]).clamp_min(None);
+        clamp_max: f(&[2]).clamp_max(&f(&[3])), f(&[2]).clamp_max(None);
         isclose_with: f(&[2]).isclose_with(&f(&[2]), -1.0, 0.0, false);
         allclose_with: f(&[2]).allclose_with(&f(&[2]), -1.0, 0.0, false);
         logit_with: f(&[2]).logit_with(0.7);

@@ -81,8 +81,8 @@ pub fn images() -> Table {
         channel_shuffle: f(&[2]).channel_shuffle(2), f(&[1, 3, 2]).channel_shuffle(2), f(&[1, 3, 2]).channel_shuffle(FAR);
         batch_norm: f(&[2]).batch_norm(None, None, None, true, 0.1, 1e-5), f(&[1, 2]).batch_norm(None, None, None, false, 0.1, 1e-5),
             f(&[2, 2]).batch_norm(None, Some(&f(&[3])), None, true, 0.1, 1e-5);
-        instance_norm: f(&[2]).instance_norm(None, None, None, true, 0.1, 1e-5),
-            f(&[2, 2, 3]).instance_norm(None, Some(&f(&[3])), None, true, 0.1, 1e-5);
+        instance_norm: f(&[2]).instance_norm(None, None),
+            f(&[2, 2, 3]).instance_norm_with(None, Some(&f(&[3])), None, true, 0.1, 1e-5);
         group_norm: f(&[2]).group_norm(1, None, None), f(&[2, 3]).group_norm(2, None, None), f(&[2, 2]).group_norm(-1, None, None),
             f(&[2, 2]).group_norm(FAR, None, None), f(&[2, 2]).group_norm_with(1, Some(&f(&[3])), None, 1e-5);
         layer_norm: f(&[2]).layer_norm(3, None, None), f(&[2]).layer_norm((), None, None),

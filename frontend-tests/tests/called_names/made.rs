@@ -1,7 +1,7 @@
 //! Functions that make tensors, and that read or move them.
 
 use super::{Call, FAR, Table, b, f, l, leaf, of, two, wide};
-use keyway::tensor::Step;
+use keyway::tensor::StepBy;
 use keyway::{DType, Layout, MemoryFormat, Tensor};
 
 pub fn created() -> Table {
@@ -53,7 +53,7 @@ pub fn created() -> Table {
         randint: Tensor::randint(3, 3, 2), Tensor::randint(0, 3, -2), Tensor::randint_with(0, 3, 2, DType::BOOL),
             Tensor::randint_with(0, 100_000, 3, DType::F16), Tensor::randint_with(0, 300, 2, DType::U8);
         randint_like: f(&[2]).randint_like(3, 3), f(&[2]).randint_like_with(0, 3, MemoryFormat::ChannelsLast);
-        random_int_: f(&[2]).random_int_(3, 3), leaf(&[2]).random_int_(0, 3);
+        random_: f(&[2]).random_(3, 3), leaf(&[2]).random_(0, 3);
         randperm: Tensor::randperm(FAR), Tensor::randperm(1 << 50), Tensor::randperm_with(2, two()),
             Tensor::randperm_with(2, MemoryFormat::ChannelsLast);
         bernoulli: l(&[2]).bernoulli();
@@ -84,7 +84,7 @@ pub fn read() -> Table {
         to_vec2: f(&[2]).to_vec2::<f32>(), f(&[2, 3]).to_vec2::<i64>();
         to_vec3: f(&[2]).to_vec3::<f32>(), f(&[2, 3, 4]).to_vec3::<i64>();
         item: f(&[2]).item::<f32>(), f(&[]).item::<i64>();
-        to_f64_vec: wide().to_f64_vec();
+        to_vec_f64: wide().to_vec_f64();
         to_bytes: wide().to_bytes();
         accessor: f(&[2]).accessor::<f32, 2>().map(drop), f(&[2]).accessor::<f64, 1>().map(drop);
         accessor_ref: f(&[2]).accessor_ref::<f32, 2>().map(drop);
@@ -122,7 +122,7 @@ pub fn read() -> Table {
         is_coalesced: f(&[2]).is_coalesced();
         crow_indices: f(&[2]).crow_indices();
         col_indices: f(&[2]).col_indices();
-        i: f(&[2]).i(2), f(&[2]).i(-3), f(&[2]).i(FAR), f(&[2]).i((0, 0)), f(&[2]).i(Step(.., 0)), f(&[2]).i(Step(.., -1)),
+        i: f(&[2]).i(2), f(&[2]).i(-3), f(&[2]).i(FAR), f(&[2]).i((0, 0)), f(&[2]).i(StepBy(.., 0)), f(&[2]).i(StepBy(.., -1)),
             f(&[2]).i(f(&[1])), f(&[2]).i(l(&[1]).mul(7).unwrap()), f(&[2]).i(b(&[3])),
             f(&[2, 3]).i((0, &l(&[1]).mul(9).unwrap()));
     }

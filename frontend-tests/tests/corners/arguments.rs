@@ -70,7 +70,7 @@ fn a_roll_without_dimensions_is_one_of_the_elements_in_a_row() -> Result<()> {
 #[test]
 fn images_of_no_elements() -> Result<()> {
     let zeros =
-        |x: &Tensor| x.grad().is_some_and(|grad| grad.to_f64_vec().unwrap().iter().all(|&g| g == 0.0));
+        |x: &Tensor| x.grad().is_some_and(|grad| grad.to_vec_f64().unwrap().iter().all(|&g| g == 0.0));
     let x = Tensor::ones((1, 2, 3, 4))?.requires_grad_(true)?;
     for made in [
         x.adaptive_avg_pool2d(0)?,
@@ -137,7 +137,7 @@ fn the_middle_and_the_most_of_nothing() -> Result<()> {
     for dtype in [DType::F64, DType::F32, DType::F16, DType::BF16] {
         let none = Tensor::zeros_with((0, 3), dtype)?.requires_grad_(true)?;
         let middle = none.median_all()?;
-        assert!((middle.dtype(), middle.rank()) == (dtype, 0) && middle.to_f64_vec()?[0].is_nan());
+        assert!((middle.dtype(), middle.rank()) == (dtype, 0) && middle.to_vec_f64()?[0].is_nan());
         middle.backward()?;
         assert_eq!(none.grad().unwrap().shape(), [0, 3]);
     }
@@ -152,7 +152,7 @@ fn the_middle_and_the_most_of_nothing() -> Result<()> {
 fn calls_by_name_take_integers_for_floats() -> Result<()> {
     let x = Tensor::new([-2.0f32, f32::NAN])?;
     let one =
-        |name: &str, args: &[Arg<'_>]| -> Result<Vec<f64>> { by_name::call(name, args)?[0].to_f64_vec() };
+        |name: &str, args: &[Arg<'_>]| -> Result<Vec<f64>> { by_name::call(name, args)?[0].to_vec_f64() };
     assert_eq!(one("nan_to_num", &[(&x).into(), Arg::Int(3)])?, [-2.0, 3.0]);
     assert_eq!(one("linspace", &[(&x).into(), Arg::Int(3), Arg::Bool(true)])?, [3.0, 1.0]);
     let (y, sizes) = (Tensor::new([3.0f32, 4.0])?, Arg::Ints(&[2]));
@@ -161,7 +161,7 @@ fn calls_by_name_take_integers_for_floats() -> Result<()> {
     let wrong = norm(Arg::Str("1")).unwrap_err().to_string();
     assert!(wrong.contains("`eps`"), "{wrong}");
     let grid = Tensor::arange(0.0, 6.0)?.reshape((2, 3))?;
-    let rolled = grid.roll(1, ..)?.to_f64_vec()?;
+    let rolled = grid.roll(1, ..)?.to_vec_f64()?;
     assert_eq!(one("roll", &[(&grid).into(), Arg::Ints(&[1])])?, rolled);
     assert_eq!(one("roll", &[(&grid).into(), Arg::Ints(&[1]), Arg::Ints(&[])])?, rolled);
     let wrong = one("roll", &[(&grid).into(), Arg::Ints(&[1, 2])]).unwrap_err().to_string();

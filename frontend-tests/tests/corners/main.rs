@@ -24,7 +24,7 @@ fn of(values: &[f64], dtype: DType) -> Tensor {
 
 /// The elements as f64.
 fn values(t: &Tensor) -> Vec<f64> {
-    t.to_f64_vec().unwrap()
+    t.to_vec_f64().unwrap()
 }
 
 /// The gradient of the sum of `y` that `x` has collected, which is cleared.

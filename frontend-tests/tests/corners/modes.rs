@@ -86,7 +86,7 @@ fn a_checkpoint_drops_the_same_elements_again() -> Result<()> {
         let first = inputs[0].dropout(0.5, true)?;
         checkpoint(dropped, &[first])
     };
-    let y = rng::using(&own, || checkpoint(outer, std::slice::from_ref(&x)))?.remove(0);
+    let y = rng::with_generator(&own, || checkpoint(outer, std::slice::from_ref(&x)))?.remove(0);
     let place = own.state();
     y.sum_all()?.backward()?;
     assert_eq!(values(&x.grad().unwrap()), values(&y));

@@ -36,7 +36,7 @@ fn the_pages_hold_three_hundred_names() {
         let count = names.len();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), count, "a name of {} stands in two rows", page.library);
+        assert_eq!(names.len(), count, "a name of {} is in two rows", page.library);
         assert!(count >= least, "{count} rows for {}", page.library);
     }
 }

@@ -16,7 +16,7 @@ pub trait Fallback {
 impl<T> Fallback for Seen<'_, T> {}
 
 fn of_tensor(t: &Tensor) -> Value {
-    let plain = t.detach().to_strided().and_then(|t| t.to_f64_vec());
+    let plain = t.detach().to_strided().and_then(|t| t.to_vec_f64());
     plain.map_or(Value::Null, |values| {
         let texts: Vec<String> = values.iter().map(f64::to_string).collect();
         json!({ "shape": t.shape(), "dtype": t.dtype().name(), "values": texts })

@@ -74,7 +74,7 @@ fn shuffling_by_a_drawn_seed() -> keyway::Result<()> {
         let loader = DataLoader::new(&data, 50).unwrap().shuffle(true);
         targets(loader.epoch(0).next().unwrap())
     };
-    let drawn = |seed| keyway::rng::using(&keyway::rng::Generator::new(seed), || [order(), order()]);
+    let drawn = |seed| keyway::rng::with_generator(&keyway::rng::Generator::new(seed), || [order(), order()]);
     assert_eq!(drawn(3), drawn(3));
     assert_ne!(drawn(3)[0], drawn(3)[1]);
     assert_ne!(drawn(3), drawn(4));

@@ -67,7 +67,7 @@ fn weights_and_biases() -> keyway::Result<()> {
     );
     assert_eq!(values(Ok(norm.running_mean().unwrap())), [0.0; 4]);
     assert_eq!(values(Ok(norm.running_var().unwrap())), [1.0; 4]);
-    assert!(norm.weight().unwrap().is_same(&norm.get_parameter("weight")?));
+    assert!(norm.weight().unwrap().ptr_eq(&norm.get_parameter("weight")?));
     norm.forward(&Tensor::randn((2, 4, 3, 3))?)?;
     assert_eq!(norm.num_batches_tracked().unwrap().item::<i64>()?, 1);
     assert!(BatchNorm2d::new(4)?.without_running_stats().running_mean().is_none());

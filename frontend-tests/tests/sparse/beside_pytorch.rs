@@ -1,5 +1,5 @@
-//! What PyTorch 2.15 refuses or leaves out on sparse COO tensors, and what these give here: a test for each row of the table in
-//! `benches/RESULTS.md`. What PyTorch answers was seen on its CPU build; what is expected here is the strided tensor's result.
+//! Calls on sparse COO tensors that PyTorch 2.15 refuses or leaves without a gradient: a test for each row of the table in
+//! `book/src/sparse.md`. PyTorch's answers were observed on its CPU build; the expected value is the strided tensor's result.
 
 use crate::rehearsal_support::*;
 use crate::support::*;
@@ -227,7 +227,7 @@ fn the_gradient_of_a_sparse_leaf_has_its_pattern() {
         let made = a.grad().unwrap();
         assert_eq!(made.layout().name(), "sparse_coo", "{what}");
         assert_eq!(made.indices().unwrap().to_vec::<i64>().unwrap(), TWICE, "{what}");
-        assert_close(&made.values().unwrap().to_f64_vec().unwrap(), &wanted, 1e-12);
+        assert_close(&made.values().unwrap().to_vec_f64().unwrap(), &wanted, 1e-12);
     }
 }
 

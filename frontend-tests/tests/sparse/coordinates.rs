@@ -318,8 +318,8 @@ fn softmax_leaves_out_what_is_not_stored() {
     let h = hybrid().coalesce().unwrap();
     let values = h.values().unwrap().softmax(1).unwrap();
     assert_close(
-        &h.softmax(1).unwrap().values().unwrap().to_f64_vec().unwrap(),
-        &values.to_f64_vec().unwrap(),
+        &h.softmax(1).unwrap().values().unwrap().to_vec_f64().unwrap(),
+        &values.to_vec_f64().unwrap(),
         1e-12,
     );
 }

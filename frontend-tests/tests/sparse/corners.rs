@@ -33,7 +33,7 @@ fn what_no_number_counts_is_refused_beside_a_size_of_0() {
     let huge = 1usize << 40;
     let indices = ints(&[huge as i64 - 1, 5], &[2, 1]);
     let made = Tensor::sparse_coo(&indices, &floats(&[], &[1, 0]), [huge, huge, 0]);
-    assert!(message(made).contains("places"));
+    assert!(message(made).contains("coordinates"));
     // Nothing is stored where nothing can be.
     let none = Tensor::empty_with([1usize << 36, 0], (DType::F64, keyway::Device::CPU))
         .unwrap()
@@ -136,7 +136,7 @@ fn shapes_of_more_elements_than_memory_has_bytes_are_others() {
     assert_eq!(h.unsqueeze(1).unwrap().shape(), [side, 1, side]);
     let stacked = Tensor::stack(&[&h, &h.mul(2).unwrap()], 0).unwrap();
     stacked.square().unwrap().sum_all().unwrap().backward().unwrap();
-    assert_eq!(values.grad().unwrap().to_f64_vec().unwrap(), [10.0, 20.0, 30.0]);
+    assert_eq!(values.grad().unwrap().to_vec_f64().unwrap(), [10.0, 20.0, 30.0]);
     assert!(message(h.reshape(7)).contains("expected"));
 }
 
@@ -150,7 +150,7 @@ fn a_product_needs_no_memory_for_columns_that_nothing_has() {
         Tensor::sparse_coo(&places, &floats(&[1.0, 10.0, 100.0, 1000.0], &[4]), [3, 1usize << 40]).unwrap();
     let product = a.unwrap().mm(&b).unwrap().coalesce().unwrap();
     assert_eq!(product.indices().unwrap().to_vec::<i64>().unwrap(), [0, 0, 1, 7, far - 1, 5]);
-    assert_eq!(product.values().unwrap().to_f64_vec().unwrap(), [30.0, 302.0, 4000.0]);
+    assert_eq!(product.values().unwrap().to_vec_f64().unwrap(), [30.0, 302.0, 4000.0]);
 }
 
 /// Empty rows and columns cost nothing in ops whose results are sparse.
@@ -162,7 +162,7 @@ fn time_and_memory_follow_entries_and_not_rows() {
     let a = Tensor::sparse_coo(&places, &floats(&[2.0, 3.0, 4.0, 5.0], &[4]), [rows, 3]).unwrap();
     let listed = |t: keyway::Result<Tensor>| {
         let t = t.unwrap().coalesce().unwrap();
-        (t.indices().unwrap().to_vec::<i64>().unwrap(), t.values().unwrap().to_f64_vec().unwrap())
+        (t.indices().unwrap().to_vec::<i64>().unwrap(), t.values().unwrap().to_vec_f64().unwrap())
     };
     reset_peak(Device::CPU).unwrap();
     let before = memory_stats(Device::CPU).unwrap().unwrap().in_use;
@@ -176,7 +176,7 @@ fn time_and_memory_follow_entries_and_not_rows() {
     assert_eq!(listed(a.add(&a)).1, [10.0, 8.0, 6.0, 4.0]);
     assert_eq!(listed(a.mul(&a)).1, [25.0, 16.0, 9.0, 4.0]);
     assert_eq!(listed(a.sum(1)).1, [5.0, 7.0, 2.0]);
-    assert_eq!(a.sum(0).unwrap().to_dense().unwrap().to_f64_vec().unwrap(), [4.0, 8.0, 2.0]);
+    assert_eq!(a.sum(0).unwrap().to_dense().unwrap().to_vec_f64().unwrap(), [4.0, 8.0, 2.0]);
     assert_eq!(listed(a.index_select(0, &ints(&[5, far], &[2]))).1, [4.0, 3.0, 2.0]);
     let most = memory_stats(Device::CPU).unwrap().unwrap().peak_in_use - before;
     assert!(most < 1 << 20, "{most} bytes");
@@ -259,7 +259,7 @@ fn ties_among_more_places_than_f16_counts_share_the_gradient() {
         let v = floats(&[1.0, 0.5], &[2]).to_dtype(dtype).unwrap().requires_grad_(true).unwrap();
         let s = Tensor::sparse_coo(&ints(&[5, 9], &[1, 2]), &v, [70_000]).unwrap();
         s.amax(..).unwrap().backward().unwrap();
-        assert_eq!(v.grad().unwrap().to_f64_vec().unwrap(), [1.0, 0.0], "{dtype}");
+        assert_eq!(v.grad().unwrap().to_vec_f64().unwrap(), [1.0, 0.0], "{dtype}");
     }
 }
 
@@ -275,7 +275,7 @@ fn gradients_that_two_tables_share_are_clipped_once() {
         a.add(&b).unwrap().mul(&factors).unwrap().sum_all().unwrap().backward().unwrap();
     };
     run();
-    let norm = clip_grad_norm_(&[tokens.clone(), places.clone()], 1.0).unwrap().to_f64_vec().unwrap()[0];
+    let norm = clip_grad_norm_(&[tokens.clone(), places.clone()], 1.0).unwrap().to_vec_f64().unwrap()[0];
     assert!((norm - 50f64.sqrt()).abs() < 1e-12);
     for t in [&tokens, &places] {
         let length = f64s(&t.grad().unwrap()).iter().map(|g| g * g).sum::<f64>().sqrt();
@@ -321,7 +321,7 @@ fn ops_that_are_not_linear_do_not_believe_a_flag() {
     let other = Tensor::sparse_coo(&ints(&[0, 0], &[2, 1]), &floats(&[1.0], &[1]), [3, 3]).unwrap();
     assert_eq!(f64s(&unsorted.mul(&other).unwrap())[0], 3.0);
     let doubled = three(&[0, 0, 0, 2, 2, 2]);
-    let one = |t: keyway::Result<Tensor>| t.unwrap().to_dense().unwrap().to_f64_vec().unwrap();
+    let one = |t: keyway::Result<Tensor>| t.unwrap().to_dense().unwrap().to_vec_f64().unwrap();
     assert_eq!(one(doubled.norm(..)), [6.0]);
     assert_eq!(one(doubled.amax(..)), [6.0]);
     assert_eq!(one(doubled.square().unwrap().sum_all()), [36.0]);
@@ -430,7 +430,7 @@ fn a_sum_of_more_places_than_can_be_addressed_has_a_gradient() {
         let indices = ints(&[0, side as i64 - 1, 5, side as i64 - 1], &[2, 2]);
         let s = Tensor::sparse_coo(&indices, &values, [side, side]).unwrap();
         sum(&s).unwrap().backward().unwrap();
-        assert_eq!(values.grad().unwrap().to_f64_vec().unwrap(), expected);
+        assert_eq!(values.grad().unwrap().to_vec_f64().unwrap(), expected);
     }
 }
 
@@ -508,7 +508,7 @@ fn a_strided_tensor_is_broadcast_in_a_sum() {
             assert_eq!(f64s(&other.sub(&sparse).unwrap()), f64s(&other.sub(&dense).unwrap()));
             sum.sum_all().unwrap().backward().unwrap();
             let times = (sum.elem_count() / 6) as f64;
-            assert_eq!(sparse.grad().unwrap().values().unwrap().to_f64_vec().unwrap()[0], times);
+            assert_eq!(sparse.grad().unwrap().values().unwrap().to_vec_f64().unwrap()[0], times);
             assert_eq!(
                 f64s(other.grad().as_ref().unwrap())[0],
                 (sum.elem_count() / other.elem_count()) as f64

@@ -11,7 +11,7 @@ fn leaf(values: &[f64]) -> Tensor {
 }
 
 fn grads(t: &Tensor) -> Vec<f64> {
-    t.grad().unwrap().to_f64_vec().unwrap()
+    t.grad().unwrap().to_vec_f64().unwrap()
 }
 
 /// Entries at coordinates of one dimension.
@@ -29,7 +29,7 @@ fn a_product_of_doubled_entries_is_one_of_their_sums() {
     assert_eq!(grads(&v), [6.0, 6.0]);
     let whole = at(&both, &floats(&[1.0, 2.0], &[2]), 1).requires_grad_(true).unwrap();
     whole.mul(&whole).unwrap().sum_all().unwrap().backward().unwrap();
-    assert_eq!(whole.grad().unwrap().values().unwrap().to_f64_vec().unwrap(), [6.0, 6.0]);
+    assert_eq!(whole.grad().unwrap().values().unwrap().to_vec_f64().unwrap(), [6.0, 6.0]);
     // Two tensors over the same indices.
     let (v, w) = (leaf(&[1.0, 2.0]), leaf(&[10.0, 20.0]));
     at(&both, &v, 1).mul(&at(&both, &w, 1)).unwrap().sum_all().unwrap().backward().unwrap();
@@ -56,7 +56,7 @@ fn second_derivatives_are_those_of_the_sums() {
     let options = BackwardOptions { create_graph: true, ..Default::default() };
     let first = grad(&[cube], std::slice::from_ref(&v), options).unwrap().remove(0).unwrap();
     let (zero, one, two) = (-1.0, 0.5, 3.0);
-    assert_eq!(first.to_f64_vec().unwrap(), [zero, two, zero, one].map(|s: f64| 3.0 * s * s));
+    assert_eq!(first.to_vec_f64().unwrap(), [zero, two, zero, one].map(|s: f64| 3.0 * s * s));
     let weights = floats(&[1.0, 2.0, 3.0, 4.0], &[4]);
     first.mul(&weights).unwrap().sum_all().unwrap().backward().unwrap();
     // 6 s at each entry, times the weights of all entries there.
@@ -95,7 +95,7 @@ fn what_an_op_stores_of_doubled_entries_has_their_gradient() {
         let v = leaf(&[1.0, 2.0, 3.0]);
         let stored = op(&matrix(&v)).values().unwrap();
         // Coalesced: 3 at (0, 1), 3 at (2, 0).
-        assert_eq!(stored.to_f64_vec().unwrap(), [3.0, 3.0]);
+        assert_eq!(stored.to_vec_f64().unwrap(), [3.0, 3.0]);
         let made = stored.mul(&floats(&[10.0, 30.0], &[2])).unwrap().sum_all().unwrap();
         made.backward().unwrap();
         let got = grads(&v);
@@ -152,7 +152,7 @@ fn a_strided_gradient_counts_each_place_once() {
         let cube = x.mul(&x).unwrap().mul(&x).unwrap().sum_all().unwrap();
         let options = BackwardOptions { create_graph: true, ..strided.clone() };
         let first = grad(&[cube], std::slice::from_ref(&x), options).unwrap().remove(0).unwrap();
-        assert_eq!(first.to_f64_vec().unwrap(), [12.0, 0.0, 192.0, 75.0, 0.0]);
+        assert_eq!(first.to_vec_f64().unwrap(), [12.0, 0.0, 192.0, 75.0, 0.0]);
         x.zero_grad();
         first.sum_all().unwrap().backward_with(strided.clone()).unwrap();
         assert_eq!(grads(&x), [12.0, 0.0, 48.0, 30.0, 0.0]);
@@ -184,7 +184,7 @@ fn no_entry_of_many_at_one_place_is_lost() {
         };
         let a = Tensor::sparse_coo(&ints(&at, &[1, ones + 1]), &numbers, sizes.as_slice()).unwrap();
         let sum = large + ones as f64;
-        assert_eq!(a.coalesce().unwrap().values().unwrap().to_f64_vec().unwrap(), vec![sum; width]);
+        assert_eq!(a.coalesce().unwrap().values().unwrap().to_vec_f64().unwrap(), vec![sum; width]);
         assert_eq!(f64s(&a)[2 * width..3 * width], vec![sum; width]);
     }
     let rows: Vec<i64> = (0..=ones as i64).chain(at.iter().copied()).collect();

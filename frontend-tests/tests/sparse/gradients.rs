@@ -173,12 +173,12 @@ fn gradients_of_other_sparse_dimensions_are_read_where_entries_are() {
         coo(&[1, 0, 1, 0, 0, 1, 2, 0, 2, 2, 1, 1, 0, 1, 0], 3, &[]),
     ];
     for pattern in &patterns {
-        let wanted = gradient.project_like(pattern).unwrap();
+        let wanted = gradient.sparse_mask_like(pattern).unwrap();
         for made_as in &patterns {
             // The coordinates of all elements, for each number of sparse dimensions.
             let own = gradient.sparse_mask(&made_as.coalesce().unwrap()).unwrap();
-            let there = own.to_dense().unwrap().project_like(pattern).unwrap();
-            let made = own.project_like(pattern).unwrap();
+            let there = own.to_dense().unwrap().sparse_mask_like(pattern).unwrap();
+            let made = own.sparse_mask_like(pattern).unwrap();
             assert_eq!(f64s(&made.values().unwrap()), f64s(&there.values().unwrap()));
             assert_eq!(f64s(&made.indices().unwrap().to_dtype(DType::F64).unwrap()), {
                 f64s(&wanted.indices().unwrap().to_dtype(DType::F64).unwrap())

@@ -40,7 +40,7 @@ fn numbers_are_changed_where_they_stand() {
             assert_eq!(f64s(&x), f64s(&dense), "{name}");
             assert_eq!((f64s(&made), made.layout()), (f64s(&dense), x.layout()), "{name}");
             assert!(x.version() > before, "{name}: no change was noted");
-            assert_eq!(values.to_f64_vec().unwrap(), x.values().unwrap().to_f64_vec().unwrap(), "{name}");
+            assert_eq!(values.to_vec_f64().unwrap(), x.values().unwrap().to_vec_f64().unwrap(), "{name}");
         }
     }
     for (name, op) in linear {
@@ -70,7 +70,7 @@ fn what_is_added_stands_where_something_is_stored() {
         assert_eq!(f64s(&x), f64s(&dense));
     }
     let x = part.coalesce().unwrap();
-    assert!(message(x.add_(&whole)).contains("stands at other places"));
+    assert!(message(x.add_(&whole)).contains("has other coordinates"));
     assert!(message(x.add_(&whole.to_dense().unwrap())).contains("another layout"));
     assert_eq!(f64s(&x), f64s(&part));
     let ints = whole.to_dtype(DType::I64).unwrap();
@@ -212,7 +212,9 @@ fn dropout_is_of_what_is_stored() {
 fn too_many_places_are_an_error() {
     let _one = load(PLUGINS);
     let none = Tensor::sparse_coo(&ints(&[], &[3, 0]), &floats(&[], &[0]), [1, 1, 1]).unwrap();
-    assert!(message(none.expand([1usize << 40, 1 << 40, 1])).contains("at most 9223372036854775807 places"));
+    assert!(
+        message(none.expand([1usize << 40, 1 << 40, 1])).contains("at most 9223372036854775807 coordinates")
+    );
     let one = Tensor::sparse_coo(&ints(&[0], &[1, 1]), &floats(&[1.0], &[1]), [1]).unwrap();
     assert!(message(one.unsqueeze(0).unwrap().expand([1usize << 40, 1])).contains("out of memory"));
     assert_eq!(none.expand([1usize << 40, 1, 1]).unwrap().nnz().unwrap(), 0);
@@ -256,7 +258,7 @@ fn numbers_are_copied_where_the_places_are_the_same() {
         let values = target.values().unwrap();
         target.copy_(&x).unwrap();
         assert_eq!((f64s(&target), target.layout()), (f64s(&x), x.layout()));
-        assert_eq!(values.to_f64_vec().unwrap(), x.values().unwrap().to_f64_vec().unwrap());
+        assert_eq!(values.to_vec_f64().unwrap(), x.values().unwrap().to_vec_f64().unwrap());
         assert_eq!(x.version(), before);
         let x = if x.is_coalesced().unwrap() { x } else { x.coalesce().unwrap() };
         let narrow = x.to_dtype(DType::F32).unwrap();
@@ -272,9 +274,9 @@ fn numbers_are_copied_where_the_places_are_the_same() {
         assert_eq!(f64s(&target), f64s(&x), "refused, and yet changed");
     }
     let other = Tensor::sparse_coo(&ints(&[0, 0], &[2, 1]), &floats(&[9.0], &[1]), [3, 4]).unwrap();
-    assert!(message(coo.copy_(&other)).contains("store the places"));
+    assert!(message(coo.copy_(&other)).contains("store the coordinates"));
     let rows = coo.to_sparse_csr().unwrap();
-    assert!(message(rows.copy_(&other.to_sparse_csr().unwrap())).contains("store the places"));
+    assert!(message(rows.copy_(&other.to_sparse_csr().unwrap())).contains("store the coordinates"));
     assert!(message(rows.copy_(&coo)).contains("of layout sparse_csr"));
 }
 
@@ -317,8 +319,8 @@ fn the_reason_of_a_refusal_is_the_true_one() {
 
 /// Scale and graph; the graph cannot be loaded in every shape.
 struct Graph {
-    a_weight: keyway::nn::Slot,
-    graph: keyway::nn::Slot,
+    a_weight: keyway::nn::Parameter,
+    graph: keyway::nn::Buffer,
 }
 
 impl keyway::nn::Module for Graph {
@@ -326,19 +328,19 @@ impl keyway::nn::Module for Graph {
         self.graph.get().mm(input)
     }
 
-    fn members<'a>(&'a self, members: &mut keyway::nn::Members<'a>) {
-        members.parameter("a_weight", &self.a_weight);
-        members.buffer("graph", &self.graph);
+    fn visit<'a>(&'a self, visitor: &mut keyway::nn::ModuleVisitor<'a>) {
+        visitor.parameter("a_weight", &self.a_weight);
+        visitor.buffer("graph", &self.graph);
     }
 }
 
 #[test]
 fn a_module_with_a_sparse_buffer_is_loaded_whole_or_not() {
-    use keyway::nn::{Module, Slot};
+    use keyway::nn::{Buffer, Module, Parameter};
     let _one = load(PLUGINS);
     let of = |weight: f64, graph: Tensor| Graph {
-        a_weight: Slot::parameter(floats(&[weight], &[1])).unwrap(),
-        graph: Slot::buffer(graph),
+        a_weight: Parameter::new(floats(&[weight], &[1])).unwrap(),
+        graph: Buffer::new(graph),
     };
     let whole = numbers().coalesce().unwrap();
     let saved = of(1.0, whole.mul(2.0).unwrap()).state_dict();

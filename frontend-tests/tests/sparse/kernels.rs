@@ -139,12 +139,12 @@ fn sizes_may_be_larger_than_memory() {
     let s = Tensor::sparse_coo(&indices, &floats(&[1.0, 2.0, 4.0], &[3]), sizes).unwrap();
     let c = s.coalesce().unwrap();
     assert_eq!((c.nnz().unwrap(), s.elem_count()), (2, 1 << 60));
-    assert_eq!(c.values().unwrap().to_f64_vec().unwrap(), [2.0, 5.0]);
+    assert_eq!(c.values().unwrap().to_vec_f64().unwrap(), [2.0, 5.0]);
     assert_eq!(c.indices().unwrap().to_vec::<i64>().unwrap(), [5, (1 << 40) - 1, 3, 7]);
-    assert_eq!(s.sum_all().unwrap().to_f64_vec().unwrap(), [7.0]);
-    assert_eq!(s.add(&c).unwrap().mul(&s).unwrap().sum_all().unwrap().to_f64_vec().unwrap(), [58.0]);
+    assert_eq!(s.sum_all().unwrap().to_vec_f64().unwrap(), [7.0]);
+    assert_eq!(s.add(&c).unwrap().mul(&s).unwrap().sum_all().unwrap().to_vec_f64().unwrap(), [58.0]);
     assert_eq!(s.t().unwrap().shape(), [1 << 20, 1 << 40]);
-    assert_eq!(s.select(0, -1).unwrap().sum_all().unwrap().to_f64_vec().unwrap(), [5.0]);
+    assert_eq!(s.select(0, -1).unwrap().sum_all().unwrap().to_vec_f64().unwrap(), [5.0]);
     assert!(format!("{s}").contains("1099511627776"));
     assert!(message(s.to_dense()).contains("smaller sizes"));
     let text =

@@ -96,8 +96,8 @@ fn backward_passes_need_memory_for_entries_alone() {
             let wanted =
                 losses(*case, &small, 1).unwrap_or_else(|e| panic!("{name}, strided: {e}")).remove(nth);
             wanted.backward().unwrap();
-            let gradient = at(small.grad().unwrap().to_f64_vec().unwrap());
-            let wanted = wanted.to_f64_vec().unwrap();
+            let gradient = at(small.grad().unwrap().to_vec_f64().unwrap());
+            let wanted = wanted.to_vec_f64().unwrap();
             for of_leaf in [false, true] {
                 let which = format!("{name}, {nth}, of a leaf {of_leaf}");
                 reset_peak(Device::CPU).unwrap();
@@ -107,9 +107,9 @@ fn backward_passes_need_memory_for_entries_alone() {
                 let s = if of_leaf { s.requires_grad_(true).unwrap() } else { s };
                 let loss = losses(*case, &s, STEP).unwrap_or_else(|e| panic!("{which}: {e}")).remove(nth);
                 loss.backward().unwrap_or_else(|e| panic!("{which}: {e}"));
-                assert_close(&loss.to_f64_vec().unwrap(), &wanted, 1e-4);
+                assert_close(&loss.to_vec_f64().unwrap(), &wanted, 1e-4);
                 let made = if of_leaf { s.grad().unwrap().values().unwrap() } else { v.grad().unwrap() };
-                assert_close(&made.to_f64_vec().unwrap(), &gradient, 1e-4);
+                assert_close(&made.to_vec_f64().unwrap(), &gradient, 1e-4);
                 let most = memory_stats(Device::CPU).unwrap().unwrap().peak_in_use - before;
                 assert!(most < 16 << 20, "{which}: {most} bytes");
             }
@@ -142,7 +142,7 @@ fn what_is_broadcast_needs_memory_for_its_own_elements() {
         let first = grad(&[&loss], &[&factor], options)?.remove(0).unwrap();
         let second = grad(&[first.square()?.sum_all()?], &[&factor], BackwardOptions::default())?.remove(0);
         let at = |t: Tensor| -> keyway::Result<Vec<f64>> {
-            let all = t.to_f64_vec()?;
+            let all = t.to_vec_f64()?;
             Ok(all.iter().step_by(if which == 0 { 1 } else { step as usize }).copied().collect())
         };
         Ok([at(first)?, at(second.unwrap())?])
@@ -212,8 +212,8 @@ fn reductions_and_their_gradients_need_no_memory_for_the_lines_that_stay() {
             .remove(0);
         let most = memory_stats(Device::CPU).unwrap().unwrap().peak_in_use - before;
         assert!(most < 1 << 20, "{name}, {step} apart: {most} bytes");
-        let second = second.map_or_else(Vec::new, |second| second.to_f64_vec().unwrap());
-        [loss.to_f64_vec().unwrap(), first.to_f64_vec().unwrap(), second]
+        let second = second.map_or_else(Vec::new, |second| second.to_vec_f64().unwrap());
+        [loss.to_vec_f64().unwrap(), first.to_vec_f64().unwrap(), second]
     };
     for (name, case) in LINES {
         let [near, far] = [1, 1 << 25].map(|step| run(name, *case, step));
@@ -253,12 +253,12 @@ fn gradients_of_stacks_of_products_are_of_their_entries() {
             let loss =
                 case(s, d).and_then(|t| t.square()?.sum_all()).unwrap_or_else(|e| panic!("{name}: {e}"));
             loss.backward().unwrap_or_else(|e| panic!("{name}: {e}"));
-            loss.to_f64_vec().unwrap()
+            loss.to_vec_f64().unwrap()
         };
         let small = Tensor::sparse_coo(&entries(1), &floats(&numbers, &[numbers.len()]), [2, SMALL, SMALL]);
         let small = small.unwrap().to_dense().unwrap().requires_grad_(true).unwrap();
         let wanted = run(&small, &dense(1));
-        let grad = small.grad().unwrap().to_f64_vec().unwrap();
+        let grad = small.grad().unwrap().to_vec_f64().unwrap();
         let at = |at: &[i64; 3]| grad[(at[0] as usize * SMALL + at[1] as usize) * SMALL + at[2] as usize];
         let size = SMALL * STEP as usize;
         let v = leaf(&numbers, &[numbers.len()]);
@@ -268,7 +268,7 @@ fn gradients_of_stacks_of_products_are_of_their_entries() {
         let before = memory_stats(Device::CPU).unwrap().unwrap().in_use;
         assert_close(&run(&s, &d), &wanted, 1e-6);
         assert_close(
-            &v.grad().unwrap().to_f64_vec().unwrap(),
+            &v.grad().unwrap().to_vec_f64().unwrap(),
             &places.iter().map(at).collect::<Vec<_>>(),
             1e-6,
         );

@@ -43,7 +43,7 @@ fn train(table: &Tensor, optimizer: &mut dyn Optimizer, steps: std::ops::Range<u
 }
 
 fn f64s(t: &Tensor) -> Vec<f64> {
-    t.to_f64_vec().unwrap()
+    t.to_vec_f64().unwrap()
 }
 
 type Make = fn(Vec<Tensor>) -> Result<Box<dyn Optimizer>>;

@@ -16,7 +16,7 @@ pub fn floats(values: &[f64], sizes: &[usize]) -> Tensor {
 
 /// The elements, those that are not stored too.
 pub fn f64s(t: &Tensor) -> Vec<f64> {
-    t.to_dense().unwrap().to_f64_vec().unwrap()
+    t.to_dense().unwrap().to_vec_f64().unwrap()
 }
 
 /// What stands at indices is f64 and wants a gradient.

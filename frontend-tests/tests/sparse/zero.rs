@@ -3,13 +3,17 @@
 use crate::rehearsal_support::*;
 use crate::support::*;
 use keyway::ops::by_name;
-use keyway::ops::def::{Facts, OpDef};
+use keyway::ops::def::{OpDef, OpFlags};
 use keyway::{Arg, Tensor};
 
 fn keeps_zero(def: &OpDef) -> bool {
-    let facts =
-        [Facts::KEEPS_ZERO, Facts::KEEPS_ZERO_ABOVE_0, Facts::KEEPS_ZERO_BETWEEN, Facts::KEEPS_ZERO_BUT_BY_0];
-    facts.iter().any(|fact| def.is(*fact))
+    let flags = [
+        OpFlags::ZERO_PRESERVING,
+        OpFlags::ZERO_PRESERVING_IF_POSITIVE,
+        OpFlags::ZERO_PRESERVING_IF_IN_BOUNDS,
+        OpFlags::ZERO_PRESERVING_IF_NONZERO,
+    ];
+    flags.iter().any(|flag| def.is(*flag))
 }
 
 /// The arguments of an op after the tensor; the defaults where it has some.
@@ -63,20 +67,20 @@ fn all_ops_that_keep_zero_work_on_what_is_stored() {
                 if made.requires_grad() {
                     made.mul(3).unwrap().sum_all().unwrap().backward().unwrap();
                     wanted.mul(3).unwrap().sum_all().unwrap().backward().unwrap();
-                    let wanted = whole.grad().unwrap().project_like(&s).unwrap();
-                    let wanted = wanted.values().unwrap().to_f64_vec().unwrap();
-                    let got = stored.grad().unwrap().values().unwrap().to_f64_vec().unwrap();
+                    let wanted = whole.grad().unwrap().sparse_mask_like(&s).unwrap();
+                    let wanted = wanted.values().unwrap().to_vec_f64().unwrap();
+                    let got = stored.grad().unwrap().values().unwrap().to_vec_f64().unwrap();
                     // The one stored 0 of the hybrid tensor is none in the other.
                     let zeros: Vec<bool> = d
                         .eq(0)
                         .unwrap()
                         .to_dtype(d.dtype())
                         .unwrap()
-                        .project_like(&s)
+                        .sparse_mask_like(&s)
                         .unwrap()
                         .values()
                         .unwrap()
-                        .to_f64_vec()
+                        .to_vec_f64()
                         .unwrap()
                         .iter()
                         .map(|zero| *zero == 1.0)
@@ -137,7 +141,7 @@ fn what_does_not_keep_zero_names_the_way_out() {
             let divisors = s.to_dense().unwrap().add(1).unwrap();
             let refused = [
                 ("clamp", s.clamp(0.1, 1)),
-                ("clamp", s.clamp(Arg::None, -1)),
+                ("clamp", s.clamp(None, -1)),
                 ("hardtanh", s.hardtanh_with(1, 2)),
                 ("fmod", s.fmod(0.0)),
                 ("remainder", s.remainder(0.0)),

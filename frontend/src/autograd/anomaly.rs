@@ -124,7 +124,7 @@ pub(super) fn check(node: &Node, grads: &[Option<Tensor>]) -> Result<()> {
     }
     for (index, grad) in grads.iter().enumerate() {
         let Some(grad) = grad else { continue };
-        if grad.dtype().is_float() && grad.to_f64_vec()?.iter().any(|v| v.is_nan()) {
+        if grad.dtype().is_float() && grad.to_vec_f64()?.iter().any(|v| v.is_nan()) {
             let trace = node.trace.as_deref().unwrap_or("(recorded before anomaly detection was on)");
             return Err(
                 AutogradError::Anomaly { op: node.name().into(), index, trace: trace.to_string() }.into()

@@ -49,7 +49,7 @@ where
         }
         let _one = super::node::lock(&self.running);
         let _on = enable_grad();
-        // Functionalities of the program, which a backward pass is without, act as at first.
+        // Interceptors, which a backward pass excludes, act as in the first run.
         let _with = KeyGuard::clear(KeySet::PROGRAM);
         let mut inputs = context
             .saved()
@@ -77,7 +77,7 @@ where
 ///
 /// The second run has the mixed precision ([`autocast`](crate::autocast())) of the first, draws the same random
 /// numbers, on every device, and leaves the generators unchanged; a generator that the function itself installs with
-/// [`rng::using`](crate::rng::using) goes on instead.
+/// [`rng::with_generator`](crate::rng::with_generator) goes on instead.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

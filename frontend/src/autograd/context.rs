@@ -128,11 +128,11 @@ impl<'a> Backward<'a> {
     /// // As of an op of two results, of which often only the first is used.
     /// let derivative = Derivative::of_grad(|b, g| g.set(0, || {
     ///         let first = b.grad(0)?.clone();
-    ///         if b.came(1) { first.add(b.grad(1)?) } else { Ok(first) }
+    ///         if b.has_grad(1) { first.add(b.grad(1)?) } else { Ok(first) }
     ///     }));
     /// assert!(matches!(derivative, Derivative::Formula { saves: 0, .. }));
     /// ```
-    pub fn came(&self, i: usize) -> bool {
+    pub fn has_grad(&self, i: usize) -> bool {
         self.came.get(i).copied().unwrap_or(false)
     }
 
@@ -211,8 +211,8 @@ impl<'a> Backward<'a> {
     /// // As of the product of all tensors of a list, of which there are two.
     /// let derivative = Derivative::of_inputs(0b1, |b, g| {
     ///         let list = b.inputs(0)?;
-    ///         g.set_item(0, 0, || b.grad(0)?.mul(&list[1]))?;
-    ///         g.set_item(0, 1, || b.grad(0)?.mul(&list[0]))
+    ///         g.set_list_item(0, 0, || b.grad(0)?.mul(&list[1]))?;
+    ///         g.set_list_item(0, 1, || b.grad(0)?.mul(&list[0]))
     ///     });
     /// assert!(matches!(derivative, Derivative::Formula { saves: 1, .. }));
     /// ```
@@ -268,8 +268,8 @@ impl<'a> Backward<'a> {
     ///
     /// ```
     /// use keyway::ops::def::Derivative;
-    /// // As of `x.sum(dims)` with the dimensions kept.
-    /// let derivative = Derivative::of_grad(|b, g| g.set(0, || b.unreduce(b.grad(0)?, 0, b.arg(1), true)?.expand(b.sizes(0))));
+    /// // As of `x.sum_keepdim(dims)`.
+    /// let derivative = Derivative::of_grad(|b, g| g.set(0, || b.unsqueeze_reduced(b.grad(0)?, 0, b.arg(1), true)?.expand(b.sizes(0))));
     /// assert!(matches!(derivative, Derivative::Formula { saves: 0, .. }));
     /// ```
     pub fn arg(&self, i: usize) -> Arg<'a> {
@@ -281,10 +281,10 @@ impl<'a> Backward<'a> {
     /// ```
     /// use keyway::ops::def::Derivative;
     /// // As of an op that takes the negative unless argument 1 is given.
-    /// let derivative = Derivative::of_grad(|b, g| g.set(0, || if b.is_given(1) { Ok(b.grad(0)?.clone()) } else { b.grad(0)?.neg() }));
+    /// let derivative = Derivative::of_grad(|b, g| g.set(0, || if b.is_some(1) { Ok(b.grad(0)?.clone()) } else { b.grad(0)?.neg() }));
     /// assert!(matches!(derivative, Derivative::Formula { saves: 0, .. }));
     /// ```
-    pub fn is_given(&self, i: usize) -> bool {
+    pub fn is_some(&self, i: usize) -> bool {
         !matches!(self.owned(i), OwnedArg::None)
     }
 
@@ -399,7 +399,7 @@ impl<'a> Backward<'a> {
     /// let derivative = Derivative::of_grad(|b, g| {
     ///         let mut start = 0;
     ///         for (k, sizes) in b.list_sizes(0).into_iter().enumerate() {
-    ///             g.set_item(0, k, || b.grad(0)?.narrow(0, start, sizes[0]))?;
+    ///             g.set_list_item(0, k, || b.grad(0)?.narrow(0, start, sizes[0]))?;
     ///             start += sizes[0] as i64;
     ///         }
     ///         Ok(())
@@ -421,13 +421,13 @@ impl<'a> Backward<'a> {
     /// ```
     /// use keyway::ops::def::Derivative;
     /// // As of `x.sum(dims)`.
-    /// let derivative = Derivative::of_grad(|b, g| g.set(0, || b.unreduce(b.grad(0)?, 0, b.arg(1), false)?.expand(b.sizes(0))));
+    /// let derivative = Derivative::of_grad(|b, g| g.set(0, || b.unsqueeze_reduced(b.grad(0)?, 0, b.arg(1), false)?.expand(b.sizes(0))));
     /// assert!(matches!(derivative, Derivative::Formula { saves: 0, .. }));
     /// ```
     ///
     /// # Errors
     /// A dimension out of range.
-    pub fn unreduce(&self, grad: &Tensor, i: usize, dims: Arg<'_>, keepdim: bool) -> Result<Tensor> {
+    pub fn unsqueeze_reduced(&self, grad: &Tensor, i: usize, dims: Arg<'_>, keepdim: bool) -> Result<Tensor> {
         let sizes = self.sizes(i);
         if keepdim {
             return Ok(grad.clone());
@@ -536,16 +536,16 @@ impl Grads<'_> {
     /// use keyway::ops::def::Derivative;
     /// // As of the sum of all tensors of a list.
     /// let derivative = Derivative::of_grad(|b, g| {
-    ///         (0..b.list_sizes(0).len()).try_for_each(|k| g.set_item(0, k, || Ok(b.grad(0)?.clone())))
+    ///         (0..b.list_sizes(0).len()).try_for_each(|k| g.set_list_item(0, k, || Ok(b.grad(0)?.clone())))
     ///     });
     /// assert!(matches!(derivative, Derivative::Formula { saves: 0, .. }));
     /// ```
     ///
     /// # Errors
-    /// Errors of `compute`.
-    pub fn set_item(&mut self, i: usize, k: usize, compute: impl FnOnce() -> Result<Tensor>) -> Result<()> {
+    /// Errors of `f`.
+    pub fn set_list_item(&mut self, i: usize, k: usize, f: impl FnOnce() -> Result<Tensor>) -> Result<()> {
         match self.call.args.get(i) {
-            Some(OwnedArg::Tensors { first, count }) if k < *count => self.put(first + k, compute),
+            Some(OwnedArg::Tensors { first, count }) if k < *count => self.put(first + k, f),
             _ => Ok(()),
         }
     }

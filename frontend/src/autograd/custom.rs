@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex};
 /// let mut context = Context::default();
 /// let x = Tensor::new([1.0f32])?;
 /// context.save(&[&x]);
-/// assert!(context.saved()[0].is_same(&x));
+/// assert!(context.saved()[0].ptr_eq(&x));
 /// # Ok(()) }
 /// ```
 #[derive(Default)]
@@ -54,7 +54,7 @@ impl Context {
     /// let mut context = Context::default();
     /// let x = Tensor::new([1.0f32])?;
     /// context.save(&[&x]);
-    /// assert!(context.saved()[0].is_same(&x));
+    /// assert!(context.saved()[0].ptr_eq(&x));
     /// # Ok(()) }
     /// ```
     pub fn saved(&self) -> &[Tensor] {
@@ -235,8 +235,8 @@ pub fn apply(function: impl Function, inputs: &[Tensor]) -> Result<Vec<Tensor>> 
     // over the same memory, so that it holds its own history.
     let is_own = |o: &Tensor, alias: &Option<_>| !o.requires_grad() && alias.is_none() && !is_view_of_own(o);
     let own = |(o, alias)| if is_own(&o, alias) { o } else { o.detach() };
-    let is_result = |t: &Tensor| !t.requires_grad() && inputs.iter().all(|i| !i.is_same(t));
-    let position = |t: &Tensor| outputs.iter().position(|o| o.is_same(t)).filter(|_| is_result(t));
+    let is_result = |t: &Tensor| !t.requires_grad() && inputs.iter().all(|i| !i.ptr_eq(t));
+    let position = |t: &Tensor| outputs.iter().position(|o| o.ptr_eq(t)).filter(|_| is_result(t));
     let saved_as: Vec<_> = context.saved.iter().map(position).collect();
     let outputs: Vec<Tensor> = outputs.into_iter().zip(&aliases).map(own).collect();
     let name = function.name();

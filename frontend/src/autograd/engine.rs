@@ -9,8 +9,8 @@ use super::node::{Body, Edge, Node, OpCall, Shape, by_entry, lock};
 use super::pending::{Pending, Slots, Waiting, places};
 use super::{away, custom, hooks, view};
 use crate::error::Result;
-use crate::functionality;
-use crate::ops::def::{Derivative, Facts};
+use crate::interceptor;
+use crate::ops::def::{Derivative, OpFlags};
 use crate::ops::memory::from_components::{map_stored, unchecked};
 use crate::profiler::{backward_scope, scope};
 use crate::tensor::refs;
@@ -168,7 +168,7 @@ fn grads_of(
 /// handlers apply to it.
 fn plain_calls() -> Option<KeyGuard> {
     let included = local_keys().0.intersect(KeySet::of(DispatchKey::AUTOCAST));
-    let off = included.union(functionality::registered());
+    let off = included.union(interceptor::registered());
     if off == KeySet::EMPTY { None } else { Some(KeyGuard::exclude(off)) }
 }
 
@@ -199,7 +199,7 @@ fn start(
             }
             // A caller's gradient is an ordinary tensor: its duplicate coordinates add up.
             Some(g) if edge.by_entry() => {
-                g.coalesce()?.project_like(&Tensor::from_ref(output.shallow_copy()))?
+                g.coalesce()?.sparse_mask_like(&Tensor::from_ref(output.shallow_copy()))?
             }
             Some(g) => match edge.shape() {
                 Some(shape) => shape.formatted(g.clone())?,
@@ -238,7 +238,7 @@ fn sum(a: Tensor, b: Tensor, by_entry: bool) -> Result<Tensor> {
         return a.add(&b);
     }
     let (a, b) = if first { (b, a) } else { (a, b) };
-    let parts = b.project_like(&a.detach())?.components()?;
+    let parts = b.sparse_mask_like(&a.detach())?.components()?;
     let add = |(a, b): (Tensor, Tensor)| if a.dtype().is_differentiable() { a.add(&b) } else { Ok(a) };
     let parts = a.components()?.into_iter().zip(parts).map(add).collect::<Result<Vec<_>>>()?;
     unchecked(&a, &parts)
@@ -435,7 +435,7 @@ fn op_backward(node: &Shared<Node>, call: &OpCall, grads: Slots, wanted: &[bool]
     let saved = saved.as_ref().ok_or_else(|| AutogradError::Freed { op: node.name().to_string() })?;
     // The backward op of a plugin receives the dtypes that its op has.
     let wide = call.def.and_then(|def| {
-        let by_itself = |wide: &DType| *wide == DType::F32 && def.is(Facts::DERIVED_IN_F32);
+        let by_itself = |wide: &DType| *wide == DType::F32 && def.is(OpFlags::DERIVED_IN_F32);
         widest(&grads, &node.outputs, &call.inputs, wanted).filter(|wide| !by_itself(wide))
     });
     let came: SmallVec<[bool; 2]> = grads.iter().map(Option::is_some).collect();
@@ -520,7 +520,7 @@ fn strided(grad: Tensor, by_entry: bool) -> Result<Tensor> {
 /// Accumulates a leaf's gradient, which has the strides of the leaf, or its layout where that can project gradients.
 fn accumulate(leaf: &TensorRef, grad: Tensor, options: &BackwardOptions) -> Result<()> {
     let grad = if !leaf.is_strided() && can_project(leaf) {
-        grad.project_like(&Tensor::from_ref(leaf.shallow_copy()))?
+        grad.sparse_mask_like(&Tensor::from_ref(leaf.shallow_copy()))?
     } else {
         grad
     };

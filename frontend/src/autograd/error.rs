@@ -191,7 +191,7 @@ pub enum AutogradError {
     },
     /// Something that waits for a gradient, on a tensor that gets none.
     #[error(
-        "{op}: the tensor requires no grad, so none comes to it; call `requires_grad_(true)` on it, or on what it is computed from, \
+        "{op}: the tensor requires no grad, so it receives none; call `requires_grad_(true)` on it, or on what it is computed from, \
          before"
     )]
     RequiresNoGrad {

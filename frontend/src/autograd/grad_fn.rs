@@ -19,7 +19,7 @@ use std::fmt;
 /// let node = y.grad_fn().unwrap();
 /// assert_eq!(node.name(), "mul");
 /// let (leaf, output) = node.next_functions().remove(0).unwrap();
-/// assert!(output == 0 && leaf.variable().unwrap().is_same(&x));
+/// assert!(output == 0 && leaf.variable().unwrap().ptr_eq(&x));
 /// # Ok(()) }
 /// ```
 #[doc(alias = "Node")]
@@ -32,17 +32,17 @@ pub struct GradFn {
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::{Tensor, autograd::SavedPlace};
+/// use keyway::{Tensor, autograd::SavedSource};
 /// let x = Tensor::new([0.0f32])?.requires_grad_(true)?;
 /// let saved = x.exp()?.grad_fn().unwrap().saved_tensors().remove(0);
-/// assert_eq!(saved.place, SavedPlace::Output(0));
+/// assert_eq!(saved.source, SavedSource::Output(0));
 /// assert_eq!(saved.tensor.to_vec::<f32>()?, [1.0]);
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug)]
 pub struct SavedTensor {
     /// Input, with its index among the tensors of the call, or output.
-    pub place: SavedPlace,
+    pub source: SavedSource,
     /// The tensor with its current value, outside the graph.
     pub tensor: Tensor,
     /// Version of its memory, the number of in-place changes, at the time of saving; see [`Tensor::version`].
@@ -53,14 +53,14 @@ pub struct SavedTensor {
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::{Tensor, autograd::SavedPlace};
+/// use keyway::{Tensor, autograd::SavedSource};
 /// let x = Tensor::new([2.0f32])?.requires_grad_(true)?;
 /// let node = x.log()?.grad_fn().unwrap();
-/// assert_eq!(node.saved_tensors()[0].place, SavedPlace::Input(0));
+/// assert_eq!(node.saved_tensors()[0].source, SavedSource::Input(0));
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SavedPlace {
+pub enum SavedSource {
     /// An input, by index among the tensors of the call.
     Input(usize),
     /// An output.
@@ -144,7 +144,7 @@ impl GradFn {
     /// let node = x.log()?.grad_fn().unwrap();
     /// assert!(node.variable().is_none());
     /// let (leaf, _) = node.next_functions().remove(0).unwrap();
-    /// assert!(leaf.variable().unwrap().is_same(&x));
+    /// assert!(leaf.variable().unwrap().ptr_eq(&x));
     /// # Ok(()) }
     /// ```
     pub fn variable(&self) -> Option<Tensor> {
@@ -171,9 +171,9 @@ impl GradFn {
         let Body::Op(call) = &self.node.body else { return Vec::new() };
         let guard = lock(&call.saved);
         let Some(saved) = guard.as_ref() else { return Vec::new() };
-        let inputs = saved.inputs.iter().enumerate().map(|(i, saved)| (SavedPlace::Input(i), saved));
-        let outputs = saved.outputs.iter().enumerate().map(|(i, saved)| (SavedPlace::Output(i), saved));
-        inputs.chain(outputs).filter_map(|(place, saved)| shown(place, saved.as_ref()?)).collect()
+        let inputs = saved.inputs.iter().enumerate().map(|(i, saved)| (SavedSource::Input(i), saved));
+        let outputs = saved.outputs.iter().enumerate().map(|(i, saved)| (SavedSource::Output(i), saved));
+        inputs.chain(outputs).filter_map(|(source, saved)| shown(source, saved.as_ref()?)).collect()
     }
 
     /// Whether both are the same node.
@@ -183,22 +183,22 @@ impl GradFn {
     /// use keyway::Tensor;
     /// let x = Tensor::new([2.0f32])?.requires_grad_(true)?;
     /// let y = x.log()?;
-    /// assert!(y.grad_fn().unwrap().is_same(&y.grad_fn().unwrap()));
-    /// assert!(!y.grad_fn().unwrap().is_same(&x.log()?.grad_fn().unwrap()));
+    /// assert!(y.grad_fn().unwrap().ptr_eq(&y.grad_fn().unwrap()));
+    /// assert!(!y.grad_fn().unwrap().ptr_eq(&x.log()?.grad_fn().unwrap()));
     /// # Ok(()) }
     /// ```
-    pub fn is_same(&self, other: &GradFn) -> bool {
+    pub fn ptr_eq(&self, other: &GradFn) -> bool {
         Shared::ptr_eq(&self.node, &other.node)
     }
 }
 
-fn shown(place: SavedPlace, saved: &Saved) -> Option<SavedTensor> {
+fn shown(source: SavedSource, saved: &Saved) -> Option<SavedTensor> {
     let (data, version) = match saved {
         Saved::Plain { tensor, version } => (tensor, *version),
         Saved::Result { data, version, .. } | Saved::Output { data, version, .. } => (data, *version),
         Saved::Moving { .. } | Saved::Gone => return None,
     };
-    Some(SavedTensor { place, tensor: Tensor::from_ref(data.shallow_copy()), version })
+    Some(SavedTensor { source, tensor: Tensor::from_ref(data.shallow_copy()), version })
 }
 
 impl fmt::Debug for GradFn {

@@ -9,14 +9,14 @@ use keyway_dispatcher::Error as DispatchError;
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::{Tensor, autograd::gradcheck::{Mapping, Tolerance, gradcheck}};
-/// let product: &Mapping<'_> = &|inputs| Ok(vec![inputs[0].mul(&inputs[1])?]);
+/// use keyway::{Tensor, autograd::gradcheck::{GradcheckFn, Tolerance, gradcheck}};
+/// let product: &GradcheckFn<'_> = &|inputs| Ok(vec![inputs[0].mul(&inputs[1])?]);
 /// let inputs = [Tensor::new([1.5f64, -2.0])?, Tensor::new([0.5f64, 3.0])?];
 /// let inputs = [inputs[0].requires_grad_(true)?, inputs[1].requires_grad_(true)?];
 /// assert!(gradcheck(product, &inputs, Tolerance::default())?.is_none());
 /// # Ok(()) }
 /// ```
-pub type Mapping<'a> = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + 'a;
+pub type GradcheckFn<'a> = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + 'a;
 
 /// Tolerance of the comparison: |analytic - numeric| <= atol + rtol * |numeric|.
 ///
@@ -80,7 +80,7 @@ pub struct Mismatch {
 fn flat(outputs: &[Tensor]) -> Result<Vec<f64>> {
     let mut all = Vec::new();
     for output in outputs.iter().filter(|o| o.dtype().is_float()) {
-        all.extend(output.to_strided()?.to_f64_vec()?);
+        all.extend(output.to_strided()?.to_vec_f64()?);
     }
     Ok(all)
 }
@@ -99,7 +99,7 @@ fn flat(outputs: &[Tensor]) -> Result<Vec<f64>> {
 /// # Errors
 /// Errors of the function or of autograd.
 pub fn gradcheck(
-    function: &Mapping<'_>,
+    function: &GradcheckFn<'_>,
     inputs: &[Tensor],
     tolerance: Tolerance,
 ) -> Result<Option<Mismatch>> {
@@ -159,7 +159,7 @@ pub fn gradcheck(
         };
         for ((gradient, &input), columns) in gradients.iter().zip(&checked).zip(&numeric) {
             let analytic = match gradient {
-                Some(g) => g.to_strided()?.to_f64_vec()?,
+                Some(g) => g.to_strided()?.to_vec_f64()?,
                 None => vec![0.0; columns.len()],
             };
             for (input_element, column) in columns.iter().enumerate() {
@@ -195,7 +195,7 @@ pub fn gradcheck(
 /// # Errors
 /// Like [`gradcheck`].
 pub fn gradgradcheck(
-    function: &Mapping<'_>,
+    function: &GradcheckFn<'_>,
     inputs: &[Tensor],
     tolerance: Tolerance,
 ) -> Result<Option<Mismatch>> {

@@ -9,21 +9,21 @@ use super::watch;
 use crate::Tensor;
 use crate::arguments::replacing;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Facts, OpDef, definition};
+use crate::ops::def::{Derivative, OpDef, OpFlags, definition};
 use crate::ops::memory::from_components::unchecked;
 use keyway_dispatcher::call::{decompose_or_leave, redispatch, unalias};
 use keyway_dispatcher::error::{Error, Result as DispatchResult};
 use keyway_dispatcher::key::{DispatchKey, KeySet};
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::{Arg, Args, Call, OpEntry, Out, Outputs, Rule};
-use keyway_dispatcher::registry::{FunctionalEntry, find_op, register_functional};
+use keyway_dispatcher::registry::{KeyHandler, find_op, register_key_handler};
 use keyway_dispatcher::tensor::{TensorRef, ViewOrigin};
 use smallvec::SmallVec;
 use std::sync::Mutex;
 
 /// Registers the autograd key.
 pub(crate) fn install() -> DispatchResult<()> {
-    register_functional(FunctionalEntry {
+    register_key_handler(KeyHandler {
         key: DispatchKey::AUTOGRAD,
         name: "autograd".to_string(),
         applies,
@@ -50,12 +50,12 @@ fn keeps_zero(definition: &OpDef, args: &Args<'_>) -> bool {
         Arg::None => true,
         _ => number(i).is_some_and(holds),
     };
-    definition.is(Facts::KEEPS_ZERO)
-        || definition.is(Facts::KEEPS_ZERO_ABOVE_0) && number(1).is_some_and(|number| number > 0.0)
-        || definition.is(Facts::KEEPS_ZERO_BETWEEN)
+    definition.is(OpFlags::ZERO_PRESERVING)
+        || definition.is(OpFlags::ZERO_PRESERVING_IF_POSITIVE) && number(1).is_some_and(|number| number > 0.0)
+        || definition.is(OpFlags::ZERO_PRESERVING_IF_IN_BOUNDS)
             && is_bound(1, |min| min <= 0.0)
             && is_bound(2, |max| max >= 0.0)
-        || definition.is(Facts::KEEPS_ZERO_BUT_BY_0)
+        || definition.is(OpFlags::ZERO_PRESERVING_IF_NONZERO)
             && number(1).is_some_and(|number| number != 0.0 && !number.is_nan())
 }
 
@@ -85,7 +85,7 @@ fn by_element(call: &Call<'_>) -> Result<Option<DispatchResult<Outputs>>> {
         Arg::Tensors(list) => list.iter().any(|t| by_entry(t)),
         _ => false,
     });
-    if !any || definition(call.args.op).is_some_and(|def| def.is(Facts::BY_ENTRY)) {
+    if !any || definition(call.args.op).is_some_and(|def| def.is(OpFlags::UNCOALESCED)) {
         return Ok(None);
     }
     let once = |t: &TensorRef| {
@@ -322,7 +322,7 @@ fn record(
     if let Some(Node { number, body: Body::Op(recorded), edges, outputs, .. }) = Shared::get_mut(&mut node) {
         // Numbered only now: the nodes that it leads to are older.
         *number = Node::next_number();
-        let of_values = recorded.def.is_some_and(|def| def.is(Facts::BY_ENTRY));
+        let of_values = recorded.def.is_some_and(|def| def.is(OpFlags::UNCOALESCED));
         for output in made.iter() {
             outputs.push(Shape::of_result(output, &recorded.inputs, edges, of_values)?);
         }

@@ -42,23 +42,23 @@ struct State {
     hooks: Vec<(u64, Hook)>,
     /// The base's `rebased` when `edge` was made.
     seen: u32,
-    /// Payloads of the program's handlers, by key.
-    payloads: Option<Box<Payloads>>,
+    /// Extensions of the program's handlers, by key.
+    extensions: Option<Box<Extensions>>,
     /// For a result of a custom function, the input that it shares memory with.
     alias: Option<Box<Alias>>,
 }
 
-type Payloads = SmallVec<[(DispatchKey, Payload); 1]>;
+type Extensions = SmallVec<[(DispatchKey, Extension); 1]>;
 
 /// Data that a handler of the program attaches to a tensor.
-pub(crate) type Payload = Arc<dyn Any + Send + Sync>;
+pub(crate) type Extension = Arc<dyn Any + Send + Sync>;
 
-/// Hooks, payloads and gradients may own further tensors with hooks and gradients, to any depth.
+/// Hooks, extensions and gradients may own further tensors with hooks and gradients, to any depth.
 impl Drop for State {
     #[inline]
     fn drop(&mut self) {
-        if self.payloads.is_some() {
-            self.drop_payloads();
+        if self.extensions.is_some() {
+            self.drop_extensions();
         }
         if self.alias.is_some() {
             self.drop_alias();
@@ -71,8 +71,8 @@ impl Drop for State {
 
 impl State {
     #[cold]
-    fn drop_payloads(&mut self) {
-        unlink::drop_flat(self.payloads.take());
+    fn drop_extensions(&mut self) {
+        unlink::drop_flat(self.extensions.take());
     }
 
     #[cold]
@@ -325,29 +325,29 @@ pub(crate) fn set_grad(tensor: &TensorRef, grad: Option<Tensor>) {
     }
 }
 
-/// The payload of a key on this tensor.
-pub(crate) fn payload(tensor: &TensorRef, key: DispatchKey) -> Option<Payload> {
+/// The extension of a key on this tensor.
+pub(crate) fn extension(tensor: &TensorRef, key: DispatchKey) -> Option<Extension> {
     let state = get(tensor)?.state();
-    state.payloads.as_ref()?.iter().find(|(of, _)| *of == key).map(|(_, payload)| payload.clone())
+    state.extensions.as_ref()?.iter().find(|(of, _)| *of == key).map(|(_, extension)| extension.clone())
 }
 
-/// The payloads of all keys on this tensor.
-pub(crate) fn payloads(tensor: &TensorRef) -> Vec<(DispatchKey, Payload)> {
-    let of = |meta: &Meta| meta.state().payloads.as_ref().map(|all| all.to_vec());
+/// The extensions of all keys on this tensor.
+pub(crate) fn extensions(tensor: &TensorRef) -> Vec<(DispatchKey, Extension)> {
+    let of = |meta: &Meta| meta.state().extensions.as_ref().map(|all| all.to_vec());
     get(tensor).and_then(of).unwrap_or_default()
 }
 
-/// Sets the payload of a key, replacing an earlier one, and adds the key to the tensor's calls; `None` removes both.
-pub(crate) fn set_payload(tensor: &TensorRef, key: DispatchKey, payload: Option<Payload>) {
-    if payload.is_none() && get(tensor).is_none() {
+/// Sets the extension of a key, replacing an earlier one, and adds the key to the tensor's calls; `None` removes both.
+pub(crate) fn set_extension(tensor: &TensorRef, key: DispatchKey, extension: Option<Extension>) {
+    if extension.is_none() && get(tensor).is_none() {
         return;
     }
     let Some(meta) = ensure(tensor) else { return };
-    tensor.set_key(key, payload.is_some());
+    tensor.set_key(key, extension.is_some());
     let mut state = meta.state();
-    let all = state.payloads.get_or_insert_default();
+    let all = state.extensions.get_or_insert_default();
     let old = all.iter().position(|(of, _)| *of == key).map(|at| all.remove(at));
-    all.extend(payload.map(|payload| (key, payload)));
+    all.extend(extension.map(|extension| (key, extension)));
     drop(state);
     drop(old);
 }

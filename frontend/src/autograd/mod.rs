@@ -30,7 +30,7 @@ pub use context::{Backward, Grads, SavedArg};
 pub use custom::{Context, Function, apply};
 pub use engine::{BackwardOptions, backward, grad};
 pub use error::AutogradError;
-pub use grad_fn::{GradFn, SavedPlace, SavedTensor};
+pub use grad_fn::{GradFn, SavedSource, SavedTensor};
 pub(crate) use handler::install;
 pub use hooks::HookHandle;
 pub use modes::{enable_grad, inference_mode, is_grad_enabled, is_inference_mode, no_grad, set_grad_enabled};

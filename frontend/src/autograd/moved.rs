@@ -40,7 +40,7 @@ impl Backward<'_> {
             }
         };
         let grads = match grads {
-            Some(like) => stored(&grad.project_like(&like)?)?,
+            Some(like) => stored(&grad.sparse_mask_like(&like)?)?,
             None => grad.to_strided()?,
         };
         let sums = zeros(count + 1)?.index_add(0, &numbers.reshape(-1)?, &grads.reshape(-1)?)?;

@@ -63,8 +63,8 @@ impl Edge {
         match self.pattern() {
             // A formula's gradient passes here twice: when it is computed and when it is accumulated.
             Some(pattern) if has_pattern_of(grad.as_ref(), pattern.as_ref()) => Ok(grad),
-            Some(pattern) if grad.dtype() == pattern.dtype() => grad.project_like(&pattern),
-            Some(pattern) => grad.project_like(&pattern.to_dtype(grad.dtype())?),
+            Some(pattern) if grad.dtype() == pattern.dtype() => grad.sparse_mask_like(&pattern),
+            Some(pattern) => grad.sparse_mask_like(&pattern.to_dtype(grad.dtype())?),
             None => Ok(grad),
         }
     }

@@ -70,10 +70,10 @@ const WITH_INSTRUCTOR: [usize; 17] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13,
 /// The club: 34 nodes, 78 edges, two classes.
 ///
 /// ```
-/// let club = keyway::data::karate::club();
+/// let club = keyway::data::karate_club();
 /// assert_eq!((club.nodes, club.edges.len()), (34, 78));
 /// ```
-pub fn club() -> Graph {
+pub fn karate_club() -> Graph {
     let edges = TIES.iter().enumerate().flat_map(|(a, ties)| ties.iter().map(move |&b| [a, b])).collect();
     let classes = (0..TIES.len()).map(|node| usize::from(!WITH_INSTRUCTOR.contains(&node))).collect();
     Graph { nodes: TIES.len(), edges, classes }
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn the_club_is_as_it_was_published() {
-        let club = club();
+        let club = karate_club();
         assert!(club.edges.iter().all(|[a, b]| a < b && *b < club.nodes));
         assert_eq!(club.classes.iter().sum::<usize>(), 17);
         assert_eq!((club.classes[INSTRUCTOR], club.classes[OFFICER]), (0, 1));

@@ -15,6 +15,7 @@ pub use dataset::{Batch, Dataset, TensorDataset};
 pub use digits::Digits;
 pub use error::DataError;
 pub use images::{ChannelStats, ImageDataset};
+pub use karate::karate_club;
 pub use loader::{Batches, DataLoader, DataLoaderBuilder, Shuffle};
 pub use sampler::Sampler;
 pub use subset::{ConcatDataset, SplitSizes, Subset, random_split, random_split_with};

@@ -14,6 +14,8 @@ pub use names::{KnownDevices, OnKnownDevices};
 
 use crate::Device;
 use crate::error::Result;
+/// A marker in the work of a stream, which other streams and the host can wait for; as `torch.cuda.Event`.
+///
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::device::{Event, Stream};
@@ -34,6 +36,8 @@ use crate::error::Result;
 /// # Ok(()) }
 /// ```
 pub use keyway_dispatcher::device::Event;
+/// A queue of work on a device, run in order; as `torch.cuda.Stream`.
+///
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::device::Stream;
@@ -49,6 +53,8 @@ pub use keyway_dispatcher::device::Event;
 /// # Ok(()) }
 /// ```
 pub use keyway_dispatcher::device::Stream;
+/// Makes a stream the current one of its device while it lives; returned by [`Stream::enter`].
+///
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::device::Stream;
@@ -62,6 +68,8 @@ pub use keyway_dispatcher::device::Stream;
 /// # Ok(()) }
 /// ```
 pub use keyway_dispatcher::device::StreamGuard;
+/// Frees the cached memory of a device; as `torch.cuda.empty_cache`.
+///
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Device, Tensor, device};
@@ -70,6 +78,8 @@ pub use keyway_dispatcher::device::StreamGuard;
 /// # Ok(()) }
 /// ```
 pub use keyway_dispatcher::device::empty_cache;
+/// The bytes in use and reserved on a device, now and at the peak; as `torch.cuda.memory_stats`.
+///
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Device, Tensor, device};
@@ -79,6 +89,8 @@ pub use keyway_dispatcher::device::empty_cache;
 /// # Ok(()) }
 /// ```
 pub use keyway_dispatcher::device::memory_stats;
+/// The name, memory size and capabilities of a device; as `torch.cuda.get_device_properties`.
+///
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Device, Tensor, device};
@@ -88,6 +100,8 @@ pub use keyway_dispatcher::device::memory_stats;
 /// # Ok(()) }
 /// ```
 pub use keyway_dispatcher::device::properties;
+/// Resets the peaks of [`memory_stats`] to the bytes in use; as `torch.cuda.reset_peak_memory_stats`.
+///
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Device, Tensor, device};
@@ -98,6 +112,8 @@ pub use keyway_dispatcher::device::properties;
 /// # Ok(()) }
 /// ```
 pub use keyway_dispatcher::device::reset_peak;
+/// Limits the memory of tensors on a device; as `torch.cuda.set_per_process_memory_fraction`, in bytes.
+///
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Device, Tensor, device};

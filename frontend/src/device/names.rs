@@ -105,7 +105,7 @@ impl Tensor {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let x = Tensor::ones(3)?;
-    /// assert!(x.cpu()?.is_same(&x));
+    /// assert!(x.cpu()?.ptr_eq(&x));
     /// # Ok(()) }
     /// ```
     ///

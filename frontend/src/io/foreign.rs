@@ -19,7 +19,7 @@ const ZIP: &str = "a zip archive, as `torch.save` and `numpy.savez` write; load 
 const SAFETENSORS: &str = "a safetensors file; load it with `io::safetensors::load`";
 const PICKLE: &str = "a pickle, as `pickle.dump` and an old `torch.save` write, which is code and is not run; convert it in Python \
                       with `safetensors.torch.save_file`";
-const PAGE: &str = "an HTML or XML page, as a server sends in the place of a file that is not there or needs a login; check the \
+const PAGE: &str = "an HTML or XML page, as a server sends for a file that is not there or needs a login; check the \
                     address, and fetch it again";
 
 /// Formats by the bytes that they begin with.

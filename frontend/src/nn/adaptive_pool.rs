@@ -131,8 +131,8 @@ macro_rules! unpools {
                 "```\n# fn main() -> keyway::Result<()> {\n",
                 "use keyway::{Tensor, nn::", stringify!($name), "};\n",
                 "let x = Tensor::new([4.0f32, 3.0])?.reshape(", $pooled, ")?;\n",
-                "let places = Tensor::new([1i64, 2])?.reshape(", $pooled, ")?;\n",
-                "let back = ", stringify!($name), "::new(", $window, ").forward(&x, &places, None)?;\n",
+                "let indices = Tensor::new([1i64, 2])?.reshape(", $pooled, ")?;\n",
+                "let back = ", stringify!($name), "::new(", $window, ").forward(&x, &indices, None)?;\n",
                 "assert_eq!(back.to_vec::<f32>()?, [0.0, 4.0, 3.0, 0.0]);\n",
                 "# Ok(()) }\n```",
             )]

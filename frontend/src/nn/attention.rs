@@ -1,7 +1,7 @@
 //! Multi-head attention.
 
-use super::slot::{Mode, Slot};
-use super::{AttentionOptions, KvCache, Linear, Members, Module, ModuleError, init};
+use super::parameter::{Parameter, TrainingMode};
+use super::{AttentionOptions, KvCache, Linear, Module, ModuleError, ModuleVisitor, init};
 use crate::error::called;
 use crate::rng::{self, Generator};
 use crate::{DType, Result, Tensor};
@@ -21,12 +21,12 @@ use crate::{DType, Result, Tensor};
 #[derive(Debug)]
 pub struct MultiheadAttention {
     heads: usize,
-    in_proj_weight: Slot,
-    in_proj_bias: Slot,
+    in_proj_weight: Parameter,
+    in_proj_bias: Parameter,
     out_proj: Linear,
     dropout: f64,
     generator: Option<Generator>,
-    mode: Mode,
+    mode: TrainingMode,
 }
 
 impl MultiheadAttention {
@@ -53,12 +53,12 @@ impl MultiheadAttention {
             let out = init::kaiming_uniform_with((width, width), 5f64.sqrt(), init::Fan::In)?;
             Ok(MultiheadAttention {
                 heads,
-                in_proj_weight: Slot::parameter(in_proj_weight)?,
-                in_proj_bias: Slot::parameter(init::constant(width.saturating_mul(3), 0.0)?)?,
+                in_proj_weight: Parameter::new(in_proj_weight)?,
+                in_proj_bias: Parameter::new(init::constant(width.saturating_mul(3), 0.0)?)?,
                 out_proj: Linear::from_tensors(out, Some(init::constant(width, 0.0)?))?,
                 dropout: 0.0,
                 generator: None,
-                mode: Mode::default(),
+                mode: TrainingMode::default(),
             })
         })
     }
@@ -117,14 +117,14 @@ impl MultiheadAttention {
     /// use keyway::{Tensor, nn::{AttentionOptions, MultiheadAttention}};
     /// let attention = MultiheadAttention::new(8, 2)?;
     /// let (query, memory) = (Tensor::ones((1, 3, 8))?, Tensor::ones((1, 5, 8))?);
-    /// let y = attention.attend(&query, &memory, &memory, AttentionOptions::default())?;
+    /// let y = attention.forward_qkv(&query, &memory, &memory, AttentionOptions::default())?;
     /// assert_eq!(y.shape(), [1, 3, 8]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Incompatible shapes.
-    pub fn attend(
+    pub fn forward_qkv(
         &self,
         query: &Tensor,
         key: &Tensor,
@@ -139,7 +139,7 @@ impl MultiheadAttention {
 
     /// Causal self-attention of new positions over the cached positions and the new ones up to themselves:
     /// `[batch, new, width]`. Appends their keys and values to the cache. The results equal those of
-    /// [`MultiheadAttention::attend`] with `is_causal` over all positions at once.
+    /// [`MultiheadAttention::forward_qkv`] with `is_causal` over all positions at once.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -149,16 +149,16 @@ impl MultiheadAttention {
     /// let (_off, mut cache) = (no_grad(), KvCache::new());
     /// let x = Tensor::randn((1, 3, 8))?;
     /// let causal = AttentionOptions { is_causal: true, ..AttentionOptions::default() };
-    /// let at_once = attention.attend(&x, &x, &x, causal)?;
-    /// attention.attend_cached(&x.narrow(1, 0, 2)?, &mut cache)?;
-    /// let last = attention.attend_cached(&x.narrow(1, 2, 1)?, &mut cache)?;
+    /// let at_once = attention.forward_qkv(&x, &x, &x, causal)?;
+    /// attention.forward_cached(&x.narrow(1, 0, 2)?, &mut cache)?;
+    /// let last = attention.forward_cached(&x.narrow(1, 2, 1)?, &mut cache)?;
     /// assert!(last.allclose_with(&at_once.narrow(1, 2, 1)?, 1e-4, 1e-5, false)?);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A shape, dtype or device that differs from the cache's; a call that autograd records.
-    pub fn attend_cached(&self, input: &Tensor, cache: &mut KvCache) -> Result<Tensor> {
+    pub fn forward_cached(&self, input: &Tensor, cache: &mut KvCache) -> Result<Tensor> {
         called("MultiheadAttention", &[], || {
             let [q, k, v] = self.projected([input; 3])?;
             let before = cache.len();
@@ -204,8 +204,9 @@ impl MultiheadAttention {
     ) -> Result<Tensor> {
         let dropout_p = if self.mode.is_training() { self.dropout } else { 0.0 };
         let options = AttentionOptions { dropout_p, ..options };
-        let made =
-            rng::using_some(self.generator.as_ref(), || q.scaled_dot_product_attention_with(k, v, options))?;
+        let made = rng::with_some_generator(self.generator.as_ref(), || {
+            q.scaled_dot_product_attention_with(k, v, options)
+        })?;
         self.out_proj.forward(&made.transpose(1, 2)?.reshape_as_sizes(query.shape())?)
     }
 }
@@ -213,16 +214,16 @@ impl MultiheadAttention {
 impl Module for MultiheadAttention {
     /// Self-attention of the input.
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        self.attend(input, input, input, AttentionOptions::default())
+        self.forward_qkv(input, input, input, AttentionOptions::default())
     }
 
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        members.parameter("in_proj_weight", &self.in_proj_weight);
-        members.parameter("in_proj_bias", &self.in_proj_bias);
-        members.child("out_proj", &self.out_proj);
-        members.mode(&self.mode);
+    fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+        visitor.parameter("in_proj_weight", &self.in_proj_weight);
+        visitor.parameter("in_proj_bias", &self.in_proj_bias);
+        visitor.child("out_proj", &self.out_proj);
+        visitor.training_mode(&self.mode);
         if let Some(generator) = &self.generator {
-            members.generator("generator", generator);
+            visitor.generator("generator", generator);
         }
     }
 }

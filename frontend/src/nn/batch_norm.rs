@@ -1,7 +1,7 @@
 //! Batch normalization.
 
 use super::channel_norm::ChannelNorm;
-use super::{Members, Module};
+use super::{Module, ModuleVisitor};
 use crate::{Result, Tensor};
 
 macro_rules! batch_norm {
@@ -67,8 +67,8 @@ macro_rules! batch_norm {
                 })
             }
 
-            fn members<'a>(&'a self, members: &mut Members<'a>) {
-                self.0.members(members);
+            fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+                self.0.visit(visitor);
             }
         }
     )*};

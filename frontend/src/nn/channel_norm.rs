@@ -1,7 +1,7 @@
 //! State shared by batch and instance normalization: weight, bias, running statistics and the mode.
 
-use super::slot::{Mode, Slot};
-use super::{Members, ModuleError, init};
+use super::parameter::{Buffer, Parameter, TrainingMode};
+use super::{ModuleError, ModuleVisitor, init};
 use crate::autograd::no_grad;
 use crate::error::called;
 use crate::ops::composite::widened;
@@ -12,10 +12,10 @@ use crate::{Result, Tensor};
 pub(super) struct ChannelNorm {
     owner: &'static str,
     features: usize,
-    weight: Option<Slot>,
-    bias: Option<Slot>,
+    weight: Option<Parameter>,
+    bias: Option<Parameter>,
     running: Option<Running>,
-    mode: Mode,
+    mode: TrainingMode,
     /// Added to the variance under the root.
     pub eps: f64,
     /// The weight of a new batch in the running statistics; `None` computes a cumulative average.
@@ -63,9 +63,9 @@ pub(super) use options;
 
 #[derive(Debug)]
 struct Running {
-    mean: Slot,
-    var: Slot,
-    batches: Slot,
+    mean: Buffer,
+    var: Buffer,
+    batches: Buffer,
 }
 
 impl ChannelNorm {
@@ -76,7 +76,7 @@ impl ChannelNorm {
             weight: None,
             bias: None,
             running: None,
-            mode: Mode::default(),
+            mode: TrainingMode::default(),
             eps: 1e-5,
             momentum: Some(0.1),
         }
@@ -85,7 +85,7 @@ impl ChannelNorm {
     /// Adds a weight of ones and a bias of zeros.
     pub(super) fn with_affine(mut self) -> Result<ChannelNorm> {
         called(self.owner, &["features"], || {
-            let part = |value| Slot::parameter(init::constant(self.features, value)?);
+            let part = |value| Parameter::new(init::constant(self.features, value)?);
             (self.weight, self.bias) = (Some(part(1.0)?), Some(part(0.0)?));
             Ok(self)
         })
@@ -95,9 +95,9 @@ impl ChannelNorm {
     pub(super) fn with_running(mut self) -> Result<ChannelNorm> {
         called(self.owner, &["features"], || {
             self.running = Some(Running {
-                mean: Slot::buffer(init::constant(self.features, 0.0)?),
-                var: Slot::buffer(init::constant(self.features, 1.0)?),
-                batches: Slot::buffer(Tensor::new(0i64)?),
+                mean: Buffer::new(init::constant(self.features, 0.0)?),
+                var: Buffer::new(init::constant(self.features, 1.0)?),
+                batches: Buffer::new(Tensor::new(0i64)?),
             });
             Ok(self)
         })
@@ -133,7 +133,7 @@ impl ChannelNorm {
         let momentum = if training { self.count_batch()? } else { 0.0 };
         let running = self.running.as_ref().map(|r| (r.mean.get(), r.var.get()));
         let running = running.as_ref().map(|(mean, var)| (mean, var));
-        let [weight, bias] = [&self.weight, &self.bias].map(|slot| slot.as_ref().map(Slot::get));
+        let [weight, bias] = [&self.weight, &self.bias].map(|tensor| tensor.as_ref().map(Parameter::get));
         op(running, [weight.as_ref(), bias.as_ref()], training || running.is_none(), momentum, self.eps)
     }
 
@@ -143,13 +143,13 @@ impl ChannelNorm {
             Err(ModuleError::Option { owner: self.owner, option, expected, got }.into())
         };
         let Some(running) = &self.running else {
-            return wrong("running_stats", "kept, where the norm is to be folded", "none".to_string());
+            return wrong("running_stats", "present, to fold the norm", "none".to_string());
         };
         if channels != self.features {
             let got = format!("{} for {channels} channels", self.features);
             return wrong("features", "those of the convolution before the norm", got);
         }
-        let [mean, var] = [&running.mean, &running.var].map(|slot| widened(&slot.get()));
+        let [mean, var] = [&running.mean, &running.var].map(|tensor| widened(&tensor.get()));
         let mut scale = var?.add(self.eps)?.rsqrt()?;
         if let Some(weight) = &self.weight {
             scale = scale.mul(&widened(&weight.get())?)?;
@@ -173,17 +173,17 @@ impl ChannelNorm {
         }
     }
 
-    pub(super) fn members<'a>(&'a self, members: &mut Members<'a>) {
-        for (name, slot) in [("weight", &self.weight), ("bias", &self.bias)] {
-            if let Some(slot) = slot {
-                members.parameter(name, slot);
+    pub(super) fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+        for (name, tensor) in [("weight", &self.weight), ("bias", &self.bias)] {
+            if let Some(tensor) = tensor {
+                visitor.parameter(name, tensor);
             }
         }
         if let Some(running) = &self.running {
-            members.buffer("running_mean", &running.mean);
-            members.buffer("running_var", &running.var);
-            members.buffer("num_batches_tracked", &running.batches);
+            visitor.buffer("running_mean", &running.mean);
+            visitor.buffer("running_var", &running.var);
+            visitor.buffer("num_batches_tracked", &running.batches);
         }
-        members.mode(&self.mode);
+        visitor.training_mode(&self.mode);
     }
 }

@@ -1,6 +1,6 @@
 //! Containers of modules, by index or by name.
 
-use super::{Members, Module, ModuleError};
+use super::{Module, ModuleError, ModuleVisitor};
 use crate::{Result, Tensor};
 use std::ops::Index;
 
@@ -9,7 +9,7 @@ use std::ops::Index;
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::nn::{Linear, Members, Module, ModuleList};
+/// use keyway::nn::{Linear, ModuleVisitor, Module, ModuleList};
 /// use keyway::{Result, Tensor};
 ///
 /// /// Sums the results of all layers.
@@ -21,8 +21,8 @@ use std::ops::Index;
 ///     fn forward(&self, input: &Tensor) -> Result<Tensor> {
 ///         self.layers.iter().try_fold(input.zeros_like()?, |sum, layer| sum.add(&layer.forward(input)?))
 ///     }
-///     fn members<'a>(&'a self, members: &mut Members<'a>) {
-///         members.child("layers", &self.layers);
+///     fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+///         visitor.child("layers", &self.layers);
 ///     }
 /// }
 ///
@@ -147,9 +147,9 @@ impl<M: Module> Module for ModuleList<M> {
         Err(ModuleError::NoForward { owner: "ModuleList" }.into())
     }
 
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
+    fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
         for (index, module) in self.modules.iter().enumerate() {
-            members.child(&index.to_string(), module);
+            visitor.child(&index.to_string(), module);
         }
     }
 }
@@ -286,9 +286,9 @@ impl<M: Module> Module for ModuleDict<M> {
         Err(ModuleError::NoForward { owner: "ModuleDict" }.into())
     }
 
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
+    fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
         for (name, module) in &self.modules {
-            members.child(name, module);
+            visitor.child(name, module);
         }
     }
 }

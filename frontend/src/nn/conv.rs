@@ -1,14 +1,19 @@
 //! Convolution layers.
 
-use super::slot::Slot;
-use super::{Members, Module, ModuleError, init};
+use super::parameter::Parameter;
+use super::{Module, ModuleError, ModuleVisitor, init};
 use crate::error::called;
 use crate::ops::conv::{ConvOptions, ConvTransposeOptions, PerDim};
 use crate::{Result, Tensor};
 
 /// A weight `[first, second / groups, ..]` with PyTorch's initial values: uniform in `±1 / sqrt(fan_in)`, where `fan_in` is
 /// `second / groups` times the number of kernel taps.
-fn kernel(owner: &'static str, [first, second]: [usize; 2], groups: usize, sizes: &[usize]) -> Result<Slot> {
+fn kernel(
+    owner: &'static str,
+    [first, second]: [usize; 2],
+    groups: usize,
+    sizes: &[usize],
+) -> Result<Parameter> {
     if groups == 0 || !first.is_multiple_of(groups) || !second.is_multiple_of(groups) {
         let got = format!("{groups} for {first} and {second} channels");
         let expected = "1 or more, and to divide the channels of input and output";
@@ -16,14 +21,14 @@ fn kernel(owner: &'static str, [first, second]: [usize; 2], groups: usize, sizes
     }
     let sizes: Vec<usize> = [first, second / groups].iter().chain(sizes).copied().collect();
     // This slope gives the bound `1 / sqrt(fan_in)`.
-    Slot::parameter(init::kaiming_uniform_with(&sizes, 5f64.sqrt(), init::Fan::In)?)
+    Parameter::new(init::kaiming_uniform_with(&sizes, 5f64.sqrt(), init::Fan::In)?)
 }
 
 /// A bias for that weight, with the same bound.
-fn bias(weight: &Slot, outputs: usize) -> Result<Slot> {
+fn bias(weight: &Parameter, outputs: usize) -> Result<Parameter> {
     let fan_in: usize = weight.get().shape()[1..].iter().product();
     let bound = if fan_in > 0 { 1.0 / (fan_in as f64).sqrt() } else { 0.0 };
-    Slot::parameter(init::uniform(outputs, bound)?)
+    Parameter::new(init::uniform(outputs, bound)?)
 }
 
 /// Convolution modules; the brackets say which of input (0) and output (1) channels are dimensions 0 and 1 of the weight.
@@ -32,8 +37,8 @@ macro_rules! convolutions {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name {
-            weight: Slot,
-            bias: Option<Slot>,
+            weight: Parameter,
+            bias: Option<Parameter>,
             pub(super) options: $options<$rank>,
         }
 
@@ -126,8 +131,8 @@ macro_rules! convolutions {
                 options: $options<$rank>,
             ) -> Result<$name> {
                 called(stringify!($name), &["weight", "bias"], || {
-                    let bias = bias.map(Slot::parameter).transpose()?;
-                    Ok($name { weight: Slot::parameter(weight)?, bias, options })
+                    let bias = bias.map(Parameter::new).transpose()?;
+                    Ok($name { weight: Parameter::new(weight)?, bias, options })
                 })
             }
 
@@ -152,7 +157,7 @@ macro_rules! convolutions {
                 "# Ok(()) }\n```",
             )]
             pub fn bias(&self) -> Option<Tensor> {
-                self.bias.as_ref().map(Slot::get)
+                self.bias.as_ref().map(Parameter::get)
             }
         }
 
@@ -161,10 +166,10 @@ macro_rules! convolutions {
                 input.$with(&self.weight.get(), self.bias().as_ref(), self.options)
             }
 
-            fn members<'a>(&'a self, members: &mut Members<'a>) {
-                members.parameter("weight", &self.weight);
+            fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+                visitor.parameter("weight", &self.weight);
                 if let Some(bias) = &self.bias {
-                    members.parameter("bias", bias);
+                    visitor.parameter("bias", bias);
                 }
             }
         }

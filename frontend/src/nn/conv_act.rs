@@ -1,7 +1,7 @@
 //! Inference convolutions with a fused norm and activation.
 
-use super::slot::Slot;
-use super::{BatchNorm1d, BatchNorm2d, BatchNorm3d, Conv1d, Conv2d, Conv3d, Members, Module};
+use super::parameter::Buffer;
+use super::{BatchNorm1d, BatchNorm2d, BatchNorm3d, Conv1d, Conv2d, Conv3d, Module, ModuleVisitor};
 use crate::autograd::no_grad;
 use crate::error::called;
 use crate::ops::composite::{cast, widened};
@@ -26,8 +26,8 @@ macro_rules! convolutions {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name {
-            weight: Slot,
-            bias: Option<Slot>,
+            weight: Buffer,
+            bias: Option<Buffer>,
             activation: Activation,
             options: ConvOptions<$rank>,
         }
@@ -51,8 +51,8 @@ macro_rules! convolutions {
                 activation: Activation,
                 options: ConvOptions<$rank>,
             ) -> $name {
-                let bias = bias.map(|bias| Slot::buffer(bias.detach()));
-                $name { weight: Slot::buffer(weight.detach()), bias, activation, options }
+                let bias = bias.map(|bias| Buffer::new(bias.detach()));
+                $name { weight: Buffer::new(weight.detach()), bias, activation, options }
             }
 
             #[doc = concat!("What a [`", stringify!($conv), "`], a [`", stringify!($norm), "`] behind it and an activation \
@@ -99,7 +99,7 @@ macro_rules! convolutions {
             /// # Errors
             /// The errors of the op; what the backend reports.
             pub fn forward_add(&self, input: &Tensor, add: Option<&Tensor>) -> Result<Tensor> {
-                let bias = self.bias.as_ref().map(Slot::get);
+                let bias = self.bias.as_ref().map(Buffer::get);
                 input.$call(&self.weight.get(), bias.as_ref(), add, self.activation, self.options)
             }
         }
@@ -109,10 +109,10 @@ macro_rules! convolutions {
                 self.forward_add(input, None)
             }
 
-            fn members<'a>(&'a self, members: &mut Members<'a>) {
-                members.buffer("weight", &self.weight);
+            fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+                visitor.buffer("weight", &self.weight);
                 if let Some(bias) = &self.bias {
-                    members.buffer("bias", bias);
+                    visitor.buffer("bias", bias);
                 }
             }
         }

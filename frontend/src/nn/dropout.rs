@@ -1,7 +1,7 @@
 //! Dropout of elements or channels.
 
-use super::slot::Mode;
-use super::{Members, Module, ModuleError};
+use super::parameter::TrainingMode;
+use super::{Module, ModuleError, ModuleVisitor};
 use crate::rng::{self, Generator};
 use crate::{Result, Tensor};
 
@@ -20,7 +20,7 @@ macro_rules! dropouts {
         pub struct $name {
             p: f64,
             generator: Option<Generator>,
-            mode: Mode,
+            mode: TrainingMode,
         }
 
         impl $name {
@@ -39,7 +39,7 @@ macro_rules! dropouts {
             /// # Errors
             /// A probability outside 0..=1.
             pub fn new(p: f64) -> Result<$name> {
-                Ok($name { p: share(stringify!($name), p)?, generator: None, mode: Mode::default() })
+                Ok($name { p: share(stringify!($name), p)?, generator: None, mode: TrainingMode::default() })
             }
 
             /// Draws from this generator instead of the default one. Its state is in [`Module::generator_state_dict`].
@@ -60,13 +60,13 @@ macro_rules! dropouts {
         impl Module for $name {
             fn forward(&self, input: &Tensor) -> Result<Tensor> {
                 let training = self.mode.is_training() && self.p > 0.0;
-                rng::using_some(self.generator.as_ref(), || input.$call(self.p, training))
+                rng::with_some_generator(self.generator.as_ref(), || input.$call(self.p, training))
             }
 
-            fn members<'a>(&'a self, members: &mut Members<'a>) {
-                members.mode(&self.mode);
+            fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+                visitor.training_mode(&self.mode);
                 if let Some(generator) = &self.generator {
-                    members.generator("generator", generator);
+                    visitor.generator("generator", generator);
                 }
             }
         }

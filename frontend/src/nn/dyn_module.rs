@@ -1,7 +1,7 @@
 //! Trait objects of modules: `&dyn Module`, `Box<dyn Module>`.
 
-use super::module::members_of;
-use super::{Members, Module};
+use super::module::visited;
+use super::{Module, ModuleVisitor};
 use crate::{Result, Tensor};
 use std::fmt;
 
@@ -9,8 +9,8 @@ use std::fmt;
 impl fmt::Debug for dyn Module {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct(self.type_name());
-        for (name, slot) in members_of(self).slots() {
-            let tensor = slot.get();
+        for (name, cell) in visited(self).tensors() {
+            let tensor = cell.get();
             shown.field(name, &format_args!("{}{:?}", tensor.dtype(), tensor.shape()));
         }
         shown.finish()
@@ -22,8 +22,8 @@ impl<M: Module + ?Sized> Module for Box<M> {
         (**self).forward(input)
     }
 
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        (**self).members(members);
+    fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+        (**self).visit(visitor);
     }
 
     fn type_name(&self) -> &'static str {

@@ -1,7 +1,7 @@
 //! Embedding tables, and sums, means or maxima over bags of indices.
 
-use super::slot::Slot;
-use super::{Members, Module, ModuleError, init};
+use super::parameter::Parameter;
+use super::{Module, ModuleError, ModuleVisitor, init};
 use crate::autograd::no_grad;
 use crate::error::called;
 use crate::ops::index::embedding_bag::{BagMode, BagOptions};
@@ -11,12 +11,12 @@ use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::error::shown;
 
 /// A matrix with PyTorch's initial values: normal with mean 0 and standard deviation 1.
-fn rows(count: usize, columns: usize) -> Result<Slot> {
-    Slot::parameter(init::normal((count, columns), 1.0)?)
+fn rows(count: usize, columns: usize) -> Result<Parameter> {
+    Parameter::new(init::normal((count, columns), 1.0)?)
 }
 
 /// Sets a row to 0 and returns its non-negative index.
-fn blank(owner: &'static str, weight: &Slot, row: i64) -> Result<i64> {
+fn blank(owner: &'static str, weight: &Parameter, row: i64) -> Result<i64> {
     let weight = weight.get();
     let rows = weight.shape().first().copied().unwrap_or(0);
     let wrong = |_| {
@@ -42,7 +42,7 @@ fn blank(owner: &'static str, weight: &Slot, row: i64) -> Result<i64> {
 /// ```
 #[derive(Debug)]
 pub struct Embedding {
-    pub(super) weight: Slot,
+    pub(super) weight: Parameter,
     padding_idx: Option<i64>,
     sparse: bool,
 }
@@ -78,7 +78,7 @@ impl Embedding {
     /// A dtype that cannot require gradients.
     #[doc(alias = "from_pretrained")]
     pub fn from_tensor(weight: Tensor) -> Result<Embedding> {
-        let weight = called("Embedding", &["weight"], || Slot::parameter(weight))?;
+        let weight = called("Embedding", &["weight"], || Parameter::new(weight))?;
         Ok(Embedding { weight, padding_idx: None, sparse: false })
     }
 
@@ -125,8 +125,8 @@ impl Module for Embedding {
         }
     }
 
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        members.parameter("weight", &self.weight);
+    fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+        visitor.parameter("weight", &self.weight);
     }
 }
 
@@ -143,7 +143,7 @@ impl Module for Embedding {
 /// ```
 #[derive(Debug)]
 pub struct EmbeddingBag {
-    pub(super) weight: Slot,
+    pub(super) weight: Parameter,
     mode: BagMode,
     padding_idx: Option<i64>,
     sparse: bool,
@@ -184,7 +184,7 @@ impl EmbeddingBag {
     /// A dtype that cannot require gradients.
     #[doc(alias = "from_pretrained")]
     pub fn from_tensor(weight: Tensor) -> Result<EmbeddingBag> {
-        let weight = called("EmbeddingBag", &["weight"], || Slot::parameter(weight))?;
+        let weight = called("EmbeddingBag", &["weight"], || Parameter::new(weight))?;
         Ok(EmbeddingBag { weight, mode: BagMode::Mean, padding_idx: None, sparse: false })
     }
 
@@ -269,7 +269,7 @@ impl Module for EmbeddingBag {
         self.weight.get().embedding_bag_with(input, self.options())
     }
 
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        members.parameter("weight", &self.weight);
+    fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+        visitor.parameter("weight", &self.weight);
     }
 }

@@ -1,7 +1,7 @@
 //! Group normalization.
 
-use super::slot::Slot;
-use super::{Members, Module, ModuleError, init};
+use super::parameter::Parameter;
+use super::{Module, ModuleError, ModuleVisitor, init};
 use crate::error::called;
 use crate::{Result, Tensor};
 
@@ -18,8 +18,8 @@ use crate::{Result, Tensor};
 pub struct GroupNorm {
     groups: usize,
     eps: f64,
-    weight: Option<Slot>,
-    bias: Option<Slot>,
+    weight: Option<Parameter>,
+    bias: Option<Parameter>,
 }
 
 impl GroupNorm {
@@ -44,7 +44,7 @@ impl GroupNorm {
                     ModuleError::Option { owner: "GroupNorm", option: "groups", expected, got }.into()
                 );
             }
-            let full = |value: f64| Slot::parameter(init::constant(channels, value)?);
+            let full = |value: f64| Parameter::new(init::constant(channels, value)?);
             Ok(GroupNorm { groups, eps: 1e-5, weight: Some(full(1.0)?), bias: Some(full(0.0)?) })
         })
     }
@@ -79,14 +79,15 @@ impl GroupNorm {
 
 impl Module for GroupNorm {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        let [weight, bias] = [&self.weight, &self.bias].map(|slot| slot.as_ref().map(Slot::get));
+        let [weight, bias] =
+            [&self.weight, &self.bias].map(|parameter| parameter.as_ref().map(Parameter::get));
         input.group_norm_with(self.groups, weight.as_ref(), bias.as_ref(), self.eps)
     }
 
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        for (name, slot) in [("weight", &self.weight), ("bias", &self.bias)] {
-            if let Some(slot) = slot {
-                members.parameter(name, slot);
+    fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+        for (name, parameter) in [("weight", &self.weight), ("bias", &self.bias)] {
+            if let Some(parameter) = parameter {
+                visitor.parameter(name, parameter);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Initial values of parameters, in the default dtype and on the default device.
 //!
 //! They are drawn on the host from the CPU's default generator, so they are the same on every device:
-//! [`manual_seed`](crate::manual_seed) seeds it, and [`rng::using`] substitutes another. The values are those of
+//! [`manual_seed`](crate::manual_seed) seeds it, and [`rng::with_generator`] substitutes another. The values are those of
 //! [`Tensor::rand`] and [`Tensor::randn`] (the latter up to rounding), scaled.
 
 use crate::error::called;

@@ -1,7 +1,7 @@
 //! Instance normalization.
 
 use super::channel_norm::ChannelNorm;
-use super::{Members, Module};
+use super::{Module, ModuleVisitor};
 use crate::{Result, Tensor};
 
 macro_rules! instance_norm {
@@ -66,13 +66,13 @@ macro_rules! instance_norm {
                 let batch = if input.rank() + 1 == $dims { input.unsqueeze(0)? } else { input.clone() };
                 self.0.check(&batch, &[$dims])?;
                 let made = self.0.forward(|running, [weight, bias], own, momentum, eps| {
-                    batch.instance_norm(running, weight, bias, own, momentum, eps)
+                    batch.instance_norm_with(running, weight, bias, own, momentum, eps)
                 })?;
                 if input.rank() + 1 == $dims { made.squeeze(0) } else { Ok(made) }
             }
 
-            fn members<'a>(&'a self, members: &mut Members<'a>) {
-                self.0.members(members);
+            fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+                self.0.visit(visitor);
             }
         }
     )*};

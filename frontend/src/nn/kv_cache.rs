@@ -18,7 +18,7 @@ use crate::{DType, Device, Result, Tensor};
 /// let (_off, mut cache) = (no_grad(), KvCache::new());
 /// for place in 0..3 {
 ///     let x = Tensor::full((1, 1, 8), place as f32)?;
-///     assert_eq!(attention.attend_cached(&x, &mut cache)?.shape(), [1, 1, 8]);
+///     assert_eq!(attention.forward_cached(&x, &mut cache)?.shape(), [1, 1, 8]);
 /// }
 /// assert_eq!(cache.len(), 3);
 /// # Ok(()) }
@@ -48,7 +48,7 @@ impl KvCache {
     /// use keyway::nn::{KvCache, MultiheadAttention};
     /// use keyway::{Tensor, no_grad};
     /// let (_off, mut cache) = (no_grad(), KvCache::new());
-    /// MultiheadAttention::new(8, 2)?.attend_cached(&Tensor::ones((1, 3, 8))?, &mut cache)?;
+    /// MultiheadAttention::new(8, 2)?.forward_cached(&Tensor::ones((1, 3, 8))?, &mut cache)?;
     /// assert_eq!(cache.len(), 3);
     /// # Ok(()) }
     /// ```
@@ -63,7 +63,7 @@ impl KvCache {
     /// use keyway::nn::{KvCache, MultiheadAttention};
     /// use keyway::{Tensor, no_grad};
     /// let (_off, mut cache) = (no_grad(), KvCache::new());
-    /// MultiheadAttention::new(8, 2)?.attend_cached(&Tensor::ones((1, 3, 8))?, &mut cache)?;
+    /// MultiheadAttention::new(8, 2)?.forward_cached(&Tensor::ones((1, 3, 8))?, &mut cache)?;
     /// assert!(!cache.is_empty());
     /// # Ok(()) }
     /// ```
@@ -78,7 +78,7 @@ impl KvCache {
     /// use keyway::nn::{KvCache, MultiheadAttention};
     /// use keyway::{Tensor, no_grad};
     /// let (_off, mut cache) = (no_grad(), KvCache::new());
-    /// MultiheadAttention::new(8, 2)?.attend_cached(&Tensor::ones((1, 3, 8))?, &mut cache)?;
+    /// MultiheadAttention::new(8, 2)?.forward_cached(&Tensor::ones((1, 3, 8))?, &mut cache)?;
     /// cache.truncate(1);
     /// assert_eq!(cache.len(), 1);
     /// # Ok(()) }
@@ -90,7 +90,7 @@ impl KvCache {
     /// Appends keys and values of new positions, `[batch, heads, new, head width]` each, and returns those of all positions,
     /// `[batch, heads, len, head width]`: views of the cache's memory, valid until a call after [`KvCache::truncate`]
     /// overwrites their positions. For custom attention;
-    /// [`MultiheadAttention::attend_cached`](super::MultiheadAttention::attend_cached) calls it by itself.
+    /// [`MultiheadAttention::forward_cached`](super::MultiheadAttention::forward_cached) calls it by itself.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,7 +1,7 @@
 //! Layer normalization.
 
-use super::slot::Slot;
-use super::{Members, Module, init};
+use super::parameter::Parameter;
+use super::{Module, ModuleVisitor, init};
 use crate::error::called;
 use crate::tensor::{IntoShape, shape};
 use crate::{Result, Tensor};
@@ -21,8 +21,8 @@ use crate::{Result, Tensor};
 pub struct LayerNorm {
     sizes: Vec<i64>,
     eps: f64,
-    weight: Option<Slot>,
-    bias: Option<Slot>,
+    weight: Option<Parameter>,
+    bias: Option<Parameter>,
 }
 
 impl LayerNorm {
@@ -41,7 +41,7 @@ impl LayerNorm {
         called("LayerNorm", &["normalized_shape"], || {
             let sizes = normalized_shape.into_ints().to_vec();
             let shape = shape::sizes("LayerNorm", &sizes)?;
-            let full = |value: f64| Slot::parameter(init::constant(&shape[..], value)?);
+            let full = |value: f64| Parameter::new(init::constant(&shape[..], value)?);
             let (weight, bias) = (Some(full(1.0)?), Some(full(0.0)?));
             Ok(LayerNorm { sizes, eps: 1e-5, weight, bias })
         })
@@ -89,14 +89,14 @@ impl LayerNorm {
 
 impl Module for LayerNorm {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        let get = |slot: &Option<Slot>| slot.as_ref().map(Slot::get);
+        let get = |parameter: &Option<Parameter>| parameter.as_ref().map(Parameter::get);
         input.layer_norm_with(&self.sizes, get(&self.weight).as_ref(), get(&self.bias).as_ref(), self.eps)
     }
 
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        for (name, slot) in [("weight", &self.weight), ("bias", &self.bias)] {
-            if let Some(slot) = slot {
-                members.parameter(name, slot);
+    fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+        for (name, parameter) in [("weight", &self.weight), ("bias", &self.bias)] {
+            if let Some(parameter) = parameter {
+                visitor.parameter(name, parameter);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The fully connected layer.
 
-use super::slot::Slot;
-use super::{Members, Module, init};
+use super::parameter::Parameter;
+use super::{Module, ModuleVisitor, init};
 use crate::error::called;
 use crate::{Result, Tensor};
 
@@ -19,8 +19,8 @@ use crate::{Result, Tensor};
 /// ```
 #[derive(Debug)]
 pub struct Linear {
-    weight: Slot,
-    bias: Option<Slot>,
+    weight: Parameter,
+    bias: Option<Parameter>,
 }
 
 impl Linear {
@@ -41,7 +41,7 @@ impl Linear {
         called("Linear", &["inputs", "outputs"], || {
             let mut layer = Linear::without_bias(inputs, outputs)?;
             let bound = if inputs > 0 { 1.0 / (inputs as f64).sqrt() } else { 0.0 };
-            layer.bias = Some(Slot::parameter(init::uniform(outputs, bound)?)?);
+            layer.bias = Some(Parameter::new(init::uniform(outputs, bound)?)?);
             Ok(layer)
         })
     }
@@ -62,7 +62,7 @@ impl Linear {
         called("Linear", &["inputs", "outputs"], || {
             // This slope gives the bound `1 / sqrt(inputs)`.
             let weight = init::kaiming_uniform_with((outputs, inputs), 5f64.sqrt(), init::Fan::In)?;
-            Ok(Linear { weight: Slot::parameter(weight)?, bias: None })
+            Ok(Linear { weight: Parameter::new(weight)?, bias: None })
         })
     }
 
@@ -80,7 +80,7 @@ impl Linear {
     /// A dtype that cannot require gradients.
     pub fn from_tensors(weight: Tensor, bias: Option<Tensor>) -> Result<Linear> {
         called("Linear", &["weight", "bias"], || {
-            Ok(Linear { weight: Slot::parameter(weight)?, bias: bias.map(Slot::parameter).transpose()? })
+            Ok(Linear { weight: Parameter::new(weight)?, bias: bias.map(Parameter::new).transpose()? })
         })
     }
 
@@ -106,7 +106,7 @@ impl Linear {
     /// # Ok(()) }
     /// ```
     pub fn bias(&self) -> Option<Tensor> {
-        self.bias.as_ref().map(Slot::get)
+        self.bias.as_ref().map(Parameter::get)
     }
 }
 
@@ -115,10 +115,10 @@ impl Module for Linear {
         input.linear(&self.weight.get(), self.bias().as_ref())
     }
 
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        members.parameter("weight", &self.weight);
+    fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+        visitor.parameter("weight", &self.weight);
         if let Some(bias) = &self.bias {
-            members.parameter("bias", bias);
+            visitor.parameter("bias", bias);
         }
     }
 }

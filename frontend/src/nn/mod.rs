@@ -15,12 +15,12 @@
 //! ```
 //!
 //! Decisions:
-//! - a module registers its parts once, in [`Module::members`]; names, state dicts, moves and modes are derived from it;
-//! - parts are behind shared references ([`Slot`], [`Mode`]), so a model shared by several threads or modules can be loaded,
-//!   moved and switched;
+//! - a module registers its parts once, in [`Module::visit`]; names, state dicts, moves and modes are derived from it;
+//! - parts are behind shared references ([`Parameter`], [`Buffer`], [`TrainingMode`]), so a model that several threads or modules
+//!   share can be loaded, moved and switched;
 //! - initial values come from the default generator and are drawn on the host, so they are the same on every device;
-//!   constructors take no generator, since [`rng::using`](crate::rng::using) substitutes one for everything that is constructed
-//!   inside it.
+//!   constructors take no generator, since [`rng::with_generator`](crate::rng::with_generator) substitutes one for everything
+//!   that is constructed inside it.
 
 mod activation;
 mod adaptive_pool;
@@ -46,9 +46,9 @@ mod layer_norm;
 mod linear;
 mod local_response_norm;
 mod loss;
-mod members;
 pub mod models;
 mod module;
+mod parameter;
 mod parts;
 mod pool;
 mod prelu;
@@ -56,8 +56,8 @@ mod rearrange;
 mod resample;
 mod rms_norm;
 mod sequential;
-mod slot;
 mod state;
+mod visitor;
 
 pub use crate::ops::attention::scaled_dot_product_attention::AttentionOptions;
 pub use crate::ops::conv::{Activation, ConvOptions, ConvTransposeOptions, Padding, PerDim};
@@ -98,9 +98,9 @@ pub use loss::{
     BceLoss, BceWithLogitsLoss, CrossEntropyLoss, HuberLoss, KlDivLoss, L1Loss, MseLoss, NllLoss,
     SmoothL1Loss,
 };
-pub use members::Members;
 pub use module::Module;
 pub(crate) use module::convert_named;
+pub use parameter::{Buffer, Parameter, TrainingMode};
 pub use pool::{
     AvgPool1d, AvgPool2d, AvgPool3d, LpPool1d, LpPool2d, LpPool3d, MaxPool1d, MaxPool2d, MaxPool3d,
 };
@@ -112,8 +112,8 @@ pub use sequential::Sequential;
 #[doc(hidden)]
 #[allow(deprecated)]
 pub use sequential::seq;
-pub use slot::{Mode, Slot};
 pub use state::{LoadReport, StateDict};
+pub use visitor::ModuleVisitor;
 
 /// PyTorch's spellings of these names.
 #[doc(hidden)]

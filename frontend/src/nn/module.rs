@@ -1,8 +1,8 @@
 //! The trait of modules.
 
-use super::slot::Slot;
+use super::parameter::TensorCell;
 use super::state::{Expected, LoadReport, StateDict, fill, generator_states};
-use super::{Members, ModuleError};
+use super::{ModuleError, ModuleVisitor};
 use crate::autograd::no_grad;
 use crate::io::safetensors;
 use crate::rng::{Generator, GeneratorState};
@@ -16,23 +16,23 @@ use std::path::Path;
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::nn::{Members, Module, Slot};
+/// use keyway::nn::{ModuleVisitor, Module, Parameter};
 /// use keyway::{Result, Tensor};
 ///
 /// struct Scale {
-///     factor: Slot,
+///     factor: Parameter,
 /// }
 ///
 /// impl Module for Scale {
 ///     fn forward(&self, input: &Tensor) -> Result<Tensor> {
 ///         input.mul(&self.factor.get())
 ///     }
-///     fn members<'a>(&'a self, members: &mut Members<'a>) {
-///         members.parameter("factor", &self.factor);
+///     fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+///         visitor.parameter("factor", &self.factor);
 ///     }
 /// }
 ///
-/// let scale = Scale { factor: Slot::parameter(Tensor::new(3.0f32)?)? };
+/// let scale = Scale { factor: Parameter::new(Tensor::new(3.0f32)?)? };
 /// let y = scale.forward(&Tensor::new(2.0f32)?)?;
 /// y.backward()?;
 /// assert_eq!(y.item::<f32>()?, 6.0);
@@ -59,14 +59,14 @@ pub trait Module: Send + Sync {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::nn::{Linear, Members, Module};
+    /// use keyway::nn::{Linear, ModuleVisitor, Module};
     /// let layer = Linear::new(3, 2)?;
-    /// layer.members(&mut Members::default());
+    /// layer.visit(&mut ModuleVisitor::default());
     /// assert_eq!(layer.named_parameters().len(), 2);
     /// # Ok(()) }
     /// ```
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        let _ = members;
+    fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+        let _ = visitor;
     }
 
     /// The name of the type, such as `Conv2d`, for messages.
@@ -95,9 +95,9 @@ pub trait Module: Send + Sync {
     /// ```
     fn named_parameters(&self) -> Vec<(String, Tensor)> {
         let mut found: Vec<(String, Tensor)> = Vec::new();
-        for (name, slot) in members_of(self).parameters {
-            let tensor = slot.get();
-            if !found.iter().any(|(_, earlier)| earlier.is_same(&tensor)) {
+        for (name, cell) in visited(self).parameters {
+            let tensor = cell.get();
+            if !found.iter().any(|(_, earlier)| earlier.ptr_eq(&tensor)) {
                 found.push((name, tensor));
             }
         }
@@ -117,9 +117,9 @@ pub trait Module: Send + Sync {
     /// # Errors
     /// A name without a parameter.
     fn get_parameter(&self, name: &str) -> Result<Tensor> {
-        let all = members_of(self).parameters;
+        let all = visited(self).parameters;
         match all.iter().find(|(own, _)| own == name) {
-            Some((_, slot)) => Ok(slot.get()),
+            Some((_, cell)) => Ok(cell.get()),
             None => Err(ModuleError::Name {
                 owner: self.type_name(),
                 expected: all.into_iter().map(|(own, _)| own).collect(),
@@ -139,7 +139,7 @@ pub trait Module: Send + Sync {
     /// # Ok(()) }
     /// ```
     fn named_buffers(&self) -> Vec<(String, Tensor)> {
-        members_of(self).buffers.into_iter().map(|(name, slot)| (name, slot.get())).collect()
+        visited(self).buffers.into_iter().map(|(name, cell)| (name, cell.get())).collect()
     }
 
     /// The parameters, as an optimizer takes them.
@@ -180,7 +180,7 @@ pub trait Module: Send + Sync {
     /// # Ok(()) }
     /// ```
     fn train(&self) {
-        members_of(self).modes.into_iter().for_each(|mode| mode.set_training(true));
+        visited(self).modes.into_iter().for_each(|mode| mode.set_training(true));
     }
 
     /// Switches the module and its submodules to evaluation mode: dropout is the identity.
@@ -195,7 +195,7 @@ pub trait Module: Send + Sync {
     /// # Ok(()) }
     /// ```
     fn eval(&self) {
-        members_of(self).modes.into_iter().for_each(|mode| mode.set_training(false));
+        visited(self).modes.into_iter().for_each(|mode| mode.set_training(false));
     }
 
     /// The parameters and buffers by name, detached: they share the module's memory, so training changes them, but accumulate
@@ -209,7 +209,7 @@ pub trait Module: Send + Sync {
     /// # Ok(()) }
     /// ```
     fn state_dict(&self) -> StateDict {
-        members_of(self).slots().map(|(name, slot)| (name.clone(), slot.get().detach())).collect()
+        visited(self).tensors().map(|(name, cell)| (name.clone(), cell.get().detach())).collect()
     }
 
     /// Copies a state dict into the parameters and buffers, cast and moved as needed.
@@ -262,7 +262,7 @@ pub trait Module: Send + Sync {
     /// # Ok(()) }
     /// ```
     fn named_generators(&self) -> Vec<(String, Generator)> {
-        members_of(self).generators.into_iter().map(|(name, own)| (name, own.clone())).collect()
+        visited(self).generators.into_iter().map(|(name, own)| (name, own.clone())).collect()
     }
 
     /// The states of the generators by name, as [`GeneratorState::to_tensor`] encodes them. With the state dicts of the module
@@ -285,7 +285,7 @@ pub trait Module: Send + Sync {
     /// Out of memory.
     fn generator_state_dict(&self) -> Result<StateDict> {
         let state = |(name, own): (String, &Generator)| Ok((name, own.state().to_tensor()?));
-        members_of(self).generators.into_iter().map(state).collect()
+        visited(self).generators.into_iter().map(state).collect()
     }
 
     /// Restores every generator from the states of [`Module::generator_state_dict`].
@@ -303,7 +303,7 @@ pub trait Module: Send + Sync {
     /// # Errors
     /// Missing or unexpected names, and tensors that encode no state; nothing is changed then.
     fn load_generator_state_dict(&self, state: &StateDict) -> Result<()> {
-        let generators = members_of(self).generators;
+        let generators = visited(self).generators;
         let names: Vec<&String> = generators.iter().map(|(name, _)| name).collect();
         let states: Vec<GeneratorState> = generator_states("load_generator_state_dict", &names, state)?;
         generators.iter().zip(states).for_each(|((_, own), state)| own.set_state(state));
@@ -431,7 +431,7 @@ pub trait Module: Send + Sync {
     ///
     /// # Errors
     /// Those of [`safetensors::save`]; a module without parameters and buffers, such as one that does not register its parts in
-    /// [`Module::members`].
+    /// [`Module::visit`].
     fn save<P: AsRef<Path>>(&self, path: P) -> Result<()>
     where
         Self: Sized,
@@ -441,7 +441,7 @@ pub trait Module: Send + Sync {
             return Err(ModuleError::Option {
                 owner: "Module::save",
                 option: "self",
-                expected: "a module with parameters or buffers; `Module::members` names those of a module of your own",
+                expected: "a module with parameters or buffers; `Module::visit` names those of a module of your own",
                 got: "none".to_string(),
             }
             .into());
@@ -516,43 +516,43 @@ pub trait Module: Send + Sync {
     }
 }
 
-pub(super) fn members_of<M: Module + ?Sized>(module: &M) -> Members<'_> {
-    let mut members = Members::default();
-    module.members(&mut members);
-    members
+pub(super) fn visited<M: Module + ?Sized>(module: &M) -> ModuleVisitor<'_> {
+    let mut visitor = ModuleVisitor::default();
+    module.visit(&mut visitor);
+    visitor
 }
 
 fn expected<M: Module + ?Sized>(module: &M, owner: &'static str) -> Expected {
-    let targets = members_of(module).slots().map(|(name, slot)| (name.clone(), slot.get())).collect();
+    let targets = visited(module).tensors().map(|(name, cell)| (name.clone(), cell.get())).collect();
     Expected { owner, targets }
 }
 
-/// Replaces every tensor. A tensor shared by two slots stays shared.
+/// Replaces every tensor. A tensor that two parameters or buffers share stays shared.
 fn convert<M: Module + ?Sized>(module: &M, change: impl Fn(&Tensor) -> Result<Tensor>) -> Result<()> {
     convert_named(module, |_, tensor| change(tensor))
 }
 
-/// [`convert`] with names; a tensor shared by two slots has the first name.
+/// [`convert`] with names; a tensor that two of them share has the first name.
 pub(crate) fn convert_named<M: Module + ?Sized>(
     module: &M,
     change: impl Fn(&str, &Tensor) -> Result<Tensor>,
 ) -> Result<()> {
-    let members = members_of(module);
-    let mut made: Vec<(&Slot, Tensor, Tensor)> = Vec::new();
-    for (name, slot) in members.slots() {
-        let old = slot.get();
-        let fresh = match made.iter().find(|(_, earlier, _)| earlier.is_same(&old)) {
+    let visitor = visited(module);
+    let mut made: Vec<(&TensorCell, Tensor, Tensor)> = Vec::new();
+    for (name, cell) in visitor.tensors() {
+        let old = cell.get();
+        let fresh = match made.iter().find(|(_, earlier, _)| earlier.ptr_eq(&old)) {
             Some((_, _, fresh)) => fresh.clone(),
             None => {
                 let _off = no_grad();
                 let fresh = change(name, &old)?;
-                if fresh.is_same(&old) { fresh } else { fresh.requires_grad_(old.requires_grad())? }
+                if fresh.ptr_eq(&old) { fresh } else { fresh.requires_grad_(old.requires_grad())? }
             }
         };
-        made.push((slot, old, fresh));
+        made.push((cell, old, fresh));
     }
-    for (slot, _, fresh) in made {
-        slot.set(fresh);
+    for (cell, _, fresh) in made {
+        cell.set(fresh);
     }
     Ok(())
 }

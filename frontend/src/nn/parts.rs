@@ -34,7 +34,7 @@ macro_rules! parts {
                 #[doc = concat!(
                     "```\n# fn main() -> keyway::Result<()> {\n",
                     "let layer = keyway::nn::", stringify!($name), $new, ";\n",
-                    "assert_eq!(layer.", stringify!($buffer), "().unwrap().to_f64_vec()?, ", $begin, ");\n",
+                    "assert_eq!(layer.", stringify!($buffer), "().unwrap().to_vec_f64()?, ", $begin, ");\n",
                     "# Ok(()) }\n```",
                 )]
                 pub fn $buffer(&self) -> Option<Tensor> {

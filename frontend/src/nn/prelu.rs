@@ -1,7 +1,7 @@
 //! The parametric rectifier.
 
-use super::slot::Slot;
-use super::{Members, Module, ModuleError};
+use super::parameter::Parameter;
+use super::{Module, ModuleError, ModuleVisitor};
 use crate::error::called;
 use crate::{Result, Tensor};
 
@@ -17,7 +17,7 @@ use crate::{Result, Tensor};
 #[doc(alias = "PReLU")]
 #[derive(Debug)]
 pub struct Prelu {
-    pub(super) weight: Slot,
+    pub(super) weight: Parameter,
 }
 
 impl Prelu {
@@ -57,7 +57,7 @@ impl Prelu {
                 );
             }
             let weight = super::init::constant(num_parameters, init)?;
-            Ok(Prelu { weight: Slot::parameter(weight)? })
+            Ok(Prelu { weight: Parameter::new(weight)? })
         })
     }
 }
@@ -67,7 +67,7 @@ impl Module for Prelu {
         input.prelu(&self.weight.get())
     }
 
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        members.parameter("weight", &self.weight);
+    fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+        visitor.parameter("weight", &self.weight);
     }
 }

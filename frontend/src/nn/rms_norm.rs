@@ -1,7 +1,7 @@
 //! Root mean square normalization.
 
-use super::slot::Slot;
-use super::{Members, Module, init};
+use super::parameter::Parameter;
+use super::{Module, ModuleVisitor, init};
 use crate::error::called;
 use crate::ops::norm::rms_norm;
 use crate::tensor::{IntoShape, shape};
@@ -21,7 +21,7 @@ use crate::{Result, Tensor};
 pub struct RmsNorm {
     sizes: Vec<i64>,
     eps: Option<f64>,
-    weight: Option<Slot>,
+    weight: Option<Parameter>,
 }
 
 impl RmsNorm {
@@ -41,7 +41,7 @@ impl RmsNorm {
         called("RmsNorm", &["normalized_shape"], || {
             let sizes = normalized_shape.into_ints().to_vec();
             let weight = init::constant(&shape::sizes("RmsNorm", &sizes)?[..], 1.0)?;
-            Ok(RmsNorm { sizes, eps: None, weight: Some(Slot::parameter(weight)?) })
+            Ok(RmsNorm { sizes, eps: None, weight: Some(Parameter::new(weight)?) })
         })
     }
 
@@ -75,12 +75,12 @@ impl RmsNorm {
 
 impl Module for RmsNorm {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        rms_norm::run(input, &self.sizes, self.weight.as_ref().map(Slot::get).as_ref(), self.eps)
+        rms_norm::run(input, &self.sizes, self.weight.as_ref().map(Parameter::get).as_ref(), self.eps)
     }
 
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
+    fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
         if let Some(weight) = &self.weight {
-            members.parameter("weight", weight);
+            visitor.parameter("weight", weight);
         }
     }
 }

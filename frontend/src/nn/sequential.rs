@@ -1,6 +1,6 @@
 //! A chain of modules.
 
-use super::{Func, Members, Module};
+use super::{Func, Module, ModuleVisitor};
 use crate::profiler::module_scope;
 use crate::{Result, Tensor};
 use std::fmt;
@@ -226,9 +226,9 @@ impl Module for Sequential {
         })
     }
 
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
+    fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
         for (name, module) in &self.modules {
-            members.child(name, module);
+            visitor.child(name, module);
         }
     }
 }

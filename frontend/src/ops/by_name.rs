@@ -19,13 +19,14 @@ fn find(name: &str) -> Result<&'static OpEntry> {
 
 fn run(name: &str, args: &[Arg<'_>], out: Out<'_>) -> Result<Vec<Tensor>> {
     let op = find(name)?;
-    let lists = float_lists(op, args);
+    let (lists, ints) = (float_lists(op, args), single_ints(op, args));
     let mut values = Args::with_defaults(op, args);
     for (i, (param, value)) in op.schema.params.iter().zip(&mut values).enumerate() {
         *value = match (param.kind, *value) {
             (Kind::Float, Arg::Int(v)) => Arg::Float(v as f64),
             (Kind::Float, Arg::Bool(v)) => Arg::Float(f64::from(u8::from(v))),
             (Kind::Int, Arg::Bool(v)) => Arg::Int(v.into()),
+            (Kind::Ints, Arg::Int(_)) => Arg::Ints(ints.get(i).map_or(&[], std::slice::from_ref)),
             (Kind::Floats, Arg::Ints(_)) => Arg::Floats(lists.get(i).map_or(&[], Vec::as_slice)),
             (_, value) => value,
         };
@@ -51,8 +52,16 @@ fn float_lists(op: &OpEntry, args: &[Arg<'_>]) -> Vec<Vec<f64>> {
     args.iter().map(floats).collect()
 }
 
+/// Integer arguments, for lists of one element where the schema has a list of integers, as PyTorch's `int[1]`.
+fn single_ints(op: &OpEntry, args: &[Arg<'_>]) -> Vec<i64> {
+    if op.schema.params.iter().all(|param| param.kind != Kind::Ints) {
+        return Vec::new();
+    }
+    args.iter().map(|arg| if let Arg::Int(v) = *arg { v } else { 0 }).collect()
+}
+
 /// Calls the op of this name, with one argument per parameter of its schema; omitted trailing arguments take the schema's
-/// defaults. Gradients flow as for any other op.
+/// defaults, and an integer is a list of one integer where the schema has a list. Gradients flow as for any other op.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -60,6 +69,7 @@ fn float_lists(op: &OpEntry, args: &[Arg<'_>]) -> Vec<Vec<f64>> {
 /// let a = Tensor::new([1.0f32, 2.0])?;
 /// let sums = keyway::ops::by_name::call("add", &[(&a).into(), (&a).into()])?;
 /// assert_eq!(sums[0].to_vec::<f32>()?, [2.0, 4.0]);
+/// assert_eq!(keyway::ops::by_name::call("sum", &[(&a).into(), 0.into()])?[0].item::<f32>()?, 3.0);
 /// # Ok(()) }
 /// ```
 ///
@@ -244,12 +254,13 @@ fn read(op: &OpEntry, sample: &Value) -> Result<Sample> {
                 .ok_or_else(|| unreadable(op, &format!("`{}` cannot be {value}", param.name)))
         })
         .collect::<Result<Vec<_>>>()?;
-    let loosened = sample.get("loosened").and_then(Value::as_array).and_then(|pair| match &pair[..] {
-        [factor, reason] => Some((factor.as_f64()?, &*String::leak(reason.as_str()?.to_string()))),
-        _ => None,
-    });
+    let tolerance_factor =
+        sample.get("loosened").and_then(Value::as_array).and_then(|pair| match &pair[..] {
+            [factor, reason] => Some((factor.as_f64()?, &*String::leak(reason.as_str()?.to_string()))),
+            _ => None,
+        });
     let smooth = sample.get("smooth").and_then(Value::as_bool).unwrap_or(true);
-    Ok(Sample { args, smooth, loosened })
+    Ok(Sample { args, smooth, tolerance_factor })
 }
 
 fn argument(kind: Kind, value: &Value) -> Option<SampleArg> {

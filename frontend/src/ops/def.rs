@@ -94,72 +94,72 @@ pub enum Forms {
 /// Properties of an op that neither its schema nor its rule expresses, as a set.
 ///
 /// ```
-/// use keyway::ops::{def::Facts, linalg, pointwise};
-/// assert!(linalg::mm::DEF.is(Facts::AUTOCAST) && pointwise::exp::DEF.is(Facts::AUTOCAST_F32));
+/// use keyway::ops::{def::OpFlags, linalg, pointwise};
+/// assert!(linalg::mm::DEF.is(OpFlags::AUTOCAST) && pointwise::exp::DEF.is(OpFlags::AUTOCAST_F32));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Facts(u16);
+pub struct OpFlags(u16);
 
-impl Facts {
+impl OpFlags {
     /// The empty set.
-    pub const NONE: Facts = Facts(0);
+    pub const NONE: OpFlags = OpFlags(0);
     /// The results are elements of the arguments, or values that every dtype represents: the error is 0. A cast rounds to
     /// nearest.
-    pub const EXACT: Facts = Facts(1);
+    pub const EXACT: OpFlags = OpFlags(1);
     /// IEEE 754 specifies the sign of a zero in the result.
-    pub const SIGNED_ZEROS: Facts = Facts(1 << 1);
+    pub const SIGNED_ZEROS: OpFlags = OpFlags(1 << 1);
     /// The results of many elements exceed the range of every dtype: long products.
-    pub const MAY_OVERFLOW: Facts = Facts(1 << 2);
+    pub const MAY_OVERFLOW: OpFlags = OpFlags(1 << 2);
     /// Kernels are selected by the output dtype; their registration does not list the input dtypes.
-    pub const CASTS: Facts = Facts(1 << 3);
+    pub const CASTS: OpFlags = OpFlags(1 << 3);
     /// The result depends on the strides of an argument or its storage, not only on its values.
-    pub const BY_STRIDES: Facts = Facts(1 << 4);
+    pub const STRIDE_DEPENDENT: OpFlags = OpFlags(1 << 4);
     /// One argument determines the memory format of the result, whatever the format of the others.
-    pub const SETS_FORMAT: Facts = Facts(1 << 5);
+    pub const SETS_FORMAT: OpFlags = OpFlags(1 << 5);
 
     /// An element-wise function of one tensor with `f(0) = 0`, so it applies to the stored values of a sparse tensor.
-    pub const KEEPS_ZERO: Facts = Facts(1 << 6);
+    pub const ZERO_PRESERVING: OpFlags = OpFlags(1 << 6);
     /// Reads the entries of a sparse tensor as stored, including duplicates. The derivative of any other op is that with
     /// respect to its elements, so a sparse argument is coalesced before the op is recorded.
-    pub const BY_ENTRY: Facts = Facts(1 << 7);
-    /// [`Facts::KEEPS_ZERO`] if the second argument is a number above 0.
-    pub const KEEPS_ZERO_ABOVE_0: Facts = Facts(1 << 8);
+    pub const UNCOALESCED: OpFlags = OpFlags(1 << 7);
+    /// [`OpFlags::ZERO_PRESERVING`] if the second argument is a number above 0.
+    pub const ZERO_PRESERVING_IF_POSITIVE: OpFlags = OpFlags(1 << 8);
     /// Computed in the dtype of [`autocast`](crate::autocast()): products, which gain most and accumulate in f32.
-    pub const AUTOCAST: Facts = Facts(1 << 9);
+    pub const AUTOCAST: OpFlags = OpFlags(1 << 9);
     /// Computed in f32 under [`autocast`](crate::autocast()): functions that exceed the range of f16, long sums, losses.
-    pub const AUTOCAST_F32: Facts = Facts(1 << 10);
+    pub const AUTOCAST_F32: OpFlags = OpFlags(1 << 10);
 
-    /// [`Facts::KEEPS_ZERO`] if 0 is between the second and the third argument, which are numbers or absent.
-    pub const KEEPS_ZERO_BETWEEN: Facts = Facts(1 << 11);
-    /// [`Facts::KEEPS_ZERO`] if the second argument is a number other than 0.
-    pub const KEEPS_ZERO_BUT_BY_0: Facts = Facts(1 << 12);
+    /// [`OpFlags::ZERO_PRESERVING`] if 0 is between the second and the third argument, which are numbers or absent.
+    pub const ZERO_PRESERVING_IF_IN_BOUNDS: OpFlags = OpFlags(1 << 11);
+    /// [`OpFlags::ZERO_PRESERVING`] if the second argument is a number other than 0.
+    pub const ZERO_PRESERVING_IF_NONZERO: OpFlags = OpFlags(1 << 12);
 
     /// The derivative's formula computes f16 and bf16 in f32 itself, and returns f32 gradients where arguments may be f32. Its
     /// saved tensors are passed without a cast where f32 is the widest dtype, so images need not be converted for the sake of
     /// f32 weights.
-    pub const DERIVED_IN_F32: Facts = Facts(1 << 13);
+    pub const DERIVED_IN_F32: OpFlags = OpFlags(1 << 13);
 
     /// The union of both sets.
     ///
     /// ```
-    /// use keyway::ops::def::Facts;
-    /// let both = Facts::EXACT.and(Facts::KEEPS_ZERO);
-    /// assert!(both.has(Facts::EXACT) && both.has(Facts::KEEPS_ZERO));
+    /// use keyway::ops::def::OpFlags;
+    /// let both = OpFlags::EXACT.and(OpFlags::ZERO_PRESERVING);
+    /// assert!(both.has(OpFlags::EXACT) && both.has(OpFlags::ZERO_PRESERVING));
     /// ```
     #[must_use]
-    pub const fn and(self, more: Facts) -> Facts {
-        Facts(self.0 | more.0)
+    pub const fn and(self, more: OpFlags) -> OpFlags {
+        OpFlags(self.0 | more.0)
     }
 
-    /// Whether the set contains all of `facts`.
+    /// Whether the set contains all of `flags`.
     ///
     /// ```
-    /// use keyway::ops::def::Facts;
-    /// assert!(Facts::EXACT.has(Facts::EXACT) && !Facts::EXACT.has(Facts::CASTS));
-    /// assert!(Facts::EXACT.has(Facts::NONE));
+    /// use keyway::ops::def::OpFlags;
+    /// assert!(OpFlags::EXACT.has(OpFlags::EXACT) && !OpFlags::EXACT.has(OpFlags::CASTS));
+    /// assert!(OpFlags::EXACT.has(OpFlags::NONE));
     /// ```
-    pub const fn has(self, facts: Facts) -> bool {
-        self.0 & facts.0 == facts.0
+    pub const fn has(self, flags: OpFlags) -> bool {
+        self.0 & flags.0 == flags.0
     }
 }
 
@@ -193,14 +193,14 @@ pub struct OpDef {
     pub samples: fn() -> Vec<Sample>,
     /// Sample calls that must fail, and their errors.
     pub errors: fn() -> Vec<ErrorSample>,
-    /// The registration state and the facts; `Entry::new()`.
-    pub entry: Entry,
+    /// The registration state and the flags; `Registration::new()`.
+    pub registration: Registration,
 }
 
-/// The registered form of a definition, initialized at registration, and the facts that [`OpDef::with`] adds.
+/// The registered form of a definition, initialized at registration, and the flags that [`OpDef::with`] adds.
 ///
 /// ```
-/// use keyway::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+/// use keyway::ops::def::{Derivative, Dtypes, Registration, Forms, OpDef};
 /// use keyway::ops::{pointwise::exp, sample};
 /// let twice = OpDef {
 ///     schema: "twice(Tensor self) -> Tensor",
@@ -211,30 +211,30 @@ pub struct OpDef {
 ///     dtypes: Dtypes::FLOAT,
 ///     samples: || sample::unary(-1.0, 1.0),
 ///     errors: Vec::new,
-///     entry: Entry::new(),
+///     registration: Registration::new(),
 /// };
 /// assert_eq!(twice.name(), "twice");
 /// ```
-pub struct Entry {
+pub struct Registration {
     registered: OnceLock<&'static OpEntry>,
-    facts: Facts,
+    flags: OpFlags,
 }
 
-impl Entry {
-    /// An unregistered entry without facts.
+impl Registration {
+    /// An unregistered entry without flags.
     ///
     /// ```
-    /// use keyway::ops::def::{Derivative, Entry, Facts, OpDef};
+    /// use keyway::ops::def::{Derivative, Registration, OpFlags, OpDef};
     /// use keyway::ops::rules;
     /// let twice = OpDef {
-    ///     entry: Entry::new(),
+    ///     registration: Registration::new(),
     ///     ..OpDef::unary("twice(Tensor self) -> Tensor", rules::unary, Derivative::NotDifferentiable)
     /// };
-    /// assert!(!twice.is(Facts::EXACT));
+    /// assert!(!twice.is(OpFlags::EXACT));
     /// ```
     #[allow(clippy::new_without_default)]
-    pub const fn new() -> Entry {
-        Entry { registered: OnceLock::new(), facts: Facts::NONE }
+    pub const fn new() -> Registration {
+        Registration { registered: OnceLock::new(), flags: OpFlags::NONE }
     }
 }
 
@@ -248,17 +248,17 @@ impl OpDef {
         self.schema.split('(').next().unwrap_or(self.schema)
     }
 
-    /// Adds facts to the definition.
+    /// Adds flags to the definition.
     ///
     /// ```
-    /// use keyway::ops::def::{Derivative, Facts, OpDef};
+    /// use keyway::ops::def::{Derivative, OpFlags, OpDef};
     /// use keyway::ops::rules;
     /// let twice = OpDef::unary("twice(Tensor self) -> Tensor", rules::unary, Derivative::ZERO);
-    /// assert!(twice.with(Facts::EXACT).is(Facts::EXACT));
+    /// assert!(twice.with(OpFlags::EXACT).is(OpFlags::EXACT));
     /// ```
     #[must_use]
-    pub const fn with(mut self, facts: Facts) -> OpDef {
-        self.entry.facts = self.entry.facts.and(facts);
+    pub const fn with(mut self, flags: OpFlags) -> OpDef {
+        self.registration.flags = self.registration.flags.and(flags);
         self
     }
 
@@ -285,14 +285,14 @@ impl OpDef {
         self
     }
 
-    /// Whether all of `facts` hold for the op.
+    /// Whether all of `flags` hold for the op.
     ///
     /// ```
-    /// use keyway::ops::{def::Facts, reduce};
-    /// assert!(reduce::sum::DEF.is(Facts::AUTOCAST_F32) && !reduce::sum::DEF.is(Facts::AUTOCAST));
+    /// use keyway::ops::{def::OpFlags, reduce};
+    /// assert!(reduce::sum::DEF.is(OpFlags::AUTOCAST_F32) && !reduce::sum::DEF.is(OpFlags::AUTOCAST));
     /// ```
-    pub const fn is(&self, facts: Facts) -> bool {
-        self.entry.facts.has(facts)
+    pub const fn is(&self, flags: OpFlags) -> bool {
+        self.registration.flags.has(flags)
     }
 
     /// The specification that is registered with the dispatcher.
@@ -308,7 +308,7 @@ impl OpDef {
     }
 
     pub(crate) fn bind(&self, entry: &'static OpEntry) {
-        let _ = self.entry.registered.set(entry);
+        let _ = self.registration.registered.set(entry);
     }
 
     /// The registered op; starts the runtime if necessary.
@@ -321,11 +321,11 @@ impl OpDef {
     /// ```
     #[inline]
     pub fn entry(&'static self) -> Result<&'static OpEntry> {
-        match self.entry.registered.get() {
+        match self.registration.registered.get() {
             Some(entry) => Ok(entry),
             None => {
                 crate::runtime::start()?;
-                Ok(self.entry.registered.get().copied().unwrap_or_else(|| unreachable_entry(self)))
+                Ok(self.registration.registered.get().copied().unwrap_or_else(|| unreachable_entry(self)))
             }
         }
     }
@@ -398,12 +398,12 @@ impl OpDef {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, ops::index::sort};
     /// let a = Tensor::new([3, 1, 2])?;
-    /// let (values, places) = sort::DEF.run_two(&[(&a).into(), 0.into(), false.into(), true.into()])?;
+    /// let (values, places) = sort::DEF.run_pair(&[(&a).into(), 0.into(), false.into(), true.into()])?;
     /// assert_eq!((values.to_vec::<i32>()?, places.to_vec::<i64>()?), (vec![1, 2, 3], vec![1, 2, 0]));
     /// # Ok(()) }
     /// ```
     #[allow(clippy::missing_errors_doc)]
-    pub fn run_two(&'static self, values: &[Arg<'_>]) -> Result<(Tensor, Tensor)> {
+    pub fn run_pair(&'static self, values: &[Arg<'_>]) -> Result<(Tensor, Tensor)> {
         let mut made = self.call(values, Out::New)?.into_iter().map(Tensor::from_ref);
         match (made.next(), made.next()) {
             (Some(a), Some(b)) => Ok((a, b)),

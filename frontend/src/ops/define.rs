@@ -1,6 +1,6 @@
 //! Constructors of op definitions: the defaults of element-wise ops, and builder methods that replace them.
 
-use super::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use super::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use super::rules;
 use super::sample::{self, ErrorSample, Sample};
 use crate::autograd::{Backward, Grads};
@@ -83,7 +83,7 @@ impl OpDef {
             dtypes: Dtypes::ALL,
             samples,
             errors: Vec::new,
-            entry: Entry::new(),
+            registration: Registration::new(),
         }
     }
 

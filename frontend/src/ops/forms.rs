@@ -103,9 +103,9 @@ macro_rules! example {
         concat!(
             "```\n# fn main() -> keyway::Result<()> {\n",
             "let x = keyway::Tensor::new([", stringify!($on), "])?;\n",
-            "let expected = x.", stringify!($op), "(", $arg, ")?.to_f64_vec()?;\n",
+            "let expected = x.", stringify!($op), "(", $arg, ")?.to_vec_f64()?;\n",
             "x.", stringify!($name), "(", $arg, ")?;\n",
-            "assert_eq!(x.to_f64_vec()?, expected);\n",
+            "assert_eq!(x.to_vec_f64()?, expected);\n",
             "# Ok(()) }\n```",
         )
     };
@@ -115,7 +115,7 @@ macro_rules! example {
             "let x = keyway::Tensor::new([", stringify!($on), "])?;\n",
             "let mut out = x.zeros_like()?;\n",
             "x.", stringify!($name), "(", $first, "&mut out)?;\n",
-            "assert_eq!(out.to_f64_vec()?, x.", stringify!($op), "(", $arg, ")?.to_f64_vec()?);\n",
+            "assert_eq!(out.to_vec_f64()?, x.", stringify!($op), "(", $arg, ")?.to_vec_f64()?);\n",
             "# Ok(()) }\n```",
         )
     };

@@ -86,7 +86,7 @@ pub enum SampleArg {
 /// ```
 /// use keyway::ops::sample::{plain, sample};
 /// let call = sample([plain(&[2, 3])]);
-/// assert!(call.smooth && call.loosened.is_none());
+/// assert!(call.smooth && call.tolerance_factor.is_none());
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
@@ -95,7 +95,7 @@ pub struct Sample {
     /// Whether gradcheck may differentiate here; false if the function has a kink at the sample.
     pub smooth: bool,
     /// A factor of the dtype's tolerance, and the reason for it; `None` for the tolerance itself.
-    pub loosened: Option<(f64, &'static str)>,
+    pub tolerance_factor: Option<(f64, &'static str)>,
 }
 
 impl Sample {
@@ -103,12 +103,12 @@ impl Sample {
     ///
     /// ```
     /// use keyway::ops::sample::{plain, sample};
-    /// let call = sample([plain(&[1_000])]).loosened(4.0, "a long sum");
-    /// assert_eq!(call.loosened, Some((4.0, "a long sum")));
+    /// let call = sample([plain(&[1_000])]).tolerance_factor(4.0, "a long sum");
+    /// assert_eq!(call.tolerance_factor, Some((4.0, "a long sum")));
     /// ```
     #[must_use]
-    pub fn loosened(mut self, factor: f64, reason: &'static str) -> Sample {
-        self.loosened = Some((factor, reason));
+    pub fn tolerance_factor(mut self, factor: f64, reason: &'static str) -> Sample {
+        self.tolerance_factor = Some((factor, reason));
         self
     }
 }
@@ -135,7 +135,7 @@ pub struct ErrorSample {
 /// assert_eq!(sample([plain(&[3]), plain(&[4])]).args.len(), 2);
 /// ```
 pub fn sample(args: impl IntoIterator<Item = SampleArg>) -> Sample {
-    Sample { args: args.into_iter().collect(), smooth: true, loosened: None }
+    Sample { args: args.into_iter().collect(), smooth: true, tolerance_factor: None }
 }
 
 /// A call with these arguments whose error message contains `message`.

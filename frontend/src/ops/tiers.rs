@@ -206,7 +206,7 @@ mod tests {
         let names: Vec<&str> = ALL.iter().flat_map(|tier| tier.ops).copied().collect();
         for name in &names {
             assert!(crate::ops::all().any(|def| def.name() == *name), "`{name}` is no op");
-            assert_eq!(names.iter().filter(|n| n == &name).count(), 1, "`{name}` stands twice");
+            assert_eq!(names.iter().filter(|n| n == &name).count(), 1, "`{name}` is listed twice");
         }
         assert_eq!(up_to("infer").map(<[Tier]>::len), Some(2));
         assert!(up_to("fly").is_none());

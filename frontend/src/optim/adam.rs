@@ -155,7 +155,7 @@ impl<O: Options + Copy + Into<AdamOptions>> Core<O> {
             let got = format!(
                 "another for parameter {nth}, or memory that it shares with another one, or no kernel of `adam_step` on its device"
             );
-            let expected = "used with strided gradients that lie as their parameters do";
+            let expected = "used with gradients of the same strides as their parameters";
             return Err(refuse(self.owner, "capturable", expected, got).into());
         }
         // Errors above have changed nothing.

@@ -326,7 +326,7 @@ impl GradScaler {
     fn found(&mut self, parameters: &[Tensor]) -> Option<&mut Unscaled> {
         let same = |u: &&mut Unscaled| {
             u.parameters.len() == parameters.len()
-                && std::iter::zip(&u.parameters, parameters).all(|(a, b)| a.is_same(b))
+                && std::iter::zip(&u.parameters, parameters).all(|(a, b)| a.ptr_eq(b))
         };
         self.unscaled.iter_mut().find(same)
     }

@@ -88,7 +88,7 @@ fn check_groups<O: Options>(owner: &'static str, groups: &[Group<O>]) -> Result<
         return Err(refuse(
             owner,
             "parameters",
-            "at least one tensor; pass `module.parameters()` of a module whose `Module::members` names its parts",
+            "at least one tensor; pass `module.parameters()` of a module whose `Module::visit` names its parts",
             "none",
         ));
     }
@@ -110,7 +110,7 @@ fn check_groups<O: Options>(owner: &'static str, groups: &[Group<O>]) -> Result<
         if let Some((got, hint)) = wrong {
             return Err(ModuleError::NotParameter { owner, index, got, hint });
         }
-        if all[..index].iter().any(|earlier| earlier.is_same(parameter)) {
+        if all[..index].iter().any(|earlier| earlier.ptr_eq(parameter)) {
             return Err(ModuleError::Twice { owner, index });
         }
     }
@@ -213,10 +213,10 @@ pub(super) fn memory_of<O: Options, M>(
 /// # Errors
 /// A value that is not an integer, or negative.
 pub(super) fn steps_of(owner: &'static str, saved: &Tensor) -> Result<i64> {
-    let steps = saved.to_f64_vec()?.first().copied().unwrap_or(0.0);
+    let steps = saved.to_vec_f64()?.first().copied().unwrap_or(0.0);
     // Above 2^53 not every integer is an f64.
     if !(0.0..=(1u64 << 53) as f64).contains(&steps) || steps.fract() != 0.0 {
-        return Err(refuse(owner, "step", "a whole number of 0 or more in the state dict", steps).into());
+        return Err(refuse(owner, "step", "an integer of 0 or more in the state dict", steps).into());
     }
     Ok(steps as i64)
 }
@@ -283,7 +283,7 @@ pub(super) fn load<O: Options>(
         check.take_if_there(format!("group.{g}.{COUNT}"));
         initial.extend(check.take_if_there(format!("group.{g}.{INITIAL}")));
     }
-    let number = |tensor: &&Tensor| Ok(tensor.to_f64_vec()?.first().copied().unwrap_or(0.0));
+    let number = |tensor: &&Tensor| Ok(tensor.to_vec_f64()?.first().copied().unwrap_or(0.0));
     let initial = initial.iter().map(number).collect::<Result<Vec<f64>>>()?;
     let numbers: Result<Vec<Vec<f64>>> = options.iter().map(|of| of.iter().map(number).collect()).collect();
     let options: Vec<O> = numbers?.iter().map(|values| O::from_values(values)).collect();
@@ -338,7 +338,7 @@ fn check_counts<O>(owner: &'static str, groups: &[Group<O>], state: &StateDict) 
     for (g, group) in groups.iter().enumerate() {
         let Some(saved) = state.get(&format!("group.{g}.{COUNT}")) else { continue };
         let (expected, got) =
-            (group.parameters.len(), saved.to_f64_vec()?.first().map_or(0, |n| *n as usize));
+            (group.parameters.len(), saved.to_vec_f64()?.first().map_or(0, |n| *n as usize));
         if expected != got {
             return refused(format!("parameters in group {g}"), expected, got);
         }

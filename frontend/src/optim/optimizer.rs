@@ -43,7 +43,7 @@ pub trait Optimizer {
     /// use keyway::Tensor;
     /// let w = Tensor::new(1.0f32)?.requires_grad_(true)?;
     /// let optimizer = Sgd::new(vec![w.clone()], SgdOptions { lr: 0.5, ..SgdOptions::default() })?;
-    /// assert!(optimizer.parameters()[0].is_same(&w));
+    /// assert!(optimizer.parameters()[0].ptr_eq(&w));
     /// # Ok(()) }
     /// ```
     fn parameters(&self) -> Vec<Tensor>;

@@ -4,14 +4,14 @@ use super::order::{is_image, is_in_place};
 use super::record::{Node, Recording};
 use super::{Plan, Step};
 use crate::arguments::replacing;
-use crate::nn::{Members, Module, ModuleError};
+use crate::nn::{Module, ModuleError, ModuleVisitor};
 use crate::profiler::ModulePaths;
 use crate::{MemoryFormat, Result, Tensor};
 use keyway_dispatcher::call::redispatch;
 use keyway_dispatcher::error::Result as DispatchResult;
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet};
 use keyway_dispatcher::op::{Call, Outputs};
-use keyway_dispatcher::registry::{FunctionalEntry, register_functional};
+use keyway_dispatcher::registry::{KeyHandler, register_key_handler};
 use once_cell::sync::OnceCell;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl Drop for Entered {
 }
 
 fn install() -> DispatchResult<()> {
-    register_functional(FunctionalEntry {
+    register_key_handler(KeyHandler {
         key: DispatchKey::FORMAT_PLAN,
         name: "format_plan".to_string(),
         applies: |_| true,
@@ -114,7 +114,7 @@ fn convert(call: &Call<'_>, below: KeySet, step: &Step) -> DispatchResult<Output
         match step.format {
             Some(format) if is_image(t) && !is_target => {
                 let (of, made) = (of(), of().to(format)?);
-                Ok((!made.is_same(&of)).then_some(made))
+                Ok((!made.ptr_eq(&of)).then_some(made))
             }
             None if step.by_strides && !of().is_contiguous() => of().contiguous().map(Some),
             _ => Ok(None),
@@ -182,8 +182,8 @@ impl<M: Module> Module for Planned<M> {
         self.module.forward(input)
     }
 
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        self.module.members(members);
+    fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+        self.module.visit(visitor);
     }
 
     fn type_name(&self) -> &'static str {

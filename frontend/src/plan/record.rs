@@ -2,7 +2,7 @@
 
 use super::order::{self, FORMATS, NEITHER, is_image, is_in_place, tensors};
 use crate::arguments::replacing;
-use crate::ops::def::{Facts, definition};
+use crate::ops::def::{OpFlags, definition};
 use crate::profiler::module_path;
 use crate::{Device, Error, Result, Tensor, device};
 use keyway_dispatcher::call::redispatch;
@@ -258,8 +258,8 @@ impl Recording {
 /// # Errors
 /// A call that depends on strides of neither format: converting earlier tensors would change its result.
 fn choice(call: &Call<'_>) -> Result<Choice> {
-    let is = |facts| definition(call.args.op).is_some_and(|definition| definition.is(facts));
-    if is(Facts::BY_STRIDES) {
+    let is = |flags| definition(call.args.op).is_some_and(|definition| definition.is(flags));
+    if is(OpFlags::STRIDE_DEPENDENT) {
         if tensors(call).any(|t| order::of(t) == NEITHER) {
             return Err(Error::other(format!(
                 "plan: expected `{op}` to be called on a tensor in row-major order or channels_last, got other strides, which may differ \
@@ -270,7 +270,7 @@ fn choice(call: &Call<'_>) -> Result<Choice> {
         return Ok(Choice::Fixed);
     }
     let takes = matches!(call.out, Out::New | Out::InPlace) && tensors(call).all(|t| t.is_strided());
-    let has = takes && !is(Facts::SETS_FORMAT) && tensors(call).any(is_image);
+    let has = takes && !is(OpFlags::SETS_FORMAT) && tensors(call).any(is_image);
     Ok(if has { Choice::Free } else { Choice::None })
 }
 

@@ -1,6 +1,6 @@
 //! Text form of a profile's report.
 
-use super::report::{Report, Row};
+use super::report::{OpStats, Report};
 use keyway_dispatcher::ledger::Fallback;
 use std::fmt;
 
@@ -25,19 +25,19 @@ impl fmt::Display for Report {
         }
         writeln!(f, "{} calls, {} ms in ops of {:.3} s", self.calls(), ms(self.op_ns()), self.seconds)?;
         let taken = self.rows.iter().filter(|row| row.scratch_bytes > 0);
-        for Row { op, served_by, scratch_bytes, .. } in taken.take(shown) {
+        for OpStats { op, served_by, scratch_bytes, .. } in taken.take(shown) {
             writeln!(f, "scratch memory: {op} by {served_by}: {scratch_bytes} bytes")?;
         }
         for memory in &self.memory {
             writeln!(f, "{}: peak {} bytes in tensors", memory.device, memory.peak_in_use)?;
         }
         for found in &self.reorderings {
-            let (place, calls, bytes) = (found.place(), found.calls, found.bytes);
+            let (place, calls, bytes) = (found.location(), found.calls, found.bytes);
             let (op, from, to, ms) = (&found.op, &found.from, &found.to, ms(found.ns));
             writeln!(f, "reordered: {op} by {place}: {from} -> {to}, {calls} calls, {bytes} bytes, {ms} ms")?;
         }
         for change in &self.format_changes {
-            let (op, from, to, place) = (&change.op, &change.from, &change.to, change.place());
+            let (op, from, to, place) = (&change.op, &change.from, &change.to, change.location());
             writeln!(f, "format changed: {op} by {place}: {from} -> {to}, {} calls", change.calls)?;
         }
         for fallback in &self.fallbacks {

@@ -17,7 +17,7 @@ const VERSION: u64 = 1;
 #[derive(Serialize, Deserialize)]
 struct Own<R> {
     version: u64,
-    events_left_out: u64,
+    events_dropped: u64,
     report: R,
 }
 
@@ -151,10 +151,10 @@ impl Line {
     }
 
     /// A metadata event after the last event with the number of events left out.
-    fn left_out(trace: &Trace) -> Option<Line> {
+    fn dropped(trace: &Trace) -> Option<Line> {
         let last = trace.events.iter().map(|event| event.start_ns.saturating_add(event.duration_ns)).max()?;
-        (trace.left_out > 0).then(|| Line {
-            name: format!("{} more events left out", trace.left_out),
+        (trace.dropped > 0).then(|| Line {
+            name: format!("{} more events left out", trace.dropped),
             ph: "i".to_string(),
             ts: microseconds(last),
             s: Some("p".to_string()),
@@ -217,7 +217,7 @@ impl Trace {
     /// Errors of the writer.
     pub fn write_json(&self, out: impl Write) -> io::Result<()> {
         let mut out = BufWriter::new(out);
-        let own = Own { version: VERSION, events_left_out: self.left_out, report: &self.report };
+        let own = Own { version: VERSION, events_dropped: self.dropped, report: &self.report };
         out.write_all(b"{\"displayTimeUnit\":\"ms\",\"keyway\":")?;
         // A byte of 0x7f can only be in a text. Perfetto refuses it there unless it is escaped.
         for (i, part) in serde_json::to_vec(&own)?.split(|byte| *byte == 0x7f).enumerate() {
@@ -228,7 +228,7 @@ impl Trace {
         let names = [(PROCESS_NAME, "keyway"), (THREAD_NAME, &self.thread.name)];
         let names = names.map(|(what, name)| Line::metadata(what, name, &self.thread));
         let events = self.events.iter().map(|event| Line::new(event, &self.thread));
-        for (i, line) in names.into_iter().chain(events).chain(Line::left_out(self)).enumerate() {
+        for (i, line) in names.into_iter().chain(events).chain(Line::dropped(self)).enumerate() {
             out.write_all(if i > 0 { b",\n" } else { b"" })?;
             serde_json::to_writer(&mut out, &line)?;
         }
@@ -275,7 +275,7 @@ impl Trace {
             thread,
             report: file.keyway.report,
             events: file.events.into_iter().filter_map(Line::event).collect(),
-            left_out: file.keyway.events_left_out,
+            dropped: file.keyway.events_dropped,
         })
     }
 }

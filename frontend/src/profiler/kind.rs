@@ -3,7 +3,7 @@
 
 use super::tensors;
 use super::trace::CallInfo;
-use crate::ops::def::{Facts, OpDef, definition};
+use crate::ops::def::{OpDef, OpFlags, definition};
 use crate::ops::memory::{clone, copy, pin_memory, to_device, to_dtype, to_layout};
 use keyway_dispatcher::DType;
 use keyway_dispatcher::intern::DEVICES;
@@ -125,7 +125,7 @@ pub(super) fn describe(call: &Call<'_>, served: Option<Served>, outputs: &[Tenso
         _ => None,
     };
     // A call that requests a format, or returns the same memory in another shape, preserves the intended format.
-    let asks = definition(args.op).is_some_and(|definition| definition.is(Facts::SETS_FORMAT));
+    let asks = definition(args.op).is_some_and(|definition| definition.is(OpFlags::SETS_FORMAT));
     let shares = |t: &TensorRef| {
         inputs().any(|from| from.storage().zip(t.storage()).is_some_and(|(a, b)| a.same_as(b)))
     };

@@ -23,7 +23,7 @@ impl State {
             self.add_change(key, (at + shift, found));
         }
         let (Some(events), Some(new)) = (&mut self.events, inner.events) else { return };
-        events.left_out += new.left_out;
+        events.dropped += new.dropped;
         let first = events.kept.len();
         let count = events.most.saturating_sub(first).min(new.kept.len());
         // Only open events are searched for.
@@ -34,7 +34,7 @@ impl State {
         }
         for mut event in new.kept {
             if events.kept.len() >= events.most {
-                events.left_out += 1;
+                events.dropped += 1;
                 continue;
             }
             event.start += shift;

@@ -29,8 +29,10 @@ mod tensors;
 mod trace;
 
 pub use error::TraceError;
-pub use memory::{DeviceUse, Holder, MemoryProfile, MemorySnapshot, Moment, OpMemory, Use, memory};
-pub use report::{DeviceMemory, FormatChange, Reordering, Report, Row, Shapes, device_memory};
+pub use memory::{
+    DeviceUsage, MemoryProfile, MemorySnapshot, MemoryUsage, OpMemory, Owner, TimelinePoint, memory,
+};
+pub use report::{DeviceMemory, FormatChange, OpStats, Reordering, Report, Shapes, device_memory};
 pub(crate) use scope::{ModulePaths, backward_scope, module_path, module_scope};
 pub use scope::{Scope, scope};
 pub use trace::{CallInfo, Event, EventKind, Thread, Trace};
@@ -38,7 +40,7 @@ pub use trace::{CallInfo, Event, EventKind, Thread, Trace};
 use keyway_dispatcher::error::Result as DispatchResult;
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet};
 use keyway_dispatcher::ledger::{self, Fallback};
-use keyway_dispatcher::registry::{FunctionalEntry, register_functional};
+use keyway_dispatcher::registry::{KeyHandler, register_key_handler};
 use keyway_dispatcher::scratch_count::Counting;
 use record::{LOCAL, PROFILES};
 use state::State;
@@ -49,7 +51,7 @@ pub const MAX_EVENTS: usize = 100_000;
 
 /// Registers the profiler's key.
 pub(crate) fn install() -> DispatchResult<()> {
-    register_functional(FunctionalEntry {
+    register_key_handler(KeyHandler {
         key: DispatchKey::PROFILER,
         name: "profiler".to_string(),
         applies: |_| true,
@@ -135,7 +137,7 @@ pub fn trace() -> Profile {
 /// let profile = profiler::trace_at_most(1);
 /// (x.relu()?, x.exp()?);
 /// let trace = profile.trace();
-/// assert_eq!((trace.events.len(), trace.left_out, trace.report.calls()), (1, 1, 2));
+/// assert_eq!((trace.events.len(), trace.dropped, trace.report.calls()), (1, 1, 2));
 /// # Ok(()) }
 /// ```
 pub fn trace_at_most(events: usize) -> Profile {

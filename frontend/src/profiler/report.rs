@@ -22,7 +22,7 @@ use std::time::Duration;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Row {
+pub struct OpStats {
     /// The op.
     pub op: String,
     /// The plugin that ran the calls; `(view)`, `(host)`, `(decomposition)`, `(fallback)` or `(failed)` if none did.
@@ -72,7 +72,7 @@ pub struct Shapes {
     pub total_ns: u64,
     /// Bytes of arguments and results.
     pub bytes: u64,
-    /// Like [`Row::scratch_bytes`].
+    /// Like [`OpStats::scratch_bytes`].
     #[serde(default)]
     pub scratch_bytes: u64,
 }
@@ -119,10 +119,10 @@ impl Reordering {
     /// let profile = profiler::profile();
     /// x.contiguous()?;
     /// let report = profile.report();
-    /// assert_eq!(report.reorderings[0].place(), "the program itself");
+    /// assert_eq!(report.reorderings[0].location(), "the program itself");
     /// # Ok(()) }
     /// ```
-    pub fn place(&self) -> String {
+    pub fn location(&self) -> String {
         in_words(&self.callers, &self.path)
     }
 }
@@ -175,10 +175,10 @@ impl FormatChange {
     /// x.linear(&weight, None)?;
     /// let report = profile.report();
     /// let change = &report.format_changes[0];
-    /// assert_eq!(change.place(), "linear");
+    /// assert_eq!(change.location(), "linear");
     /// # Ok(()) }
     /// ```
-    pub fn place(&self) -> String {
+    pub fn location(&self) -> String {
         in_words(&self.callers, &self.path)
     }
 }
@@ -223,7 +223,7 @@ pub struct DeviceMemory {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// One row for each op, plugin and key, the largest self time first.
-    pub rows: Vec<Row>,
+    pub rows: Vec<OpStats>,
     /// Reordering copies, the longest time first.
     pub reorderings: Vec<Reordering>,
     /// Ops that changed the format of images, in order of occurrence.
@@ -253,7 +253,7 @@ pub(super) fn in_words(callers: &[String], path: &str) -> String {
 }
 
 /// The kinds of calls as rows.
-fn rows(kinds: &[Kind]) -> Vec<Row> {
+fn rows(kinds: &[Kind]) -> Vec<OpStats> {
     let mut groups: BTreeMap<(&str, &str, &str), (Tally, Vec<Shapes>)> = BTreeMap::new();
     for Kind { op, info, tally, .. } in kinds.iter().filter(|kind| kind.tally.calls > 0) {
         let (sum, shapes) = groups.entry((op, &info.served_by, &info.key)).or_default();
@@ -270,7 +270,7 @@ fn rows(kinds: &[Kind]) -> Vec<Row> {
     }
     let row = |((op, served_by, key), (sum, mut shapes)): ((&str, &str, &str), (Tally, Vec<Shapes>))| {
         shapes.sort_by_key(|shapes| std::cmp::Reverse((shapes.calls, shapes.self_ns)));
-        Row {
+        OpStats {
             op: op.to_string(),
             served_by: served_by.to_string(),
             key: key.to_string(),
@@ -283,7 +283,7 @@ fn rows(kinds: &[Kind]) -> Vec<Row> {
             shapes,
         }
     };
-    let mut rows: Vec<Row> = groups.into_iter().map(row).collect();
+    let mut rows: Vec<OpStats> = groups.into_iter().map(row).collect();
     // The groups are sorted by name, which breaks ties.
     rows.sort_by_key(|row| std::cmp::Reverse(row.self_ns));
     rows
@@ -297,7 +297,7 @@ fn total(figures: impl Iterator<Item = u64>) -> u64 {
 impl State {
     pub(super) fn report(&self, time: Duration, fallbacks: Vec<Fallback>) -> Report {
         let mut reorderings: Vec<Reordering> = self.reorderings.values().cloned().collect();
-        reorderings.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| a.place().cmp(&b.place())));
+        reorderings.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| a.location().cmp(&b.location())));
         let mut changes: Vec<_> = self.changes.values().collect();
         changes.sort_by(|a, b| (a.0, &a.1.op).cmp(&(b.0, &b.1.op)));
         Report {

@@ -54,7 +54,7 @@ pub(super) struct Recorded {
 pub(super) struct Events {
     pub(super) kept: Vec<Recorded>,
     pub(super) most: usize,
-    pub(super) left_out: u64,
+    pub(super) dropped: u64,
 }
 
 /// A nested profile whose `count` events are stored from index `first` on.
@@ -116,7 +116,7 @@ impl State {
             kinds: Vec::new(),
             reorderings: HashMap::default(),
             changes: HashMap::default(),
-            events: events.map(|most| Events { kept: Vec::new(), most, left_out: 0 }),
+            events: events.map(|most| Events { kept: Vec::new(), most, dropped: 0 }),
             added: Vec::new(),
             code: Vec::new(),
         }
@@ -145,7 +145,7 @@ impl State {
     pub(super) fn reserve(&mut self) -> Option<Slot> {
         let (state, events) = (self.number, self.events.as_mut()?);
         if events.kept.len() >= events.most {
-            events.left_out += 1;
+            events.dropped += 1;
             return None;
         }
         let (start, time) = (Duration::ZERO, Duration::ZERO);

@@ -26,9 +26,9 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallInfo {
-    /// Like [`Row::served_by`](super::Row::served_by).
+    /// Like [`OpStats::served_by`](super::OpStats::served_by).
     pub served_by: String,
-    /// Like [`Row::key`](super::Row::key).
+    /// Like [`OpStats::key`](super::OpStats::key).
     pub key: String,
     /// The tensors among the arguments.
     pub inputs: Vec<String>,
@@ -86,7 +86,7 @@ pub struct Event {
     pub start_ns: u64,
     /// Duration in nanoseconds.
     pub duration_ns: u64,
-    /// For a call, as [`Row::scratch_bytes`](super::Row::scratch_bytes).
+    /// For a call, as [`OpStats::scratch_bytes`](super::OpStats::scratch_bytes).
     pub scratch_bytes: u64,
 }
 
@@ -142,7 +142,7 @@ impl Thread {
 /// let profile = profiler::trace();
 /// x.relu()?;
 /// let trace = profile.trace();
-/// assert_eq!((trace.events.len(), trace.left_out), (1, 0));
+/// assert_eq!((trace.events.len(), trace.dropped), (1, 0));
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -152,7 +152,7 @@ pub struct Trace {
     /// The recorded events.
     pub events: Vec<Event>,
     /// Number of events beyond the maximum.
-    pub left_out: u64,
+    pub dropped: u64,
     /// The thread that was profiled.
     pub thread: Thread,
 }
@@ -222,7 +222,7 @@ impl State {
         if is_wanted {
             let told = |(at, change): &(Duration, super::FormatChange)| Event {
                 name: format!("{} makes {} of {}", change.op, change.to, change.from).into(),
-                kind: EventKind::FormatChange(change.place().into()),
+                kind: EventKind::FormatChange(change.location().into()),
                 start_ns: nanoseconds(*at),
                 duration_ns: 0,
                 scratch_bytes: 0,
@@ -232,9 +232,9 @@ impl State {
             events.sort_by_key(|event| event.start_ns);
             events = nest(events);
         }
-        let left_out = self.events.as_ref().map_or(0, |events| events.left_out) + beyond as u64;
-        let left_out = if is_wanted { left_out } else { 0 };
-        Trace { report, events, left_out, thread: Thread::current() }
+        let dropped = self.events.as_ref().map_or(0, |events| events.dropped) + beyond as u64;
+        let dropped = if is_wanted { dropped } else { 0 };
+        Trace { report, events, dropped, thread: Thread::current() }
     }
 
     fn event(&self, Recorded { start, time, scratch, what }: &Recorded) -> Option<Event> {

@@ -4,7 +4,7 @@
 //! Decisions:
 //! - a generator is two integers, not a running state: an op reserves the blocks that it needs under a lock
 //!   and the kernel computes them in any order;
-//! - each device has a generator, so that work on one does not change the random numbers of another; [`using`] replaces it by
+//! - each device has a generator, so that work on one does not change the random numbers of another; [`with_generator`] replaces it by
 //!   another generator on one thread, instead of a parameter of every op.
 
 use super::Philox;
@@ -95,8 +95,8 @@ impl Generator {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, rng};
     /// let draw = || Tensor::rand(3);
-    /// let a = rng::using(&rng::Generator::new(7), draw)?;
-    /// let b = rng::using(&rng::Generator::new(7), draw)?;
+    /// let a = rng::with_generator(&rng::Generator::new(7), draw)?;
+    /// let b = rng::with_generator(&rng::Generator::new(7), draw)?;
     /// assert_eq!(a.to_vec::<f32>()?, b.to_vec::<f32>()?);
     /// # Ok(()) }
     /// ```
@@ -135,9 +135,9 @@ impl Generator {
     /// use keyway::Tensor;
     /// let generator = Generator::new(7);
     /// let state = generator.state();
-    /// let a = rng::using(&generator, || Tensor::rand(3))?;
+    /// let a = rng::with_generator(&generator, || Tensor::rand(3))?;
     /// generator.set_state(state);
-    /// let b = rng::using(&generator, || Tensor::rand(3))?;
+    /// let b = rng::with_generator(&generator, || Tensor::rand(3))?;
     /// assert_eq!(a.to_vec::<f32>()?, b.to_vec::<f32>()?);
     /// # Ok(()) }
     /// ```
@@ -276,19 +276,19 @@ pub fn default_generator(device: Device) -> Generator {
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::{Tensor, rng};
-/// let first = rng::using(&rng::Generator::new(7), || Tensor::randn(3))?;
-/// let again = rng::using(&rng::Generator::new(7), || Tensor::randn(3))?;
+/// let first = rng::with_generator(&rng::Generator::new(7), || Tensor::randn(3))?;
+/// let again = rng::with_generator(&rng::Generator::new(7), || Tensor::randn(3))?;
 /// assert_eq!(first.to_vec::<f32>()?, again.to_vec::<f32>()?);
 /// # Ok(()) }
 /// ```
-pub fn using<R>(generator: &Generator, body: impl FnOnce() -> R) -> R {
+pub fn with_generator<R>(generator: &Generator, body: impl FnOnce() -> R) -> R {
     drawing_from(Source::One(generator.clone()), body)
 }
 
-/// [`using`] with the generator, if there is one.
-pub(crate) fn using_some<R>(generator: Option<&Generator>, body: impl FnOnce() -> R) -> R {
+/// [`with_generator`] with the generator, if there is one.
+pub(crate) fn with_some_generator<R>(generator: Option<&Generator>, body: impl FnOnce() -> R) -> R {
     match generator {
-        Some(generator) => using(generator, body),
+        Some(generator) => with_generator(generator, body),
         None => body(),
     }
 }
@@ -366,7 +366,7 @@ mod tests {
     #[test]
     fn another_generator_stands_in_on_this_thread_only() {
         let own = Generator::new(9);
-        using(&own, || {
+        with_generator(&own, || {
             assert_eq!(current(Device::CPU).state(), own.state());
             let elsewhere = std::thread::spawn(|| current(Device::CPU)).join();
             assert!(!Arc::ptr_eq(&elsewhere.unwrap().0, &own.0));

@@ -2,9 +2,13 @@
 
 pub mod generator;
 
-pub use generator::{Generator, GeneratorState, default_generator, initial_seed, manual_seed, using};
-pub(crate) use generator::{drawn_seed, held, using_some};
+pub use generator::{
+    Generator, GeneratorState, default_generator, initial_seed, manual_seed, with_generator,
+};
+pub(crate) use generator::{drawn_seed, held, with_some_generator};
 pub use keyway_sdk::philox;
+/// A counter-based random number generator, Philox4x32-10, for values on the host.
+///
 /// ```
 /// use keyway::rng::Philox;
 /// let mut draws = Philox::new(7);

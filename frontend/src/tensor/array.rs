@@ -136,7 +136,7 @@ fn require_held(values: &Tensor, dtype: DType) -> Result<()> {
     let lost = match own {
         DType::I64 => first_lost(values.to_vec::<i64>()?, dtype),
         DType::U64 => first_lost(values.to_vec::<u64>()?, dtype),
-        _ => first_lost(values.to_f64_vec()?, dtype),
+        _ => first_lost(values.to_vec_f64()?, dtype),
     };
     let Some(number) = lost else { return Ok(()) };
     let expected = format!("numbers that {dtype} holds, from {low} to {high}");

@@ -152,15 +152,15 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// assert_eq!(Tensor::new([1i64, 2])?.to_f64_vec()?, [1.0, 2.0]);
-    /// assert_eq!(Tensor::new([true, false])?.to_f64_vec()?, [1.0, 0.0]);
+    /// assert_eq!(Tensor::new([1i64, 2])?.to_vec_f64()?, [1.0, 2.0]);
+    /// assert_eq!(Tensor::new([true, false])?.to_vec_f64()?, [1.0, 0.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// A dtype that is not real.
-    pub fn to_f64_vec(&self) -> Result<Vec<f64>> {
-        called("to_f64_vec", &["self"], || {
+    pub fn to_vec_f64(&self) -> Result<Vec<f64>> {
+        called("to_vec_f64", &["self"], || {
             use half::{bf16, f16};
             let mut out = host_vec(self.elem_count())?;
             macro_rules! widen {
@@ -187,7 +187,7 @@ impl Tensor {
                 DType::U8 => widen!(u8, f64::from),
                 DType::BOOL => widen!(bool, |v| f64::from(u8::from(v))),
                 other if other.is_built_in() || other.category() == Category::Complex => {
-                    return Err(Error::HostType { op: "to_f64_vec", expected: DType::F64, got: other });
+                    return Err(Error::HostType { op: "to_vec_f64", expected: DType::F64, got: other });
                 }
                 other => self.for_each_chunk(|bytes| {
                     let begin = out.len();

@@ -92,7 +92,7 @@ impl Tensor {
     /// let x = Tensor::zeros((2, 3, 4, 4))?;
     /// let y = x.to(DType::F16)?.to(MemoryFormat::ChannelsLast)?;
     /// assert_eq!((y.dtype(), y.strides()), (DType::F16, &[48, 1, 12, 3][..]));
-    /// assert!(y.to((DType::F16, "cpu"))?.is_same(&y));
+    /// assert!(y.to((DType::F16, "cpu"))?.ptr_eq(&y));
     /// let gray = Tensor::zeros((2, 1, 4, 4))?;
     /// let last = gray.to(MemoryFormat::ChannelsLast)?;
     /// assert!(last.shares_storage(&gray) && last.strides() == [16, 1, 4, 1]);
@@ -151,7 +151,7 @@ impl Tensor {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let x = Tensor::new([[1, 2], [3, 4]])?;
-    /// assert!(x.contiguous()?.is_same(&x));
+    /// assert!(x.contiguous()?.ptr_eq(&x));
     /// assert_eq!(x.t()?.contiguous()?.strides(), [2, 1]);
     /// # Ok(()) }
     /// ```
@@ -169,7 +169,7 @@ impl Tensor {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{MemoryFormat, Tensor};
     /// let x = Tensor::zeros((2, 3, 4, 4))?.contiguous_in(MemoryFormat::ChannelsLast)?;
-    /// assert!(x.contiguous_in(MemoryFormat::ChannelsLast)?.is_same(&x));
+    /// assert!(x.contiguous_in(MemoryFormat::ChannelsLast)?.ptr_eq(&x));
     /// let channels = x.narrow(1, 0, 2)?.contiguous_in(MemoryFormat::Preserve)?;
     /// assert_eq!(channels.strides(), [32, 1, 8, 2]);
     /// # Ok(()) }

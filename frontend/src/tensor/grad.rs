@@ -3,7 +3,7 @@
 use super::Tensor;
 use crate::autograd::{self, AutogradError, hooks, meta};
 use crate::error::Result;
-use crate::functionality;
+use crate::interceptor;
 use keyway_dispatcher::memory::Shared;
 
 impl Tensor {
@@ -125,7 +125,7 @@ impl Tensor {
     /// # fn main() -> keyway::Result<()> {
     /// let x = keyway::Tensor::zeros((2, 3))?;
     /// let row = x.select(0, 1)?.narrow(0, 0, 2)?;
-    /// assert!(row.is_view() && row.base().unwrap().is_same(&x));
+    /// assert!(row.is_view() && row.base().unwrap().ptr_eq(&x));
     /// # Ok(()) }
     /// ```
     #[doc(alias = "_base")]
@@ -149,7 +149,7 @@ impl Tensor {
     pub fn set_grad(&self, grad: Tensor) -> Result<()> {
         autograd::engine::require_like("set_grad", &self.inner, &grad)?;
         // Later gradients may be accumulated in place.
-        if grad.is_same(self) || grad.shares_storage(self) {
+        if grad.ptr_eq(self) || grad.shares_storage(self) {
             let expected = "memory of its own; `copied()` of it has".to_string();
             let (op, argument, got) = ("set_grad", "grad", "that of the tensor itself".to_string());
             return Err(keyway_dispatcher::Error::Value { op, argument, expected, got }.into());
@@ -201,7 +201,7 @@ impl Tensor {
     #[doc(alias = "data")]
     pub fn detach(&self) -> Tensor {
         let detached = self.inner.shallow_copy();
-        functionality::carry(&self.inner, &detached);
+        interceptor::carry(&self.inner, &detached);
         Tensor { inner: detached }
     }
 

@@ -32,18 +32,18 @@ pub struct NewAxis;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ellipsis;
 
-/// Every `step`-th index of a range: `Step(.., 2)`, `Step(1..-1, 3)`.
+/// Every `step`-th index of a range: `StepBy(.., 2)`, `StepBy(1..-1, 3)`.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
 /// use keyway::prelude::*;
 /// let x = Tensor::new([0, 1, 2, 3, 4])?;
-/// assert_eq!(x.i(Step(.., 2))?.to_vec::<i32>()?, [0, 2, 4]);
-/// assert_eq!(x.i(Step(1..-1, 2))?.to_vec::<i32>()?, [1, 3]);
+/// assert_eq!(x.i(StepBy(.., 2))?.to_vec::<i32>()?, [0, 2, 4]);
+/// assert_eq!(x.i(StepBy(1..-1, 2))?.to_vec::<i32>()?, [1, 3]);
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step<R>(pub R, pub i64);
+pub struct StepBy<R>(pub R, pub i64);
 
 /// An index for one dimension, or for several (a mask).
 ///
@@ -180,8 +180,8 @@ impl From<&Tensor> for Index {
     }
 }
 
-impl<R: Into<Index>> From<Step<R>> for Index {
-    fn from(Step(inner, by): Step<R>) -> Index {
+impl<R: Into<Index>> From<StepBy<R>> for Index {
+    fn from(StepBy(inner, by): StepBy<R>) -> Index {
         match inner.into() {
             Index::Range { start, end, step } => Index::Range { start, end, step: step.saturating_mul(by) },
             other => other,
@@ -234,18 +234,18 @@ tuples!((A), (A B), (A B C), (A B C D), (A B C D E), (A B C D E F), (A B C D E F
 
 impl Tensor {
     /// A view at these indices, one for each dimension from the first on: an integer drops its dimension, a range selects a part,
-    /// [`Step`] selects with a step, [`NewAxis`] inserts a dimension, and [`Ellipsis`] stands for all remaining dimensions.
+    /// [`StepBy`] selects with a step, [`NewAxis`] inserts a dimension, and [`Ellipsis`] stands for all remaining dimensions.
     /// Negative integers count from the end. With integer tensors or masks among them the result is a copy: the view by the other
     /// indices, indexed as by [`Tensor::index`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// use keyway::tensor::{Ellipsis, NewAxis, Step};
+    /// use keyway::tensor::{Ellipsis, NewAxis, StepBy};
     /// let a = Tensor::from_vec((0..24).collect::<Vec<i32>>(), (2, 3, 4))?;
     /// assert_eq!(a.i((1, -1, 1..3))?.to_vec::<i32>()?, [21, 22]);
     /// assert_eq!(a.i((Ellipsis, 0))?.shape(), [2, 3]);
-    /// assert_eq!(a.i((.., NewAxis, Step(.., 2)))?.shape(), [2, 1, 2, 4]);
+    /// assert_eq!(a.i((.., NewAxis, StepBy(.., 2)))?.shape(), [2, 1, 2, 4]);
     /// let at = Tensor::new([2i64, 0])?;
     /// assert_eq!(a.i((1, &at, 3))?.to_vec::<i32>()?, [23, 15]);
     /// assert_eq!(a.i(&a.gt(20)?)?.to_vec::<i32>()?, [21, 22, 23]);

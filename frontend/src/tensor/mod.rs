@@ -32,7 +32,7 @@ pub use options::{IntoOptions, TensorOptions};
 pub use shape::{Int, IntoDims, IntoShape, Ints};
 pub(crate) use sparse::{COO, CSR, is_served, served_by, sparse_layout};
 
-pub use index::{Ellipsis, Index, IntoIndices, NewAxis, Step};
+pub use index::{Ellipsis, Index, IntoIndices, NewAxis, StepBy};
 
 use crate::error::Result;
 use keyway_dispatcher::memory::Shared;
@@ -71,7 +71,7 @@ impl Tensor {
     /// use keyway::Tensor;
     /// let x = Tensor::new([1.0f32, 2.0])?;
     /// let y = Tensor::from_ref(x.as_ref().clone());
-    /// assert!(y.is_same(&x));
+    /// assert!(y.ptr_eq(&x));
     /// # Ok(()) }
     /// ```
     #[inline]
@@ -311,12 +311,12 @@ impl Tensor {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let x = Tensor::zeros(3)?;
-    /// assert!(x.is_same(&x.clone()));
-    /// assert!(!x.is_same(&x.copy()?) && !x.is_same(&x.reshape((3, 1))?));
+    /// assert!(x.ptr_eq(&x.clone()));
+    /// assert!(!x.ptr_eq(&x.copy()?) && !x.ptr_eq(&x.reshape((3, 1))?));
     /// # Ok(()) }
     /// ```
     #[doc(alias = "is_set_to")]
-    pub fn is_same(&self, other: &Tensor) -> bool {
+    pub fn ptr_eq(&self, other: &Tensor) -> bool {
         Shared::ptr_eq(&self.inner, &other.inner)
     }
 

@@ -209,7 +209,7 @@ fn decode(t: &Tensor) -> Result<Vec<Value>> {
         DType::I64 => read!(i64, |v| Value::Integer(i128::from(v))),
         DType::U64 => read!(u64, |v| Value::Integer(i128::from(v))),
         DType::C64 | DType::C128 => complex(&bytes, t.dtype()),
-        dtype if dtype.is_built_in() => t.to_f64_vec()?.into_iter().map(Value::Real).collect(),
+        dtype if dtype.is_built_in() => t.to_vec_f64()?.into_iter().map(Value::Real).collect(),
         dtype => decode_by_plugin(t, dtype, &bytes)?,
     })
 }
@@ -234,7 +234,7 @@ fn decode_by_plugin(t: &Tensor, dtype: DType, bytes: &[u8]) -> Result<Vec<Value>
         Category::Integer => Value::Integer(x as i128),
         _ => Value::Real(x),
     };
-    Ok(t.to_f64_vec()?.into_iter().map(number).collect())
+    Ok(t.to_vec_f64()?.into_iter().map(number).collect())
 }
 
 /// The number format of the elements of one tensor.

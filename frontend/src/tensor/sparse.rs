@@ -151,7 +151,7 @@ impl Tensor {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let x = Tensor::new([1.0f32, 0.0])?;
-    /// assert!(x.to_dense()?.is_same(&x));
+    /// assert!(x.to_dense()?.ptr_eq(&x));
     /// # Ok(()) }
     /// ```
     ///

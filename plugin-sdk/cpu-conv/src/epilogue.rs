@@ -54,7 +54,7 @@ impl<'a, T: Pixel> Epilogue<'a, T> {
         let add = Volume::<T>::argument(call, 7)?;
         let alike = |d: usize| out.sizes[d] == 1 || add.strides[d] == out.strides[d];
         if add.sizes != out.sizes || !(0..5).all(alike) {
-            return Err(unsupported("a sum with a tensor that lies otherwise than the result"));
+            return Err(unsupported("a sum with a tensor of other strides than the result"));
         }
         Ok(Epilogue { add: Some(add.data), activation })
     }

@@ -87,7 +87,7 @@ impl<T: Pixel> Product<'_, T> {
             return Ok(());
         }
         if depthwise && depthwise::are_few(self) {
-            return Err(unsupported("a depthwise convolution of so few planes"));
+            return Err(unsupported("a depthwise convolution of few planes"));
         }
         let together = if depthwise { 1 } else { self.together()? };
         // Of groups one by one, as of those that are computed as one.
@@ -127,7 +127,7 @@ impl<T: Pixel> Product<'_, T> {
         }
         if self.groups > 1 && self.channels == 1 && self.rows == 1 {
             if depthwise::are_few(&self) {
-                return Err(unsupported("a depthwise convolution of so few planes"));
+                return Err(unsupported("a depthwise convolution of few planes"));
             }
             // SAFETY: as the caller guarantees.
             return unsafe { depthwise::run(&self) };

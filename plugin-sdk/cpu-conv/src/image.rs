@@ -71,7 +71,7 @@ impl Band {
     /// `Unsupported` where rows would be mostly zeros.
     pub fn of(axes: &[Axis; 2], channels: usize) -> Result<Band, Error> {
         if axes.iter().any(Axis::is_sparse) {
-            return Err(unsupported("taps or places so far apart"));
+            return Err(unsupported("kernel taps or output positions so far apart"));
         }
         let first = [0, 1].map(|d| axes[d].taps.first().copied().unwrap_or(0));
         let reach =

@@ -37,7 +37,7 @@ pub unsafe fn run<T: Pixel>(
 ) -> Result<(), Error> {
     let dense = [grad, input].map(has_dense_channels);
     if dense == [false; 2] && moves.groups < LANES {
-        return Err(unsupported("a depthwise convolution of so few planes"));
+        return Err(unsupported("a depthwise convolution of few planes"));
     }
     let ([_, _, places @ ..], [_, _, kernel @ ..]) = (grad.sizes, out.sizes);
     let [_, height, width] = moves.axes(input, places, kernel)?;

@@ -177,7 +177,9 @@ pub fn intern(kind: NameKind, name: &str) -> Result<u16, Error> {
     let host = host_api().ok_or_else(no_host)?;
     // SAFETY: the host copies the name before it returns.
     match unsafe { (host.intern)(kind.code(), RawStr::borrow(name)) } {
-        u16::MAX => Err(Error::Failed { detail: format!("the host has no room for the name {name}") }),
+        u16::MAX => Err(Error::Failed {
+            detail: format!("the host's table of names is full, so {name} has no number"),
+        }),
         number => Ok(number),
     }
 }

@@ -213,7 +213,7 @@ impl<'a> Interposed<'a> {
             Some(raw) => Ok(Tensor { raw, origin: Origin::Shared }),
             None => Err(Error::InvalidArgument {
                 argument: "output",
-                expected: "the place of an output, after `run_next`".into(),
+                expected: "the index of an output, after `run_next`".into(),
                 got: match self.n_outputs {
                     Some(count) => format!("{index}, of {count} outputs"),
                     None => format!("{index}, before `run_next`"),

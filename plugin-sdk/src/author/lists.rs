@@ -109,7 +109,7 @@ impl<'a> Call<'a> {
         for (nth, t) in reads.iter().enumerate() {
             let outs: [&Tensor<'_>; W] = std::array::from_fn(|list| &outputs[list * count + nth]);
             if !is_dense(&t) || outs.iter().any(|out| out.strides() != t.strides()) {
-                return refused("a parameter, its gradient and what is kept of it in different orders");
+                return refused("a parameter, its gradient and its state with different strides");
             }
             if !places.allow(&reach(&t, size), None) {
                 return refused(shared);

@@ -76,7 +76,7 @@ fn validate<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     let in_order = entries.windows(2).all(|pair| pair[0].0 < pair[1].0);
     match tensor.attrs() {
         [1] if !in_order && !faults::is("coo_flag_unchecked") => {
-            Err(wrong("coalesced", "1 of entries in order, each place once", "others"))
+            Err(wrong("coalesced", "1 of entries in order without duplicates", "others"))
         }
         _ => Ok(()),
     }

@@ -136,10 +136,10 @@ fn long() {
     let y = q.scaled_dot_product_attention_with(&k, &v, options).unwrap();
     // The first query looks at the first key alone.
     let (row, first) = (y.detach().narrow(0, 0, 1).unwrap(), v.detach().narrow(0, 0, 1).unwrap());
-    assert_eq!(row.to_f64_vec().unwrap(), first.to_f64_vec().unwrap());
+    assert_eq!(row.to_vec_f64().unwrap(), first.to_vec_f64().unwrap());
     y.sum_all().unwrap().backward().unwrap();
     // Each query's weights have the sum 1, so that all gradients of the values together are as many as there are queries.
-    let all: f64 = v.grad().unwrap().to_f64_vec().unwrap().iter().sum();
+    let all: f64 = v.grad().unwrap().to_vec_f64().unwrap().iter().sum();
     assert!((all - 16000.0).abs() < 1.0, "{all}");
 }
 
@@ -276,7 +276,7 @@ impl Case {
         let grad = self.operand(y.shape(), 7, on);
         y.mul(&grad).unwrap().sum_all().unwrap().backward().unwrap();
         made.extend([q, k, v].map(|leaf| leaf.grad().unwrap()));
-        made.iter().map(|t| t.to_f64_vec().unwrap()).collect()
+        made.iter().map(|t| t.to_vec_f64().unwrap()).collect()
     }
 
     fn check(&self, dtype: DType) {

@@ -53,7 +53,7 @@ fn at(numbers: [i64; 4]) -> Tensor {
 }
 
 fn numbers(tensor: &Tensor) -> Vec<f64> {
-    tensor.to_f64_vec().unwrap()
+    tensor.to_vec_f64().unwrap()
 }
 
 /// What an error of a later point says.
@@ -113,8 +113,8 @@ fn later() {
         let expected = numbers(&call(&x, &at([1, 1, 0, 2])).unwrap());
         for wrong in WRONG {
             let made = call(&x, &at([0, wrong, 2, 1])).unwrap();
-            says(&message(made.to_f64_vec()), op, wrong);
-            made.to_f64_vec().unwrap();
+            says(&message(made.to_vec_f64()), op, wrong);
+            made.to_vec_f64().unwrap();
             assert_eq!(numbers(&call(&x, &at([1, 1, 0, 2])).unwrap()), expected, "{name}");
         }
     }
@@ -165,7 +165,7 @@ struct Words {
 
 impl Words {
     fn new(device: Device) -> Words {
-        let layer = rng::using(&Generator::new(3), || Linear::new(6, 4)).unwrap();
+        let layer = rng::with_generator(&Generator::new(3), || Linear::new(6, 4)).unwrap();
         layer.to_device(device).unwrap();
         let table = ramp(&[9, 6]).mul(0.1).unwrap().to_device(device).unwrap().requires_grad_(true).unwrap();
         let parameters = layer.parameters().into_iter().chain([table.clone()]).collect();

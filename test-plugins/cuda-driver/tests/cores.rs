@@ -51,7 +51,7 @@ fn tensor_cores_give_what_the_cpu_gives() {
 #[track_caller]
 fn same(what: &str, dtype: DType, make: fn(Device, DType) -> Vec<Tensor>) {
     let values = |device| -> Vec<Vec<f64>> {
-        make(device, dtype).iter().map(|tensor| tensor.to_f64_vec().unwrap()).collect()
+        make(device, dtype).iter().map(|tensor| tensor.to_vec_f64().unwrap()).collect()
     };
     let (expected, got) = (values(Device::CPU), values(cuda(0)));
     assert_eq!(expected.len(), got.len());

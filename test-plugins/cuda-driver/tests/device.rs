@@ -173,7 +173,7 @@ fn growing() {
     let snapshot = memory.snapshot();
     let of_device = snapshot.devices.iter().find(|one| one.device == d.to_string()).unwrap();
     let cut = of_device.cut.as_ref().unwrap();
-    assert_eq!((of_device.held.bytes, &cut["allocator"]), (1 << 20, &"expandable".into()));
+    assert_eq!((of_device.usage.bytes, &cut["allocator"]), (1 << 20, &"expandable".into()));
     assert!(!cut["segments"].as_array().unwrap().is_empty(), "{cut}");
     drop((held, memory));
     let kept = ramp(&[50]).to_device(d).unwrap();

@@ -58,7 +58,7 @@ impl Training {
             layer.to_device(device).unwrap();
             layer
         };
-        let layers = rng::using(&Generator::new(3), || [(6, 16), (16, 2)].map(layer));
+        let layers = rng::with_generator(&Generator::new(3), || [(6, 16), (16, 2)].map(layer));
         let parameters = layers.iter().flat_map(Module::parameters).collect();
         let (x, y) = (batch(0, 6).to_device(device).unwrap(), batch(7, 2).to_device(device).unwrap());
         Training { x, y, optimizer: optimizer(name, parameters), layers }
@@ -133,7 +133,7 @@ fn training() {
         let (state, of_eager) =
             (captured.optimizer.state_dict().unwrap(), eager.optimizer.state_dict().unwrap());
         for (key, value) in &of_eager {
-            assert_eq!(state[key].to_f64_vec().unwrap(), value.to_f64_vec().unwrap(), "{name}: {key}");
+            assert_eq!(state[key].to_vec_f64().unwrap(), value.to_vec_f64().unwrap(), "{name}: {key}");
         }
         // And the optimiser goes on without the graph, and with its state.
         drop(graph);

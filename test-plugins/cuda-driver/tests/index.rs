@@ -384,7 +384,7 @@ fn random() {
             let uniform = empty(&[1001]).uniform_(-1.0, 3.0).unwrap();
             let turned = empty(&[13, 27]).t().unwrap().uniform_(0.0, 1.0).unwrap();
             let chosen = empty(&[77]).bernoulli_(0.3).unwrap();
-            let whole = empty(&[77]).random_int_(-5, 100).unwrap();
+            let whole = empty(&[77]).random_(-5, 100).unwrap();
             let shares = uniform.clamp(0.0, 1.0).unwrap().bernoulli().unwrap();
             let dropped = uniform.dropout(0.4, true).unwrap();
             vec![uniform, turned, chosen, whole, shares, dropped]

@@ -174,7 +174,7 @@ fn norms(device: Device, dtype: DType) -> Vec<Tensor> {
         let all = [&x, &weight, &bias];
         let affine = (Some(&weight), Some(&bias));
         keep(x.batch_norm(None, affine.0, affine.1, true, 0.1, 1e-3).unwrap(), &all);
-        keep(x.instance_norm(None, affine.0, affine.1, true, 0.1, 1e-3).unwrap(), &all);
+        keep(x.instance_norm_with(None, affine.0, affine.1, true, 0.1, 1e-3).unwrap(), &all);
         keep(x.group_norm(2, affine.0, affine.1).unwrap(), &all);
         keep(x.layer_norm(&sizes[1..], None, None).unwrap(), &[&x]);
         keep(x.rms_norm(&sizes[1..], None).unwrap(), &[&x]);

@@ -218,7 +218,7 @@ fn errors() {
     let falling = Tensor::new([[3i64, 1]]).unwrap().to_device(cuda(0)).unwrap();
     let parts = [falling, values(cuda(0), DType::F32, &[2])];
     let said = message(Tensor::from_components(a.layout(), &[4], DType::F32, &parts, &[1]));
-    assert!(said.contains("row-major order, each place once"), "{said}");
+    assert!(said.contains("row-major order without duplicates"), "{said}");
     assert!(message(a.exp()).contains("to_dense()"), "{}", message(a.exp()));
     // A component that was changed directly, not through the tensor.
     let index = Tensor::new([[0i64, 1]]).unwrap().to_device(cuda(0)).unwrap();

@@ -100,7 +100,7 @@ impl Of {
 fn check(what: &str, make: fn(Of) -> Vec<Tensor>, has: bool) {
     let on = Of { device: cuda(0), dtype: DType::F32, change: |x| x };
     let values =
-        |of: Of| -> Vec<Vec<f64>> { make(of).iter().map(|made| made.to_f64_vec().unwrap()).collect() };
+        |of: Of| -> Vec<Vec<f64>> { make(of).iter().map(|made| made.to_vec_f64().unwrap()).collect() };
     let host = Of { device: Device::CPU, dtype: DType::F64, ..on };
     let (exact, coarse) = (values(host), values(Of { change: rounded, ..host }));
     let with = |precision| {
@@ -194,7 +194,7 @@ fn others() {
         }
         made.push(of.numbers(&[5, 16]).mm(&of.numbers(&[16, 24])).unwrap());
         set_float32_matmul_precision(MatmulPrecision::Highest);
-        made.iter().map(|made| made.to_f64_vec().unwrap()).collect()
+        made.iter().map(|made| made.to_vec_f64().unwrap()).collect()
     };
     assert!(all(MatmulPrecision::Highest) == all(MatmulPrecision::High));
 }

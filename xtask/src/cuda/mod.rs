@@ -200,6 +200,8 @@ const LONG: [&str; 5] = ["scaled", "soak", "state", "settings", "queues"];
 const OF_EACH_KIND: [&str; 8] = ["add", "sum", "mm", "conv", "softmax", "gather", "sort", "layer_norm"];
 /// Families whose quick cases are enough there.
 const QUICK: [&str; 2] = ["sizes", "threads"];
+/// Families of many small calls with results that depend neither on the allocator nor on cuDNN: judged with guard pages only.
+const GUARDED_ONLY: [&str; 5] = ["corner_grads", "gradcheck", "gradgradcheck", "kernels", "layout"];
 
 fn build(workspace: &Workspace) -> std::result::Result<PathBuf, Reason> {
     keyway_test_cuda_driver::build(&workspace.root, &workspace.target())
@@ -215,8 +217,8 @@ fn stand_in(workspace: &Workspace) -> Result<()> {
 
 /// `keyway conformance` of the program and the backend in `dist/`: all ops without cuBLASLt and cuDNN, with guard pages around
 /// each tensor; then products by cuBLASLt, including convolutions; then the quick cases of all ops in the default
-/// configuration: with both libraries, in blocks that the backend caches and splits. The [`LONG`] families are judged by the
-/// quick cases of some ops.
+/// configuration, without the [`GUARDED_ONLY`] families: with both libraries, in blocks that the backend caches and splits. The
+/// [`LONG`] families are judged by the quick cases of some ops.
 fn judge(workspace: &Workspace) -> Result<()> {
     let driver = match build(workspace) {
         Ok(driver) => driver,
@@ -256,7 +258,8 @@ fn judge(workspace: &Workspace) -> Result<()> {
     println!(
         "\nThe quick cases, in blocks that the backend keeps and splits, and with the stand-in for cuDNN:"
     );
-    judged(
-        judge(&library).env(DNN, keyway_test_cuda_driver::dnn(&driver)).arg("--quick").args(without_long()),
-    )
+    let guarded_only = GUARDED_ONLY.iter().flat_map(|family| ["--without-family", family]);
+    let mut command = judge(&library);
+    command.env(DNN, keyway_test_cuda_driver::dnn(&driver)).arg("--quick");
+    judged(command.args(without_long()).args(guarded_only))
 }

@@ -10,7 +10,7 @@ const SKIPPED: &[&str] = &["target", "dist", "out", "node_modules", "__pycache__
 /// In a linked worktree `.git` is a file.
 const GIT: &str = ".git";
 /// Folders with a leading dot that have such files.
-const DOTTED: &[&str] = &[".ci", ".cargo", ".config", ".github"];
+const DOTTED: &[&str] = &[".ci", ".cargo", ".config", ".githooks", ".github"];
 
 /// A text file of the repository.
 #[derive(Clone, Debug)]

@@ -100,11 +100,11 @@ fn max_pool_values<T: Lanes>(call: &Call) -> Result<(), Error> {
 }
 
 #[cold]
-pub fn outside(place: i64, count: usize) -> Error {
+pub fn outside(index: i64, count: usize) -> Error {
     Error::InvalidArgument {
         argument: "indices",
-        expected: format!("places in 0..{count}, the elements of a channel"),
-        got: format!("{place}"),
+        expected: format!("indices in 0..{count}, the elements of a channel"),
+        got: format!("{index}"),
     }
 }
 

@@ -29,7 +29,7 @@ pub fn check_near<T>(image: &Volume<'_, T>) -> Result<(), Error> {
     let last = |d: usize| (image.sizes[d] - 1).saturating_mul(image.strides[d]);
     match (2..5).fold(0, |span: usize, d| span.saturating_add(last(d))) < i32::MAX as usize {
         true => Ok(()),
-        false => Err(Error::Unsupported { what: "images of so many pixels".into() }),
+        false => Err(Error::Unsupported { what: "images that span 2^31 elements or more".into() }),
     }
 }
 

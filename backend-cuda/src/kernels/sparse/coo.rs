@@ -148,7 +148,7 @@ impl<'a> Coo<'a> {
         // The number of coordinates must not overflow, even if a size is 0.
         let sparse = &sizes[..sparse_dim];
         if sparse.iter().try_fold(1i64, |all, &size| all.checked_mul(size.max(1))).is_none() {
-            let expected = format!("sparse dimensions of at most {} places", i64::MAX);
+            let expected = format!("sparse dimensions of at most {} coordinates", i64::MAX);
             return Err(wrong("sizes", expected, format!("{sparse:?}")));
         }
         let mut expected = vec![nnz as i64];

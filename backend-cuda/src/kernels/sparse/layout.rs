@@ -66,7 +66,7 @@ impl LayoutOps for OnCuda {
         if !coo.places()?.rise && flag == 1 {
             return Err(wrong(
                 "coalesced",
-                "1 only of entries in row-major order, each place once",
+                "1 only of entries in row-major order without duplicates",
                 "others; give 0, and call `coalesce()`",
             ));
         }

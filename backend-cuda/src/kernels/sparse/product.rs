@@ -225,7 +225,7 @@ fn factor(call: &Call<'_>, index: usize) -> Result<Arg<'static>, Error> {
 /// Refuses a sum that `add` would refuse after the product: an unsupported nested call would be a failure of this one.
 fn is_sum_served(own: &Tensor<'_>, left: &Tensor<'_>, right: &Tensor<'_>) -> Result<(), Error> {
     if own.handle().is_null() {
-        return Err(unsupported("a number in the place of a matrix"));
+        return Err(unsupported("a scalar instead of a matrix"));
     }
     let product = [left.sizes().first(), right.sizes().last()].map(|size| size.copied().unwrap_or(0));
     let sparse_product = is_coo(left) && is_coo(right);
@@ -279,7 +279,9 @@ pub fn addmm(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
 pub fn sampled_mm(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     let (pattern, left, right) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
     if !is_coo(&pattern) || is_coo(&left) || is_coo(&right) {
-        return Err(unsupported("a product at the places of a pattern but of two strided matrices"));
+        return Err(unsupported(
+            "a product sampled by a sparse pattern of matrices that are not both strided",
+        ));
     }
     let pattern = Coo::read(call, pattern)?.coalesced()?;
     if pattern.sparse_dim != 2 || pattern.sizes.len() != 2 {

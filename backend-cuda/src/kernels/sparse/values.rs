@@ -156,7 +156,7 @@ fn both<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
 pub fn pow(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     let (base, exponent) = (call.tensor(0)?, call.tensor(1)?);
     if !is_coo(&base) || is_coo(&exponent) || !exponent.is_host_scalar() {
-        return Err(unsupported("a power of a sparse tensor whose exponent is no number"));
+        return Err(unsupported("a power of a sparse tensor whose exponent is not a scalar"));
     }
     let exponent = number(&exponent)?;
     let keeps_zero = match exponent {

@@ -11,7 +11,7 @@ use crate::outcome::{Steps, Stop};
 use crate::{call, inputs};
 use keyway::DType;
 use keyway::dispatcher::op::Out;
-use keyway::ops::def::{Facts, OpDef};
+use keyway::ops::def::{OpDef, OpFlags};
 use keyway::ops::reduce;
 use keyway::ops::sample::Sample;
 
@@ -57,7 +57,7 @@ fn pairs(def: &OpDef, dtype: DType) -> [[f64; 2]; 2] {
     match dtype {
         DType::BOOL => [[0.0, 1.0], [1.0, 0.0]],
         // No product of them overflows.
-        _ if def.is(Facts::MAY_OVERFLOW) => [[1.0, 3.0], [1.0, 0.0]],
+        _ if def.is(OpFlags::MAY_OVERFLOW) => [[1.0, 3.0], [1.0, 0.0]],
         _ => [[0.0, 3.0], [3.0, 0.0]],
     }
 }
@@ -132,5 +132,5 @@ fn compare(context: &Context<'_>, array: Array, exactly: bool) -> Steps {
     Ok(compare::within(&expected, &got, |dtype| Tolerance::of(dtype).times(factor))?)
 }
 
-/// Ops that are exact for such values, regardless of their facts.
+/// Ops that are exact for such values, regardless of their flags.
 const EXACT: [&str; 8] = ["sum", "nansum", "cumsum", "*max", "*min", "arg*", "a??", "count_nonzero"];

@@ -10,7 +10,7 @@ use crate::oracle::{self, Value};
 use crate::outcome::{Failure, Mismatch, Steps, Stop};
 use crate::recorder;
 use keyway::dispatcher::op::Out;
-use keyway::ops::def::Facts;
+use keyway::ops::def::OpFlags;
 use keyway::ops::sample::{Role, Sample};
 use keyway::{DType, Tensor};
 
@@ -23,7 +23,7 @@ fn values(tensor: &Tensor) -> Steps<Array> {
 /// Calls with every sample, its tensors under test of the kernel's dtype.
 pub(super) fn run(asked: &Asked<'_>, samples: &[Sample]) -> Steps {
     let (dtype, mut served) = (asked.context.dtype(), 0);
-    let casts = asked.def.is_some_and(|def| def.is(Facts::CASTS));
+    let casts = asked.def.is_some_and(|def| def.is(OpFlags::CASTS));
     for (nth, sample) in samples.iter().enumerate() {
         let mut given = inputs::of_sample(&sample.args, DType::F32, nth as u64);
         given.0.iter_mut().filter(|v| matches!(v, Value::DType(_))).for_each(|v| *v = Value::DType(dtype));

@@ -41,7 +41,7 @@ fn topk(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let dim = inputs.dim(2, a.ndim())?;
     let size = a.sizes.get(dim).copied().unwrap_or(1);
     let k = usize::try_from(inputs.int(1)?).ok().filter(|&k| k <= size && (k > 0 || a.ndim() > 0));
-    let k = k.ok_or_else(|| Unknown(format!("not so many of {size}")))?;
+    let k = k.ok_or_else(|| Unknown(format!("more elements than {size}")))?;
     Ok(first(a, dim, k, inputs.bool(3)?))
 }
 

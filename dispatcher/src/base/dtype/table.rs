@@ -257,7 +257,7 @@ fn fields(api: &DTypeApi) -> [(&'static str, String); 7] {
 pub(crate) fn announce(api: &DTypeApi, plugin: &str) -> Result<DType> {
     let name = name(api);
     let refused = |reason: String| Error::Registration { what: "dtype", name: name.to_string(), reason };
-    let number = DTYPES.intern(&name).ok_or_else(|| refused("there is no room for another name".into()))?;
+    let number = DTYPES.intern(&name).ok_or_else(|| refused("the table of names is full".into()))?;
     let dtype = DType(number);
     let Some(present) = entry(dtype) else { return Ok(dtype) };
     for ((field, old), (_, new)) in fields(present.api).into_iter().zip(fields(api)) {

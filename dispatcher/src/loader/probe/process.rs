@@ -48,7 +48,7 @@ fn signal(number: i32) -> String {
         libc::SIGFPE => "SIGFPE (arithmetic fault)",
         libc::SIGTRAP => "SIGTRAP (trap)",
         libc::SIGSYS => "SIGSYS (forbidden system call)",
-        libc::SIGKILL => "SIGKILL (ended by the system or somebody else; out of memory?)",
+        libc::SIGKILL => "SIGKILL (ended by the system or another process; out of memory?)",
         libc::SIGTERM => "SIGTERM",
         libc::SIGPIPE => "SIGPIPE",
         _ => return format!("signal {number}"),

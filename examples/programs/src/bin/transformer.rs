@@ -2,7 +2,7 @@
 //! 2017; with the norms before attention and feed-forward net).
 
 use keyway::nn::{
-    AttentionOptions, Embedding, KvCache, LayerNorm, Linear, Members, Module, MultiheadAttention,
+    AttentionOptions, Embedding, KvCache, LayerNorm, Linear, ModuleVisitor, Module, MultiheadAttention,
 };
 use keyway::optim::lr_scheduler::{CosineAnnealingLr, LrScheduler};
 use keyway::optim::{AdamW, AdamWOptions, Optimizer, clip_grad_norm_};
@@ -39,10 +39,10 @@ impl Block {
     fn run(&self, x: &Tensor, cache: Option<&mut KvCache>) -> Result<Tensor> {
         let normed = self.norm1.forward(x)?;
         let gathered = match cache {
-            Some(cache) => self.attention.attend_cached(&normed, cache)?,
+            Some(cache) => self.attention.forward_cached(&normed, cache)?,
             None => {
                 let causal = AttentionOptions { is_causal: true, ..AttentionOptions::default() };
-                self.attention.attend(&normed, &normed, &normed, causal)?
+                self.attention.forward_qkv(&normed, &normed, &normed, causal)?
             }
         };
         let x = (x + gathered)?;
@@ -56,12 +56,12 @@ impl Module for Block {
         self.run(x, None)
     }
 
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        members.child("norm1", &self.norm1);
-        members.child("attention", &self.attention);
-        members.child("norm2", &self.norm2);
-        members.child("up", &self.up);
-        members.child("down", &self.down);
+    fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+        visitor.child("norm1", &self.norm1);
+        visitor.child("attention", &self.attention);
+        visitor.child("norm2", &self.norm2);
+        visitor.child("up", &self.up);
+        visitor.child("down", &self.down);
     }
 }
 
@@ -108,13 +108,13 @@ impl Module for Transformer {
         self.scores(bytes, None)
     }
 
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        members.child("bytes", &self.bytes);
+    fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+        visitor.child("bytes", &self.bytes);
         for (i, block) in self.blocks.iter().enumerate() {
-            members.child(&format!("blocks.{i}"), block);
+            visitor.child(&format!("blocks.{i}"), block);
         }
-        members.child("norm", &self.norm);
-        members.child("head", &self.head);
+        visitor.child("norm", &self.norm);
+        visitor.child("head", &self.head);
     }
 }
 
@@ -177,7 +177,7 @@ fn main() -> Result<()> {
 
 #[test]
 fn it_learns_the_text_and_goes_on_with_it() -> Result<()> {
-    let model = rng::using(&Generator::new(0), Transformer::new)?;
+    let model = rng::with_generator(&Generator::new(0), Transformer::new)?;
     let loss = train(&model, 300, None)?;
     assert!(loss < 0.3, "{loss}");
     let made = generate(&model, "the key turns", 40)?;
@@ -187,7 +187,7 @@ fn it_learns_the_text_and_goes_on_with_it() -> Result<()> {
 
 #[test]
 fn it_learns_in_mixed_precision() -> Result<()> {
-    let model = rng::using(&Generator::new(0), Transformer::new)?;
+    let model = rng::with_generator(&Generator::new(0), Transformer::new)?;
     let loss = train(&model, 300, Some(DType::BF16))?;
     assert!(loss < 0.3, "{loss}");
     assert!(model.parameters().iter().all(|p| p.dtype() == DType::F32));

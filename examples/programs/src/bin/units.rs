@@ -4,7 +4,7 @@
 //! A unit is propagated through ops to their results. The handler has rules for a few ops; composite ops are handled through
 //! their parts, and an op without a rule is an error, never a wrong unit.
 
-use keyway::functionality::{Call, Functionality};
+use keyway::interceptor::{Call, Interceptor};
 use keyway::prelude::*;
 use keyway::{Arg, Error, Result};
 use std::fmt;
@@ -48,10 +48,10 @@ impl fmt::Display for Unit {
 }
 
 /// The handler, registered at first use.
-pub fn units() -> Functionality {
-    static UNITS: OnceLock<Functionality> = OnceLock::new();
+pub fn units() -> Interceptor {
+    static UNITS: OnceLock<Interceptor> = OnceLock::new();
     *UNITS.get_or_init(|| {
-        Functionality::register("units", handle).expect("the first functionality of this program")
+        Interceptor::register("units", handle).expect("the first interceptor of this program")
     })
 }
 
@@ -63,11 +63,11 @@ pub fn with_unit(tensor: &Tensor, unit: Unit) -> Tensor {
 
 /// The unit of a tensor; 1 for a plain one.
 pub fn unit_of(tensor: &Tensor) -> Unit {
-    units().payload::<Unit>(tensor).map_or(NONE, |unit| *unit)
+    units().extension::<Unit>(tensor).map_or(NONE, |unit| *unit)
 }
 
 fn handle(call: &Call<'_>) -> Result<Vec<Tensor>> {
-    let of: Vec<Unit> = call.payloads::<Unit>().into_iter().map(|u| u.map_or(NONE, |u| *u)).collect();
+    let of: Vec<Unit> = call.extensions::<Unit>().into_iter().map(|u| u.map_or(NONE, |u| *u)).collect();
     let first = of.first().copied().unwrap_or(NONE);
     // A scalar argument has no unit.
     let is_number = |name| matches!(call.argument(name), Some(Arg::Float(_) | Arg::Int(_)));

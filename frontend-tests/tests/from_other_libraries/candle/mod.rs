@@ -71,7 +71,7 @@ const ABSENT: &[(&str, &str)] = &[
     ("candle_nn::rnn: LSTM, GRU", "a module of your own of `nn::Linear`, with a loop over the steps"),
     ("candle_nn::rotary_emb", "`narrow`, `mul`, `cat`: a line of other ops"),
     ("VarBuilder::from_mmaped_safetensors", "make the module, then `model.load(path)?`"),
-    ("VarBuilder::pp", "`Members::child` names a module inside another"),
+    ("VarBuilder::pp", "`ModuleVisitor::child` names a module inside another"),
     ("pickle", "`safetensors`, `io::npy`, `io::npz`"),
     ("CustomOp1::cuda_fwd, metal_fwd", "a plugin with a kernel; `autograd::Function` for ops made of others"),
     ("Tensor::slice_set", "`copy_` to a view: `x.i(..)?.copy_(&y)?`"),

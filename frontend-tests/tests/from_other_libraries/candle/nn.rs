@@ -69,12 +69,12 @@ section! {
     "candle_nn::prelu(None, vb.pp(\"k\"))?" => { nn::Prelu::new()? };
     "candle_nn::Dropout::new(0.5)" => { nn::Dropout::new(0.5)? } "`train()` and `eval()` switch it, not an argument of `forward`";
     "candle_nn::kv_cache::KvCache::new(2, 16)" => { nn::KvCache::new() } "grows";
-    "candle_nn::kv_cache::KvCache::new(2, 16).append(&Tensor::ones((1, 2, 3, 4), DType::F32, &dev)?, &Tensor::ones((1, 2, 3, 4), DType::F32, &dev)?)?" => { nn::KvCache::new().append(&Tensor::ones((1, 2, 3, 4))?, &Tensor::ones((1, 2, 3, 4))?)? } "`MultiheadAttention::attend_cached` does it by itself";
+    "candle_nn::kv_cache::KvCache::new(2, 16).append(&Tensor::ones((1, 2, 3, 4), DType::F32, &dev)?, &Tensor::ones((1, 2, 3, 4), DType::F32, &dev)?)?" => { nn::KvCache::new().append(&Tensor::ones((1, 2, 3, 4))?, &Tensor::ones((1, 2, 3, 4))?)? } "`MultiheadAttention::forward_cached` does it by itself";
     "candle_nn::Activation::Relu" => { nn::Relu };
     "candle_nn::Activation::Gelu" => { nn::Gelu::default() };
     "candle_nn::Activation::Silu" => { nn::Silu };
     "candle_nn::Activation::LeakyRelu(0.2)" => { nn::LeakyRelu::new(0.2) };
-    "vb.get_with_hints((3, 4), \"w\", candle_nn::init::ZERO)?" => { nn::Slot::parameter(Tensor::zeros((3, 4))?)? } "`Module::members` names the slots";
+    "vb.get_with_hints((3, 4), \"w\", candle_nn::init::ZERO)?" => { nn::Parameter::new(Tensor::zeros((3, 4))?)? } "`Module::visit` names the slots";
     "varmap.all_vars()" => { model.parameters() };
     "varmap.data().lock().unwrap().clone()" => { model.state_dict() };
     "varmap.save(&path)?" => { model.save(&path)? };

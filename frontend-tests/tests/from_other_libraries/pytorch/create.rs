@@ -47,7 +47,7 @@ section! {
     "x = torch.full((2, 3), 0.5)" { let x = Tensor::full((2, 3), 0.5)?; }
     "torch.manual_seed(0)" => { keyway::manual_seed(0) } "the numbers are the same on every device, and not PyTorch's";
     "torch.initial_seed()" => { rng::initial_seed() };
-    "torch.Generator()" => { rng::Generator::new(0) } "`rng::using(&generator, || ..)` draws from it";
+    "torch.Generator()" => { rng::Generator::new(0) } "`rng::with_generator(&generator, || ..)` draws from it";
     "torch.get_rng_state()" => { rng::default_generator(Device::CPU).state() };
     "torch.default_generator" => { rng::default_generator(Device::CPU) };
     "torch.rand(2, 3)" => { Tensor::rand((2, 3))? } "from 0 up to 1";
@@ -61,7 +61,7 @@ section! {
     "x.bernoulli_(0.3)" => { x.bernoulli_(0.3)? };
     "x.normal_(0., 1.)" => { x.normal_(0.0, 1.0)? };
     "x.uniform_(0., 1.)" => { x.uniform_(0.0, 1.0)? };
-    "x.random_(0, 10)" => { x.random_int_(0, 10)? };
+    "x.random_(0, 10)" => { x.random_(0, 10)? };
 }
 
 section! {
@@ -124,7 +124,7 @@ section! {
     "x.data_ptr()" => { x.data_ptr() };
     "x.untyped_storage().nbytes()" => { x.storage()?.bytes() };
     "x._version" => { x.version() };
-    "x.is_set_to(x)" => { x.is_same(&x) } "the same tensor; `shares_storage` for views";
+    "x.is_set_to(x)" => { x.ptr_eq(&x) } "the same tensor; `shares_storage` for views";
     "x[0, 0, 0, 0].item()" => { x.i((0, 0, 0, 0))?.item::<f32>()? } "the type is checked against the dtype";
     "x[0, 0].tolist()" => { x.i((0, 0))?.to_vec2::<f32>()? } "`to_vec` is flat; `to_vec1` to `to_vec3` keep dimensions";
     "x.flatten().tolist()" => { x.to_vec::<f32>()? };

@@ -79,10 +79,10 @@ fn main() -> keyway::Result<()> {
 }
 ```
 
-`class Net(nn.Module)` is a struct that implements `Module`; `members` names its layers for `parameters()` and `state_dict()`:
+`class Net(nn.Module)` is a struct that implements `Module`; `visit` names its layers for `parameters()` and `state_dict()`:
 
 ```rust
-use keyway::nn::{Linear, Members, Module};
+use keyway::nn::{Linear, ModuleVisitor, Module};
 use keyway::prelude::*;
 
 struct Residual {
@@ -94,8 +94,8 @@ impl Module for Residual {
         self.inner.forward(input)?.add(input)
     }
 
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        members.child("inner", &self.inner);
+    fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+        visitor.child("inner", &self.inner);
     }
 }
 

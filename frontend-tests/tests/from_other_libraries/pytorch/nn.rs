@@ -17,8 +17,8 @@ section! {
     "nn.Sequential(nn.Linear(4, 3), nn.ReLU())" => { nn::Sequential::from((nn::Linear::new(4, 3)?, nn::Relu)) } "or `Sequential::new().add(..)`, or from a vector";
     "nn.ModuleList([nn.ReLU()])" => { nn::ModuleList::from_iter([nn::Relu]) };
     "nn.ModuleDict({'act': nn.ReLU()})" => { let mut modules = nn::ModuleDict::new(); modules.insert("act", nn::Relu); };
-    "nn.Parameter(torch.zeros(3))" => { nn::Slot::parameter(Tensor::zeros(3)?)? } "a field of your module; `Module::members` names it";
-    "nn.Buffer(torch.zeros(3))" => { nn::Slot::buffer(Tensor::zeros(3)?) };
+    "nn.Parameter(torch.zeros(3))" => { nn::Parameter::new(Tensor::zeros(3)?)? } "a field of your module; `Module::visit` names it";
+    "nn.Buffer(torch.zeros(3))" => { nn::Buffer::new(Tensor::zeros(3)?) };
     "nn.Conv1d(4, 6, 3)" => { nn::Conv1d::new(4, 6, 3)? };
     "nn.Conv2d(4, 6, 3, stride=2, padding=1)" => { nn::Conv2d::new_with(4, 6, 3, ConvOptions::default().stride(2).padding(1))? };
     "nn.Conv3d(4, 6, 3)" => { nn::Conv3d::new(4, 6, 3)? };
@@ -43,7 +43,7 @@ section! {
     "nn.Embedding(10, 4, sparse=True)" => { nn::Embedding::new(10, 4)?.sparse(true) };
     "nn.Embedding.from_pretrained(torch.zeros(10, 4))" => { nn::Embedding::from_tensor(Tensor::zeros((10, 4))?)? } "the table is learned further";
     "nn.EmbeddingBag(10, 4)" => { nn::EmbeddingBag::new(10, 4)? };
-    "nn.MultiheadAttention(4, 2, batch_first=True)" => { nn::MultiheadAttention::new(4, 2)? } "`attend(q, k, v, options)`";
+    "nn.MultiheadAttention(4, 2, batch_first=True)" => { nn::MultiheadAttention::new(4, 2)? } "`forward_qkv(q, k, v, options)`";
     "nn.Flatten()" => { nn::Flatten::default() };
     "nn.Upsample(scale_factor=2)" => { nn::Upsample::new(InterpolateOptions::scale(2.0)) };
     "nn.PixelShuffle(2)" => { nn::PixelShuffle::new(2) };

@@ -75,7 +75,7 @@ section! {
     "x[:, 1:3]" => { x.i((.., 1..3))? };
     "x[:, -2:]" => { x.i((.., -2..))? };
     "x[..., 0]" => { x.i((Ellipsis, 0))? } "`..` is one whole dimension, as `:` there";
-    "x[:, :, ::2]" => { x.i((.., .., Step(.., 2)))? };
+    "x[:, :, ::2]" => { x.i((.., .., StepBy(.., 2)))? };
     "x[None]" => { x.i(NewAxis)? };
     "x[..., None]" => { x.i((Ellipsis, NewAxis))? };
     "x[mask]" => { x.i(&mask)? };

@@ -114,7 +114,7 @@ impl Words<'_> {
     fn sign(&mut self, wanted: char) -> Result<(), String> {
         match self.next()? {
             Word::Sign(sign) if sign == wanted => Ok(()),
-            other => Err(format!("{other:?} in the place of `{wanted}`")),
+            other => Err(format!("{other:?} instead of `{wanted}`")),
         }
     }
 
@@ -183,7 +183,7 @@ fn entries(text: &str) -> Result<Entries, String> {
         let key = match words.next()? {
             Word::Sign('}') => break,
             Word::Text(key) => key,
-            other => return Err(format!("{other:?} in the place of a name")),
+            other => return Err(format!("{other:?} instead of a name")),
         };
         words.sign(':')?;
         let twice = match key.as_str() {

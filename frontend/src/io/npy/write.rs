@@ -20,7 +20,7 @@ pub fn array_length(at: &str, tensor: &Tensor) -> Result<u64, Error> {
 
 /// Writes an array: elements in row-major order, little-endian.
 pub fn write(at: &str, to: &mut (impl Write + ?Sized), tensor: &Tensor) -> Result<()> {
-    const { assert!(cfg!(target_endian = "little"), "numbers are written as they lie in memory") };
+    const { assert!(cfg!(target_endian = "little"), "elements are written in the byte order of memory") };
     let failed = |source| crate::Error::from(Error::Write { at: at.to_string(), source });
     to.write_all(&header::write(&name_of(at, tensor)?, tensor.shape())).map_err(failed)?;
     tensor.for_each_chunk(|bytes| to.write_all(bytes).map_err(failed))

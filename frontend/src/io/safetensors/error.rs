@@ -276,7 +276,7 @@ pub enum SafetensorsError {
     },
     /// A tensor that is named as a component of another one is saved.
     #[error(
-        "cannot save to {path}: expected one tensor of the name `{tensor}`, got two, of which one is a component of a tensor \
+        "cannot save to {path}: expected one tensor of the name `{tensor}`, got two, and one is a component of a tensor \
          of a composite layout; name one of them otherwise",
         path = path.display()
     )]
@@ -311,7 +311,7 @@ fn advice(source: &std::io::Error) -> &'static str {
         ErrorKind::StorageFull
         | ErrorKind::QuotaExceeded
         | ErrorKind::FileTooLarge
-        | ErrorKind::WriteZero => "free space, raise the limit, or choose another place, and save again",
+        | ErrorKind::WriteZero => "free space, raise the limit, or choose another folder, and save again",
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             "choose a folder that you may write to, or change its permissions"
         }

@@ -1,7 +1,9 @@
 //! Residual networks for inference, with each norm folded into its convolution.
 
 use super::resnet::{BasicBlock, ResNet, STAGES, forward};
-use crate::nn::{Activation, AdaptiveAvgPool2d, ConvAct2d, Linear, MaxPool2d, Members, Module, Sequential};
+use crate::nn::{
+    Activation, AdaptiveAvgPool2d, ConvAct2d, Linear, MaxPool2d, Module, ModuleVisitor, Sequential,
+};
 use crate::profiler::module_scope;
 use crate::{Result, Tensor};
 
@@ -43,11 +45,11 @@ impl Module for FusedBlock {
         self.conv2.forward_add(&inner, Some(shaped.as_ref().unwrap_or(input)))
     }
 
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        members.child("conv1", &self.conv1);
-        members.child("conv2", &self.conv2);
+    fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+        visitor.child("conv1", &self.conv1);
+        visitor.child("conv2", &self.conv2);
         if let Some(downsample) = &self.downsample {
-            members.child("downsample", downsample);
+            visitor.child("downsample", downsample);
         }
     }
 }
@@ -115,11 +117,11 @@ impl Module for FusedResNet {
         forward("fc", &self.fc, &pooled.flatten(1, -1)?)
     }
 
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        members.child("conv1", &self.conv1);
+    fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+        visitor.child("conv1", &self.conv1);
         for (name, stage) in STAGES.into_iter().zip(&self.stages) {
-            members.child(name, stage);
+            visitor.child(name, stage);
         }
-        members.child("fc", &self.fc);
+        visitor.child("fc", &self.fc);
     }
 }

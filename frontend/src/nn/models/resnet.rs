@@ -1,8 +1,8 @@
 //! Residual networks of basic blocks.
 
 use crate::nn::{
-    AdaptiveAvgPool2d, BatchNorm2d, Conv2d, ConvOptions, Linear, MaxPool2d, MaxPoolOptions, Members, Module,
-    init,
+    AdaptiveAvgPool2d, BatchNorm2d, Conv2d, ConvOptions, Linear, MaxPool2d, MaxPoolOptions, Module,
+    ModuleVisitor, init,
 };
 use crate::profiler::module_scope;
 use crate::{Result, Tensor};
@@ -93,13 +93,13 @@ impl Module for BasicBlock {
         sum.relu_()
     }
 
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        members.child("conv1", &self.conv1);
-        members.child("bn1", &self.bn1);
-        members.child("conv2", &self.conv2);
-        members.child("bn2", &self.bn2);
+    fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+        visitor.child("conv1", &self.conv1);
+        visitor.child("bn1", &self.bn1);
+        visitor.child("conv2", &self.conv2);
+        visitor.child("bn2", &self.bn2);
         if let Some(downsample) = &self.downsample {
-            members.child("downsample", downsample);
+            visitor.child("downsample", downsample);
         }
     }
 }
@@ -116,9 +116,9 @@ impl Module for Downsample {
         forward("1", &self.norm, &forward("0", &self.conv, input)?)
     }
 
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        members.child("0", &self.conv);
-        members.child("1", &self.norm);
+    fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+        visitor.child("0", &self.conv);
+        visitor.child("1", &self.norm);
     }
 }
 
@@ -157,9 +157,9 @@ impl Module for Stage {
         blocks.try_fold(input.clone(), |value, (i, block)| forward(&i.to_string(), block, &value))
     }
 
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
+    fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
         for (i, block) in self.0.iter().enumerate() {
-            members.child(&i.to_string(), block);
+            visitor.child(&i.to_string(), block);
         }
     }
 }
@@ -284,12 +284,12 @@ impl Module for ResNet {
         forward("fc", &self.fc, &pooled.flatten(1, -1)?)
     }
 
-    fn members<'a>(&'a self, members: &mut Members<'a>) {
-        members.child("conv1", &self.conv1);
-        members.child("bn1", &self.bn1);
+    fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+        visitor.child("conv1", &self.conv1);
+        visitor.child("bn1", &self.bn1);
         for (name, stage) in STAGES.into_iter().zip(&self.stages) {
-            members.child(name, stage);
+            visitor.child(name, stage);
         }
-        members.child("fc", &self.fc);
+        visitor.child("fc", &self.fc);
     }
 }

@@ -5,7 +5,7 @@ use crate::Tensor;
 use crate::autograd::is_grad_enabled;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, in_order_of, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{ordered, wrong_shape};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::tensor::Int;
@@ -124,5 +124,5 @@ pub static DEF: OpDef = OpDef {
             dim(&[4], 1, "out of range"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

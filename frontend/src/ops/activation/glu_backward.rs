@@ -4,7 +4,7 @@ use super::glu::{half_sizes, halves};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, in_format_of, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{keeping, wrong_shape};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
@@ -76,5 +76,5 @@ pub static DEF: OpDef = OpDef {
             error(call(&[2], &[4], 1), "out of range"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules::{FIRST, FIRST_TWO, binary_real, wrong_shape};
 use crate::ops::sample::{Fill, error, plain, refuses_integer_pairs, sample, tensor as filled};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -110,6 +110,6 @@ pub static DEF: OpDef = OpDef {
         errors.extend(refuses_integer_pairs());
         errors
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::AUTOCAST);
+.with(OpFlags::AUTOCAST);

@@ -5,7 +5,7 @@ use super::scores::{Given, check, leads_fit, logsumexp, weights};
 use crate::autograd::{Backward, Grads, is_grad_enabled};
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, tensor, wide, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, plain, sample};
 use crate::{DType, Layout, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -35,7 +35,7 @@ pub(super) fn with_gradient(
     }
     let mask = Arg::optional(mask);
     let args = [query.into(), key.into(), value.into(), mask, Arg::Bool(causal), Arg::Float(scale)];
-    Ok(Some(DEF.run_two(&args)?.0))
+    Ok(Some(DEF.run_pair(&args)?.0))
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
@@ -58,7 +58,7 @@ fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     let own = [b.input(0)?, b.input(1)?, b.input(2)?];
     let mask = b.optional_input(3)?;
     let grad = b.grad(0)?;
-    if !is_grad_enabled() && !b.came(1) && !g.needs(3) {
+    if !is_grad_enabled() && !b.has_grad(1) && !g.needs(3) {
         let (out, sums) = (b.output(0)?, b.output(1)?);
         let [query, key, value] = &own;
         let mask = Arg::optional(mask.as_ref());
@@ -160,5 +160,5 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::FLOAT,
     samples,
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

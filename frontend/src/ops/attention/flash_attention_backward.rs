@@ -4,7 +4,7 @@ use super::flash_attention::shapes;
 use super::scores::{Given, check};
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, tensor, wide, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{require, wrong_shape};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
 use crate::{DType, Tensor};
@@ -71,7 +71,7 @@ fn samples() -> Vec<Sample> {
         let made: Vec<usize> = each.iter().chain(value.last()).copied().collect();
         // A log-sum-exp that does not belong to the scores gives weights far from 1.
         let made = sample(call(shapes, [&made, each], mask, causal, scale));
-        made.loosened(50.0, "the exponential of a score multiplies the score's error")
+        made.tolerance_factor(50.0, "the exponential of a score multiplies the score's error")
     })
     .collect()
 }
@@ -118,5 +118,5 @@ pub static DEF: OpDef = OpDef {
             error(call(square, [&[2, 3], &[2]], plain(&[4, 2, 2]), false, 1.0), "broadcasts to the scores'"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

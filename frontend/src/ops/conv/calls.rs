@@ -380,7 +380,7 @@ fn transpose<const N: usize>(
         let (mut x, had_batch) = batched(op, input, N)?;
         check_rank(op, weight, N, "channels, output channels / groups")?;
         if x.shape()[1] != weight.shape()[0] {
-            let expected = format!("of shape [{}, ..], as the input has so many channels", x.shape()[1]);
+            let expected = format!("of shape [{}, ..], as many as the input has channels", x.shape()[1]);
             return Err(wrong_shape(op, "weight", expected, weight.shape()));
         }
         if options.groups > 0 && !x.shape()[1].is_multiple_of(options.groups) {

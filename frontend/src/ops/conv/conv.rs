@@ -3,7 +3,7 @@
 use super::geometry::{Case, Moves, case, cases, joined, rank, same_rank};
 use super::{conv_input_grad, conv_weight_grad};
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules::{FIRST_THREE, FIRST_TWO, require, wrong_shape};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
 use crate::{Tensor, autograd::Backward};
@@ -128,6 +128,6 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::FLOAT,
     samples: || cases().into_iter().enumerate().map(|(i, case)| with_bias(case, i % 3 != 1)).collect(),
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::AUTOCAST);
+.with(OpFlags::AUTOCAST);

@@ -3,7 +3,7 @@
 use super::conv::{self, call, moves, product_plan, spatial};
 use super::conv_weight_grad;
 use super::geometry::{Moves, cases, joined, rank, same_rank, sizes};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules::{FIRST_TWO, wrong_shape};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -19,15 +19,16 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
         return Err(wrong_shape(
             args,
             1,
-            format!("of shape [{}, ..], as `grad` has so many channels", grad[1]),
+            format!("of shape [{}, ..], as many as `grad` has channels", grad[1]),
             weight,
         ));
     }
     moves.channels(args, weight[0], "output")?;
     let places = moves.outputs(args, 1, &input, &weight[2..])?;
     if grad[2..] != places[..] {
-        let expected =
-            format!("of shape [_, _, {places:?}], the places of the kernel in an input of {input:?}");
+        let expected = format!(
+            "of shape [_, _, {places:?}], the output positions of the kernel in an input of {input:?}"
+        );
         return Err(wrong_shape(args, 0, expected, grad));
     }
     let Some(channels) = weight[1].checked_mul(moves.groups) else {
@@ -75,6 +76,6 @@ pub static DEF: OpDef = OpDef {
             call(grad, weight, &[4, 2], "reaches over 3 elements of 2"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::AUTOCAST);
+.with(OpFlags::AUTOCAST);

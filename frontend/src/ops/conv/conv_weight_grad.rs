@@ -3,7 +3,7 @@
 use super::conv::{self, call, moves, product_plan, spatial};
 use super::conv_input_grad;
 use super::geometry::{Moves, cases, joined, rank, same_rank, sizes};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{FIRST_TWO, wrong_shape};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -19,8 +19,10 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     moves.channels(args, grad[1], "output")?;
     let places = moves.outputs(args, 2, &input[2..], &kernel)?;
     if grad[0] != input[0] || grad[2..] != places[..] {
-        let expected =
-            format!("of shape [{}, _, {places:?}], the places of the kernel in the input", input[0]);
+        let expected = format!(
+            "of shape [{}, _, {places:?}], the output positions of the kernel in the input",
+            input[0]
+        );
         return Err(wrong_shape(args, 0, expected, grad));
     }
     product_plan(args, FIRST_TWO, joined(grad[1], channels, &kernel))
@@ -66,5 +68,5 @@ pub static DEF: OpDef = OpDef {
             call(grad, &[1, 3, 4, 4], &[3, 3], "a divisor of the 3 input channels"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -1,7 +1,7 @@
 //! `arange`
 
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
 use crate::tensor::IntoOptions;
@@ -152,5 +152,5 @@ pub static DEF: OpDef = OpDef {
             "numbers",
         )]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

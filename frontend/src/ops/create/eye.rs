@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules;
 use crate::ops::sample::{error, plain, sample};
 use crate::tensor::IntoOptions;
@@ -70,5 +70,5 @@ pub static DEF: OpDef = OpDef {
         shapes.iter().map(|s| sample([plain(s)])).collect()
     },
     errors: || vec![error([plain(&[3])], "2 dimensions")],
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

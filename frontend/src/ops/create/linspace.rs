@@ -1,7 +1,7 @@
 //! `linspace`
 
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
 use crate::tensor::IntoOptions;
 use crate::tensor::filled::new;
@@ -120,5 +120,5 @@ pub static DEF: OpDef = OpDef {
         let bools = fixed(&[2], DType::BOOL, Fill::Index(2));
         vec![error([bools, SampleArg::Float(0.0), SampleArg::Float(1.0)], "numbers")]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

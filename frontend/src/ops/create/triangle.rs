@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{collected, in_format_of, one, tensor};
-use crate::ops::def::{Derivative, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::rules;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
@@ -13,7 +13,7 @@ pub(super) const fn def(schema: &'static str, derivative: Derivative, compose: D
     OpDef::new(schema, Rule::Structured(rule), derivative, samples)
         .forms(Forms::InPlace)
         .errors(|| vec![error([plain(&[3]), SampleArg::Int(0)], "2 or more dimensions")])
-        .with(Facts::EXACT)
+        .with(OpFlags::EXACT)
         .decomposed(compose)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{wrong_shape, wrong_value};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::IntoShape;
@@ -141,5 +141,5 @@ pub static DEF: OpDef = OpDef {
             error(call(&[2, 2, 3], &[2, 1, 0, 4], false), "1 or more of each other"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

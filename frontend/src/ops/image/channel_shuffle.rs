@@ -4,7 +4,7 @@ use super::geometry::joined;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one, tensor, whole};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules::{kept, wrong_shape, wrong_value};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
@@ -82,6 +82,6 @@ pub static DEF: OpDef = OpDef {
             call(&[1, 4, 2, 2], 3, "a divisor of the 4 channels"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT);
+.with(OpFlags::EXACT);

@@ -5,7 +5,7 @@ use super::im2col::{self, CASES, options};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{wrong_shape, wrong_value};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
@@ -16,7 +16,7 @@ use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
 fn geometry(args: &Args<'_>) -> RuleResult<(Dims, Places)> {
     let x = float_tensor(args, 0)?;
     let &[batch, rows, count] = x.sizes() else {
-        let expected = "of 3 dimensions, [batch, channels * window, places]".to_string();
+        let expected = "of 3 dimensions, [batch, channels * window, positions]".to_string();
         return Err(wrong_shape(args, 0, expected, x.sizes()));
     };
     let (height, width) = match args.ints(1)? {
@@ -27,7 +27,7 @@ fn geometry(args: &Args<'_>) -> RuleResult<(Dims, Places)> {
     let window = places.window();
     if !rows.is_multiple_of(window) || count != places.count() {
         let expected = format!(
-            "of shape [_, n * {window}, {}], the elements and the places of the window",
+            "of shape [_, n * {window}, {}], the elements and the positions of the window",
             places.count()
         );
         return Err(wrong_shape(args, 0, expected, x.sizes()));
@@ -92,5 +92,5 @@ pub static DEF: OpDef = OpDef {
             call(&[1, 4, 4], &[3, 1], [2, 2], "reaches over 2 elements of 1"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

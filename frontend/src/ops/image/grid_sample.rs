@@ -5,7 +5,7 @@ use super::options::GridOptions;
 use super::{grid_sample_grid_grad, grid_sample_input_grad};
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, in_format_of, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::pool::{spatial, with_spatial};
 use crate::ops::rules::{FIRST_TWO, kept};
 use crate::ops::sample::{ErrorSample, SampleArg, error, plain, sample};
@@ -130,5 +130,5 @@ pub static DEF: OpDef = OpDef {
         CASES.iter().map(one).collect()
     },
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -6,7 +6,7 @@ use super::grid_taps::{
 use super::options::GridMode;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, in_format_of, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{kept, require, wrong_shape};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::{DType, Tensor};
@@ -64,7 +64,7 @@ pub static DEF: OpDef = OpDef {
             let [x, grad, grid, options @ ..] = filled(case);
             let made = sample([grad, x, grid].into_iter().chain(options));
             match case.2 {
-                "bicubic" => made.loosened(16.0, "many terms whose slopes differ in sign"),
+                "bicubic" => made.tolerance_factor(16.0, "many terms whose slopes differ in sign"),
                 _ => made,
             }
         };
@@ -86,5 +86,5 @@ pub static DEF: OpDef = OpDef {
             call(grad, x, grid, "cubic", "`bicubic`"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

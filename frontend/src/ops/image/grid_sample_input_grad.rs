@@ -4,7 +4,7 @@ use super::grid_taps::{CASES, Case, Reading, Sampled, check_grid, check_rank, fi
 use super::{grid_sample, grid_sample_grid_grad};
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, in_format_of, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::pool::{sizes, spatial, with_spatial};
 use crate::ops::rules::{FIRST_TWO, kept};
 use crate::ops::sample::{SampleArg, error, plain, sample};
@@ -78,5 +78,5 @@ pub static DEF: OpDef = OpDef {
             call(grad, grid, &[4, 4], "cubic", "`bicubic`"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -95,7 +95,8 @@ pub(super) fn check_grid(
             Some(places) => places.iter().map(|size| format!("{size}, ")).collect(),
             None => ".., ".to_string(),
         };
-        let text = format!("of {} dimensions, [{batch}, {between}{rank}], a place for each pixel", rank + 2);
+        let text =
+            format!("of {} dimensions, [{batch}, {between}{rank}], coordinates for each pixel", rank + 2);
         return Err(wrong_shape(args, i, text, sizes));
     }
     Ok(())

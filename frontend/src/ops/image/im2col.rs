@@ -5,7 +5,7 @@ use super::geometry::{Places, columns, each_under};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, float_tensor, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::memory::clone;
 use crate::ops::pool::spatial;
 use crate::ops::rules::wrong_shape;
@@ -108,5 +108,5 @@ pub static DEF: OpDef = OpDef {
             call(image, [[2, 3], [1, 3], [0, 1], [1, 1]], "reaches over 7 elements of 6"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -1,7 +1,7 @@
 //! `interpolate`
 
 use super::interpolate_backward;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::pool::{rank, sizes, spatial, with_spatial};
 use crate::ops::rules::{FIRST, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
@@ -112,5 +112,5 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::FLOAT,
     samples,
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

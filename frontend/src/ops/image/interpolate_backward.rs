@@ -1,7 +1,7 @@
 //! `interpolate_backward`
 
 use super::interpolate::{self, CASES, Case, errors, options, rule};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::pool::{spatial, with_spatial};
 use crate::ops::sample::{SampleArg, plain, sample};
 use keyway_dispatcher::op::{Arg, Rule};
@@ -27,12 +27,12 @@ pub static DEF: OpDef = OpDef {
             let grad = plain(&with_spatial(case.0, &places));
             let made = sample([grad, SampleArg::Ints(spatial(case.0))].into_iter().chain(options(case)));
             match case.2 {
-                "cubic" => made.loosened(16.0, "many terms whose weights differ in sign"),
+                "cubic" => made.tolerance_factor(16.0, "many terms whose weights differ in sign"),
                 _ => made,
             }
         };
         CASES.iter().map(one).collect()
     },
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -5,7 +5,7 @@ use super::unique::Unique;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::index::geometry::wrong_shape;
 use crate::ops::rules::kept;
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, plain, sample, uniform};
@@ -212,5 +212,5 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::FLOAT,
     samples,
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::index::geometry::kept;
 use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor as filled};
 use crate::tensor::Int;
@@ -85,5 +85,5 @@ pub static DEF: OpDef = OpDef {
         let no = SampleArg::Bool(false);
         vec![error([plain(&[3]), SampleArg::Int(1), no.clone(), no], "out of range")]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::index::geometry::{piece, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Role, Sample, SampleArg, TensorSample, error, sample};
 use crate::tensor::{Int, refs};
@@ -126,7 +126,7 @@ pub static DEF: OpDef = OpDef {
             let dim = wrap_dim("cat", b.int(1)?, grad.rank())?;
             let mut start = 0;
             for (k, sizes) in parts.iter().enumerate() {
-                g.set_item(0, k, || piece(grad, dim, start, sizes[dim]))?;
+                g.set_list_item(0, k, || piece(grad, dim, start, sizes[dim]))?;
                 start += sizes[dim];
             }
             Ok(())
@@ -136,6 +136,6 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::ALL,
     samples,
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT);
+.with(OpFlags::EXACT);

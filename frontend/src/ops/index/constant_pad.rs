@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::index::geometry::{kept, wrong_value};
 use crate::ops::rules::holds;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
@@ -126,6 +126,6 @@ pub static DEF: OpDef = OpDef {
             call(&[i64::MAX, i64::MIN], "off dimension 0"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT);
+.with(OpFlags::EXACT);

@@ -4,7 +4,7 @@ use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::index::geometry::{index as index_of, row, wrong_shape, zeros};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, index, plain, sample};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
@@ -125,6 +125,6 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::ALL,
     samples,
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT);
+.with(OpFlags::EXACT);

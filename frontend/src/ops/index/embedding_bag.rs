@@ -4,7 +4,7 @@ use super::bags::{Cells, as_grid};
 use crate::autograd::is_grad_enabled;
 use crate::error::{Result, called};
 use crate::ops::composite::{cast, counting, decomposed, float_tensor, one, optional, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::index::geometry::{index as index_of, row, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, index, plain, sample};
 use crate::{DType, Tensor};
@@ -337,5 +337,5 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::FLOAT,
     samples,
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

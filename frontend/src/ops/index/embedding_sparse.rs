@@ -2,7 +2,7 @@
 
 use super::embedding;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::tensor::{COO, sparse_layout};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::wrap_dim;
@@ -83,6 +83,6 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::NUMERIC,
     samples: embedding::samples,
     errors: embedding::errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT);
+.with(OpFlags::EXACT);

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules::reduced_dims;
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::tensor::IntoShape;
@@ -60,6 +60,6 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[3, 3]), SampleArg::Ints(vec![0, -2])], "different dimensions"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT);
+.with(OpFlags::EXACT);

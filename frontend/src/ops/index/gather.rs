@@ -1,7 +1,7 @@
 //! `gather`
 
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::index::geometry::{along, kept, zeros};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
 use crate::tensor::Int;
@@ -77,6 +77,6 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[3]), SampleArg::Int(0), fixed(&[1], DType::F32, Fill::Index(3))], "of integers"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT);
+.with(OpFlags::EXACT);

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::index::geometry::{slices, spread, with_dim};
 use crate::ops::rules::whole_factor;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
@@ -144,5 +144,5 @@ pub static DEF: OpDef = OpDef {
             ),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

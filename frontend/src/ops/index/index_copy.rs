@@ -1,6 +1,6 @@
 //! `index_copy`
 
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::forms;
 use crate::ops::index::geometry::slices;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
@@ -76,6 +76,6 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[3]), SampleArg::Int(0), at(0.0), plain(&[2])], "each of the 1 indices"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT);
+.with(OpFlags::EXACT);

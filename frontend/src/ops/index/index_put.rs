@@ -1,7 +1,7 @@
 //! `index_put`
 
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::index::geometry::{kept, same_dtype, wrong_shape};
 use crate::ops::index::index::{at, indexed_shape, indices, resolve};
 use crate::ops::sample::{Fill, Role, Sample, SampleArg, TensorSample, error, plain, sample};
@@ -182,5 +182,5 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[3]), indices(&[&[1]], 3), dims, plain(&[3]), no], "that broadcasts to [1]"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -4,7 +4,7 @@ use super::scatter_reduce::{Joined, Reduce, check};
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::forms;
 use crate::ops::index::geometry::{slices, spread, with_dim};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample, tensor as filled};
@@ -145,5 +145,5 @@ pub static DEF: OpDef = OpDef {
             call(0.0, &[1], "sum", "`prod`"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

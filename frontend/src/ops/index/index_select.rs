@@ -4,7 +4,7 @@ use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::index::geometry::{index as index_of, kept, spread, with_dim, wrong_shape, zeros};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
 use crate::tensor::Int;
@@ -99,6 +99,6 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[3, 2]), SampleArg::Int(2), at(0.0)], "out of range"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT);
+.with(OpFlags::EXACT);

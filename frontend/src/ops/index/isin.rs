@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, in_format_of, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{FIRST_TWO, keeping, require};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, sample, tensor as filled};
 use crate::{DType, Tensor};
@@ -114,5 +114,5 @@ pub static DEF: OpDef = OpDef {
         let truth = || fixed(&[2], DType::BOOL, Fill::Values(vec![0.0, 1.0]));
         vec![error([truth(), truth(), SampleArg::Bool(false)], "a number dtype")]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::forms;
 use crate::ops::index::geometry::{mask as mask_of, wrong_shape};
 use crate::ops::rules::{FIRST_THREE, holds};
@@ -99,6 +99,6 @@ pub static DEF: OpDef = OpDef {
             ),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT);
+.with(OpFlags::EXACT);

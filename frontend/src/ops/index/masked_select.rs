@@ -1,7 +1,7 @@
 //! `masked_select`
 
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::index::geometry::{mask as mask_of, zeros};
 use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Fill, error, fixed, plain, sample};
@@ -72,6 +72,6 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[3]), mask(&[2], DType::BOOL)], "do not broadcast"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT);
+.with(OpFlags::EXACT);

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::sample::{Fill, sample, tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -48,5 +48,5 @@ pub static DEF: OpDef = OpDef {
         shapes.iter().map(|s| sample([tensor(s, Fill::Values(vec![0.0, 1.0, -2.0, 0.0, 3.0]))])).collect()
     },
     errors: Vec::new,
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

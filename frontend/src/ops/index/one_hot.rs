@@ -4,7 +4,7 @@ use crate::DType;
 use crate::Tensor;
 use crate::error::{Result, called};
 use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::index::geometry::{index as index_of, wrong_value};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, sample};
 use crate::tensor::Int;
@@ -91,5 +91,5 @@ pub static DEF: OpDef = OpDef {
             error([at(0.0), SampleArg::Int(-1)], "0 or more"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{collected, decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::index::constant_pad::padded_sizes;
 use crate::ops::index::geometry::{kept, wrong_value};
 use crate::ops::rules::holds;
@@ -230,5 +230,5 @@ pub static DEF: OpDef = OpDef {
             call(&[1], "constant", "two widths"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::in_format_of;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::index::geometry::wrong_value;
 use crate::ops::rules::keeping;
 use crate::ops::sample::{SampleArg, error, plain, sample};
@@ -111,6 +111,6 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[0]), SampleArg::Ints(vec![1 << 40, 1 << 40, 1])], "more elements or bytes than"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT);
+.with(OpFlags::EXACT);

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::index::geometry::{kept, wrong_value};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::tensor::{IntoDims, IntoShape};
@@ -96,6 +96,6 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[3]), ints(&[]), ints(&[])], "one shift or more"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT);
+.with(OpFlags::EXACT);

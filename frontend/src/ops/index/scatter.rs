@@ -1,7 +1,7 @@
 //! `scatter`
 
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::forms;
 use crate::ops::index::geometry::{along, kept, same_dtype, with_dim, wrong_shape};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
@@ -115,6 +115,6 @@ pub static DEF: OpDef = OpDef {
             ),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT);
+.with(OpFlags::EXACT);

@@ -1,6 +1,6 @@
 //! `scatter_add`
 
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::forms;
 use crate::ops::index::geometry::wrong_value;
 use crate::ops::index::scatter::{rule as scatter_rule, to_source};
@@ -80,5 +80,5 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[3]), SampleArg::Int(0), at(0.0), SampleArg::Int(1)], "a tensor"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -4,7 +4,7 @@ use super::segments::Segments;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, divided_by_count, in_format_of, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::forms;
 use crate::ops::index::geometry::{with_dim, wrong_value};
 use crate::ops::index::scatter::{rule as scatter_rule, to_source};
@@ -392,5 +392,5 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::NUMERIC,
     samples,
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -3,7 +3,7 @@
 use crate::DType;
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::index::geometry::wrong_shape;
 use crate::ops::rules::{FIRST_TWO, require};
 use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor};
@@ -114,5 +114,5 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     errors: || vec![error([plain(&[2, 5]), plain(&[3, 3]), SampleArg::Bool(false)], "but for the last")],
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -3,7 +3,7 @@
 use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::index::geometry::{kept, zeros};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
 use crate::tensor::Int;
@@ -43,7 +43,7 @@ impl Tensor {
     /// # Errors
     /// The same.
     pub fn sort_with(&self, dim: impl Int, descending: bool, stable: bool) -> Result<(Tensor, Tensor)> {
-        DEF.run_two(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(descending), Arg::Bool(stable)])
+        DEF.run_pair(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(descending), Arg::Bool(stable)])
     }
 }
 
@@ -91,6 +91,6 @@ pub static DEF: OpDef = OpDef {
         let no = SampleArg::Bool(false);
         vec![error([plain(&[3]), SampleArg::Int(1), no.clone(), no], "out of range")]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT);
+.with(OpFlags::EXACT);

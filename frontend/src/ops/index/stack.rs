@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::index::cat::list;
 use crate::ops::index::geometry::{wrong_shape, wrong_value};
 use crate::ops::sample::{SampleArg, error, sample};
@@ -123,5 +123,5 @@ pub static DEF: OpDef = OpDef {
             error([list(&[&[2], &[3]]), SampleArg::Int(0)], "as the first is"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::ops::composite::{decomposed, in_format_of, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::index::geometry::{index as index_of, kept, wrong_shape};
 use crate::ops::sample::{SampleArg, error, index, plain, sample};
 use crate::tensor::Int;
@@ -106,5 +106,5 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     errors: || vec![error([plain(&[3, 4]), index(&[2], 3), SampleArg::Int(0)], "of 2 dimensions")],
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

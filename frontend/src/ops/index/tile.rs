@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::index::repeat::repeated;
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::tensor::IntoShape;
@@ -64,5 +64,5 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     errors: || vec![error([plain(&[2]), SampleArg::Ints(vec![-1])], "0 or more")],
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -4,7 +4,7 @@ use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::whole;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::index::geometry::{kept, with_dim, wrong_value, zeros};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
 use crate::tensor::Int;
@@ -52,7 +52,7 @@ impl Tensor {
     ) -> Result<(Tensor, Tensor)> {
         // A 0-d tensor is returned unchanged.
         let k = if self.rank() == 0 { k.max(1) } else { k };
-        DEF.run_two(&[self.into(), whole(k), Arg::Int(dim.to_i64()), Arg::Bool(largest), Arg::Bool(sorted)])
+        DEF.run_pair(&[self.into(), whole(k), Arg::Int(dim.to_i64()), Arg::Bool(largest), Arg::Bool(sorted)])
     }
 }
 
@@ -113,6 +113,6 @@ pub static DEF: OpDef = OpDef {
             |sizes: &[usize], k| [plain(sizes), SampleArg::Int(k), zero.clone(), yes.clone(), yes.clone()];
         vec![error(call(&[3], 4), "0 to 3"), error(call(&[], 0), "1 to 1")]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT);
+.with(OpFlags::EXACT);

@@ -4,7 +4,7 @@ use super::added;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::decomposed;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::op::{Arg, Part, Rule};
 
@@ -130,6 +130,6 @@ pub static DEF: OpDef = OpDef {
             ),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::AUTOCAST);
+.with(OpFlags::AUTOCAST);

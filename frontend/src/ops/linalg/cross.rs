@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, in_format_of, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{FIRST_TWO, kept, require, wrong_shape};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::tensor::Int;
@@ -117,5 +117,5 @@ pub static DEF: OpDef = OpDef {
             call(&[3], &[3], 1, "out of range"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Sample, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
@@ -75,5 +75,5 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[2, 3]), plain(&[3])], "a vector"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules::{FIRST_TWO, wrong_shape};
 use crate::ops::sample::{Sample, error, plain, sample};
 use keyway_dispatcher::dims::{Dims, broadcast};
@@ -162,6 +162,6 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[2, 2, 3]), plain(&[3, 3, 4])], "broadcast"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::AUTOCAST);
+.with(OpFlags::AUTOCAST);

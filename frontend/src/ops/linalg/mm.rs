@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::forms;
 use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Sample, error, plain, sample};
@@ -125,6 +125,6 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[3]), plain(&[3, 2])], "a matrix"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::AUTOCAST);
+.with(OpFlags::AUTOCAST);

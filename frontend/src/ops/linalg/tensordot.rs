@@ -2,7 +2,7 @@
 
 use crate::error::{Result, called};
 use crate::ops::composite::{cast, decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{FIRST_TWO, require, wrong_value};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
 use crate::tensor::IntoShape;
@@ -171,5 +171,5 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::NUMERIC,
     samples,
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{error, plain, sample};
 use crate::{DType, Tensor};
@@ -53,5 +53,5 @@ pub static DEF: OpDef = OpDef {
         shapes.iter().map(|sizes| sample([plain(sizes)])).collect()
     },
     errors: || vec![error([plain(&[3])], "a matrix"), error([plain(&[2, 2, 2])], "a matrix")],
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -5,7 +5,7 @@ use super::{decomposed, one, reduce_narrowed, wide_pair};
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
 use crate::ops::composite::{optional, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::sample::{Fill, Sample, SampleArg, plain, sample, tensor, uniform};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::broadcast;
@@ -142,6 +142,6 @@ pub static DEF: OpDef = OpDef {
         super::samples(vec![sample(weighted), certain, no_probability], pair, &[SampleArg::None])
     },
     errors: || super::errors(&[SampleArg::None]),
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

@@ -5,7 +5,7 @@ use super::{decomposed, one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{optional, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::sample::{Fill, SampleArg, plain, sample, tensor as filled, uniform};
 use keyway_dispatcher::op::{Arg, Args, Part, Rule};
 
@@ -115,6 +115,6 @@ pub static DEF: OpDef = OpDef {
         super::samples(vec![sample(full), sample(zeros)], pair, &[SampleArg::None, SampleArg::None])
     },
     errors: || super::errors(&[SampleArg::None, SampleArg::None]),
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

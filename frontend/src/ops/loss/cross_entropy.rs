@@ -5,7 +5,7 @@ use super::{NO_CLASS, Reduction};
 use super::{decomposed, one, reduce, reduced, tensor};
 use crate::error::Result;
 use crate::ops::composite::{cast, float_tensor, optional, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules::{FIRST_TWO, wrong_shape, wrong_value};
 use crate::ops::sample::{
     Fill, Sample, SampleArg, error, fixed, index, plain, sample, tensor as filled, uniform,
@@ -131,7 +131,7 @@ fn loss(args: &Args<'_>, x: &Tensor, target: &Tensor) -> Result<Tensor> {
         return reduce(args, 5, shared(&share)?.sum(dim)?.neg()?);
     }
     let (loss, weights) =
-        nll_loss_forward::DEF.run_two(&[(&logs).into(), args.get(1), args.get(2), args.get(3)])?;
+        nll_loss_forward::DEF.run_pair(&[(&logs).into(), args.get(1), args.get(2), args.get(3)])?;
     let mut total = loss;
     if smoothing > 0.0 {
         let ignored = target.eq(args.get(3))?;
@@ -276,6 +276,6 @@ pub static DEF: OpDef = OpDef {
             error(smoothed(f64::NAN), "a share from 0 to 1"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

@@ -4,7 +4,7 @@ use super::Reduction;
 use super::{decomposed, one, reduce_narrowed, wide_pair};
 use crate::error::Result;
 use crate::ops::composite::{cast, float_tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Fill, Sample, SampleArg, plain, sample, tensor as filled, uniform};
 use crate::{DType, Tensor};
@@ -123,6 +123,6 @@ pub static DEF: OpDef = OpDef {
         super::samples(vec![sample(logs), shares, of_logs], pair, &[SampleArg::Bool(false)])
     },
     errors: || super::errors(&[SampleArg::Bool(false)]),
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

@@ -4,7 +4,7 @@ use super::Reduction;
 use super::{decomposed, one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::sample::{Fill, plain, tensor as filled};
 use keyway_dispatcher::op::{Args, Part, Rule};
 
@@ -69,6 +69,6 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::FLOAT,
     samples: || super::samples(vec![], |sizes| [filled(sizes, Fill::Distinct(2.1, 4.0)), plain(sizes)], &[]),
     errors: || super::errors(&[]),
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

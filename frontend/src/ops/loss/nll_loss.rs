@@ -5,7 +5,7 @@ use super::{NO_CLASS, Reduction};
 use super::{decomposed, one, reduce, reduced};
 use crate::error::Result;
 use crate::ops::composite::optional;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, fixed, index, plain, sample, uniform};
 use crate::tensor::Int;
 use crate::{DType, Tensor};
@@ -75,7 +75,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (loss, weights) =
-        nll_loss_forward::DEF.run_two(&[args.get(0), args.get(1), args.get(2), args.get(3)])?;
+        nll_loss_forward::DEF.run_pair(&[args.get(0), args.get(1), args.get(2), args.get(3)])?;
     if args.str(4)? == "mean" {
         let learned = optional(args, 2)?.is_some_and(|weight| weight.requires_grad());
         return weighted_mean(&loss, &weights, learned);
@@ -132,6 +132,6 @@ pub static DEF: OpDef = OpDef {
             |target| [plain(&[2, 3]), target, SampleArg::None, SampleArg::Int(-100), SampleArg::Str("mean")];
         vec![error(call(target), "0..3"), error(call(index(&[5], 3)), "of shape")]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

@@ -2,7 +2,7 @@
 
 use super::nll_loss_forward;
 use crate::ops::composite::{cast, decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{require, wrong_shape};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
 use crate::{DType, Tensor, error::Result};
@@ -30,7 +30,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 fn formula(b: &crate::autograd::Backward<'_>, g: &mut crate::autograd::Grads<'_>) -> Result<()> {
     let target = b.input(1)?;
     let (picked, _) =
-        nll_loss_forward::DEF.run_two(&[b.grad(0)?.into(), (&target).into(), Arg::None, b.arg(4)])?;
+        nll_loss_forward::DEF.run_pair(&[b.grad(0)?.into(), (&target).into(), Arg::None, b.arg(4)])?;
     g.set(0, || picked.mul(&b.input(2)?))?;
     g.set(2, || picked.mul(&b.input(0)?))
 }
@@ -87,5 +87,5 @@ pub static DEF: OpDef = OpDef {
             error(call(&[4], &[]), "of the targets' shape [4]"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

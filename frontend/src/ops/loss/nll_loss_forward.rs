@@ -4,7 +4,7 @@ use super::nll_loss_backward;
 use crate::autograd::Backward;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, optional, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules::{require, wrong_shape};
 use crate::ops::sample::{
     Fill, Sample, SampleArg, error, fixed, index, plain, sample, tensor as filled, uniform,
@@ -23,7 +23,7 @@ pub(super) fn check(args: &Args<'_>) -> RuleResult<Dims> {
     require(args, 0, t.dtype(), t.dtype().is_float(), "a float dtype")?;
     require(args, 1, target.dtype(), target.dtype().is_integer(), "integers: classes")?;
     if t.ndim() == 0 {
-        let expected = "of one dimension or more, one of which holds the classes".to_string();
+        let expected = "of one dimension or more, one for the classes".to_string();
         return Err(wrong_shape(args, 0, expected, t.sizes()));
     }
     let mut sizes = Dims::from_slice(t.sizes());
@@ -72,7 +72,7 @@ fn weight_gradient(b: &Backward<'_>) -> Result<Tensor> {
     let at = usize::from(x.rank() > 1);
     let classes = Arg::Int(x.shape()[at] as i64);
     // Without class weights the weight is 1, and 0 where the target is ignored.
-    let (picked, counted) = DEF.run_two(&[(&x).into(), (&target).into(), Arg::None, b.arg(3)])?;
+    let (picked, counted) = DEF.run_pair(&[(&x).into(), (&target).into(), Arg::None, b.arg(3)])?;
     let counted = counted.detach();
     let parts = b.grad(0)?.mul(&picked)?.add(&b.grad(1)?.mul(&counted)?)?;
     let values = [(&parts).into(), (&target).into(), (&counted).into(), classes, b.arg(3)];
@@ -172,6 +172,6 @@ pub static DEF: OpDef = OpDef {
     errors: || {
         vec![error([plain(&[2, 3]), index(&[3], 3), SampleArg::None, SampleArg::Int(-100)], "of shape")]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

@@ -5,7 +5,7 @@ use super::smooth_l1_loss_backward;
 use super::{decomposed, in_pieces, one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules::wrong_value;
 use crate::ops::sample::{Fill, SampleArg, sample, tensor as filled, uniform};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -108,6 +108,6 @@ pub static DEF: OpDef = OpDef {
         super::samples(vec![sample(near)], pair, &[SampleArg::Float(0.7)])
     },
     errors: || super::errors(&[SampleArg::Float(1.0)]),
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

@@ -6,7 +6,7 @@ use crate::Tensor;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
 use crate::ops::composite::{cast, float_tensor, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{FIRST_THREE, wrong_shape};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor as filled, uniform};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
@@ -134,5 +134,5 @@ pub static DEF: OpDef = OpDef {
             error(call(&[4], 1.0, "none"), "do not broadcast"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

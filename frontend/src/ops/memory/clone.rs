@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules::check_images;
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::{Dims, channels_last_strides};
@@ -86,6 +86,6 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[2]), SampleArg::Str("nhwc")], "channels_last"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT.and(Facts::SETS_FORMAT));
+.with(OpFlags::EXACT.and(OpFlags::SETS_FORMAT));

@@ -3,7 +3,7 @@
 use super::from_components;
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::sample::{SampleArg, error, plain};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Outputs, Rule};
@@ -118,7 +118,7 @@ pub static DEF: OpDef = OpDef {
     // Only plugins define composite layouts.
     samples: Vec::new,
     errors: || vec![error([plain(&[2]), SampleArg::Str("values")], "a strided one has none")],
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::SETS_FORMAT)
-.with(Facts::BY_ENTRY);
+.with(OpFlags::SETS_FORMAT)
+.with(OpFlags::UNCOALESCED);

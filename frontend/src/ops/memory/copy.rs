@@ -5,7 +5,7 @@ use super::from_components::stored;
 use crate::Tensor;
 use crate::autograd::{AutogradError, is_grad_enabled, no_grad};
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules::conversion_key;
 use crate::ops::sample::{error, plain, sample};
 use keyway_dispatcher::dims::broadcast;
@@ -82,8 +82,8 @@ pub(crate) fn check_places(target: &Tensor, source: &Tensor) -> Result<()> {
         };
         if !same {
             let expected =
-                "to store the places of the tensor that is written to, in the same order".to_string();
-            let got = "other places; replace the tensor instead, or `coalesce()` both first".to_string();
+                "to store the coordinates of the tensor that is written to, in the same order".to_string();
+            let got = "other coordinates; replace the tensor instead, or `coalesce()` both first".to_string();
             return wrong(expected, got);
         }
     }
@@ -152,6 +152,6 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     errors: || vec![error([plain(&[3]), plain(&[2, 3])], "broadcasts to")],
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT.and(Facts::CASTS).and(Facts::SETS_FORMAT));
+.with(OpFlags::EXACT.and(OpFlags::CASTS).and(OpFlags::SETS_FORMAT));

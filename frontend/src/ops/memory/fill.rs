@@ -1,7 +1,7 @@
 //! `fill`
 
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample, unary_of};
 use crate::{DType, Tensor};
@@ -85,6 +85,6 @@ pub static DEF: OpDef = OpDef {
         let wrong = [SampleArg::Int(300), SampleArg::Float(f64::INFINITY), SampleArg::Float(f64::NAN)];
         wrong.map(|value| error([bytes(), value], "a number that i8 holds, from -128 to 127")).into()
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT);
+.with(OpFlags::EXACT);

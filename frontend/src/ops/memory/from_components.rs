@@ -2,7 +2,7 @@
 
 use super::component::holds_values;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::sample::{Fill, Role, SampleArg, TensorSample, error};
 use crate::{DType, Layout, Tensor};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
@@ -179,8 +179,8 @@ pub static DEF: OpDef = OpDef {
             if !g.needs(1) {
                 return Ok(());
             }
-            let parts = b.grad(0)?.project_like(&b.output(0)?.detach())?.components()?;
-            parts.into_iter().enumerate().try_for_each(|(k, part)| g.set_item(1, k, || Ok(part)))
+            let parts = b.grad(0)?.sparse_mask_like(&b.output(0)?.detach())?.components()?;
+            parts.into_iter().enumerate().try_for_each(|(k, part)| g.set_list_item(1, k, || Ok(part)))
         },
     },
     forms: Forms::New,
@@ -200,7 +200,7 @@ pub static DEF: OpDef = OpDef {
             error(call("nothing.example/none", 2), "a composite layout that a backend brings"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::SETS_FORMAT)
-.with(Facts::BY_ENTRY);
+.with(OpFlags::SETS_FORMAT)
+.with(OpFlags::UNCOALESCED);

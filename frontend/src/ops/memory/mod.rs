@@ -7,7 +7,7 @@ crate::ops::family! {
     fill,
     from_components,
     pin_memory,
-    project_like,
+    sparse_mask_like,
     to_device,
     to_dtype,
     to_layout,

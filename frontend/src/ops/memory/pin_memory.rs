@@ -1,7 +1,7 @@
 //! `pin_memory`
 
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::sample::{plain, sample};
 use crate::{Device, Tensor};
 use keyway_dispatcher::dims::is_dense;
@@ -118,5 +118,5 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::ALL,
     samples: || vec![sample([plain(&[2, 3])])],
     errors: Vec::new,
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -1,7 +1,7 @@
 //! `to_device`
 
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::{Device, Tensor};
 use keyway_dispatcher::dims::Dims;
@@ -18,7 +18,7 @@ impl Tensor {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Device, Tensor};
     /// let a = Tensor::new([1.0f32])?;
-    /// assert!(a.to_device(Device::CPU)?.is_same(&a));
+    /// assert!(a.to_device(Device::CPU)?.ptr_eq(&a));
     /// # Ok(()) }
     /// ```
     ///
@@ -46,7 +46,7 @@ impl Tensor {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Device, Tensor};
     /// let a = Tensor::new([1.0f32])?.pin_memory()?;
-    /// assert!(a.to_device_non_blocking(Device::CPU)?.is_same(&a));
+    /// assert!(a.to_device_non_blocking(Device::CPU)?.ptr_eq(&a));
     /// # Ok(()) }
     /// ```
     ///
@@ -138,5 +138,5 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     errors: || vec![error([plain(&[2]), SampleArg::Str("nowhere")], "no backend for device")],
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

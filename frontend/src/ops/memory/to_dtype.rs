@@ -1,7 +1,7 @@
 //! `to_dtype`
 
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules::conversion_key;
 use crate::ops::sample::{Fill, SampleArg, unary_of};
 use crate::{DType, Tensor};
@@ -63,6 +63,6 @@ pub static DEF: OpDef = OpDef {
         to.iter().flat_map(|d| unary_of(&fill, &[SampleArg::DType(*d)])).collect()
     },
     errors: Vec::new,
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT.and(Facts::CASTS));
+.with(OpFlags::EXACT.and(OpFlags::CASTS));

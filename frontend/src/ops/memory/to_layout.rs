@@ -1,7 +1,7 @@
 //! `to_layout`
 
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::tensor::{COO, CSR};
 use crate::{Layout, Tensor};
@@ -16,7 +16,7 @@ impl Tensor {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::prelude::*;
     /// let x = Tensor::zeros(3)?;
-    /// assert!(x.to_layout(Layout::STRIDED)?.is_same(&x));
+    /// assert!(x.to_layout(Layout::STRIDED)?.ptr_eq(&x));
     /// # Ok(()) }
     /// ```
     ///
@@ -73,7 +73,7 @@ impl Tensor {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let x = Tensor::zeros(3)?;
-    /// assert!(x.to_strided()?.is_same(&x));
+    /// assert!(x.to_strided()?.ptr_eq(&x));
     /// # Ok(()) }
     /// ```
     ///
@@ -133,6 +133,6 @@ pub static DEF: OpDef = OpDef {
             error(call("strided", "block"), "options such as"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::SETS_FORMAT);
+.with(OpFlags::SETS_FORMAT);

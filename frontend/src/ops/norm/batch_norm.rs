@@ -4,7 +4,7 @@ use super::channels;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::sample::{ErrorSample, SampleArg, error, plain};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Plan, Rule};
@@ -71,5 +71,5 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::FLOAT,
     samples: || channels::samples(&[&[4, 3], &[2, 3, 2], &[2, 2, 2, 3], &[2, 1, 2, 1, 2], &[2, 9, 2, 3]]),
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::ops::composite::{
     cast, centred, decomposed, float_tensor, gradient_in_format_of, optional, tensor, wide, widened,
 };
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
 use keyway_dispatcher::dims::Dims;
@@ -65,7 +65,7 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
 /// ops.
 fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     let (grad, own, weight) = (b.grad(0)?, b.input(0)?, b.optional_input(1)?);
-    if !is_grad_enabled() && !b.came(1) && !b.came(2) {
+    if !is_grad_enabled() && !b.has_grad(1) && !b.has_grad(2) {
         let (mean, var) = (b.output(1)?, b.output(2)?);
         let (grad, weight) = (gradient_in_format_of(&own, grad)?, Arg::optional(weight.as_ref()));
         let args = [(&grad).into(), (&own).into(), (&mean).into(), (&var).into(), weight, b.arg(3), b.arg(4)];
@@ -169,6 +169,6 @@ pub static DEF: OpDef = OpDef {
             error(call(&[2, 3], plain(&[2])), "of shape [3]"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::DERIVED_IN_F32);
+.with(OpFlags::DERIVED_IN_F32);

@@ -5,7 +5,7 @@ use super::channels::check_channels;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, optional, tensor, wide, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{require, wrong_shape};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
 use keyway_dispatcher::dims::Dims;
@@ -117,5 +117,5 @@ pub static DEF: OpDef = OpDef {
             error(call(x, x, kept, plain(&[2])), "of shape [3]"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -4,7 +4,7 @@ use super::channels::{check_channels, spread};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, tensor, wide, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{error, plain, sample, uniform};
 use keyway_dispatcher::dims::Dims;
@@ -67,5 +67,5 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[2, 3]), plain(&[2, 3]), plain(&[1, 3])], "of shape [3]"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

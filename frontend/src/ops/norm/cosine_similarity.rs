@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules::{FIRST_TWO, binary_real, reduced_sizes};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample, tensor as filled};
 use crate::tensor::Int;
@@ -114,6 +114,6 @@ pub static DEF: OpDef = OpDef {
             error([ints(), ints()].into_iter().chain(rest(0)), "a floating-point dtype"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

@@ -5,7 +5,7 @@ use super::channels::{check_channels, normalised, spread};
 use crate::autograd::{Backward, Grads, is_grad_enabled};
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, one, optional, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef, no_result};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration, no_result};
 use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample, uniform};
 use crate::{DType, Tensor};
@@ -140,5 +140,5 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::FLOAT,
     samples,
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

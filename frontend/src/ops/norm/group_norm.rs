@@ -6,7 +6,7 @@ use crate::Tensor;
 use crate::autograd::{Backward, Grads, is_grad_enabled};
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, gradient_in_format_of, one, optional, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules::kept;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
 use crate::tensor::Int;
@@ -171,6 +171,6 @@ pub static DEF: OpDef = OpDef {
             error(call(&[2, 4], 2, plain(&[2])), "of shape [4]"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

@@ -5,7 +5,7 @@ use super::{channel_norm_backward, channel_sums};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, centred, decomposed, float_tensor, optional, tensor, wide, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef, no_result};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration, no_result};
 use crate::ops::rules::{kept, wrong_shape, wrong_value};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor as filled, uniform};
 use keyway_dispatcher::dims::Dims;
@@ -190,5 +190,5 @@ pub static DEF: OpDef = OpDef {
             error(call(&[2, 4], &[2, 4], 2, plain(&[2])), "of shape [4]"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

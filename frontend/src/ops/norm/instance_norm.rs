@@ -4,21 +4,40 @@ use super::channels;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::sample::{ErrorSample, SampleArg, error, plain};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Plan, Rule};
 
 impl Tensor {
-    /// Instance normalization: [`Tensor::batch_norm`] with mean and variance per channel of each sample, over the dimensions
-    /// from the third on (D. Ulyanov, A. Vedaldi, V. Lempitsky, "Instance normalization", 2016). Without `use_input_stats` the
-    /// running statistics are used; with it, given running statistics are updated with the average over the batch.
+    /// Instance normalization: `(x - mean) / sqrt(variance + 1e-5) * weight + bias` for an input `[batch, channels, ..]`, with
+    /// mean and (biased) variance per channel of each sample, over the dimensions from the third on (D. Ulyanov, A. Vedaldi,
+    /// V. Lempitsky, "Instance normalization", 2016). Weight and bias are of shape `[channels]`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let x = Tensor::from_vec(vec![1.0f32, 3.0, 10.0, 30.0], (2, 1, 2))?;
-    /// let y = x.instance_norm(None, None, None, true, 0.1, 0.0)?;
+    /// let y = x.instance_norm(None, None)?.to_vec::<f32>()?;
+    /// assert!((y[0] + 1.0).abs() < 1e-5 && (y[3] - 1.0).abs() < 1e-5);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// An input of fewer than 3 dimensions or not of a float dtype; a weight or bias not of shape `[channels]`; a single value
+    /// per channel of a sample.
+    pub fn instance_norm(&self, weight: Option<&Tensor>, bias: Option<&Tensor>) -> Result<Tensor> {
+        self.instance_norm_with(None, weight, bias, true, 0.1, 1e-5)
+    }
+
+    /// [`Tensor::instance_norm`] with running statistics, as in [`Tensor::batch_norm`], and an `eps`. Without `use_input_stats`
+    /// the running statistics are used; with it, given running statistics are updated with the average over the batch.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::from_vec(vec![1.0f32, 3.0, 10.0, 30.0], (2, 1, 2))?;
+    /// let y = x.instance_norm_with(None, None, None, true, 0.1, 0.0)?;
     /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
     /// # Ok(()) }
     /// ```
@@ -26,7 +45,7 @@ impl Tensor {
     /// # Errors
     /// An input of fewer than 3 dimensions or not of a float dtype; other tensors not of shape `[channels]`; missing running
     /// statistics where they are used; a single value per channel of a sample where its own statistics are used.
-    pub fn instance_norm(
+    pub fn instance_norm_with(
         &self,
         running: Option<(&Tensor, &Tensor)>,
         weight: Option<&Tensor>,
@@ -68,5 +87,5 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::FLOAT,
     samples: || channels::samples(&[&[2, 3, 4], &[2, 2, 2, 3], &[1, 2, 2, 1, 2]]),
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -8,7 +8,7 @@ use crate::ops::composite::{
     cast, centred, decomposed, float_tensor, gradient_in_format_of, in_format_of, one, optional, tensor,
     widened,
 };
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules::keeping;
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor as filled, uniform};
 use crate::tensor::IntoShape;
@@ -218,6 +218,6 @@ pub static DEF: OpDef = OpDef {
             "normalized shape",
         )]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

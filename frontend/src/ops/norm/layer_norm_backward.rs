@@ -4,7 +4,7 @@ use super::layer_norm::{check, leading, standardised};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, centred, decomposed, in_format_of, optional, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{keeping, wrong_shape};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
@@ -103,5 +103,5 @@ pub static DEF: OpDef = OpDef {
             error(call(&[3, 4], last(), plain(&[3])), "of the normalized shape [4]"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

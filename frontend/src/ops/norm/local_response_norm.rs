@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, whole, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{kept, wrong_shape, wrong_value};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
@@ -106,7 +106,7 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::FLOAT,
     samples: || {
         let usual = [0.5, 0.75, 1.0];
-        let sample = |args| sample(args).loosened(4.0, "a negative `k` cancels most of the mean");
+        let sample = |args| sample(args).tolerance_factor(4.0, "a negative `k` cancels most of the mean");
         vec![
             sample(call(&[2, 4, 3], 3, usual)),
             sample(call(&[2, 5, 2, 3], 2, [0.1, 0.5, 2.0])),
@@ -122,5 +122,5 @@ pub static DEF: OpDef = OpDef {
             error(call(&[2, 4, 2], 0, [1.0; 3]), "1 or more channels"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -3,7 +3,7 @@
 use super::softmax_backward::{compose, errors, rule, samples};
 use crate::error::Result;
 use crate::ops::composite::decomposed;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::sample::{Fill, Sample, SampleArg, sample, tensor as filled};
 use crate::{DType, Tensor};
 use keyway_dispatcher::op::{Part, Rule};
@@ -50,5 +50,5 @@ pub static DEF: OpDef = OpDef {
         samples().into_iter().chain([ignored]).collect()
     },
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

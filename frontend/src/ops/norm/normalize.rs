@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{like_first, reduced_dims};
 use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor as filled};
 use crate::tensor::{Int, IntoDims};
@@ -101,5 +101,5 @@ pub static DEF: OpDef = OpDef {
         };
         vec![call(&[2], "out of range"), call(&[0, -2], "different dimensions")]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::ops::composite::{
     cast, decomposed, float_tensor, gradient_in_format_of, one, optional, tensor, widened,
 };
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
 use crate::tensor::IntoShape;
 use crate::{DType, Tensor};
@@ -166,6 +166,6 @@ pub static DEF: OpDef = OpDef {
             error(call(vec![4], plain(&[3])), "of the normalized shape [4]"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

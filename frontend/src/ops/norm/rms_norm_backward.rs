@@ -5,7 +5,7 @@ use super::rms_norm::{epsilon, optional_float, reciprocal_root};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, in_format_of, optional, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{keeping, wrong_shape};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor as filled, uniform};
 use keyway_dispatcher::dims::Dims;
@@ -124,5 +124,5 @@ pub static DEF: OpDef = OpDef {
             error(call(&[3, 4], vec![4], plain(&[3])), "of the normalized shape [4]"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

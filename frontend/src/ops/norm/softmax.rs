@@ -4,7 +4,7 @@ use super::softmax_backward;
 use crate::autograd::is_grad_enabled;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::memory::from_components::{stored, with_stored};
 use crate::ops::rules;
 use crate::ops::sample::{SampleArg, error, plain, sample};
@@ -115,6 +115,6 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     errors: || vec![error([plain(&[3]), SampleArg::Int(1)], "out of range")],
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

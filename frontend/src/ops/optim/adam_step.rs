@@ -3,7 +3,7 @@
 use super::lists::{self, list, plan, refs, tensors};
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, in_format_of, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::index::adam_rows::{Step, root};
 use crate::ops::rules::{require, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, sample};
@@ -201,5 +201,5 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::FLOAT,
     samples,
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

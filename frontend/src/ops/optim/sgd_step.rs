@@ -4,7 +4,7 @@ use super::lists::{self, list, plan, refs, tensors};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, in_format_of, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, sample};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Out, Part, Plan, Rule};
@@ -117,7 +117,7 @@ fn compose(args: &Args<'_>) -> Result<Vec<Tensor>> {
         for (list, (like, new)) in made.iter_mut().zip(news.into_iter().flatten()) {
             let new = in_format_of(like, cast(new, like.dtype())?)?;
             // The first buffer equals the gradient, and must be a copy of it.
-            list.push(if new.is_same(grad) { new.copy()? } else { new });
+            list.push(if new.ptr_eq(grad) { new.copy()? } else { new });
         }
     }
     Ok(made.into_iter().flatten().collect())
@@ -190,5 +190,5 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::FLOAT,
     samples,
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

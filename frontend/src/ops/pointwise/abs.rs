@@ -1,7 +1,7 @@
 //! `abs`
 
 use super::derived;
-use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::Fill;
 use crate::ops::{forms, rules, sample};
 
@@ -30,6 +30,6 @@ pub static DEF: OpDef = OpDef::unary(
 .dtypes(Dtypes::NUMERIC)
 .samples(|| sample::unary_of(&Fill::AwayFrom(-2.2, 2.2, 0.05), &[]))
 .errors(sample::refuses_bool)
-.with(Facts::EXACT.and(Facts::SIGNED_ZEROS))
+.with(OpFlags::EXACT.and(OpFlags::SIGNED_ZEROS))
 .decomposed(derived::ABS)
-.with(Facts::KEEPS_ZERO);
+.with(OpFlags::ZERO_PRESERVING);

@@ -1,7 +1,7 @@
 //! `acos`
 
 use super::asin::inverse_slope;
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::{forms, rules, sample};
 
 forms! {
@@ -27,4 +27,4 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&inverse_slope(&b.input(0)?)?)?.neg())),
 )
 .samples(|| sample::unary(-0.8, 0.8))
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

@@ -1,7 +1,7 @@
 //! `add`
 
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::{
     ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, plain, sample,
 };
@@ -156,4 +156,4 @@ pub static DEF: OpDef = OpDef::binary(
 )
 .samples(samples)
 .errors(errors)
-.with(Facts::SIGNED_ZEROS);
+.with(OpFlags::SIGNED_ZEROS);

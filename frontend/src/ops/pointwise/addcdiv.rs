@@ -3,7 +3,7 @@
 use super::derived;
 use crate::Tensor;
 use crate::ops::composite::in_range;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::sample::{ErrorSample, Fill, SampleArg, error, fixed, plain};
 use crate::ops::{forms, rules};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -93,6 +93,6 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::FLOAT,
     samples: super::addcmul::samples,
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
 .decomposed(derived::ADDCDIV);

@@ -4,7 +4,7 @@ use crate::Tensor;
 use crate::autograd::is_grad_enabled;
 use crate::error::Result;
 use crate::ops::composite::widened;
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::{forms, rules, sample};
 
 forms! {
@@ -46,5 +46,5 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&inverse_slope(&b.input(0)?)?))),
 )
 .samples(|| sample::unary(-0.8, 0.8))
-.with(Facts::KEEPS_ZERO)
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::ZERO_PRESERVING)
+.with(OpFlags::AUTOCAST_F32);

@@ -1,6 +1,6 @@
 //! `asinh`
 
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::{forms, rules, sample};
 
 forms! {
@@ -26,4 +26,4 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.div(&b.input(0)?.hypot(1)?))),
 )
 .samples(|| sample::unary(-3.0, 3.0))
-.with(Facts::KEEPS_ZERO);
+.with(OpFlags::ZERO_PRESERVING);

@@ -1,7 +1,7 @@
 //! `atan`
 
 use crate::ops::composite::widened;
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::{forms, rules, sample};
 
 forms! {
@@ -33,4 +33,4 @@ pub static DEF: OpDef = OpDef::unary(
     }),
 )
 .samples(|| sample::unary(-3.0, 3.0))
-.with(Facts::KEEPS_ZERO);
+.with(OpFlags::ZERO_PRESERVING);

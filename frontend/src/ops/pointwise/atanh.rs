@@ -2,7 +2,7 @@
 
 use super::asin::one_less_square;
 use crate::ops::composite::widened;
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::{forms, rules, sample};
 
 forms! {
@@ -30,4 +30,4 @@ pub static DEF: OpDef = OpDef::unary(
     }),
 )
 .samples(|| sample::unary(-0.8, 0.8))
-.with(Facts::KEEPS_ZERO);
+.with(OpFlags::ZERO_PRESERVING);

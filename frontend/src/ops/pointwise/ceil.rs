@@ -1,7 +1,7 @@
 //! `ceil`
 
 use super::rounding;
-use crate::ops::def::{Facts, OpDef};
+use crate::ops::def::{OpDef, OpFlags};
 use crate::ops::forms;
 
 forms! {
@@ -20,4 +20,4 @@ forms! {
 }
 
 /// `ceil`
-pub static DEF: OpDef = rounding::def("ceil(Tensor self) -> Tensor").with(Facts::KEEPS_ZERO);
+pub static DEF: OpDef = rounding::def("ceil(Tensor self) -> Tensor").with(OpFlags::ZERO_PRESERVING);

@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, plain, unary_of};
 use crate::ops::{forms, rules, sample};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -75,7 +75,7 @@ pub static DEF: OpDef = OpDef::unary(
         })
     }),
 )
-.with(Facts::KEEPS_ZERO)
+.with(OpFlags::ZERO_PRESERVING)
 .dtypes(Dtypes::FLOAT)
 .samples(samples)
 .errors(errors)

@@ -3,15 +3,15 @@
 use super::derived;
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules;
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, plain, sample, tensor};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
 impl Tensor {
-    /// Clamps each element to `min..=max`; NaN propagates. A bound may be a number, a tensor, or `Arg::None`; where `min` is
-    /// above `max` the result is `max`.
+    /// Clamps each element to `min..=max`; NaN propagates. A bound may be a number, a tensor, or `None`; where `min` is above
+    /// `max` the result is `max`.
     ///
     /// The gradient of an element equal to a numeric bound is 1, as inside. Where an element equals a bound tensor's element,
     /// each gets half, as in [`Tensor::maximum`].
@@ -21,6 +21,8 @@ impl Tensor {
     /// use keyway::Tensor;
     /// let a = Tensor::new([-2.0f32, 0.5, 2.0])?;
     /// assert_eq!(a.clamp(0.0, 1.0)?.to_vec::<f32>()?, [0.0, 0.5, 1.0]);
+    /// assert_eq!(a.clamp(0.0, None)?.to_vec::<f32>()?, [0.0, 0.5, 2.0]);
+    /// assert_eq!(a.clamp(None, &a.zeros_like()?)?.to_vec::<f32>()?, [-2.0, 0.0, 0.0]);
     /// # Ok(()) }
     /// ```
     ///
@@ -65,7 +67,7 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn clamp_min<'a>(&'a self, min: impl Into<Arg<'a>>) -> Result<Tensor> {
-        called("clamp_min", &["self", "min"], || self.clamp(min, Arg::None))
+        called("clamp_min", &["self", "min"], || self.clamp(min, None))
     }
 
     /// `min(x, max)` of each element `x`.
@@ -79,7 +81,7 @@ impl Tensor {
     /// ```
     #[allow(clippy::missing_errors_doc)]
     pub fn clamp_max<'a>(&'a self, max: impl Into<Arg<'a>>) -> Result<Tensor> {
-        called("clamp_max", &["self", "max"], || self.clamp(Arg::None, max))
+        called("clamp_max", &["self", "max"], || self.clamp(None, max))
     }
 
     /// [`Tensor::clamp`] with numeric bounds, written to `out`.
@@ -177,7 +179,7 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::NUMERIC,
     samples,
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
 .decomposed(derived::CLAMP)
-.with(Facts::KEEPS_ZERO_BETWEEN);
+.with(OpFlags::ZERO_PRESERVING_IF_IN_BOUNDS);

@@ -3,7 +3,7 @@
 use super::pair;
 use crate::error::Result;
 use crate::ops::composite::{cast, one};
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::{Fill, PAIRS, Sample, SampleArg, sample, tensor};
 use crate::ops::{forms, rules};
 use crate::{DType, Tensor};
@@ -75,5 +75,5 @@ pub static DEF: OpDef = OpDef::binary(
         Part::fixed("logical_or", DType::BOOL),
     ],
 })
-.with(Facts::EXACT)
-.with(Facts::SIGNED_ZEROS);
+.with(OpFlags::EXACT)
+.with(OpFlags::SIGNED_ZEROS);

@@ -1,6 +1,6 @@
 //! `cosh`
 
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::{forms, rules};
 
 forms! {
@@ -24,4 +24,4 @@ pub static DEF: OpDef = OpDef::unary(
     rules::unary_float,
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.sinh()?))),
 )
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

@@ -145,7 +145,7 @@ pub static DEF: OpDef = OpDef::binary(
     "div(Tensor self, Tensor other, *, str? rounding_mode=None) -> Tensor",
     rule,
     Derivative::of_inputs(0b11, |b, g| {
-        if b.is_given(2) {
+        if b.is_some(2) {
             g.set(0, || b.grad(0)?.zeros_like())?;
             return g.set(1, || b.grad(0)?.zeros_like());
         }

@@ -1,7 +1,7 @@
 //! `elu`
 
 use crate::ops::composite::in_range;
-use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{Fill, Sample, SampleArg, unary_of};
 use crate::ops::{forms, rules, sample};
 use keyway_dispatcher::op::Arg;
@@ -57,7 +57,7 @@ pub static DEF: OpDef = OpDef::unary(
         },
     },
 )
-.with(Facts::KEEPS_ZERO)
+.with(OpFlags::ZERO_PRESERVING)
 .dtypes(Dtypes::FLOAT)
 .samples(samples)
 .errors(|| sample::refuses_integers(&[SampleArg::Int(1)]));

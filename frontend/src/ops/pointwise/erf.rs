@@ -1,7 +1,7 @@
 //! `erf`
 
 use crate::ops::composite::widened;
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::{forms, rules};
 
 forms! {
@@ -30,4 +30,4 @@ pub static DEF: OpDef = OpDef::unary(
         })
     }),
 )
-.with(Facts::KEEPS_ZERO);
+.with(OpFlags::ZERO_PRESERVING);

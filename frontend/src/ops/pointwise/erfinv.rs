@@ -3,7 +3,7 @@
 use super::gamma::{operand, polynomial};
 use crate::error::Result;
 use crate::ops::composite::{cast, one, widened};
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::{Fill, Sample, sample, tensor, unary};
 use crate::ops::{forms, rules};
 use crate::{DType, Tensor};
@@ -69,7 +69,7 @@ pub static DEF: OpDef = OpDef::unary(
     }),
 )
 .samples(samples)
-.with(Facts::KEEPS_ZERO)
+.with(OpFlags::ZERO_PRESERVING)
 .decomposed(Decomposition {
     run: |args| one(compose(args)),
     parts: &[

@@ -1,6 +1,6 @@
 //! `exp`
 
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::{forms, rules};
 
 forms! {
@@ -24,4 +24,4 @@ pub static DEF: OpDef = OpDef::unary(
     rules::unary_float,
     Derivative::of_output(|b, g| g.set(0, || b.grad(0)?.mul(&b.output(0)?))),
 )
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

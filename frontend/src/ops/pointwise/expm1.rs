@@ -1,7 +1,7 @@
 //! `expm1`
 
 use crate::ops::composite::in_range;
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::{forms, rules};
 
 forms! {
@@ -26,5 +26,5 @@ pub static DEF: OpDef = OpDef::unary(
     // From the input: an output rounded to -1 would give a gradient of 0.
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&in_range(&b.input(0)?)?.exp()?))),
 )
-.with(Facts::KEEPS_ZERO)
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::ZERO_PRESERVING)
+.with(OpFlags::AUTOCAST_F32);

@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::decomposed;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::sample::{Fill, PAIRS, Sample, SampleArg, plain, sample, tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Out, Outputs, Part};
@@ -62,5 +62,5 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::NUMERIC,
     samples,
     errors: Vec::new,
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -1,7 +1,7 @@
 //! `fmod`
 
 use super::modulus;
-use crate::ops::def::{Facts, OpDef};
+use crate::ops::def::{OpDef, OpFlags};
 use crate::ops::forms;
 use keyway_dispatcher::op::Arg;
 
@@ -24,4 +24,4 @@ forms! {
 /// `fmod`
 pub static DEF: OpDef =
     modulus::def("fmod(Tensor self, Tensor other) -> Tensor", |b, g| modulus::derivative(b, g, "trunc"))
-        .with(Facts::SIGNED_ZEROS);
+        .with(OpFlags::SIGNED_ZEROS);

@@ -2,7 +2,7 @@
 
 use super::derived;
 use crate::DType;
-use crate::ops::def::{Derivative, Dtypes, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, plain, unary_of};
 use crate::ops::{forms, rules};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
@@ -112,4 +112,4 @@ pub static DEF: OpDef = OpDef::unary(
 .samples(samples)
 .errors(errors)
 .decomposed(derived::GELU)
-.with(Facts::KEEPS_ZERO);
+.with(OpFlags::ZERO_PRESERVING);

@@ -1,6 +1,6 @@
 //! `hardswish`
 
-use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{Fill, Sample};
 use crate::ops::{forms, rules, sample};
 
@@ -34,4 +34,4 @@ pub static DEF: OpDef = OpDef::unary(
     samples
 })
 .errors(|| sample::refuses_integers(&[]))
-.with(Facts::KEEPS_ZERO);
+.with(OpFlags::ZERO_PRESERVING);

@@ -3,7 +3,7 @@
 use super::{eq, pair};
 use crate::error::{Result, called};
 use crate::ops::composite::{cast, decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules;
 use crate::ops::sample::{
     ErrorSample, Fill, PAIRS, Sample, SampleArg, error, plain, sample, tensor as filled,
@@ -232,5 +232,5 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::ALL,
     samples,
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -1,7 +1,7 @@
 //! `leaky_relu`
 
 use super::derived;
-use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{Fill, Sample, SampleArg, unary_of};
 use crate::ops::{forms, rules, sample};
 use keyway_dispatcher::op::Arg;
@@ -55,4 +55,4 @@ pub static DEF: OpDef = OpDef::unary(
 .samples(samples)
 .errors(|| sample::refuses_integers(&[SampleArg::Float(0.01)]))
 .decomposed(derived::LEAKY_RELU)
-.with(Facts::KEEPS_ZERO);
+.with(OpFlags::ZERO_PRESERVING);

@@ -1,7 +1,7 @@
 //! `lerp`
 
 use crate::Tensor;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, SampleArg, error, fixed, plain, sample, uniform};
 use crate::ops::{forms, rules};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -77,5 +77,5 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::FLOAT,
     samples,
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

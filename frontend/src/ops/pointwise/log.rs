@@ -1,6 +1,6 @@
 //! `log`
 
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::{forms, rules, sample};
 
 forms! {
@@ -25,4 +25,4 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.div(&b.input(0)?))),
 )
 .samples(|| sample::unary(0.3, 3.0))
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

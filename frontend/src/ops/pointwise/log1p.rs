@@ -1,7 +1,7 @@
 //! `log1p`
 
 use super::derived;
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::{forms, rules, sample};
 
 forms! {
@@ -27,5 +27,5 @@ pub static DEF: OpDef = OpDef::unary(
 )
 .samples(|| sample::unary(-0.7, 3.0))
 .decomposed(derived::LOG1P)
-.with(Facts::KEEPS_ZERO)
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::ZERO_PRESERVING)
+.with(OpFlags::AUTOCAST_F32);

@@ -1,7 +1,7 @@
 //! `log2`
 
 use crate::ops::composite::in_range;
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::{forms, rules, sample};
 
 forms! {
@@ -28,4 +28,4 @@ pub static DEF: OpDef = OpDef::unary(
     }),
 )
 .samples(|| sample::unary(0.3, 3.0))
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

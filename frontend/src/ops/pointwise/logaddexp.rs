@@ -4,7 +4,7 @@ use super::pair;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, one, widened};
-use crate::ops::def::{Derivative, Dtypes, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags};
 use crate::ops::sample::{PAIRS, Sample, SampleArg, broadcast_errors, plain, refuses_integer_pairs, sample};
 use crate::ops::{forms, rules};
 use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
@@ -77,4 +77,4 @@ pub static DEF: OpDef = OpDef::binary(
         Part::new("to_dtype"),
     ],
 })
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

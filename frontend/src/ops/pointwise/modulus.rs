@@ -3,7 +3,7 @@
 use crate::DType;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags};
 use crate::ops::rules;
 use crate::ops::sample::{
     ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, sample, tensor,
@@ -21,7 +21,7 @@ pub(super) const fn def(
         .forms(Forms::InPlace)
         .dtypes(Dtypes::NUMERIC)
         .errors(errors)
-        .with(Facts::KEEPS_ZERO_BUT_BY_0)
+        .with(OpFlags::ZERO_PRESERVING_IF_NONZERO)
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Typing> {

@@ -1,6 +1,6 @@
 //! `mul`
 
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::{PAIRS, Sample, SampleArg, plain, sample};
 use crate::ops::{forms, rules};
 use keyway_dispatcher::op::Arg;
@@ -43,4 +43,4 @@ pub static DEF: OpDef = OpDef::binary(
     }),
 )
 .samples(samples)
-.with(Facts::SIGNED_ZEROS);
+.with(OpFlags::SIGNED_ZEROS);

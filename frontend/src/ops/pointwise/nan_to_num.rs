@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{one, tensor};
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::{Fill, Sample, SampleArg, sample, tensor as filled, unary_of};
 use crate::ops::{forms, rules};
 use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
@@ -86,6 +86,6 @@ pub static DEF: OpDef = OpDef::unary(
     run: |args| one(compose(args)),
     parts: &[Part::new("eq"), Part::new("isnan"), Part::new("where"), Part::new("clone")],
 })
-.with(Facts::EXACT)
-.with(Facts::SIGNED_ZEROS)
-.with(Facts::KEEPS_ZERO);
+.with(OpFlags::EXACT)
+.with(OpFlags::SIGNED_ZEROS)
+.with(OpFlags::ZERO_PRESERVING);

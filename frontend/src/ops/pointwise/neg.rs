@@ -1,7 +1,7 @@
 //! `neg`
 
 use super::derived;
-use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::{forms, rules, sample};
 
 forms! {
@@ -28,6 +28,6 @@ pub static DEF: OpDef = OpDef::unary(
 )
 .dtypes(Dtypes::NUMERIC)
 .errors(sample::refuses_bool)
-.with(Facts::EXACT.and(Facts::SIGNED_ZEROS))
+.with(OpFlags::EXACT.and(OpFlags::SIGNED_ZEROS))
 .decomposed(derived::NEG)
-.with(Facts::KEEPS_ZERO);
+.with(OpFlags::ZERO_PRESERVING);

@@ -3,7 +3,7 @@
 use super::pair;
 use crate::error::Result;
 use crate::ops::composite::{cast, one};
-use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{
     Fill, PAIRS, Sample, SampleArg, broadcast_errors, plain, refuses_integer_pairs, sample, tensor,
 };
@@ -117,5 +117,5 @@ pub static DEF: OpDef = OpDef::binary(
         Part::fixed("logical_xor", DType::BOOL),
     ],
 })
-.with(Facts::EXACT)
-.with(Facts::SIGNED_ZEROS);
+.with(OpFlags::EXACT)
+.with(OpFlags::SIGNED_ZEROS);

@@ -2,7 +2,7 @@
 
 use crate::error::{Result, called};
 use crate::ops::composite::in_range;
-use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{
     ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, plain, sample, tensor,
     uniform,
@@ -153,5 +153,5 @@ pub static DEF: OpDef = OpDef::binary(
 .dtypes(Dtypes::NUMERIC)
 .samples(samples)
 .errors(errors)
-.with(Facts::KEEPS_ZERO_ABOVE_0)
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::ZERO_PRESERVING_IF_POSITIVE)
+.with(OpFlags::AUTOCAST_F32);

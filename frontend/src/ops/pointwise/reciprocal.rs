@@ -1,7 +1,7 @@
 //! `reciprocal`
 
 use super::derived;
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::{forms, rules, sample};
 
 forms! {
@@ -33,6 +33,6 @@ pub static DEF: OpDef = OpDef::unary(
     }),
 )
 .samples(|| sample::unary(0.5, 3.0))
-.with(Facts::SIGNED_ZEROS)
+.with(OpFlags::SIGNED_ZEROS)
 .decomposed(derived::RECIPROCAL)
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

@@ -1,7 +1,7 @@
 //! `relu`
 
 use super::derived;
-use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::Fill;
 use crate::ops::{forms, rules, sample};
 
@@ -29,6 +29,6 @@ pub static DEF: OpDef = OpDef::unary(
 .dtypes(Dtypes::NUMERIC)
 .samples(|| sample::unary_of(&Fill::AwayFrom(-2.2, 2.2, 0.05), &[]))
 .errors(sample::refuses_bool)
-.with(Facts::EXACT)
+.with(OpFlags::EXACT)
 .decomposed(derived::RELU)
-.with(Facts::KEEPS_ZERO);
+.with(OpFlags::ZERO_PRESERVING);

@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
-use crate::ops::def::{Derivative, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::rules;
 use crate::ops::sample::{Fill, PAIRS, Sample, SampleArg, sample, tensor};
 use keyway_dispatcher::op::Arg;
@@ -15,7 +15,7 @@ pub(super) const fn def(
     OpDef::binary(schema, rules::binary_held, Derivative::of_inputs(0b11, formula))
         .forms(Forms::Out)
         .samples(samples)
-        .with(Facts::EXACT)
+        .with(OpFlags::EXACT)
 }
 
 /// The gradients; `loses` is a comparison that is true where its first argument is not selected.

@@ -1,7 +1,7 @@
 //! `round`
 
 use super::rounding;
-use crate::ops::def::{Facts, OpDef};
+use crate::ops::def::{OpDef, OpFlags};
 use crate::ops::sample::Fill;
 use crate::ops::{forms, sample};
 
@@ -23,4 +23,4 @@ forms! {
 /// `round`
 pub static DEF: OpDef = rounding::def("round(Tensor self) -> Tensor")
     .samples(|| sample::unary_of(&Fill::Uniform(0.6, 1.4), &[]))
-    .with(Facts::KEEPS_ZERO);
+    .with(OpFlags::ZERO_PRESERVING);

@@ -1,6 +1,6 @@
 //! The definition that `ceil`, `floor`, `round` and `trunc` share.
 
-use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::Fill;
 use crate::ops::{rules, sample};
 
@@ -10,5 +10,5 @@ pub(super) const fn def(schema: &'static str) -> OpDef {
         .dtypes(Dtypes::NUMERIC)
         .samples(|| sample::unary_of(&Fill::AwayFrom(-2.2, 2.2, 0.05), &[]))
         .errors(sample::refuses_bool)
-        .with(Facts::EXACT.and(Facts::SIGNED_ZEROS))
+        .with(OpFlags::EXACT.and(OpFlags::SIGNED_ZEROS))
 }

@@ -1,7 +1,7 @@
 //! `rsqrt`
 
 use super::derived;
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::{forms, rules, sample};
 
 forms! {
@@ -33,4 +33,4 @@ pub static DEF: OpDef = OpDef::unary(
 )
 .samples(|| sample::unary(0.5, 3.0))
 .decomposed(derived::RSQRT)
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{Fill, unary_of};
 use crate::ops::{forms, rules, sample};
 use keyway_dispatcher::op::{Args, Decomposition, Part};
@@ -46,7 +46,7 @@ pub static DEF: OpDef = OpDef::unary(
         })
     }),
 )
-.with(Facts::KEEPS_ZERO)
+.with(OpFlags::ZERO_PRESERVING)
 .dtypes(Dtypes::FLOAT)
 .samples(|| unary_of(&Fill::AwayFrom(-2.2, 2.2, 0.05), &[]))
 .errors(|| sample::refuses_integers(&[]))

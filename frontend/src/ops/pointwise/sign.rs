@@ -1,7 +1,7 @@
 //! `sign`
 
 use super::derived;
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::Fill;
 use crate::ops::{forms, rules, sample};
 
@@ -23,6 +23,6 @@ forms! {
 /// `sign`
 pub static DEF: OpDef = OpDef::unary("sign(Tensor self) -> Tensor", rules::unary, Derivative::ZERO)
     .samples(|| sample::unary_of(&Fill::AwayFrom(-2.2, 2.2, 0.05), &[]))
-    .with(Facts::EXACT)
+    .with(OpFlags::EXACT)
     .decomposed(derived::SIGN)
-    .with(Facts::KEEPS_ZERO);
+    .with(OpFlags::ZERO_PRESERVING);

@@ -1,7 +1,7 @@
 //! `silu`
 
 use super::derived;
-use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::{forms, rules, sample};
 
 forms! {
@@ -29,4 +29,4 @@ pub static DEF: OpDef = OpDef::unary(
 .samples(|| sample::unary(-3.0, 3.0))
 .errors(|| sample::refuses_integers(&[]))
 .decomposed(derived::SILU)
-.with(Facts::KEEPS_ZERO);
+.with(OpFlags::ZERO_PRESERVING);

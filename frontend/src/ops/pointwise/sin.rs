@@ -1,6 +1,6 @@
 //! `sin`
 
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::{forms, rules, sample};
 
 forms! {
@@ -25,4 +25,4 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.cos()?))),
 )
 .samples(|| sample::unary(-4.0, 4.0))
-.with(Facts::KEEPS_ZERO);
+.with(OpFlags::ZERO_PRESERVING);

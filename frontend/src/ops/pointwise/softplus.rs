@@ -2,7 +2,7 @@
 
 use super::derived;
 use super::softplus_backward;
-use crate::ops::def::{Derivative, Dtypes, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags};
 use crate::ops::sample::{Fill, Sample, SampleArg, tensor, unary_of};
 use crate::ops::{forms, rules, sample};
 use keyway_dispatcher::op::Arg;
@@ -67,4 +67,4 @@ pub static DEF: OpDef = OpDef::unary(
 .samples(samples)
 .decomposed(derived::SOFTPLUS)
 .errors(|| sample::refuses_integers(&[SampleArg::Int(1), SampleArg::Int(20)]))
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

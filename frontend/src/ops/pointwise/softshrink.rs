@@ -4,7 +4,7 @@ use super::softshrink_backward;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{
     ErrorSample, Fill, Sample, SampleArg, error, plain, sample, tensor as filled, unary_of,
 };
@@ -85,7 +85,7 @@ pub static DEF: OpDef = OpDef::unary(
         g.set(0, || softshrink_backward::DEF.run(&[b.grad(0)?.into(), (&b.input(0)?).into(), b.arg(1)]))
     }),
 )
-.with(Facts::KEEPS_ZERO)
+.with(OpFlags::ZERO_PRESERVING)
 .dtypes(Dtypes::FLOAT)
 .samples(samples)
 .errors(errors)

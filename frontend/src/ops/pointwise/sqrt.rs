@@ -1,6 +1,6 @@
 //! `sqrt`
 
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::{forms, rules, sample};
 
 forms! {
@@ -25,5 +25,5 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_output(|b, g| g.set(0, || b.grad(0)?.mul(0.5)?.div(&b.output(0)?))),
 )
 .samples(|| sample::unary(0.3, 3.0))
-.with(Facts::SIGNED_ZEROS)
-.with(Facts::KEEPS_ZERO);
+.with(OpFlags::SIGNED_ZEROS)
+.with(OpFlags::ZERO_PRESERVING);

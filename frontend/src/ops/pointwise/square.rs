@@ -2,7 +2,7 @@
 
 use super::derived;
 use crate::DType;
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::forms;
 use keyway_dispatcher::op::{Args, Typing};
 
@@ -36,4 +36,4 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?)?.mul(2))),
 )
 .decomposed(derived::SQUARE)
-.with(Facts::KEEPS_ZERO);
+.with(OpFlags::ZERO_PRESERVING);

@@ -3,7 +3,7 @@
 use super::add::in_place;
 use super::derived;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Facts, OpDef};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{
     ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, plain, sample,
 };
@@ -137,5 +137,5 @@ pub static DEF: OpDef = OpDef::binary(
 .dtypes(Dtypes::NUMERIC)
 .samples(samples)
 .errors(errors)
-.with(Facts::SIGNED_ZEROS)
+.with(OpFlags::SIGNED_ZEROS)
 .decomposed(derived::SUB);

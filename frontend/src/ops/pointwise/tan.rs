@@ -1,6 +1,6 @@
 //! `tan`
 
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::{forms, rules, sample};
 
 forms! {
@@ -31,5 +31,5 @@ pub static DEF: OpDef = OpDef::unary(
     }),
 )
 .samples(|| sample::unary(-1.2, 1.2))
-.with(Facts::KEEPS_ZERO)
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::ZERO_PRESERVING)
+.with(OpFlags::AUTOCAST_F32);

@@ -1,6 +1,6 @@
 //! `tanh`
 
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::{forms, rules};
 
 forms! {
@@ -25,4 +25,4 @@ pub static DEF: OpDef = OpDef::unary(
     // From the input: an output rounded to 1 would give a gradient of 0.
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.tanh_backward(&b.input(0)?))),
 )
-.with(Facts::KEEPS_ZERO);
+.with(OpFlags::ZERO_PRESERVING);

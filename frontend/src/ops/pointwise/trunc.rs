@@ -1,7 +1,7 @@
 //! `trunc`
 
 use super::rounding;
-use crate::ops::def::{Facts, OpDef};
+use crate::ops::def::{OpDef, OpFlags};
 use crate::ops::forms;
 
 forms! {
@@ -21,4 +21,4 @@ forms! {
 }
 
 /// `trunc`
-pub static DEF: OpDef = rounding::def("trunc(Tensor self) -> Tensor").with(Facts::KEEPS_ZERO);
+pub static DEF: OpDef = rounding::def("trunc(Tensor self) -> Tensor").with(OpFlags::ZERO_PRESERVING);

@@ -1,7 +1,7 @@
 //! `where`
 
 use crate::error::{Result, called_as};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules;
 use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, SampleArg, error, fixed, plain, sample};
 use crate::{DType, Tensor};
@@ -111,6 +111,6 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::ALL,
     samples,
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT);
+.with(OpFlags::EXACT);

@@ -108,7 +108,7 @@ fn largest<const N: usize>(op: &'static str, input: &Tensor, to: OutputSize<N>) 
     called(op, &["self", "output_size"], || {
         let (x, had_batch) = batched(op, input, N)?;
         let (values, indices) = match windows(&x, to) {
-            (_, Some(window)) => max_pool::DEF.run_two(&[
+            (_, Some(window)) => max_pool::DEF.run_pair(&[
                 (&x).into(),
                 Arg::Ints(&window),
                 Arg::Ints(&window),
@@ -116,7 +116,7 @@ fn largest<const N: usize>(op: &'static str, input: &Tensor, to: OutputSize<N>) 
                 Arg::Ints(&[1; N]),
                 Arg::Bool(false),
             ])?,
-            (sizes, None) => adaptive_max_pool::DEF.run_two(&[(&x).into(), Arg::Ints(&sizes.ints())])?,
+            (sizes, None) => adaptive_max_pool::DEF.run_pair(&[(&x).into(), Arg::Ints(&sizes.ints())])?,
         };
         Ok((unbatched(values, had_batch)?, unbatched(indices, had_batch)?))
     })

@@ -2,7 +2,7 @@
 
 use super::adaptive_avg_pool_backward;
 use super::geometry::{rank, spatial, with_spatial};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{FIRST, wrong_shape};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
 use crate::ops::spatial::{list, size_from};
@@ -77,5 +77,5 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::FLOAT,
     samples,
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -2,7 +2,7 @@
 
 use super::adaptive_avg_pool::{self, CASES};
 use super::geometry::{rank, sizes, spatial, with_spatial};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::FIRST;
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -44,5 +44,5 @@ pub static DEF: OpDef = OpDef {
             call(&[1, 2, 4, 4], &[2, 0], "2 numbers of 1 or more"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

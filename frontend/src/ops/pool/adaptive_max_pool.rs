@@ -4,7 +4,7 @@ use super::adaptive_avg_pool::{CASES, errors, result_sizes};
 use super::geometry::{rank_of_numbers, spatial};
 use super::max_pool_backward;
 use crate::DType;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules::FIRST;
 use crate::ops::sample::{Fill, SampleArg, sample, tensor};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -42,6 +42,6 @@ pub static DEF: OpDef = OpDef {
         CASES.iter().map(call).collect()
     },
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT);
+.with(OpFlags::EXACT);

@@ -2,7 +2,7 @@
 
 use super::avg_pool_backward;
 use super::geometry::{Window, rank, spatial, with_spatial};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{FIRST, wrong_value};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -95,5 +95,5 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::FLOAT,
     samples,
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -2,7 +2,7 @@
 
 use super::avg_pool::{self, CASES, check_divisor, options};
 use super::geometry::{Window, rank, sizes, spatial, with_spatial};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{FIRST, wrong_shape};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -15,7 +15,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     check_divisor(args, 6)?;
     if grad.sizes()[2..] != places[..] {
         let expected =
-            format!("of shape [_, _, {places:?}], the places of the window in an input of {input:?}");
+            format!("of shape [_, _, {places:?}], the positions of the window in an input of {input:?}");
         return Err(wrong_shape(args, 0, expected, grad.sizes()));
     }
     Ok(Plan::one(grad.dtype(), with_spatial(grad.sizes(), &input), grad.dtype(), Strides::Images(FIRST)))
@@ -55,5 +55,5 @@ pub static DEF: OpDef = OpDef {
             call(&grad, &[1, 5], "reaches over 2 elements of 1"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

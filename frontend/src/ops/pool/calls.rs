@@ -55,7 +55,7 @@ macro_rules! pools {
             /// # Errors
             #[doc = concat!("As [`Tensor::", stringify!($max), "`].")]
             pub fn $with_indices(&self, options: impl Into<MaxPoolOptions<$rank>>) -> Result<(Tensor, Tensor)> {
-                let run = |args: &[Arg<'_>]| Ok(max_pool::DEF.run_two(args)?.into());
+                let run = |args: &[Arg<'_>]| Ok(max_pool::DEF.run_pair(args)?.into());
                 Ok(largest(stringify!($with_indices), self, options.into(), run)?.into())
             }
 

@@ -112,7 +112,8 @@ impl<'a> Window<'a> {
             };
             let at_border = |place: &i128| begins(*place) < 0 || begins(*place) + reach > size;
             if dilation > 1 && padding > 0 && !(0..count).filter(at_border).all(reads) {
-                let text = format!("a window that meets the image at each place of spatial dimension {d}");
+                let text =
+                    format!("a window that overlaps the image at each position of spatial dimension {d}");
                 return Err(wrong_value(args, self.at, text));
             }
             made.push(usize::try_from(count).unwrap_or(usize::MAX));

@@ -5,7 +5,7 @@ use super::geometry::{Window, rank, with_spatial};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{kept, wrong_value};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample, uniform};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -91,5 +91,5 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::FLOAT,
     samples,
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

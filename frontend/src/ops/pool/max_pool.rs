@@ -3,7 +3,7 @@
 use super::geometry::{Window, rank_of_numbers, spatial, with_spatial};
 use super::max_pool_backward;
 use crate::DType;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules::FIRST;
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, sample, tensor};
 use keyway_dispatcher::dims::Dims;
@@ -62,7 +62,7 @@ pub(super) fn errors() -> Vec<ErrorSample> {
         wrong(&[1, 2, 4, 4], [two, two, none, &[4, 1]], "reaches over 5 elements of 4"),
         error(call(&[1, 2, 2, 4], [&[4, 2], two, none, one], true), "reaches over 4 elements of 2"),
         error(call(&[1, 2, 2, 4], [&[3, 2], &[1, 1], none, one], true), "reaches over 3 elements of 2"),
-        wrong(&[1, 2, 3, 4], [two, two, &[1, 0], &[4, 1]], "a window that meets the image"),
+        wrong(&[1, 2, 3, 4], [two, two, &[1, 0], &[4, 1]], "a window that overlaps the image"),
         wrong(&[1, 2, 0, 4], [two, two, &[1, 0], one], "reaches over 2 elements of 2"),
     ]
 }
@@ -87,6 +87,6 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::NUMERIC,
     samples,
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT);
+.with(OpFlags::EXACT);

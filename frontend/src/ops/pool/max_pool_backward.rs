@@ -1,7 +1,7 @@
 //! `max_pool_backward`
 
 use super::geometry::{rank, sizes, with_spatial};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{FIRST, FIRST_TWO, require, wrong_shape};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
 use crate::{DType, Tensor, error::Result};
@@ -10,7 +10,7 @@ use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let (rank, grad, indices) = (rank(args, 0)?, args.tensor(0)?, args.tensor(1)?);
-    require(args, 1, indices.dtype(), indices.dtype().is_integer(), "integers: places in a channel")?;
+    require(args, 1, indices.dtype(), indices.dtype().is_integer(), "integers: indices in a channel")?;
     if indices.sizes() != grad.sizes() {
         let expected = format!("of the shape of `{}`, {:?}", args.op.schema.param_name(0), grad.sizes());
         return Err(wrong_shape(args, 1, expected, indices.sizes()));
@@ -69,5 +69,5 @@ pub static DEF: OpDef = OpDef {
             call(&[1, 1, 2], at(-1.0), &[4], "0..4"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -2,7 +2,7 @@
 
 use super::max_pool::{self, errors, result_sizes, samples};
 use crate::ops::composite::{decomposed, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules::FIRST;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Outputs, Part, Plan, Rule, Strides};
@@ -15,7 +15,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
     let x = tensor(args, 0)?;
     let options = (1..args.values.len()).map(|i| args.get(i));
-    let (values, _) = max_pool::DEF.run_two(&[(&x).into()].into_iter().chain(options).collect::<Vec<_>>())?;
+    let (values, _) =
+        max_pool::DEF.run_pair(&[(&x).into()].into_iter().chain(options).collect::<Vec<_>>())?;
     Ok(Outputs::from_iter([values.into_ref()]))
 }
 
@@ -30,6 +31,6 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::NUMERIC,
     samples,
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT);
+.with(OpFlags::EXACT);

@@ -2,7 +2,7 @@
 
 use super::max_pool_backward::{at, rule};
 use crate::DType;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
 use keyway_dispatcher::op::Rule;
 
@@ -45,6 +45,6 @@ pub static DEF: OpDef = OpDef {
             call(two, places(two, &[-1.0]), &[4], "0..4"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::EXACT);
+.with(OpFlags::EXACT);

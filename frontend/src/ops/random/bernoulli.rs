@@ -1,7 +1,7 @@
 //! `bernoulli`
 
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules;
 use crate::ops::sample::{Fill, Sample, SampleArg, error, fixed, plain, sample, uniform};
 use crate::{DType, Tensor};
@@ -91,5 +91,5 @@ pub static DEF: OpDef = OpDef {
         let call = |p| [uniform(&[2], 0.0, 1.0), p, SampleArg::Int(0), SampleArg::Int(0)];
         vec![error(call(SampleArg::Float(1.5)), "from 0 to 1")]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

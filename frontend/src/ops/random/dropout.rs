@@ -4,7 +4,7 @@ use crate::DType;
 use crate::Tensor;
 use crate::error::{Result, called};
 use crate::ops::composite::{cast, decomposed, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::memory::from_components::map_stored;
 use crate::ops::rules;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
@@ -94,5 +94,5 @@ pub static DEF: OpDef = OpDef {
         let call = [plain(&[2]), SampleArg::Float(-0.5), SampleArg::Int(0), SampleArg::Int(0)];
         vec![error(call, "from 0 to 1")]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

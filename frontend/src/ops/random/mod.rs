@@ -36,7 +36,7 @@ fn place(target: &Tensor, words: Words) -> Result<[Arg<'static>; 2]> {
 
 /// [`place`] for `count` values on a device.
 fn place_of(device: Device, count: usize, words: Words) -> Result<[Arg<'static>; 2]> {
-    let reason = "each replay would draw the same numbers, whose place in the stream is recorded";
+    let reason = "each replay would draw the same numbers, since their offset in the stream is recorded";
     crate::graph::refuse(
         "a random op",
         device,

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one, tensor, whole};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{unary_real, wrong_shape, wrong_value};
 use crate::ops::sample::{
     ErrorSample, Fill, Sample, SampleArg, error, fixed, plain, sample, tensor as filled,
@@ -204,5 +204,5 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::FLOAT,
     samples,
     errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules;
 use crate::ops::sample::{SampleArg, error, plain};
 use crate::tensor::filled::new;
@@ -129,5 +129,5 @@ pub static DEF: OpDef = OpDef {
         ];
         vec![error(call, "0 or more")]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

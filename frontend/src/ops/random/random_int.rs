@@ -1,7 +1,7 @@
 //! `random_int`
 
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules;
 use crate::ops::sample::{SampleArg, error, plain};
 use crate::tensor::{Int, IntoOptions, IntoShape, filled::new, shape::sizes};
@@ -52,7 +52,7 @@ impl Tensor {
             let high = high.to_i64();
             let mut options = options.into_options()?;
             options.dtype = options.dtype.or(Some(DType::I64));
-            new("randint", &sizes("randint", shape)?, options)?.random_int_(low, high)
+            new("randint", &sizes("randint", shape)?, options)?.random_(low, high)
         })
     }
 
@@ -87,7 +87,7 @@ impl Tensor {
         options: impl IntoOptions,
     ) -> Result<Tensor> {
         called("randint_like", &["self", "low", "high", "options"], || {
-            self.uninit_like(options)?.random_int_(low, high)
+            self.uninit_like(options)?.random_(low, high)
         })
     }
 
@@ -140,16 +140,18 @@ impl Tensor {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let x = Tensor::zeros(100)?;
-    /// x.random_int_(3, 6)?;
+    /// x.random_(3, 6)?;
     /// assert!(x.to_vec::<f32>()?.iter().all(|&v| v == 3.0 || v == 4.0 || v == 5.0));
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Those of [`Tensor::randint`].
-    #[doc(alias = "random_")]
-    pub fn random_int_(&self, low: impl Int, high: impl Int) -> Result<Tensor> {
-        super::draw_into(&DEF, self, &[Arg::Int(low.to_i64()), Arg::Int(high.to_i64())], super::Words::Two)
+    pub fn random_(&self, low: impl Int, high: impl Int) -> Result<Tensor> {
+        called("random_", &["self", "low", "high"], || {
+            let bounds = [Arg::Int(low.to_i64()), Arg::Int(high.to_i64())];
+            super::draw_into(&DEF, self, &bounds, super::Words::Two)
+        })
     }
 }
 
@@ -190,5 +192,5 @@ pub static DEF: OpDef = OpDef {
         let call = [plain(&[2]), SampleArg::Int(1), SampleArg::Int(1), SampleArg::Int(0), SampleArg::Int(0)];
         vec![error(call, "below `high`")]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

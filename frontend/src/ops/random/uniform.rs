@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules;
 use crate::ops::sample::{SampleArg, error, plain};
 use crate::tensor::filled::new;
@@ -119,5 +119,5 @@ pub static DEF: OpDef = OpDef {
             [plain(&[2]), SampleArg::Float(1.0), SampleArg::Float(0.0), SampleArg::Int(0), SampleArg::Int(0)];
         vec![error(call, "at most `high`")]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

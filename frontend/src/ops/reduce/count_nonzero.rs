@@ -3,7 +3,7 @@
 use super::sum;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{keeping, reduced_dims, reduced_sizes};
 use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor as filled};
 use crate::tensor::IntoDims;
@@ -72,5 +72,5 @@ pub static DEF: OpDef = OpDef {
         };
         vec![call(&[3], &[1], "out of range"), call(&[3, 3], &[0, -2], "different dimensions")]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

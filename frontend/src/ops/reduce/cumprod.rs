@@ -4,7 +4,7 @@ use super::scan::running;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor};
 use crate::tensor::Int;
 use keyway_dispatcher::op::{Arg, Rule};
@@ -97,7 +97,7 @@ pub static DEF: OpDef = OpDef {
         all
     },
     errors: || vec![error([plain(&[3]), SampleArg::Int(1)], "out of range")],
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::MAY_OVERFLOW)
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::MAY_OVERFLOW)
+.with(OpFlags::AUTOCAST_F32);

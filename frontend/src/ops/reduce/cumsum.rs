@@ -1,7 +1,7 @@
 //! `cumsum`
 
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use crate::{DType, Tensor};
@@ -80,6 +80,6 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     errors: || vec![error([plain(&[3]), SampleArg::Int(1), SampleArg::Bool(false)], "out of range")],
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

@@ -4,7 +4,7 @@ use super::scan::running;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
 use crate::ops::composite::{counting, in_format_of, tensor};
-use crate::ops::def::{Derivative, Facts, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::rules::kept;
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor as filled};
 use crate::{DType, Tensor};
@@ -17,7 +17,7 @@ pub(super) const fn extremum(schema: &'static str, decomposition: Decomposition)
     let derivative = Derivative::Formula { saves: 0, saves_outputs: 0b10, formula: to_place };
     OpDef::new(schema, Rule::Structured(rule), derivative, samples)
         .errors(|| vec![error([plain(&[3]), SampleArg::Int(1)], "out of range")])
-        .with(Facts::EXACT)
+        .with(OpFlags::EXACT)
         .decomposed(decomposition)
 }
 
@@ -86,5 +86,5 @@ fn samples() -> Vec<Sample> {
 
 /// Calls an op that [`extremum`] defines.
 pub(super) fn call(def: &'static OpDef, x: &Tensor, dim: i64) -> Result<(Tensor, Tensor)> {
-    def.run_two(&[x.into(), Arg::Int(dim)])
+    def.run_pair(&[x.into(), Arg::Int(dim)])
 }

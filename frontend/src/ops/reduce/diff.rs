@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, in_order_of, one, tensor, whole, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{ordered, wrong_shape, wrong_value};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::tensor::Int;
@@ -132,5 +132,5 @@ pub static DEF: OpDef = OpDef {
             call(&[], 1, 0, "of one dimension at least"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

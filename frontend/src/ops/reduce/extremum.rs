@@ -6,7 +6,7 @@ use super::cases;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
 use crate::ops::composite::{cast, counting, divided_by_count, wide};
-use crate::ops::def::{Derivative, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::memory::from_components::{map_stored_as, stored, with_stored};
 use crate::ops::rules::{keeping, kept, not_empty, reduced_dim, reduced_dims, reduced_sizes};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, plain, sample, tensor};
@@ -22,7 +22,7 @@ pub(super) const fn over_dims(schema: &'static str) -> OpDef {
     OpDef::new(schema, Rule::Structured(rule), derivative, || cases::over_dims(distinct, &[]))
         .forms(Forms::Out)
         .errors(|| cases::dim_errors(&[]))
-        .with(Facts::EXACT)
+        .with(OpFlags::EXACT)
 }
 
 /// The definition of `max` or `min`.
@@ -30,7 +30,7 @@ pub(super) const fn along(schema: &'static str) -> OpDef {
     let derivative = Derivative::Formula { saves: 0, saves_outputs: 0b10, formula: to_place };
     OpDef::new(schema, Rule::Structured(rule_along), derivative, samples_along)
         .errors(errors_along)
-        .with(Facts::EXACT)
+        .with(OpFlags::EXACT)
 }
 
 /// The definition of `argmax` or `argmin`.
@@ -53,8 +53,8 @@ fn to_ties(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
         if !b.input(0)?.as_ref().is_strided() {
             return to_stored_ties(b);
         }
-        let (x, out) = (b.input(0)?, b.unreduce(&b.output(0)?, 0, b.arg(1), b.bool(2)?)?);
-        let grad = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
+        let (x, out) = (b.input(0)?, b.unsqueeze_reduced(&b.output(0)?, 0, b.arg(1), b.bool(2)?)?);
+        let grad = b.unsqueeze_reduced(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
         let ties = x.eq(&out)?.to_dtype(wide(x.dtype()))?;
         let dims = if let Arg::Ints(dims) = b.arg(1) { dims } else { &[] };
         divided_by_count(&grad, &ties.sum_keepdim(dims)?)?.mul(&cast(ties, x.dtype())?)
@@ -108,8 +108,8 @@ fn rule_place(args: &Args<'_>) -> RuleResult<Plan> {
 fn to_place(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     g.set(0, || {
         let sizes = b.sizes(0);
-        let places = b.unreduce(&b.output(1)?, 0, b.arg(1), b.bool(2)?)?;
-        let grad = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
+        let places = b.unsqueeze_reduced(&b.output(1)?, 0, b.arg(1), b.bool(2)?)?;
+        let grad = b.unsqueeze_reduced(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
         let mut along = vec![1; sizes.len()];
         if !sizes.is_empty() {
             let dim = wrap_dim("max", b.int(1)?, sizes.len())?;

@@ -104,8 +104,8 @@ macro_rules! example {
             "let x = keyway::Tensor::new([[1.0f32, 2.0, 4.0], [3.0, 5.0, 9.0]])?;\n",
             "let flat = x.flatten_all()?;\n",
             $(
-                "assert_eq!(x.", stringify!($method), "(", $alone, ")?", $part, ".to_f64_vec()?, ",
-                "flat.", stringify!($name), "(", $given, "0)?", $part, ".to_f64_vec()?);\n",
+                "assert_eq!(x.", stringify!($method), "(", $alone, ")?", $part, ".to_vec_f64()?, ",
+                "flat.", stringify!($name), "(", $given, "0)?", $part, ".to_vec_f64()?);\n",
             )+
             "# Ok(()) }\n```",
         )

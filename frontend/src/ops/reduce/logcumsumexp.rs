@@ -4,7 +4,7 @@ use super::scan::running;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, in_format_of, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{keeping, unary_real};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, refuses_integers, sample, tensor as filled};
 use crate::tensor::Int;
@@ -121,5 +121,5 @@ pub static DEF: OpDef = OpDef {
         errors.extend(refuses_integers(&[SampleArg::Int(0)]));
         errors
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -6,7 +6,7 @@ use crate::Tensor;
 use crate::autograd::Backward;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules::{float_of, keeping, reduced_count, reduced_dims, reduced_sizes};
 use crate::ops::sample::{SampleArg, error, plain};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -60,8 +60,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 /// may differ from the sum of exponentials for large elements.
 fn gradient(b: &Backward<'_>) -> Result<Tensor> {
     let dims = if let Arg::Ints(dims) = b.arg(1) { dims } else { &[] };
-    let out = widened(&b.unreduce(&b.output(0)?.detach(), 0, b.arg(1), b.bool(2)?)?)?;
-    let grad = widened(&b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?)?;
+    let out = widened(&b.unsqueeze_reduced(&b.output(0)?.detach(), 0, b.arg(1), b.bool(2)?)?)?;
+    let grad = widened(&b.unsqueeze_reduced(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?)?;
     // Minus infinity is the log-sum of nothing: no element contributes.
     let out = out.eq(f64::NEG_INFINITY)?.where_cond(0, &out)?;
     let powers = widened(&b.input(0)?)?.sub(&out)?.exp()?;
@@ -107,6 +107,6 @@ pub static DEF: OpDef = OpDef {
             ),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

@@ -23,7 +23,7 @@ impl Tensor {
     /// # Errors
     /// A dimension out of range or of size 0.
     pub fn max(&self, dim: impl Int) -> Result<(Tensor, Tensor)> {
-        DEF.run_two(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(false)])
+        DEF.run_pair(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(false)])
     }
 
     /// [`Tensor::max`] with the reduced dimension retained with size 1.
@@ -39,7 +39,7 @@ impl Tensor {
     /// # Errors
     /// The same.
     pub fn max_keepdim(&self, dim: impl Int) -> Result<(Tensor, Tensor)> {
-        DEF.run_two(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(true)])
+        DEF.run_pair(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(true)])
     }
 }
 

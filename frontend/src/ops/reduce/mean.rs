@@ -5,7 +5,7 @@ use super::{cases, sum};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{keeping, reduced_count, reduced_dims, reduced_sizes};
 use crate::ops::sample::{SampleArg, error, plain};
 use crate::ops::sparse::lines::{length, sum_grad};
@@ -78,5 +78,5 @@ pub static DEF: OpDef = OpDef {
             ),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -22,7 +22,7 @@ impl Tensor {
     /// # Errors
     /// A dimension out of range or of size 0.
     pub fn min(&self, dim: impl Int) -> Result<(Tensor, Tensor)> {
-        DEF.run_two(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(false)])
+        DEF.run_pair(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(false)])
     }
 
     /// [`Tensor::min`] with the reduced dimension retained with size 1.
@@ -38,7 +38,7 @@ impl Tensor {
     /// # Errors
     /// The same.
     pub fn min_keepdim(&self, dim: impl Int) -> Result<(Tensor, Tensor)> {
-        DEF.run_two(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(true)])
+        DEF.run_pair(&[self.into(), Arg::Int(dim.to_i64()), Arg::Bool(true)])
     }
 }
 

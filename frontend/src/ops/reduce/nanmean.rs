@@ -4,7 +4,7 @@ use super::forms::reduction;
 use super::{cases, nansum, sum};
 use crate::error::Result;
 use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::sample::{Sample, plain};
 use crate::{DType, Tensor};
 use keyway_dispatcher::op::{Args, Part, Rule};
@@ -65,5 +65,5 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::FLOAT,
     samples,
     errors: || cases::dim_errors(&[]),
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -5,7 +5,7 @@ use super::{cases, sum};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::sample::{Fill, Sample, plain, tensor as filled};
 use keyway_dispatcher::op::{Args, Part, Rule};
 
@@ -57,7 +57,7 @@ pub static DEF: OpDef = OpDef {
     ),
     derivative: Derivative::of_inputs(0b1, |b, g| {
         g.set(0, || {
-            let grad = b.unreduce(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
+            let grad = b.unsqueeze_reduced(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
             b.input(0)?.isnan()?.where_cond(0, &grad)
         })
     }),
@@ -65,5 +65,5 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::ALL,
     samples,
     errors: || cases::dim_errors(&[]),
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -5,7 +5,7 @@ use crate::Tensor;
 use crate::autograd::Backward;
 use crate::error::Result;
 use crate::ops::composite::{cast, float_tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::memory::from_components::{map_stored_as, stored, with_stored};
 use crate::ops::rules::{keeping, reduced_dims, reduced_sizes, wrong_value};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
@@ -164,7 +164,7 @@ fn gradient(b: &Backward<'_>) -> Result<Tensor> {
     let dims = if let Arg::Ints(dims) = b.arg(2) { dims } else { &[] };
     if x.as_ref().is_strided() {
         // In f32 at least: the quotient by a small norm may overflow f16.
-        let of_lines = |t: &Tensor| b.unreduce(&widened(t)?, 0, b.arg(2), b.bool(3)?);
+        let of_lines = |t: &Tensor| b.unsqueeze_reduced(&widened(t)?, 0, b.arg(2), b.bool(3)?);
         let (norm, grad) = (of_lines(&b.output(0)?)?, of_lines(b.grad(0)?)?);
         return slope(&widened(&x)?, [&norm, &grad], p, |ties| ties.sum_keepdim(dims));
     }
@@ -209,6 +209,6 @@ pub static DEF: OpDef = OpDef {
             ),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

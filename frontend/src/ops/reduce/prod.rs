@@ -5,7 +5,7 @@ use super::forms::reduction;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::sample::plain;
 use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -98,7 +98,7 @@ pub static DEF: OpDef = OpDef {
         formula: |b, g| {
             g.set(0, || {
                 let x = b.input(0)?;
-                let grad = b.unreduce(&widened(b.grad(0)?)?, 0, b.arg(1), b.bool(2)?)?;
+                let grad = b.unsqueeze_reduced(&widened(b.grad(0)?)?, 0, b.arg(1), b.bool(2)?)?;
                 cast(grad.mul(&others(&widened(&x)?, b.arg(1))?)?, x.dtype())
             })
         },
@@ -107,7 +107,7 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::ALL,
     samples: || cases::over_dims(plain, &[]),
     errors: || cases::dim_errors(&[]),
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::MAY_OVERFLOW)
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::MAY_OVERFLOW)
+.with(OpFlags::AUTOCAST_F32);

@@ -5,7 +5,7 @@ use super::spread;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{centred, decomposed, widened};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::tensor::IntoDims;
 use keyway_dispatcher::op::{Arg, Part, Rule};
 
@@ -71,7 +71,7 @@ pub static DEF: OpDef = OpDef {
             g.set(0, || {
                 let (x, dims, divisor) = spread::parts(b)?;
                 // In f32 at least: the quotient by a small deviation may overflow f16.
-                let of_lines = |t: &Tensor| b.unreduce(&widened(t)?, 0, b.arg(1), b.bool(3)?);
+                let of_lines = |t: &Tensor| b.unsqueeze_reduced(&widened(t)?, 0, b.arg(1), b.bool(3)?);
                 let (grad, out) = (of_lines(b.grad(0)?)?, of_lines(&b.output(0)?)?);
                 let centred = centred(&widened(&x)?, dims)?;
                 // Where the deviation is 0 the derivatives of all orders are defined as 0. The distances from the mean are
@@ -86,5 +86,5 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::FLOAT,
     samples: spread::samples,
     errors: spread::errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -23,7 +23,7 @@ reduction! {
     ///
     /// # Errors
     /// A dtype that is not a float; a dimension out of range or given twice.
-    pub fn std_mean(x; dims, keepdim) -> (Tensor, Tensor) { DEF.run_two(&[x.into(), dims, Arg::Float(1.0), keepdim]) }
+    pub fn std_mean(x; dims, keepdim) -> (Tensor, Tensor) { DEF.run_pair(&[x.into(), dims, Arg::Float(1.0), keepdim]) }
     keepdim: std_mean_keepdim, all: std_mean_all, shown: ("", "", ".0", ".1")
 }
 
@@ -48,7 +48,7 @@ impl Tensor {
         keepdim: bool,
     ) -> Result<(Tensor, Tensor)> {
         let dims = dims.into_dims();
-        DEF.run_two(&[self.into(), Arg::Ints(&dims), Arg::Float(correction), Arg::Bool(keepdim)])
+        DEF.run_pair(&[self.into(), Arg::Ints(&dims), Arg::Float(correction), Arg::Bool(keepdim)])
     }
 }
 

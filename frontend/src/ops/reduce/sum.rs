@@ -2,7 +2,7 @@
 
 use super::cases;
 use super::forms::reduction;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules::{keeping, reduced_dims, reduced_sizes};
 use crate::ops::sample::{Sample, plain};
 use crate::ops::sparse::lines::sum_grad;
@@ -63,6 +63,6 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::ALL,
     samples,
     errors: || cases::dim_errors(&[]),
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32);

@@ -5,7 +5,7 @@ use super::spread;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{centred, decomposed, in_range};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::tensor::IntoDims;
 use keyway_dispatcher::op::{Arg, Rule};
 
@@ -58,7 +58,7 @@ pub static DEF: OpDef = OpDef {
         formula: |b, g| {
             g.set(0, || {
                 let (x, dims, divisor) = spread::parts(b)?;
-                let grad = b.unreduce(&in_range(b.grad(0)?)?, 0, b.arg(1), b.bool(3)?)?;
+                let grad = b.unsqueeze_reduced(&in_range(b.grad(0)?)?, 0, b.arg(1), b.bool(3)?)?;
                 grad.mul(&centred(&x, dims)?)?.mul(2.0 / divisor)
             })
         },
@@ -67,5 +67,5 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::FLOAT,
     samples: spread::samples,
     errors: spread::errors,
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

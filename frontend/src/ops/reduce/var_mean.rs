@@ -22,7 +22,7 @@ reduction! {
     ///
     /// # Errors
     /// A dtype that is not a float; a dimension out of range or given twice.
-    pub fn var_mean(x; dims, keepdim) -> (Tensor, Tensor) { DEF.run_two(&[x.into(), dims, Arg::Float(1.0), keepdim]) }
+    pub fn var_mean(x; dims, keepdim) -> (Tensor, Tensor) { DEF.run_pair(&[x.into(), dims, Arg::Float(1.0), keepdim]) }
     keepdim: var_mean_keepdim, all: var_mean_all, shown: ("", "", ".0", ".1")
 }
 
@@ -47,7 +47,7 @@ impl Tensor {
         keepdim: bool,
     ) -> Result<(Tensor, Tensor)> {
         let dims = dims.into_dims();
-        DEF.run_two(&[self.into(), Arg::Ints(&dims), Arg::Float(correction), Arg::Bool(keepdim)])
+        DEF.run_pair(&[self.into(), Arg::Ints(&dims), Arg::Float(correction), Arg::Bool(keepdim)])
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::whole;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::IntoShape;
 use keyway_dispatcher::dims::{Dims, may_self_overlap};
@@ -147,7 +147,7 @@ pub static DEF: OpDef = OpDef {
     decomposition: None,
     derivative: Derivative::of_inputs(0b1, |b, g| {
         g.set(0, || {
-            let offset = if b.is_given(3) { Some(b.int(3)?) } else { None };
+            let offset = if b.is_some(3) { Some(b.int(3)?) } else { None };
             backward(b.grad(0)?, &b.input_geometry(0)?, b.ints(1)?, b.ints(2)?, offset)
         })
     }),
@@ -170,6 +170,6 @@ pub static DEF: OpDef = OpDef {
             ),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::BY_STRIDES);
+.with(OpFlags::STRIDE_DEPENDENT);

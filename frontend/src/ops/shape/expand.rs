@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::IntoShape;
 use keyway_dispatcher::dims::{Dims, expanded_strides};
@@ -86,5 +86,5 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::ALL,
     samples,
     errors: || vec![error([plain(&[3]), SampleArg::Ints(vec![4])], "repeated")],
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

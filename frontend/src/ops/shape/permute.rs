@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::{Int, IntoShape};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
@@ -119,5 +119,5 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[2, 3]), SampleArg::Ints(vec![0, 2])], "out of range"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::resolve_sizes;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::IntoShape;
@@ -79,5 +79,5 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[6]), SampleArg::Ints(vec![-1, -1])], "at most one -1"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
@@ -78,5 +78,5 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[]), SampleArg::Int(0), SampleArg::Int(0)], "one dimension"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
@@ -137,7 +137,7 @@ pub static DEF: OpDef = OpDef {
     decomposition: None,
     derivative: Derivative::of_grad(|b, g| {
         g.set(0, || {
-            let position = |i: usize| if b.is_given(i) { b.int(i).map(Some) } else { Ok(None) };
+            let position = |i: usize| if b.is_some(i) { b.int(i).map(Some) } else { Ok(None) };
             super::placed_back(b, |whole| whole.slice(b.int(1)?, position(2)?, position(3)?, b.int(4)?))
         })
     }),
@@ -160,5 +160,5 @@ pub static DEF: OpDef = OpDef {
             ),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
@@ -247,5 +247,5 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[3]), SampleArg::Ints(vec![3]), SampleArg::Int(1)], "out of range"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

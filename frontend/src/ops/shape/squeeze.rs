@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::autograd::Backward;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::rules::{reduced_by, wrong_value};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::IntoDims;
@@ -94,5 +94,5 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[1, 1]), SampleArg::Ints(vec![0, -2])], "different dimensions"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -3,7 +3,7 @@
 use super::split::room_for_parts;
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::{Dims, wrap_dim};
@@ -94,5 +94,5 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[3]), SampleArg::Int(1)], "out of range"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

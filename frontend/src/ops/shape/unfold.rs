@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::whole;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
@@ -96,5 +96,5 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[3]), SampleArg::Int(0), SampleArg::Int(2), SampleArg::Int(0)], "1 or more"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
@@ -62,5 +62,5 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::ALL,
     samples,
     errors: || vec![error([plain(&[3]), SampleArg::Int(2)], "out of range")],
-    entry: Entry::new(),
+    registration: Registration::new(),
 };

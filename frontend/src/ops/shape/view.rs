@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::rules::resolve_sizes;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::IntoShape;
@@ -123,9 +123,9 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::ALL,
     samples,
     errors: || vec![error([plain(&[6]), SampleArg::Ints(vec![4, 2])], "product is the 6")],
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::BY_STRIDES);
+.with(OpFlags::STRIDE_DEPENDENT);
 
 #[cfg(test)]
 mod tests {

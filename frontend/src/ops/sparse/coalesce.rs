@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::sample::{plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
@@ -54,7 +54,11 @@ pub static DEF: OpDef = OpDef {
     derivative: Derivative::of_inputs(0b1, |b, g| {
         g.set(0, || {
             let (grad, entries) = (b.grad(0)?, b.input(0)?);
-            if may_repeat(entries.as_ref()) { grad.project_like(&entries.detach()) } else { Ok(grad.clone()) }
+            if may_repeat(entries.as_ref()) {
+                grad.sparse_mask_like(&entries.detach())
+            } else {
+                Ok(grad.clone())
+            }
         })
     }),
     forms: Forms::New,
@@ -68,7 +72,7 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     errors: Vec::new,
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::SETS_FORMAT)
-.with(Facts::BY_ENTRY);
+.with(OpFlags::SETS_FORMAT)
+.with(OpFlags::UNCOALESCED);

@@ -15,7 +15,7 @@ pub(crate) fn sum_grad(b: &Backward<'_>, g: &Grads<'_>, grad: &Tensor) -> Result
         let blocks = at_entries(&pattern, grad, b.arg(1), b.bool(2)?)?;
         return map_stored_as(&pattern, grad.dtype(), |_| Ok(blocks.clone()));
     }
-    b.unreduce(&grad.to_strided()?, 0, b.arg(1), b.bool(2)?)?.expand(b.sizes(0))
+    b.unsqueeze_reduced(&grad.to_strided()?, 0, b.arg(1), b.bool(2)?)?.expand(b.sizes(0))
 }
 
 /// Gathers `lines`, the result of a reduction of `pattern` over `dims` (all if missing), at the stored entries of `pattern`:
@@ -30,11 +30,11 @@ pub(crate) fn at_entries(pattern: &Tensor, lines: &Tensor, dims: Arg<'_>, keepdi
     let kept = reduced_sizes(pattern.shape(), reduced, true);
     let whole = lines.to_strided()?.reshape(&kept)?.expand(pattern.shape())?;
     if whole.dtype() == pattern.dtype() {
-        return stored(&whole.project_like(pattern)?);
+        return stored(&whole.sparse_mask_like(pattern)?);
     }
     // Counts for f16 lines are f32, and a projection needs both tensors in one dtype.
     let pattern = map_stored_as(pattern, whole.dtype(), |numbers| numbers.to_dtype(whole.dtype()))?;
-    stored(&whole.project_like(&pattern)?)
+    stored(&whole.sparse_mask_like(&pattern)?)
 }
 
 /// The number of elements reduced into each of `lines`, for a tensor of these sizes. The product of the sizes of a sparse
@@ -66,7 +66,7 @@ fn at_coordinates(
         let sizes: Vec<usize> = std::iter::once(entries).chain(block.iter().copied()).collect();
         let zeros = Tensor::zeros_with(sizes, (lines.dtype(), values.device()))?;
         let places = Tensor::sparse_coo(&Tensor::cat(&rows, 0)?, &zeros, lines.shape())?;
-        stored(&lines.project_like(&places)?)?
+        stored(&lines.sparse_mask_like(&places)?)?
     } else {
         let sizes: Vec<usize> = std::iter::once(1).chain(block.iter().copied()).collect();
         lines.to_strided()?.reshape(sizes)?

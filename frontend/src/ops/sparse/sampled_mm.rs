@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::linalg::mm::product;
 use crate::ops::rules::FIRST_THREE;
 use crate::ops::sample::{error, plain, sample};
@@ -94,6 +94,6 @@ pub static DEF: OpDef = OpDef {
             error([plain(&[2, 2, 4]), plain(&[3, 2, 3]), plain(&[3, 3, 4])], "of shape [2, 2, 4]"),
         ]
     },
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::SETS_FORMAT);
+.with(OpFlags::SETS_FORMAT);

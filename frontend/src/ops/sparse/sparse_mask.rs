@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{decomposed, one, tensor as argument};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::sample::{Fill, Sample, error, plain, sample, tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
@@ -67,6 +67,6 @@ pub static DEF: OpDef = OpDef {
         ]
     },
     errors: || vec![error([plain(&[2]), plain(&[3])], "sizes of `self`")],
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::SETS_FORMAT);
+.with(OpFlags::SETS_FORMAT);

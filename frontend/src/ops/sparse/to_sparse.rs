@@ -2,7 +2,7 @@
 
 use crate::error::{Result, called};
 use crate::ops::composite::whole;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
@@ -129,6 +129,6 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::NUMERIC,
     samples,
     errors: || vec![error([plain(&[2, 3]), SampleArg::Int(3)], "from 0 to 2")],
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::SETS_FORMAT);
+.with(OpFlags::SETS_FORMAT);

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::sample::{error, plain, sample};
 use crate::tensor::{CSR, sparse_layout};
 use keyway_dispatcher::dims::Dims;
@@ -59,6 +59,6 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::NUMERIC,
     samples: || [[3, 4], [6, 2], [0, 3], [2, 0], [1, 1]].iter().map(|sizes| sample([plain(sizes)])).collect(),
     errors: || vec![error([plain(&[3])], "a matrix"), error([plain(&[2, 3, 4])], "a matrix")],
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::SETS_FORMAT);
+.with(OpFlags::SETS_FORMAT);

@@ -2,7 +2,7 @@
 
 use super::super::record::{LOCAL, place};
 use super::timeline::Timeline;
-use super::{DeviceUse, Holder, MemorySnapshot, OpMemory, Use};
+use super::{DeviceUsage, MemorySnapshot, MemoryUsage, OpMemory, Owner};
 use keyway_dispatcher::Device;
 use keyway_dispatcher::device::report;
 use keyway_dispatcher::memory::StorageObserver;
@@ -36,7 +36,7 @@ struct Live {
 /// A device's account.
 #[derive(Default)]
 struct OnDevice {
-    held: Use,
+    usage: MemoryUsage,
     timeline: Timeline,
     /// Number of new peaks so far.
     peaks: u64,
@@ -45,7 +45,7 @@ struct OnDevice {
 /// An op's account on one device.
 #[derive(Default)]
 struct OfOp {
-    held: Use,
+    usage: MemoryUsage,
     /// Bytes in use at the device's peak with that number. Bytes in use have changed since; if the number is not that of the
     /// device's last peak, the current bytes apply.
     before: u64,
@@ -54,13 +54,13 @@ struct OfOp {
 
 impl OfOp {
     fn at_peak(&self, peaks: u64) -> u64 {
-        if self.peaks == peaks { self.before } else { self.held.bytes }
+        if self.peaks == peaks { self.before } else { self.usage.bytes }
     }
 
     /// The account, to be changed.
-    fn changing(&mut self, peaks: u64) -> &mut Use {
+    fn changing(&mut self, peaks: u64) -> &mut MemoryUsage {
         (self.before, self.peaks) = (self.at_peak(peaks), peaks);
-        &mut self.held
+        &mut self.usage
     }
 }
 
@@ -103,10 +103,10 @@ impl Keeper {
 
 impl Book {
     fn snapshot(&self, cut: &FxHashMap<Device, Value>) -> MemorySnapshot {
-        let device = |(device, account): (&Device, &OnDevice)| DeviceUse {
+        let device = |(device, account): (&Device, &OnDevice)| DeviceUsage {
             device: device.to_string(),
-            held: account.held,
-            timeline: account.timeline.moments().to_vec(),
+            usage: account.usage,
+            timeline: account.timeline.points().to_vec(),
             cut: cut.get(device).cloned(),
         };
         let mut devices: Vec<_> = self.devices.iter().map(device).collect();
@@ -114,19 +114,19 @@ impl Book {
         let op = |((op, device), account): (&(String, Device), &OfOp)| OpMemory {
             op: op.clone(),
             device: device.to_string(),
-            held: account.held,
+            usage: account.usage,
             bytes_at_peak: account.at_peak(self.devices.get(device).map_or(0, |account| account.peaks)),
         };
         let mut ops: Vec<_> = self.ops.iter().map(op).collect();
-        ops.sort_by_cached_key(|row| (Reverse(row.held.peak_bytes), row.op.clone(), row.device.clone()));
+        ops.sort_by_cached_key(|row| (Reverse(row.usage.peak_bytes), row.op.clone(), row.device.clone()));
         let mut by_maker: FxHashMap<(&Maker, Device, &str), (u64, u64)> = FxHashMap::default();
         for live in self.live.values() {
             let sum = by_maker.entry((&live.maker, live.device, &live.allocator)).or_default();
             *sum = (sum.0 + live.bytes, sum.1 + 1);
         }
-        let mut holders: Vec<_> = by_maker
+        let mut owners: Vec<_> = by_maker
             .into_iter()
-            .map(|((maker, device, allocator), (bytes, storages))| Holder {
+            .map(|((maker, device, allocator), (bytes, storages))| Owner {
                 op: maker.op().to_string(),
                 within: maker.ops.split_last().map_or(Vec::new(), |(_, outer)| outer.to_vec()),
                 module: maker.module.clone(),
@@ -136,9 +136,9 @@ impl Book {
                 storages,
             })
             .collect();
-        let place = |h: &Holder| (h.op.clone(), h.within.clone(), h.module.clone(), h.device.clone());
-        holders.sort_by_cached_key(|holder| (Reverse(holder.bytes), place(holder)));
-        MemorySnapshot { devices, holders, ops }
+        let place = |h: &Owner| (h.op.clone(), h.within.clone(), h.module.clone(), h.device.clone());
+        owners.sort_by_cached_key(|owner| (Reverse(owner.bytes), place(owner)));
+        MemorySnapshot { devices, owners, ops }
     }
 }
 
@@ -165,10 +165,10 @@ impl StorageObserver for Keeper {
         let Book { live, devices, ops } = &mut *book;
         let account = devices.entry(device).or_default();
         ops.entry((maker.op().to_string(), device)).or_default().changing(account.peaks).add(bytes);
-        let peak = account.held.peak_bytes;
-        account.held.add(bytes);
-        account.peaks += u64::from(account.held.peak_bytes > peak);
-        account.timeline.note(self.micros(), account.held.bytes);
+        let peak = account.usage.peak_bytes;
+        account.usage.add(bytes);
+        account.peaks += u64::from(account.usage.peak_bytes > peak);
+        account.timeline.note(self.micros(), account.usage.bytes);
         live.insert(number, Live { maker, device, allocator: allocator.into(), bytes });
     }
 
@@ -180,7 +180,7 @@ impl StorageObserver for Keeper {
         if let Some(op) = ops.get_mut(&(maker.op().to_string(), device)) {
             op.changing(account.peaks).take(bytes);
         }
-        account.held.take(bytes);
-        account.timeline.note(self.micros(), account.held.bytes);
+        account.usage.take(bytes);
+        account.timeline.note(self.micros(), account.usage.bytes);
     }
 }

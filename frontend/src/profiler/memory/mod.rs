@@ -9,12 +9,12 @@ use keyway_dispatcher::memory::{Observation, observe_storages};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
 use std::sync::Arc;
-pub use timeline::Moment;
+pub use timeline::TimelinePoint;
 
 /// The page; `SNAPSHOT` in it becomes the data.
 const PAGE: &str = include_str!("page.html");
 
-/// Bytes and storages of one maker or device.
+/// Bytes and number of storages that an op or a device uses.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -22,13 +22,13 @@ const PAGE: &str = include_str!("page.html");
 /// let memory = profiler::memory();
 /// let x = Tensor::zeros(256)?;
 /// drop(Tensor::zeros(256)?);
-/// let held = memory.snapshot().devices[0].held;
-/// assert_eq!((held.bytes, held.peak_bytes, held.made_bytes), (1024, 2048, 2048));
-/// assert_eq!((held.storages, held.made), (1, 2));
+/// let usage = memory.snapshot().devices[0].usage;
+/// assert_eq!((usage.bytes, usage.peak_bytes, usage.made_bytes), (1024, 2048, 2048));
+/// assert_eq!((usage.storages, usage.made), (1, 2));
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Use {
+pub struct MemoryUsage {
     /// Bytes held now.
     pub bytes: u64,
     /// The most bytes held at once.
@@ -41,7 +41,7 @@ pub struct Use {
     pub made: u64,
 }
 
-impl Use {
+impl MemoryUsage {
     fn add(&mut self, bytes: u64) {
         self.bytes += bytes;
         self.made_bytes += bytes;
@@ -56,7 +56,7 @@ impl Use {
     }
 }
 
-/// Storages of one maker that are held.
+/// The storages that one op allocated within one module, which are in use.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -64,12 +64,12 @@ impl Use {
 /// let memory = profiler::memory();
 /// let _x = Tensor::zeros(256)?.exp()?;
 /// let snapshot = memory.snapshot();
-/// let holder = snapshot.holders.iter().find(|holder| holder.op == "exp").expect("its result is held");
-/// assert_eq!((holder.device.as_str(), holder.bytes, holder.storages), ("cpu", 1024, 1));
+/// let owner = snapshot.owners.iter().find(|owner| owner.op == "exp").expect("its result is held");
+/// assert_eq!((owner.device.as_str(), owner.bytes, owner.storages), ("cpu", 1024, 1));
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holder {
+pub struct Owner {
     /// The op that allocated them; `(program)` for values that the program passed, and for allocations of other threads;
     /// `(backward)` for the initial gradients of the pass and for copies of gradients on leaves; a gradient that was uniquely
     /// owned is attributed to its op.
@@ -97,18 +97,18 @@ pub struct Holder {
 /// drop(Tensor::zeros(256)?.exp()?);
 /// let snapshot = memory.snapshot();
 /// let exp = snapshot.ops.iter().find(|op| op.op == "exp").expect("it made a result");
-/// assert_eq!((exp.held.made_bytes, exp.held.bytes, exp.bytes_at_peak), (1024, 0, 1024));
+/// assert_eq!((exp.usage.made_bytes, exp.usage.bytes, exp.bytes_at_peak), (1024, 0, 1024));
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpMemory {
-    /// The op, as in [`Holder::op`].
+    /// The op, as in [`Owner::op`].
     pub op: String,
     /// The device.
     pub device: String,
     /// Bytes allocated, and of these the peak and the current bytes in use.
     #[serde(flatten)]
-    pub held: Use,
+    pub usage: MemoryUsage,
     /// Bytes in use when the device first reached its peak.
     pub bytes_at_peak: u64,
 }
@@ -121,19 +121,19 @@ pub struct OpMemory {
 /// let memory = profiler::memory();
 /// let _x = Tensor::zeros(256)?;
 /// let cpu = &memory.snapshot().devices[0];
-/// assert_eq!((cpu.device.as_str(), cpu.held.bytes), ("cpu", 1024));
-/// assert_eq!(cpu.timeline.last().map(|moment| moment.bytes), Some(1024));
+/// assert_eq!((cpu.device.as_str(), cpu.usage.bytes), ("cpu", 1024));
+/// assert_eq!(cpu.timeline.last().map(|point| point.bytes), Some(1024));
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DeviceUse {
+pub struct DeviceUsage {
     /// The device.
     pub device: String,
     /// Bytes allocated there, and of these the peak and the current bytes in use.
     #[serde(flatten)]
-    pub held: Use,
-    /// Bytes in use over time, with a resolution of up to 2048 moments.
-    pub timeline: Vec<Moment>,
+    pub usage: MemoryUsage,
+    /// Bytes in use over time, with a resolution of up to 2048 points.
+    pub timeline: Vec<TimelinePoint>,
     /// The current segments of the device's memory, as its backend reports them; `None` if it reports none. The format is that of
     /// [`report::memory`](keyway_dispatcher::device::report::memory).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -150,18 +150,18 @@ pub struct DeviceUse {
 /// let memory = profiler::memory();
 /// let _x = Tensor::zeros(256)?.exp()?;
 /// let snapshot = memory.snapshot();
-/// for holder in &snapshot.holders {
-///     println!("{} bytes of `{}` in `{}`", holder.bytes, holder.op, holder.module);
+/// for owner in &snapshot.owners {
+///     println!("{} bytes of `{}` in `{}`", owner.bytes, owner.op, owner.module);
 /// }
-/// assert_eq!(snapshot.devices[0].held.bytes, 1024);
+/// assert_eq!(snapshot.devices[0].usage.bytes, 1024);
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemorySnapshot {
     /// By device, sorted by name.
-    pub devices: Vec<DeviceUse>,
+    pub devices: Vec<DeviceUsage>,
     /// Bytes in use by op and module, largest first.
-    pub holders: Vec<Holder>,
+    pub owners: Vec<Owner>,
     /// Memory allocated by each op, highest peak first.
     pub ops: Vec<OpMemory>,
 }
@@ -177,7 +177,7 @@ impl MemorySnapshot {
     /// let mut file = Vec::new();
     /// memory.snapshot().write_json(&mut file)?;
     /// let read: profiler::MemorySnapshot = serde_json::from_slice(&file)?;
-    /// assert_eq!(read.devices[0].held.bytes, 1024);
+    /// assert_eq!(read.devices[0].usage.bytes, 1024);
     /// # Ok(()) }
     /// ```
     ///
@@ -219,9 +219,9 @@ impl MemorySnapshot {
 /// use keyway::{Tensor, profiler};
 /// let memory: profiler::MemoryProfile = profiler::memory();
 /// let x = Tensor::zeros(256)?;
-/// assert_eq!(memory.snapshot().devices[0].held.bytes, 1024);
+/// assert_eq!(memory.snapshot().devices[0].usage.bytes, 1024);
 /// drop(x);
-/// assert_eq!(memory.snapshot().devices[0].held.bytes, 0);
+/// assert_eq!(memory.snapshot().devices[0].usage.bytes, 0);
 /// # Ok(()) }
 /// ```
 #[must_use = "storages are counted only while the profile lives"]
@@ -243,10 +243,10 @@ pub struct MemoryProfile {
 /// let y = x.mul(&x)?.exp()?;
 /// let snapshot = memory.snapshot();
 /// let cpu = &snapshot.devices[0];
-/// assert_eq!((cpu.device.as_str(), cpu.held.bytes), ("cpu", 2048));
+/// assert_eq!((cpu.device.as_str(), cpu.usage.bytes), ("cpu", 2048));
 /// // The product is gone, but was there beside the other two.
-/// assert_eq!(cpu.held.peak_bytes, 3072);
-/// let held: Vec<_> = snapshot.holders.iter().map(|h| (h.op.as_str(), h.bytes)).collect();
+/// assert_eq!(cpu.usage.peak_bytes, 3072);
+/// let held: Vec<_> = snapshot.owners.iter().map(|h| (h.op.as_str(), h.bytes)).collect();
 /// assert_eq!(held, [("(program)", 1024), ("exp", 1024)]);
 /// let mut page = Vec::new();
 /// snapshot.write_html(&mut page)?;

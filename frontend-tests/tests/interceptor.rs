@@ -1,7 +1,7 @@
-//! Functionalities of a program's own: what their handlers see, and what tensors carry.
+//! Interceptors of a program's own: what their handlers see, and what tensors carry.
 
 use keyway::autograd::{Context, Function, apply, checkpoint};
-use keyway::functionality::{Call, Functionality};
+use keyway::interceptor::{Call, Interceptor};
 use keyway::prelude::*;
 use keyway::{Error, Result};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// The calls that reached a handler; a program may have eight handlers.
 type Log = Arc<Mutex<Vec<&'static str>>>;
 
-fn logging(name: &str, handler: fn(&Call<'_>) -> Result<Vec<Tensor>>) -> (Functionality, Log) {
+fn logging(name: &str, handler: fn(&Call<'_>) -> Result<Vec<Tensor>>) -> (Interceptor, Log) {
     let log = Log::default();
     let written = log.clone();
-    let functionality = Functionality::register(name, move |call| {
+    let interceptor = Interceptor::register(name, move |call| {
         written.lock().unwrap().push(call.op());
         handler(call)
     });
-    (functionality.unwrap(), log)
+    (interceptor.unwrap(), log)
 }
 
 fn came(log: &Log) -> Vec<&'static str> {
@@ -24,27 +24,27 @@ fn came(log: &Log) -> Vec<&'static str> {
 }
 
 /// Results carry the names of what they were computed from.
-fn named() -> (Functionality, &'static Log, MutexGuard<'static, ()>) {
+fn named() -> (Interceptor, &'static Log, MutexGuard<'static, ()>) {
     use std::sync::OnceLock;
-    static NAMED: OnceLock<(Functionality, Log)> = OnceLock::new();
+    static NAMED: OnceLock<(Interceptor, Log)> = OnceLock::new();
     static ONE: Mutex<()> = Mutex::new(());
     let one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let (functionality, log) = NAMED.get_or_init(|| {
+    let (interceptor, log) = NAMED.get_or_init(|| {
         logging("named", |call| {
-            let names = call.payloads::<String>().into_iter().flatten();
+            let names = call.extensions::<String>().into_iter().flatten();
             let name =
                 format!("{}({})", call.op(), names.map(|n| n.to_string()).collect::<Vec<_>>().join(","));
             let made = call.run()?;
-            made.iter().for_each(|t| call.functionality().attach(t, name.clone()));
+            made.iter().for_each(|t| call.interceptor().attach(t, name.clone()));
             Ok(made)
         })
     });
     came(log);
-    (*functionality, log, one)
+    (*interceptor, log, one)
 }
 
-fn name(of: Functionality, t: &Tensor) -> String {
-    of.payload::<String>(t).map_or_else(|| "-".to_string(), |name| name.to_string())
+fn name(of: Interceptor, t: &Tensor) -> String {
+    of.extension::<String>(t).map_or_else(|| "-".to_string(), |name| name.to_string())
 }
 
 #[test]
@@ -73,10 +73,10 @@ fn payloads_travel_through_ops_and_out_of_them() -> Result<()> {
     // Plain tensors do not reach it.
     came(log);
     y.add(&y)?;
-    assert!(came(log).is_empty() && named.payload::<String>(&y).is_none());
-    // A clone is the same tensor, a detached one takes the payload along; another type is none.
+    assert!(came(log).is_empty() && named.extension::<String>(&y).is_none());
+    // A clone is the same tensor, a detached one takes the extension along; another type is none.
     assert_eq!((name(named, &x.clone()), name(named, &x.detach())), ("x".into(), "x".into()));
-    assert!(named.payload::<u32>(&x).is_none());
+    assert!(named.extension::<u32>(&x).is_none());
     named.remove(&x);
     assert_eq!(name(named, &x.add(&y)?), "-");
     Ok(())
@@ -135,7 +135,7 @@ fn parts_arguments_and_other_tensors() -> Result<()> {
         let wide: Vec<Tensor> =
             call.tensors().iter().map(|t| t.to_dtype(DType::F64)).collect::<Result<_>>()?;
         let made = call.run_with(&wide)?;
-        made.iter().for_each(|t| call.functionality().attach(t, ()));
+        made.iter().for_each(|t| call.interceptor().attach(t, ()));
         Ok(made)
     });
     let x = Tensor::ones((2, 3))?;
@@ -170,9 +170,9 @@ fn results_are_the_handlers() -> Result<()> {
     x.add_(1.0)?;
     assert_eq!(x.to_vec::<f32>()?, [1.0, 1.0]);
     let error = x.sub_(1.0).unwrap_err().to_string();
-    assert!(error.contains("sub: a functionality's handler ended an in-place"), "{error}");
+    assert!(error.contains("sub: an interceptor's handler ended an in-place"), "{error}");
     let error = x.sub(1.0).unwrap_err().to_string();
-    assert_eq!(error, "sub: expected 1 results of a functionality's handler, got 0");
+    assert_eq!(error, "sub: expected 1 results of an interceptor's handler, got 0");
     // A function of the program's own may end in an error of its own, too.
     struct Fails;
     impl Function for Fails {
@@ -205,21 +205,21 @@ fn what_is_refused() -> Result<()> {
     assert!(text.contains("the first one as it came, which `mul` writes to in place"), "{text}");
     let text = x.copy().unwrap_err().to_string();
     assert!(text.contains("ask with `has_parts`"), "{text}");
-    let again = Functionality::register("misused", |call| call.run()).unwrap_err().to_string();
+    let again = Interceptor::register("misused", |call| call.run()).unwrap_err().to_string();
     assert!(again.contains("this program has registered one of this name"), "{again}");
-    assert!(Functionality::register(" ", |call| call.run()).is_err());
-    assert_eq!(Functionality::find("misused"), Some(misused));
-    assert!(Functionality::find("autograd").is_none() && Functionality::find("nothing").is_none());
+    assert!(Interceptor::register(" ", |call| call.run()).is_err());
+    assert_eq!(Interceptor::find("misused"), Some(misused));
+    assert!(Interceptor::find("autograd").is_none() && Interceptor::find("nothing").is_none());
     Ok(())
 }
 
-/// A list of parents as a payload makes a chain as deep as a program computes.
+/// A list of parents as an extension makes a chain as deep as a program computes.
 #[test]
 fn long_chains_of_payloads_are_dropped() -> Result<()> {
     let (parents, _) = logging("parents", |call| {
         let inputs = call.tensors();
         let made = call.run()?;
-        made.iter().for_each(|t| call.functionality().attach(t, inputs.clone()));
+        made.iter().for_each(|t| call.interceptor().attach(t, inputs.clone()));
         Ok(made)
     });
     let mut x = Tensor::zeros(1)?;
@@ -227,7 +227,7 @@ fn long_chains_of_payloads_are_dropped() -> Result<()> {
     for _ in 0..100_000 {
         x = x.neg()?;
     }
-    assert_eq!(parents.payload::<Vec<Tensor>>(&x).unwrap().len(), 1);
+    assert_eq!(parents.extension::<Vec<Tensor>>(&x).unwrap().len(), 1);
     drop(x);
     Ok(())
 }
@@ -236,13 +236,13 @@ fn long_chains_of_payloads_are_dropped() -> Result<()> {
 #[test]
 fn a_handler_that_comes_to_itself_is_an_error() -> Result<()> {
     let (endless, _) = logging("endless", |call| {
-        let _on = call.functionality().enter();
+        let _on = call.interceptor().enter();
         call.tensors().iter().map(Tensor::neg).collect()
     });
     let x = Tensor::ones(1)?;
     endless.attach(&x, ());
     let text = x.neg().unwrap_err().to_string();
-    assert!(text.contains("at most 100 handlers") && text.contains("Functionality::exclude"), "{text}");
+    assert!(text.contains("at most 100 handlers") && text.contains("Interceptor::exclude"), "{text}");
     endless.remove(&x);
     assert_eq!(x.neg()?.item::<f32>()?, -1.0);
     Ok(())

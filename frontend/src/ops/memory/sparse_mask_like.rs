@@ -1,8 +1,8 @@
-//! `project_like`
+//! `sparse_mask_like`
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Entry, Facts, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
 use crate::ops::sample::{error, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::layouts::project;
@@ -17,14 +17,14 @@ impl Tensor {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
     /// let like = Tensor::new([[0.0f32, 3.0], [4.0, 0.0]])?.to_sparse()?;
-    /// let grad = Tensor::new([[1.0f32, 2.0], [5.0, 6.0]])?.project_like(&like)?;
+    /// let grad = Tensor::new([[1.0f32, 2.0], [5.0, 6.0]])?.sparse_mask_like(&like)?;
     /// assert_eq!(grad.values()?.to_vec::<f32>()?, [2.0, 5.0]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// Sizes, dtype or device that differ; a layout that cannot project gradients.
-    pub fn project_like(&self, like: &Tensor) -> Result<Tensor> {
+    pub fn sparse_mask_like(&self, like: &Tensor) -> Result<Tensor> {
         DEF.run(&[self.into(), like.into()])
     }
 }
@@ -33,9 +33,9 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
     Ok(Outputs::from_iter([project(args.tensor(0)?, args.tensor(1)?)?]))
 }
 
-/// `project_like`
+/// `sparse_mask_like`
 pub static DEF: OpDef = OpDef {
-    schema: "project_like(Tensor self, Tensor like) -> Tensor",
+    schema: "sparse_mask_like(Tensor self, Tensor like) -> Tensor",
     rule: Rule::Host(compose),
     decomposition: None,
     derivative: Derivative::Formula {
@@ -44,7 +44,7 @@ pub static DEF: OpDef = OpDef {
         // The derivative with respect to `like` is 0, since only its pattern matters. Dropped elements have the gradient 0 and
         // duplicates the sum of theirs; a tensor with the pattern of `like` is returned unchanged.
         formula: |b, g| {
-            g.set(0, || b.grad(0)?.project_like(&b.input(1)?.detach()))?;
+            g.set(0, || b.grad(0)?.sparse_mask_like(&b.input(1)?.detach()))?;
             g.set(1, || b.grad(0)?.zeros_like())
         },
     },
@@ -52,7 +52,7 @@ pub static DEF: OpDef = OpDef {
     dtypes: Dtypes::ALL,
     samples: || vec![sample([plain(&[2, 3]), plain(&[2, 3])])],
     errors: || vec![error([plain(&[2]), plain(&[3])], "must be like")],
-    entry: Entry::new(),
+    registration: Registration::new(),
 }
-.with(Facts::SETS_FORMAT)
-.with(Facts::BY_ENTRY);
+.with(OpFlags::SETS_FORMAT)
+.with(OpFlags::UNCOALESCED);

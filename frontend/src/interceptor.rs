@@ -1,26 +1,26 @@
-//! Handlers: dispatch keys of a program above autograd, and tensors with payloads that pass through ops.
+//! Interceptors: handlers that a program registers under dispatch keys above autograd, and tensor extensions that pass through ops.
 //!
-//! A functionality has a name and a handler, which receives every call with one of its tensors among the arguments, before
-//! autograd and the backend. [`Functionality::attach`] adds a payload of any type to a tensor: a unit, a name, a record of its
+//! An interceptor has a name and a handler, which receives every call with one of its tensors among the arguments, before
+//! autograd and the backend. [`Interceptor::attach`] adds an extension of any type to a tensor: a unit, a name, a record of its
 //! origin. It does what PyTorch's tensor subclasses with `__torch_dispatch__` do, without a new type of tensor.
-//! [`Functionality::enter`] enables the handler for every call of a thread, as PyTorch's dispatch modes do.
+//! [`Interceptor::enter`] enables the handler for every call of a thread, as PyTorch's dispatch modes do.
 //!
 //! ```
 //! # fn main() -> keyway::Result<()> {
-//! use keyway::functionality::Functionality;
+//! use keyway::interceptor::Interceptor;
 //! use keyway::prelude::*;
 //! // Results remember how many calls led to them.
-//! let steps = Functionality::register("steps", |call| {
-//!     let most = call.payloads::<u32>().into_iter().flatten().map(|n| *n).max().unwrap_or(0);
+//! let steps = Interceptor::register("steps", |call| {
+//!     let most = call.extensions::<u32>().into_iter().flatten().map(|n| *n).max().unwrap_or(0);
 //!     let made = call.run()?;
-//!     made.iter().for_each(|t| call.functionality().attach(t, most + 1));
+//!     made.iter().for_each(|t| call.interceptor().attach(t, most + 1));
 //!     Ok(made)
 //! })?;
 //! let x = Tensor::new([1.0f32, 2.0])?;
 //! steps.attach(&x, 0u32);
 //! let y = ((&x * 2.0)? + &x)?.relu()?;
 //! assert_eq!(y.to_vec::<f32>()?, [3.0, 6.0]);
-//! assert_eq!(*steps.payload::<u32>(&y).unwrap(), 3);
+//! assert_eq!(*steps.extension::<u32>(&y).unwrap(), 3);
 //! # Ok(()) }
 //! ```
 //!
@@ -29,10 +29,10 @@
 //!   precision, layout fallback, autograd, the backend. [`Call::run`] redispatches below the handler;
 //! - a handler does not receive its own calls, nor the parts of a composite op that [`Call::run`] runs; [`Call::run_parts`]
 //!   passes those to it. So a handler for few ops covers all ops composed of them;
-//! - a backward pass works on plain tensors: no handler acts in it, and gradients have no payloads. Only the recomputation of a
+//! - a backward pass works on plain tensors: no handler acts in it, and gradients have no extensions. Only the recomputation of a
 //!   checkpoint calls the handlers, as the first run did;
-//! - payloads are copied by calls of ops alone, not by `detach` and clones of the handle. A clone is the same tensor, so it has
-//!   the payload; a detached tensor is another one, and takes the payloads along.
+//! - extensions are copied by calls of ops alone, not by `detach` and clones of the handle. A clone is the same tensor, so it has
+//!   the extension; a detached tensor is another one, and takes the extensions along.
 
 use crate::arguments::replacing;
 use crate::autograd::meta;
@@ -41,7 +41,7 @@ use crate::{Arg, Tensor};
 use keyway_dispatcher::call::{decompose, redispatch, unalias};
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet, local_keys};
 use keyway_dispatcher::op::{self, Out, Outputs};
-use keyway_dispatcher::registry::{find_functional, register_program_functional};
+use keyway_dispatcher::registry::{find_key, register_interceptor};
 use keyway_dispatcher::tensor::TensorRef;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -51,15 +51,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Whether the program has registered any.
 static ANY: AtomicBool = AtomicBool::new(false);
 
-/// A functionality of the program's own; a copy is the same one.
+/// An interceptor of the program's own; a copy is the same one.
 ///
 /// ```standalone_crate
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::{Tensor, functionality::Functionality};
+/// use keyway::{Tensor, interceptor::Interceptor};
 /// // Counts the calls that have a marked tensor among their arguments.
 /// use std::sync::atomic::{AtomicUsize, Ordering};
 /// static SEEN: AtomicUsize = AtomicUsize::new(0);
-/// let marked = Functionality::register("marked", |call| {
+/// let marked = Interceptor::register("marked", |call| {
 ///     SEEN.fetch_add(1, Ordering::Relaxed);
 ///     call.run()
 /// })?;
@@ -73,129 +73,129 @@ static ANY: AtomicBool = AtomicBool::new(false);
 #[doc(alias = "__torch_dispatch__")]
 #[doc(alias = "TorchDispatchMode")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Functionality {
+pub struct Interceptor {
     key: DispatchKey,
 }
 
-impl Functionality {
-    /// Registers a functionality under a name, for the lifetime of the program. The handler returns the results of a call:
+impl Interceptor {
+    /// Registers an interceptor under a name, for the lifetime of the program. The handler returns the results of a call:
     /// usually those of [`Call::run`], or replacements. The results of in-place and `out=` calls are the tensors that were
     /// written to, regardless of the handler's.
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, functionality::Functionality};
-    /// let doubled = Functionality::register("doubled", |call| {
+    /// use keyway::{Tensor, interceptor::Interceptor};
+    /// let doubled = Interceptor::register("doubled", |call| {
     ///     call.run()?.iter().map(|made| made.mul(2.0)).collect()
     /// })?;
     /// let x = Tensor::new([1.0f32])?;
     /// doubled.attach(&x, ());
     /// assert_eq!(x.add(1.0)?.item::<f32>()?, 4.0);
-    /// assert!(Functionality::register("doubled", |call| call.run()).is_err(), "the name is taken");
+    /// assert!(Interceptor::register("doubled", |call| call.run()).is_err(), "the name is taken");
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// A name that is empty or taken; a ninth functionality.
+    /// A name that is empty or taken; a ninth interceptor.
     pub fn register(
         name: &str,
         handler: impl Fn(&Call<'_>) -> Result<Vec<Tensor>> + Send + Sync + 'static,
-    ) -> Result<Functionality> {
+    ) -> Result<Interceptor> {
         crate::runtime::register_ops()?;
         // The key is passed to the handler, and known only after registration.
         let own = Arc::new(std::sync::OnceLock::new());
         let of_handler = own.clone();
-        let key = register_program_functional(
+        let key = register_interceptor(
             name,
             Box::new(move |call, below| match of_handler.get() {
-                Some(&functionality) => Ok(answer(call, below, functionality, &handler)?),
+                Some(&interceptor) => Ok(answer(call, below, interceptor, &handler)?),
                 None => redispatch(call, below),
             }),
         )?;
-        let functionality = Functionality { key };
-        let _ = own.set(functionality);
+        let interceptor = Interceptor { key };
+        let _ = own.set(interceptor);
         ANY.store(true, Ordering::Release);
-        Ok(functionality)
+        Ok(interceptor)
     }
 
-    /// The functionality that the program has registered under this name.
+    /// The interceptor that the program has registered under this name.
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, functionality::Functionality};
-    /// let tags = Functionality::register("tags", |call| call.run())?;
+    /// use keyway::{Tensor, interceptor::Interceptor};
+    /// let tags = Interceptor::register("tags", |call| call.run())?;
     /// let x = Tensor::new([1.0f32])?;
-    /// assert_eq!(Functionality::find("tags"), Some(tags));
-    /// assert_eq!(Functionality::find("nobody"), None);
+    /// assert_eq!(Interceptor::find("tags"), Some(tags));
+    /// assert_eq!(Interceptor::find("nobody"), None);
     /// # Ok(()) }
     /// ```
-    pub fn find(name: &str) -> Option<Functionality> {
-        let key = find_functional(name).filter(|key| KeySet::PROGRAM.has(*key))?;
-        Some(Functionality { key })
+    pub fn find(name: &str) -> Option<Interceptor> {
+        let key = find_key(name).filter(|key| KeySet::PROGRAM.has(*key))?;
+        Some(Interceptor { key })
     }
 
-    /// Adds this payload to a tensor, replacing an earlier one: from now on the handler receives the calls with this tensor as an
-    /// argument. Views of the tensor also reach the handler, without a payload unless they get one.
+    /// Adds this extension to a tensor, replacing an earlier one: from now on the handler receives the calls with this tensor as an
+    /// argument. Views of the tensor also reach the handler, without an extension unless they get one.
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, functionality::Functionality};
-    /// let tags = Functionality::register("tags", |call| call.run())?;
+    /// use keyway::{Tensor, interceptor::Interceptor};
+    /// let tags = Interceptor::register("tags", |call| call.run())?;
     /// let x = Tensor::new([1.0f32])?;
     /// tags.attach(&x, "input".to_string());
-    /// assert_eq!(*tags.payload::<String>(&x).unwrap(), "input");
+    /// assert_eq!(*tags.extension::<String>(&x).unwrap(), "input");
     /// # Ok(()) }
     /// ```
-    pub fn attach<T: Any + Send + Sync>(&self, tensor: &Tensor, payload: T) {
-        meta::set_payload(tensor.as_ref(), self.key, Some(Arc::new(payload)));
+    pub fn attach<T: Any + Send + Sync>(&self, tensor: &Tensor, extension: T) {
+        meta::set_extension(tensor.as_ref(), self.key, Some(Arc::new(extension)));
     }
 
-    /// The payload of a tensor; `None` if it has none, or one of another type.
+    /// The extension of a tensor; `None` if it has none, or one of another type.
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, functionality::Functionality};
-    /// let tags = Functionality::register("tags", |call| call.run())?;
+    /// use keyway::{Tensor, interceptor::Interceptor};
+    /// let tags = Interceptor::register("tags", |call| call.run())?;
     /// let x = Tensor::new([1.0f32])?;
-    /// assert!(tags.payload::<u32>(&x).is_none());
+    /// assert!(tags.extension::<u32>(&x).is_none());
     /// tags.attach(&x, 7u32);
-    /// assert_eq!(*tags.payload::<u32>(&x).unwrap(), 7);
-    /// assert!(tags.payload::<String>(&x).is_none());
+    /// assert_eq!(*tags.extension::<u32>(&x).unwrap(), 7);
+    /// assert!(tags.extension::<String>(&x).is_none());
     /// # Ok(()) }
     /// ```
-    pub fn payload<T: Any + Send + Sync>(&self, tensor: &Tensor) -> Option<Arc<T>> {
-        payload(tensor.as_ref(), self.key)
+    pub fn extension<T: Any + Send + Sync>(&self, tensor: &Tensor) -> Option<Arc<T>> {
+        extension(tensor.as_ref(), self.key)
     }
 
     /// Makes a tensor a plain one again.
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, functionality::Functionality};
-    /// let tags = Functionality::register("tags", |call| call.run())?;
+    /// use keyway::{Tensor, interceptor::Interceptor};
+    /// let tags = Interceptor::register("tags", |call| call.run())?;
     /// let x = Tensor::new([1.0f32])?;
     /// tags.attach(&x, 7u32);
     /// tags.remove(&x);
-    /// assert!(tags.payload::<u32>(&x).is_none());
+    /// assert!(tags.extension::<u32>(&x).is_none());
     /// # Ok(()) }
     /// ```
     pub fn remove(&self, tensor: &Tensor) {
-        meta::set_payload(tensor.as_ref(), self.key, None);
+        meta::set_extension(tensor.as_ref(), self.key, None);
     }
 
     /// Sends every call of this thread to the handler while the guard lives.
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Error, Tensor, functionality::Functionality};
-    /// let nothing = Functionality::register("nothing", |_| Err(Error::other("this program computes nothing")))?;
+    /// use keyway::{Error, Tensor, interceptor::Interceptor};
+    /// let nothing = Interceptor::register("nothing", |_| Err(Error::other("this program computes nothing")))?;
     /// let x = Tensor::new([1.0f32])?;
     /// assert!(x.relu().is_ok());
     /// let _on = nothing.enter();
     /// assert!(x.relu().is_err());
     /// # Ok(()) }
     /// ```
-    #[must_use = "the functionality is on only while the guard lives"]
+    #[must_use = "the interceptor is on only while the guard lives"]
     pub fn enter(&self) -> KeyGuard {
         KeyGuard::include(KeySet::of(self.key))
     }
@@ -204,8 +204,8 @@ impl Functionality {
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Error, Tensor, functionality::Functionality};
-    /// let nothing = Functionality::register("nothing", |_| Err(Error::other("this program computes nothing")))?;
+    /// use keyway::{Error, Tensor, interceptor::Interceptor};
+    /// let nothing = Interceptor::register("nothing", |_| Err(Error::other("this program computes nothing")))?;
     /// let x = Tensor::new([1.0f32])?;
     /// nothing.attach(&x, ());
     /// assert!(x.relu().is_err());
@@ -213,7 +213,7 @@ impl Functionality {
     /// assert!(x.relu().is_ok());
     /// # Ok(()) }
     /// ```
-    #[must_use = "the functionality is off only while the guard lives"]
+    #[must_use = "the interceptor is off only while the guard lives"]
     pub fn exclude(&self) -> KeyGuard {
         KeyGuard::exclude(KeySet::of(self.key))
     }
@@ -223,10 +223,10 @@ impl Functionality {
 ///
 /// ```standalone_crate
 /// # fn main() -> keyway::Result<()> {
-/// use keyway::{Tensor, functionality::Functionality};
+/// use keyway::{Tensor, interceptor::Interceptor};
 /// let x = Tensor::new([0.0f32])?;
 /// // A handler that computes one op otherwise and leaves the others as they are.
-/// let spy = Functionality::register("spy", |call| match call.op() {
+/// let spy = Interceptor::register("spy", |call| match call.op() {
 ///     "neg" => Ok(vec![call.tensors()[0].mul(-1.0)?]),
 ///     _ => call.run(),
 /// })?;
@@ -237,8 +237,8 @@ impl Functionality {
 pub struct Call<'a> {
     call: &'a op::Call<'a>,
     below: KeySet,
-    functionality: Functionality,
-    /// Whether it was enabled by [`Functionality::enter`].
+    interceptor: Interceptor,
+    /// Whether it was enabled by [`Interceptor::enter`].
     on_by_thread: bool,
     /// The tensors written by an in-place or `out=` call.
     written: RefCell<Option<Outputs>>,
@@ -249,9 +249,9 @@ impl<'a> Call<'a> {
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, functionality::Functionality};
+    /// use keyway::{Tensor, interceptor::Interceptor};
     /// let x = Tensor::new([0.0f32])?;
-    /// let spy = Functionality::register("spy", |call| {
+    /// let spy = Interceptor::register("spy", |call| {
     ///     assert_eq!(call.op(), "neg");
     ///     call.run()
     /// })?;
@@ -263,33 +263,33 @@ impl<'a> Call<'a> {
         self.call.args.op.name
     }
 
-    /// The functionality of the handler.
+    /// The interceptor of the handler.
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, functionality::Functionality};
+    /// use keyway::{Tensor, interceptor::Interceptor};
     /// let x = Tensor::new([0.0f32])?;
     /// // Results are marked as their arguments were.
-    /// let spy = Functionality::register("spy", |call| {
+    /// let spy = Interceptor::register("spy", |call| {
     ///     let made = call.run()?;
-    ///     made.iter().for_each(|t| call.functionality().attach(t, "made"));
+    ///     made.iter().for_each(|t| call.interceptor().attach(t, "made"));
     ///     Ok(made)
     /// })?;
     /// spy.attach(&x, "given");
-    /// assert_eq!(*spy.payload::<&str>(&x.neg()?).unwrap(), "made");
+    /// assert_eq!(*spy.extension::<&str>(&x.neg()?).unwrap(), "made");
     /// # Ok(()) }
     /// ```
-    pub fn functionality(&self) -> Functionality {
-        self.functionality
+    pub fn interceptor(&self) -> Interceptor {
+        self.interceptor
     }
 
     /// All tensors among the arguments, lists flattened.
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, functionality::Functionality};
+    /// use keyway::{Tensor, interceptor::Interceptor};
     /// let x = Tensor::new([0.0f32])?;
-    /// let spy = Functionality::register("spy", |call| {
+    /// let spy = Interceptor::register("spy", |call| {
     ///     assert_eq!(call.tensors().len(), 2);
     ///     call.run()
     /// })?;
@@ -301,33 +301,33 @@ impl<'a> Call<'a> {
         self.refs().cloned().map(Tensor::from_ref).collect()
     }
 
-    /// The payload of each of [`Call::tensors`], `None` for those that have none of this type.
+    /// The extension of each of [`Call::tensors`], `None` for those that have none of this type.
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, functionality::Functionality};
+    /// use keyway::{Tensor, interceptor::Interceptor};
     /// let x = Tensor::new([0.0f32])?;
-    /// let spy = Functionality::register("spy", |call| {
-    ///     let payloads = call.payloads::<u32>();
-    ///     assert_eq!((payloads[0].as_deref(), payloads[1].as_deref()), (Some(&7), None));
+    /// let spy = Interceptor::register("spy", |call| {
+    ///     let extensions = call.extensions::<u32>();
+    ///     assert_eq!((extensions[0].as_deref(), extensions[1].as_deref()), (Some(&7), None));
     ///     call.run()
     /// })?;
     /// spy.attach(&x, 7u32);
     /// x.mul(&Tensor::new([2.0f32])?)?;
     /// # Ok(()) }
     /// ```
-    pub fn payloads<T: Any + Send + Sync>(&self) -> Vec<Option<Arc<T>>> {
-        self.refs().map(|t| payload(t, self.functionality.key)).collect()
+    pub fn extensions<T: Any + Send + Sync>(&self) -> Vec<Option<Arc<T>>> {
+        self.refs().map(|t| extension(t, self.interceptor.key)).collect()
     }
 
     /// An argument by its name in the op's schema, `dim` of `softmax`; `None` if the op has none of that name.
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, functionality::Functionality};
+    /// use keyway::{Tensor, interceptor::Interceptor};
     /// let x = Tensor::new([0.0f32])?;
     /// use keyway::Arg;
-    /// let spy = Functionality::register("spy", |call| {
+    /// let spy = Interceptor::register("spy", |call| {
     ///     assert!(matches!(call.argument("dim"), Some(Arg::Int(-1))));
     ///     assert!(call.argument("colour").is_none());
     ///     call.run()
@@ -346,9 +346,9 @@ impl<'a> Call<'a> {
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, functionality::Functionality};
+    /// use keyway::{Tensor, interceptor::Interceptor};
     /// let x = Tensor::new([0.0f32])?;
-    /// let spy = Functionality::register("spy", |call| {
+    /// let spy = Interceptor::register("spy", |call| {
     ///     assert_eq!(call.is_in_place(), call.op() == "relu");
     ///     call.run()
     /// })?;
@@ -365,9 +365,9 @@ impl<'a> Call<'a> {
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, functionality::Functionality};
+    /// use keyway::{Tensor, interceptor::Interceptor};
     /// let x = Tensor::new([0.0f32])?;
-    /// let spy = Functionality::register("spy", |call| {
+    /// let spy = Interceptor::register("spy", |call| {
     ///     assert_eq!(call.has_parts(), call.op() == "mse_loss");
     ///     call.run()
     /// })?;
@@ -384,9 +384,9 @@ impl<'a> Call<'a> {
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, functionality::Functionality};
+    /// use keyway::{Tensor, interceptor::Interceptor};
     /// let x = Tensor::new([0.0f32])?;
-    /// let spy = Functionality::register("spy", |call| call.run())?;
+    /// let spy = Interceptor::register("spy", |call| call.run())?;
     /// spy.attach(&x, ());
     /// assert_eq!(x.exp()?.item::<f32>()?, 1.0);
     /// # Ok(()) }
@@ -402,10 +402,10 @@ impl<'a> Call<'a> {
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, functionality::Functionality};
+    /// use keyway::{Tensor, interceptor::Interceptor};
     /// let x = Tensor::new([0.0f32])?;
     /// // Every op sees the tensors with 1 added.
-    /// let spy = Functionality::register("spy", |call| {
+    /// let spy = Interceptor::register("spy", |call| {
     ///     let other: Vec<Tensor> = call.tensors().iter().map(|t| t.add(1.0)).collect::<keyway::Result<_>>()?;
     ///     call.run_with(&other)
     /// })?;
@@ -421,15 +421,15 @@ impl<'a> Call<'a> {
         if tensors.len() != count {
             let (expected, got) =
                 (format!("{count}, as the call of `{}` has", self.op()), tensors.len().to_string());
-            let (op, argument) = ("functionality::Call::run_with", "tensors");
+            let (op, argument) = ("interceptor::Call::run_with", "tensors");
             return Err(keyway_dispatcher::Error::Value { op, argument, expected, got }.into());
         }
         if let (Out::InPlace, Some(first), Some(target)) =
             (self.call.out, tensors.first(), self.refs().next())
-            && !first.is_same(&Tensor::from_ref(target.clone()))
+            && !first.ptr_eq(&Tensor::from_ref(target.clone()))
         {
             let expected = format!("the first one as it came, which `{}` writes to in place", self.op());
-            let (op, argument) = ("functionality::Call::run_with", "tensors");
+            let (op, argument) = ("interceptor::Call::run_with", "tensors");
             return Err(
                 keyway_dispatcher::Error::Value { op, argument, expected, got: "another".into() }.into()
             );
@@ -449,11 +449,11 @@ impl<'a> Call<'a> {
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, functionality::Functionality};
+    /// use keyway::{Tensor, interceptor::Interceptor};
     /// let x = Tensor::new([0.0f32])?;
     /// use std::sync::Mutex;
     /// static SEEN: Mutex<Vec<&str>> = Mutex::new(Vec::new());
-    /// let spy = Functionality::register("spy", |call| {
+    /// let spy = Interceptor::register("spy", |call| {
     ///     SEEN.lock().unwrap().push(call.op());
     ///     if call.op() == "mse_loss" { call.run_parts() } else { call.run() }
     /// })?;
@@ -469,10 +469,10 @@ impl<'a> Call<'a> {
         if !self.has_parts() {
             let (expected, got) =
                 ("composed of others; ask with `has_parts`".to_string(), format!("`{}`", self.op()));
-            let (op, argument) = ("functionality::Call::run_parts", "op");
+            let (op, argument) = ("interceptor::Call::run_parts", "op");
             return Err(keyway_dispatcher::Error::Value { op, argument, expected, got }.into());
         }
-        let key = KeySet::of(self.functionality.key);
+        let key = KeySet::of(self.interceptor.key);
         let _on = if self.on_by_thread { KeyGuard::include(key) } else { KeyGuard::clear(key) };
         self.finish(self.call, decompose(self.call)?)
     }
@@ -500,8 +500,8 @@ impl<'a> Call<'a> {
     }
 }
 
-fn payload<T: Any + Send + Sync>(tensor: &TensorRef, key: DispatchKey) -> Option<Arc<T>> {
-    meta::payload(tensor, key)?.downcast().ok()
+fn extension<T: Any + Send + Sync>(tensor: &TensorRef, key: DispatchKey) -> Option<Arc<T>> {
+    meta::extension(tensor, key)?.downcast().ok()
 }
 
 /// The maximum number of handlers that may run within each other on a thread: each takes room on the stack.
@@ -519,8 +519,8 @@ impl Depth {
         let depth = DEPTH.get();
         if depth >= DEEPEST {
             return Err(Error::other(format!(
-                "{op}: expected at most {DEEPEST} handlers of functionalities within each other, but a handler called an op that \
-                 came to it again; call it within `Functionality::exclude`, or go on with `Call::run`"
+                "{op}: expected at most {DEEPEST} handlers of interceptors within each other, but a handler called an op that \
+                 came to it again; call it within `Interceptor::exclude`, or go on with `Call::run`"
             )));
         }
         DEPTH.set(depth + 1);
@@ -538,19 +538,19 @@ impl Drop for Depth {
 fn answer(
     call: &op::Call<'_>,
     below: KeySet,
-    functionality: Functionality,
+    interceptor: Interceptor,
     handler: &dyn Fn(&Call<'_>) -> Result<Vec<Tensor>>,
 ) -> Result<Outputs> {
     let _depth = Depth::enter(call.args.name())?;
-    let on_by_thread = local_keys().0.has(functionality.key);
-    let asked = Call { call, below, functionality, on_by_thread, written: RefCell::new(None) };
-    let _off = functionality.exclude();
+    let on_by_thread = local_keys().0.has(interceptor.key);
+    let asked = Call { call, below, interceptor, on_by_thread, written: RefCell::new(None) };
+    let _off = interceptor.exclude();
     let made = handler(&asked)?;
     if matches!(call.out, Out::New) {
         let (got, name) = (made.len(), call.args.name());
         if let Some(expected) = call.args.op.schema.outputs.filter(|expected| *expected != got) {
             let message =
-                format!("{name}: expected {expected} results of a functionality's handler, got {got}");
+                format!("{name}: expected {expected} results of an interceptor's handler, got {got}");
             return Err(Error::other(message));
         }
         return Ok(made.into_iter().map(Tensor::into_ref).collect());
@@ -558,7 +558,7 @@ fn answer(
     let written = asked.written.take();
     written.ok_or_else(|| {
         Error::other(format!(
-            "{}: a functionality's handler ended an in-place or `out=` call without `run`, so nothing was written",
+            "{}: an interceptor's handler ended an in-place or `out=` call without `run`, so nothing was written",
             call.args.name()
         ))
     })
@@ -569,9 +569,11 @@ pub(crate) fn registered() -> KeySet {
     if ANY.load(Ordering::Relaxed) { KeySet::PROGRAM } else { KeySet::EMPTY }
 }
 
-/// Copies the payloads of `from` to `to`.
+/// Copies the extensions of `from` to `to`.
 pub(crate) fn carry(from: &TensorRef, to: &TensorRef) {
     if from.keys().intersect(KeySet::PROGRAM) != KeySet::EMPTY {
-        meta::payloads(from).into_iter().for_each(|(key, payload)| meta::set_payload(to, key, Some(payload)));
+        meta::extensions(from)
+            .into_iter()
+            .for_each(|(key, extension)| meta::set_extension(to, key, Some(extension)));
     }
 }
