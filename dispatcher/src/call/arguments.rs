@@ -3,8 +3,9 @@
 use super::convert::{cast, contiguous};
 use crate::base::dtype::DType;
 use crate::base::error::Result;
+use crate::memory::may_choose;
 use crate::op::{Arg, Args, Plan};
-use crate::tensor::TensorRef;
+use crate::tensor::{TensorImpl, TensorRef, twin};
 use smallvec::SmallVec;
 
 /// Tensor arguments, or lists of them, that replace those of a call, each with its index.
@@ -91,4 +92,32 @@ pub(super) fn converted(args: &Args<'_>, plan: &Plan) -> Result<Replaced> {
         }
     }
     Ok(Replaced(replaced))
+}
+
+/// A copy of each integer tensor whose memory may also be written as floats, which blocks no writer.
+///
+/// # Errors
+/// The device's error.
+#[cold]
+pub(super) fn own_copies(args: &Args<'_>) -> Result<Replaced> {
+    let mut copies = SmallVec::new();
+    for (i, arg) in args.values.iter().enumerate() {
+        match arg {
+            Arg::Tensor(t) => copies.push((i, vec![own_copy(t)?])),
+            Arg::Tensors(list) => copies.push((i, list.iter().map(|t| own_copy(t)).collect::<Result<_>>()?)),
+            _ => {}
+        }
+    }
+    Ok(Replaced(copies))
+}
+
+fn own_copy(t: &TensorRef) -> Result<TensorRef> {
+    match t.storage() {
+        Some(storage) if may_choose(t.dtype()) && storage.may_hold_floats_too() => twin(t, t.device()),
+        Some(_) => Ok(t.clone()),
+        None => {
+            let components = t.components().iter().map(own_copy).collect::<Result<_>>()?;
+            TensorImpl::composite(t.layout(), t.dtype(), t.sizes().into(), components, t.attributes())
+        }
+    }
 }

@@ -15,14 +15,11 @@ use crate::call::route;
 use crate::device::capture::is_captured;
 use crate::memory::{Shared, copy_bytes};
 use crate::op::{Arg, Args, Call, Out, Outputs};
+use crate::registry::CHANGED_BY;
 use crate::tensor::{TensorRef, empty_twin, span, twin};
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::marker::PhantomData;
-
-/// The ways to change a policy, for messages.
-pub(super) const CHANGED_BY: &str =
-    "change the policy with `--fallback`, KEYWAY_FALLBACK, `set_fallback` or `set_device_fallback`";
 
 /// The error of a call that would go to a device that no plugin brings.
 #[cold]

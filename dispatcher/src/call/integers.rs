@@ -4,11 +4,10 @@
 //! An element-wise kernel on the fast path needs no protection of its inputs: no address depends on the value of an
 //! element.
 
-use super::arguments::Replaced;
 use crate::base::error::Result;
 use crate::memory::{Access, InUse, Use, may_choose};
 use crate::op::{Arg, Args, Call, Out};
-use crate::tensor::{TensorImpl, TensorRef, twin};
+use crate::tensor::{TensorImpl, TensorRef};
 use smallvec::SmallVec;
 
 /// Whether a kernel may compute addresses from the elements of this tensor.
@@ -73,34 +72,6 @@ pub(super) fn enter_read(what: &'static str, tensors: &[&TensorRef]) -> Result<B
     let mut accesses = Accesses::new();
     tensors.iter().for_each(|t| collect(t, Use::Read, &mut accesses));
     InUse::enter(what, &mut accesses)
-}
-
-/// A copy of each integer tensor whose memory may also be written as floats, which blocks no writer.
-///
-/// # Errors
-/// The device's error.
-#[cold]
-pub(super) fn own_copies(args: &Args<'_>) -> Result<Replaced> {
-    let mut copies = SmallVec::new();
-    for (i, arg) in args.values.iter().enumerate() {
-        match arg {
-            Arg::Tensor(t) => copies.push((i, vec![own_copy(t)?])),
-            Arg::Tensors(list) => copies.push((i, list.iter().map(|t| own_copy(t)).collect::<Result<_>>()?)),
-            _ => {}
-        }
-    }
-    Ok(Replaced(copies))
-}
-
-fn own_copy(t: &TensorRef) -> Result<TensorRef> {
-    match t.storage() {
-        Some(storage) if may_choose(t.dtype()) && storage.may_hold_floats_too() => twin(t, t.device()),
-        Some(_) => Ok(t.clone()),
-        None => {
-            let components = t.components().iter().map(own_copy).collect::<Result<_>>()?;
-            TensorImpl::composite(t.layout(), t.dtype(), t.sizes().into(), components, t.attributes())
-        }
-    }
 }
 
 type Accesses<'a> = SmallVec<[Access<'a>; 4]>;

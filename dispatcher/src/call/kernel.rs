@@ -1,6 +1,6 @@
 //! Runs a kernel by a plan: on converted arguments, into new tensors or those of the caller.
 
-use super::arguments::{Replaced, converted, needs_conversion};
+use super::arguments::{Replaced, converted, needs_conversion, own_copies};
 use super::integers;
 use super::invoke;
 use super::ledger::{self, Served};
@@ -69,7 +69,7 @@ fn run_on(kernel: &'static KernelEntry, request: &Request<'_>, args: &Args<'_>) 
     let in_use = integers::enter(request.call, args)?;
     if in_use.as_ref().is_some_and(|in_use| in_use.may_be_written_as_floats) {
         drop(in_use);
-        return run_on_copies(kernel, request, args, &integers::own_copies(args)?);
+        return run_on_copies(kernel, request, args, &own_copies(args)?);
     }
     into_outputs(kernel, request, args, in_use)
 }
