@@ -36,7 +36,7 @@ pub fn when() -> When {
             Some("later") => When::Later,
             _ => {
                 let text = format!(
-                    "{VARIABLE} is {value:?}, which says nothing: `now` has calls and replays wait for the look at their indices, \
+                    "{VARIABLE} is {value:?}, which is no setting: `now` has calls and replays wait for the look at their indices, \
                      `later` neither; unset it so that calls wait and replays do not"
                 );
                 log(Level::Warn, &text);
@@ -184,7 +184,7 @@ impl Checks {
         Err(Error::Failed {
             detail: format!(
                 "this is the error of an earlier call of `{op}`: expected `{argument}` to hold {expected}, got {noun} {number}. \
-                 Nothing outside was read or written; what was computed from it is wrong.{others} \
+                 Nothing outside was read or written; results that were computed from it are wrong.{others} \
                  {VARIABLE}=now makes it the error of the call or replay"
             ),
         })

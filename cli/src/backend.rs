@@ -26,7 +26,7 @@ use serde::Serialize;
 pub enum Command {
     /// The backends that were found, and which of them are used.
     List(Options),
-    /// The places where backends are looked for, in order.
+    /// The search path of backends, in order.
     Paths(Options),
     /// Prefer a backend where several serve the same, in this and every later run.
     Prefer(preferences::Prefer),
@@ -306,11 +306,11 @@ pub fn amiss(searched: &[Searched], screen: &mut Screen) {
 
 /// Lists the search paths with the libraries found in each.
 pub fn paths(searched: &[Searched], screen: &mut Screen) {
-    let mut table = screen::table(&["PATH", "FOUND"], &[]);
-    for place in searched {
-        table.add_row([place.place.to_string(), found(place)]);
+    let mut table = screen::table(&["ORIGIN", "FOUND"], &[]);
+    for entry in searched {
+        table.add_row([entry.origin.to_string(), found(entry)]);
     }
-    let paths: Vec<String> = searched.iter().map(|place| place.path.display().to_string()).collect();
+    let paths: Vec<String> = searched.iter().map(|entry| entry.path.display().to_string()).collect();
     screen.table_of_paths(table, "PATH", &paths);
 }
 

@@ -22,7 +22,7 @@ pub struct Found {
 
 /// The facts that a kind of device reports: the system libraries that it found, and the features that work without them.
 #[derive(Serialize)]
-pub struct Told {
+pub struct DeviceFacts {
     /// The kind's name.
     pub device: String,
     /// The backend.
@@ -41,17 +41,17 @@ pub struct Fact {
 }
 
 /// The facts of each kind of device, without the kinds that report none.
-pub fn told() -> Vec<Told> {
-    let told = registry::devices().into_iter().map(|entry| {
+pub fn facts_by_device() -> Vec<DeviceFacts> {
+    let all = registry::devices().into_iter().map(|entry| {
         let fact = |name, text| Fact { name, text };
         let facts = match api::report::facts(entry) {
             Ok(facts) => facts.into_iter().map(|own| fact(own.name, own.text)).collect(),
             Err(error) => vec![fact("trouble".to_string(), error.to_string())],
         };
         let device = Device { kind: entry.kind, index: 0 }.name().to_string();
-        Told { device, served_by: entry.plugin.name, facts }
+        DeviceFacts { device, served_by: entry.plugin.name, facts }
     });
-    told.filter(|told| !told.facts.is_empty()).collect()
+    all.filter(|of| !of.facts.is_empty()).collect()
 }
 
 /// Every device that a backend serves.

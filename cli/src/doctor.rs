@@ -40,7 +40,7 @@ struct Findings<'a> {
     missing_features: Vec<(PathBuf, Vec<String>)>,
     devices: Vec<devices::Found>,
     /// By kind of device: the system libraries that it found, and the features that work without them.
-    device_facts: Vec<devices::Told>,
+    device_facts: Vec<devices::DeviceFacts>,
     /// By library: kernels registered with a signature other than the op's signature here.
     #[serde(serialize_with = "keyway::dispatcher::lossy::keyed")]
     left_out: Vec<(PathBuf, Vec<String>)>,
@@ -82,7 +82,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
         discovery,
         verdict: overall(discovery, usable, &devices),
         devices,
-        device_facts: devices::told(),
+        device_facts: devices::facts_by_device(),
         left_out: by_library(discovery, installed::left_out),
         without_effect: by_library(discovery, installed::unreached),
         usable,
@@ -160,9 +160,9 @@ fn print(findings: &Findings<'_>, screen: &mut Screen) {
         }
         screen.table(&table);
     }
-    for told in &findings.device_facts {
-        screen.line(format!("\nOf {}, by {}", told.device, told.served_by));
-        for fact in &told.facts {
+    for of_device in &findings.device_facts {
+        screen.line(format!("\nOf {}, by {}", of_device.device, of_device.served_by));
+        for fact in &of_device.facts {
             screen.line(format!("  {:<10} {}", fact.name, fact.text));
         }
     }

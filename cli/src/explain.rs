@@ -69,7 +69,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
         screen.line(match would {
             Some(would) => format!("  no backend for ({}, {layout}): {would}", device.name()),
             None if here.is_empty() => format!(
-                "  no kernel of `{}` for ({}, {layout}); `keyway ops` shows who serves what",
+                "  no kernel of `{}` for ({}, {layout}); `keyway ops` shows what serves each op",
                 op.name,
                 device.name()
             ),

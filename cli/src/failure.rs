@@ -121,7 +121,7 @@ impl std::fmt::Display for Failure {
             Failure::NothingJudged { plugin, of } => write!(
                 f,
                 "no case was served by {plugin}: this run of {of} cases does not test it; narrow it less, and see with \
-                 `keyway explain OP` who serves an op"
+                 `keyway explain OP` what serves an op"
             ),
             Failure::Rejected { count: 1 } => {
                 f.write_str("1 library cannot be used, for the reason given with it")

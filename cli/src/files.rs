@@ -55,7 +55,7 @@ impl Outputs {
 ///
 /// # Errors
 /// Outputs that could not be written.
-pub fn tell(written: Vec<Result<Written, Failure>>, screen: &mut Screen) -> Result<(), Failure> {
+pub fn report_written(written: Vec<Result<Written, Failure>>, screen: &mut Screen) -> Result<(), Failure> {
     for Written { what, path } in written.iter().flatten() {
         screen.line(format!("wrote {what} to {}", path.display()));
     }

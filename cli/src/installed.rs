@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::screen;
 use keyway::dispatcher::loader::{
-    Candidate, Config, Discovery, KernelRecord, LoadError, Loader, Place, SameAs, Searched, Verdict,
+    Candidate, Config, Discovery, KernelRecord, LoadError, Loader, SameAs, SearchOrigin, Searched, Verdict,
 };
 use keyway::dispatcher::registry;
 use keyway::runtime::{self, Backends};
@@ -12,18 +12,18 @@ use std::path::{Path, PathBuf};
 /// Which backends a run uses.
 #[derive(clap::Args, Default)]
 pub struct Choice {
-    /// Look for backends in this folder, or use this library, before the usual places; may be repeated.
+    /// Look for backends in this folder, or use this library, before the usual paths; may be repeated.
     #[arg(long, global = true, value_name = "DIR")]
     pub backends: Vec<PathBuf>,
     /// Prefer this backend where several serve the same; may be repeated, the first is preferred most.
     #[arg(long = "backend", global = true, value_name = "NAME")]
     pub preferred: Vec<String>,
-    /// What a device does with a call that nobody serves there: error, or any device that a backend brings, such as cpu, which
-    /// runs it then; with a warning (cpu, cpu:warn) or without (cpu:allow).
+    /// The fallback for a call that no kernel serves on its device: error, or any device that a backend brings, such as cpu,
+    /// which runs it; with a warning (cpu, cpu:warn) or without (cpu:allow).
     #[arg(long, global = true, value_name = "POLICY")]
     pub fallback: Option<String>,
-    /// What happens to a call on a composite tensor, such as a sparse one, that nobody serves in its layout: error, warn (it runs
-    /// on strided copies, with a warning), or allow (without).
+    /// The fallback for a call on a composite tensor, such as a sparse one, that no kernel serves in its layout: error, warn (it
+    /// runs on strided copies, with a warning), or allow (without).
     #[arg(long, global = true, value_name = "POLICY")]
     pub layout_fallback: Option<String>,
 }
@@ -127,11 +127,11 @@ pub fn start_quietly(choice: &Choice) -> Result<&'static Backends, Failure> {
 
 /// The folder for a user's backends: the one beside the program if it exists, else the one in the user's data folder.
 fn folder(searched: &[Searched]) -> Option<&Path> {
-    let of = |place: Place| searched.iter().filter(move |s| s.place == place);
-    let existing = of(Place::Program).find(|s| s.exists);
+    let of = |origin: SearchOrigin| searched.iter().filter(move |s| s.origin == origin);
+    let existing = of(SearchOrigin::Program).find(|s| s.exists);
     existing
-        .or_else(|| of(Place::Program).next_back())
-        .or_else(|| of(Place::User).next())
+        .or_else(|| of(SearchOrigin::Program).next_back())
+        .or_else(|| of(SearchOrigin::User).next())
         .map(|s| s.path.as_path())
 }
 

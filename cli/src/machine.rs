@@ -41,7 +41,7 @@ pub fn device(name: &str, what: &str, choice: &Choice) -> Result<Device, Failure
     }
     let found = match backends.discovery.candidates.len() {
         0 => "none is installed",
-        _ => "none of the libraries that were found serves it (`keyway doctor` says why)",
+        _ => "none of the libraries that were found serves it (`keyway doctor` lists the reasons)",
     };
     let advice = installed::advice(device.name(), &backends.discovery);
     // Errors of libraries were reported when the backends were started.

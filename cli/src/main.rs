@@ -59,9 +59,9 @@ enum Command {
     Train(train::Options),
     /// Measure a known network: time, memory, and who served it.
     Bench(bench::Options),
-    /// Choose the memory format of each layer of a known network by measured times, and say what it gains.
+    /// Choose the memory format of each layer of a known network by measured times, and report the gain.
     Plan(plan::Options),
-    /// What a training with `--profile` took its time for.
+    /// The profile of a training with `--profile`: where its time went.
     #[command(subcommand)]
     Profile(profile::Command),
 }

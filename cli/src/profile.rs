@@ -47,7 +47,7 @@ pub fn run(command: &Command, screen: &mut Screen) -> Result<(), Failure> {
         screen.json(&trace.report);
     } else {
         print(&trace.report, *rows, screen);
-        tell_left_out(&trace, screen);
+        report_dropped(&trace, screen);
     }
     Ok(())
 }
@@ -72,10 +72,11 @@ pub fn write_memory(path: &Path, snapshot: &MemorySnapshot) -> Result<(), String
 }
 
 /// Reports the number of calls that the trace lacks.
-pub fn tell_left_out(trace: &Trace, screen: &mut Screen) {
-    let (kept, dropped) = (trace.events.len(), trace.dropped);
+pub fn report_dropped(trace: &Trace, screen: &mut Screen) {
+    let (recorded, dropped) = (trace.events.len(), trace.dropped);
     if dropped > 0 {
-        screen.line(format!("the trace has the first {kept} events; {dropped} more are only in the table"));
+        screen
+            .line(format!("the trace has the first {recorded} events; {dropped} more are only in the table"));
     }
 }
 
@@ -180,21 +181,21 @@ pub fn print(report: &Report, top: usize, screen: &mut Screen) {
 }
 
 /// Reorderings of one op at one source location, whatever their shapes.
-fn by_place(found: &[Reordering]) -> Vec<(String, Reordering)> {
-    let mut places: Vec<(String, Reordering)> = Vec::new();
+fn by_location(found: &[Reordering]) -> Vec<(String, Reordering)> {
+    let mut locations: Vec<(String, Reordering)> = Vec::new();
     for one in found {
         let name = format!("{} by {}", one.op, one.location());
-        match places.iter_mut().find(|(other, _)| *other == name) {
+        match locations.iter_mut().find(|(other, _)| *other == name) {
             Some((_, sum)) => {
                 sum.calls += one.calls;
                 sum.bytes += one.bytes;
                 sum.ns = sum.ns.saturating_add(one.ns);
             }
-            None => places.push((name, one.clone())),
+            None => locations.push((name, one.clone())),
         }
     }
-    places.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.ns));
-    places
+    locations.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.ns));
+    locations
 }
 
 /// The scratch memory of kernels.
@@ -222,16 +223,16 @@ fn print_memory(report: &Report, top: usize, screen: &mut Screen) {
         screen.line("no copy reordered memory, and no op changed the format of images");
         return;
     }
-    let places = by_place(&report.reorderings);
+    let locations = by_location(&report.reorderings);
     let figures = |calls: u64, bytes: u64, ns: u64| {
         format!("{}, {}, {} ms", count(calls, "call"), screen::bytes(bytes), ms(ns))
     };
-    if !places.is_empty() {
-        let sum = |of: fn(&Reordering) -> u64| places.iter().map(|(_, one)| of(one)).sum();
+    if !locations.is_empty() {
+        let sum = |of: fn(&Reordering) -> u64| locations.iter().map(|(_, one)| of(one)).sum();
         let all = figures(sum(|one| one.calls), sum(|one| one.bytes), sum(|one| one.ns));
         screen.line(format!("copies that reorder memory: {all}"));
     }
-    for (name, one) in places.iter().take(top) {
+    for (name, one) in locations.iter().take(top) {
         screen.line(format!("  {name}: {}", figures(one.calls, one.bytes, one.ns)));
         screen.line(format!("      {} -> {}", one.from, one.to));
     }
@@ -240,7 +241,7 @@ fn print_memory(report: &Report, top: usize, screen: &mut Screen) {
             screen.line(format!("  ... and at {}", count((all - top) as u64, "more location")));
         }
     };
-    more(places.len(), screen);
+    more(locations.len(), screen);
     for change in report.format_changes.iter().take(top) {
         let FormatChange { op, served_by, from, to, inputs, calls, .. } = change;
         screen.line(format!(

@@ -204,13 +204,13 @@ pub fn bar(count: &str) -> Option<ProgressBar> {
         return None;
     }
     let template = format!("{{bar:32}} {count}  {{msg}}  {{rest}}");
-    let tell = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+    let write_rest = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
         // A bar whose template is invalid still works.
         let _ = text.write_str(&rest(state.fraction(), state.eta()));
     };
     let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    bar.set_style(style.with_key("rest", tell));
+    bar.set_style(style.with_key("rest", write_rest));
     Some(bar)
 }
 
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_told_once_it_can_be_known() {
+    fn the_rest_is_shown_once_it_can_be_known() {
         let minute = Duration::from_secs(60);
         assert_eq!([0.0, 0.029].map(|done| rest(done, minute)), ["", ""]);
         assert_eq!(rest(0.03, minute), "60s left");

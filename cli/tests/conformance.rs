@@ -365,7 +365,7 @@ fn names_that_nothing_has_are_wrong_usage() {
 }
 
 #[test]
-fn every_family_is_told_with_what_it_checks() {
+fn every_family_is_listed_with_what_it_checks() {
     let list = bare(&["conformance", "--list"]).expect(0).out;
     let unknown = keyway(&["conformance", "cpu", "--family", "nothing"]).expect(2).err;
     // Lines are wrapped at the width of the screen.
@@ -378,7 +378,7 @@ fn every_family_is_told_with_what_it_checks() {
 }
 
 #[test]
-fn libraries_that_cannot_be_judged_are_told() {
+fn libraries_that_cannot_be_judged_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("libtext.so");
     std::fs::write(&text, "no library").unwrap();
@@ -396,7 +396,7 @@ fn a_library_without_kernels_has_nothing_to_judge() {
 }
 
 #[test]
-fn a_report_that_cannot_be_written_is_told_before_the_run() {
+fn a_report_that_cannot_be_written_is_reported_before_the_run() {
     let begun = Instant::now();
     let ran = keyway(&["conformance", "cpu", "--json", "/no/such/folder/report.json"]).expect(1);
     assert!(ran.err.contains("cannot write the report"), "{}", ran.err);

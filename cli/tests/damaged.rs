@@ -47,8 +47,8 @@ fn thousands_of_damaged_files_have_an_answer() {
         let (from, length) =
             [(0, 1024), (sections, whole.len() - sections), (0, 1 << 16), (0, whole.len())][round % 4];
         let count = 1 + random.below(4);
-        let places: Vec<usize> = (0..count).map(|_| from + random.below(length)).collect();
-        for at in &places {
+        let offsets: Vec<usize> = (0..count).map(|_| from + random.below(length)).collect();
+        for at in &offsets {
             file.write_all_at(&[random.below(256) as u8], *at as u64).unwrap();
         }
         match precheck::check(&path, HOST_ABI) {
@@ -58,7 +58,7 @@ fn thousands_of_damaged_files_have_an_answer() {
                 assert!(error.to_string().contains("expected"), "{error}");
             }
         }
-        for at in places {
+        for at in offsets {
             file.write_all_at(&whole[at..=at], at as u64).unwrap();
         }
     }
@@ -116,7 +116,7 @@ fn damage_that_a_trial_may_outlive_is_found_in_the_file() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn damaged_code_takes_nobody_down() {
+fn damaged_code_does_not_end_the_program() {
     let whole = std::fs::read(library_of("keyway_test_minimal")).unwrap();
     let (folder, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let name = b"keyway.test/minimal";
@@ -182,14 +182,14 @@ fn damaged(whole: &[u8], name: &[u8], index: usize, random: &mut Sequence) -> Ve
     names.iter().for_each(|at| bytes[*at..at + name.len()].copy_from_slice(own.as_bytes()));
     let (writable, executable, dynamic) = (parts(whole, 1, 2), parts(whole, 1, 1), parts(whole, 2, 0));
     let anywhere = vec![0..whole.len(); 1];
-    let place = match random.below(8) {
+    let ranges = match random.below(8) {
         0..4 => &writable[..],
         4..6 => &executable,
         6 => &dynamic,
         _ => &anywhere,
     };
     for _ in 0..1 + random.below(3) {
-        let part = &place[random.below(place.len())];
+        let part = &ranges[random.below(ranges.len())];
         bytes[part.start + random.below(part.len())] = random.below(256) as u8;
     }
     bytes
@@ -244,13 +244,18 @@ fn every_command_outlives_every_damaged_library() {
             command.env("XDG_STATE_HOME", state.path().join("state")).env("KEYWAY_PROBE_SECONDS", "10");
             command.env("XDG_DATA_HOME", state.path().join("data")).stdin(std::process::Stdio::null());
             let ran = run(command);
-            let told = !arguments.contains(&"FILE") || ran.code != Some(0) || file.exists();
-            if !matches!(ran.code, Some(0..=2)) || !told {
-                let kept = std::env::temp_dir().join(format!("keyway-damaged-{first}"));
-                fallen.push(format!("{arguments:?} with {}: {:?}\n{}", kept.display(), ran.code, ran.err));
-                std::fs::create_dir_all(&kept).unwrap();
+            let has_written = !arguments.contains(&"FILE") || ran.code != Some(0) || file.exists();
+            if !matches!(ran.code, Some(0..=2)) || !has_written {
+                let folder_of_failure = std::env::temp_dir().join(format!("keyway-damaged-{first}"));
+                fallen.push(format!(
+                    "{arguments:?} with {}: {:?}\n{}",
+                    folder_of_failure.display(),
+                    ran.code,
+                    ran.err
+                ));
+                std::fs::create_dir_all(&folder_of_failure).unwrap();
                 for file in &files {
-                    std::fs::copy(file, kept.join(file.file_name().unwrap())).unwrap();
+                    std::fs::copy(file, folder_of_failure.join(file.file_name().unwrap())).unwrap();
                 }
             }
             ran

@@ -138,7 +138,7 @@ fn versions_lie_side_by_side() {
     // The choice between them is not guessed.
     let ran = home.run(&["backend", "remove", "keyway.test/minimal"]).expect(2);
     assert!(
-        ran.err.contains("there are 2 versions") && ran.err.contains("0.10.0, 0.2.0; say which"),
+        ran.err.contains("there are 2 versions") && ran.err.contains("0.10.0, 0.2.0; choose one"),
         "{}",
         ran.err
     );
@@ -349,17 +349,17 @@ fn what_cannot_be_used_is_not_installed() {
 }
 
 #[test]
-fn preferences_that_cannot_be_read_are_told_of_and_kept() {
+fn preferences_that_cannot_be_read_are_reported_and_not_changed() {
     let home = Home::new();
     home.install(&library()).expect(0);
     home.run(&["backend", "disable", "keyway-cpu"]).expect(0);
     let file = home.path("config/keyway/preferences.json");
     std::fs::write(&file, "{ damaged").expect("written");
-    let told = format!("{} is not used", file.display());
+    let expected_text = format!("{} is not used", file.display());
     for command in [&["explain", "add"][..], &["doctor"], &["backend", "list"]] {
         let ran = home.run(command).expect(0);
         let said = format!("{}{}", ran.out, ran.err).replace(['\n', ' '], "");
-        assert!(said.contains(&told.replace(' ', "")), "{command:?}: {}{}", ran.out, ran.err);
+        assert!(said.contains(&expected_text.replace(' ', "")), "{command:?}: {}{}", ran.out, ran.err);
     }
     let ran = home.run(&["backend", "disable", "keyway-cpu"]);
     assert!(ran.expect(1).err.contains("mend or remove it"));
@@ -461,7 +461,7 @@ fn of_two_builds_installed_at_once_one_is_whole() {
 }
 
 #[test]
-fn a_limit_on_the_size_of_files_is_told_of_and_leaves_nothing() {
+fn a_limit_on_the_size_of_files_is_reported_and_leaves_nothing() {
     let home = Home::new();
     let plain = home.command(&["backend", "install", "--reserved-name", library().to_str().unwrap()]);
     let mut limited = Command::new("sh");
@@ -473,7 +473,7 @@ fn a_limit_on_the_size_of_files_is_told_of_and_leaves_nothing() {
 }
 
 #[test]
-fn beside_a_backend_that_is_installed_lies_the_program_that_tries_it() {
+fn the_probe_is_installed_beside_a_backend() {
     let home = Home::new();
     std::fs::create_dir(home.path("all")).unwrap();
     std::fs::copy(library_of("keyway_test_minimal"), home.path("all/liba.so")).unwrap();
@@ -484,7 +484,7 @@ fn beside_a_backend_that_is_installed_lies_the_program_that_tries_it() {
 }
 
 #[test]
-fn preferences_that_cannot_be_kept_are_a_failure_that_says_where() {
+fn preferences_that_cannot_be_saved_are_a_failure_with_the_path() {
     let home = Home::new();
     home.install(&library()).expect(0);
     std::fs::write(home.path("config"), "a file where a folder is expected").unwrap();
@@ -578,7 +578,7 @@ fn two_builds_in_one_folder_are_a_failure_and_two_copies_are_not() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_told() {
+fn a_folder_that_is_not_there_is_reported() {
     let said = "expected a plugin library or a folder of such, got a path where nothing is: /nowhere/at/all";
     let with = |arguments: &[&str]| {
         let mut command = program(&library());

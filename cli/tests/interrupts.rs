@@ -70,7 +70,7 @@ fn what_divides_its_process_is_refused() {
 }
 
 #[test]
-fn the_true_reason_is_told_where_no_file_can_be_opened() {
+fn the_true_reason_is_reported_where_no_file_can_be_opened() {
     let corpus = Corpus::new(&["setup:files", "count:files", "setup:few_files"]);
     let command = corpus.command(&["doctor", "--json"]);
     // Lowers the number of descriptors to open.

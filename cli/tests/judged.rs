@@ -215,9 +215,9 @@ fn a_wrong_answer_that_depends_on_earlier_calls_says_so() {
     let text = "alone in a fresh process it passed: it depends on what ran before";
     assert!(ran.out.contains(text) && html.contains(text), "{}", ran.out);
     let failed = report["cases"].as_array().unwrap().iter().filter(|case| case["status"] == "failed");
-    let told: Vec<bool> = failed.map(|case| case["reason"].to_string().contains(text)).collect();
-    assert!(told.len() > 10, "{told:?}");
-    assert_eq!(told.iter().filter(|told| **told).count(), 5, "{told:?}");
+    let matching: Vec<bool> = failed.map(|case| case["reason"].to_string().contains(text)).collect();
+    assert!(matching.len() > 10, "{matching:?}");
+    assert_eq!(matching.iter().filter(|matching| **matching).count(), 5, "{matching:?}");
 }
 
 #[test]

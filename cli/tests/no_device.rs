@@ -38,7 +38,7 @@ fn nothing_is_judged_on_a_device_that_is_not_there() {
 }
 
 #[test]
-fn who_serves_what_is_told_by_the_kind_of_device() {
+fn what_serves_an_op_depends_on_the_kind_of_device() {
     let cuda = library_of("keyway_backend_cuda");
     let ran = without_driver(&cuda, &["ops", "--device", "cuda"]).expect(0);
     assert!(ran.out.contains("Ops for (cuda, strided)") && ran.out.contains("A keyway-cuda"), "{}", ran.out);
@@ -85,8 +85,8 @@ fn the_list_tells_of_devices_and_why_there_are_none() {
 }
 
 /// The doctor's fact about a kind of device, by the fact's name.
-fn told(findings: &Value, fact: &str) -> String {
-    let of = findings["device_facts"].as_array().unwrap().iter().find(|told| told["device"] == "cuda");
+fn fact_of(findings: &Value, fact: &str) -> String {
+    let of = findings["device_facts"].as_array().unwrap().iter().find(|fact_of| fact_of["device"] == "cuda");
     let of = of.unwrap_or_else(|| panic!("{findings}"));
     assert_eq!(of["served_by"], "keyway-cuda");
     let fact = of["facts"].as_array().unwrap().iter().find(|own| own["name"] == fact);
@@ -97,10 +97,10 @@ fn told(findings: &Value, fact: &str) -> String {
 fn the_doctor_says_where_libraries_of_the_system_are_looked_for() {
     let cuda = library_of("keyway_backend_cuda");
     let findings = without_driver(&cuda, &["doctor", "--json"]).expect(0).json();
-    let driver = told(&findings, "driver");
+    let driver = fact_of(&findings, "driver");
     assert!(driver.starts_with("none") && driver.contains("KEYWAY_CUDA_DRIVER: /nowhere/"), "{driver}");
     for (library, file) in [("cuBLASLt", "libcublasLt.so.12"), ("cuDNN", "libcudnn.so.9")] {
-        let text = told(&findings, library);
+        let text = fact_of(&findings, library);
         for part in ["not looked for without a driver", file, "/usr/local/cuda/lib64"] {
             assert!(text.contains(part), "{text}");
         }
@@ -135,13 +135,13 @@ fn the_doctor_names_the_libraries_that_were_found_and_what_goes_without_the_othe
     );
     let findings = ran.json();
     let own = |path: &Path| path.canonicalize().unwrap().display().to_string();
-    let text = told(&findings, "driver");
+    let text = fact_of(&findings, "driver");
     assert!(text.starts_with("for CUDA 1") && text.contains(&own(&driver)), "{text}");
     for (library, file, variable, version, makes) in [
         ("cuBLASLt", blas(&driver), "KEYWAY_CUDA_BLAS", "12.", "products of matrices"),
         ("cuDNN", dnn(&driver), "KEYWAY_CUDA_DNN", "9.", "convolutions"),
     ] {
-        let said = |named| told(&doctor(variable, named).json(), library);
+        let said = |named| fact_of(&doctor(variable, named).json(), library);
         let text = said(Some(&file));
         assert!(text.starts_with(version) && text.contains(&own(&file)) && text.contains(makes), "{text}");
         for (named, beginning) in [

@@ -99,7 +99,7 @@ fn few_open_files_are_enough_for_a_trial() {
 
 /// A reader of the program's output need not wait for a helper process that a plugin has forked.
 #[test]
-fn a_helper_that_outlives_the_program_holds_nobody_up() {
+fn a_helper_that_outlives_the_program_blocks_no_caller() {
     let corpus = Corpus::new(&["setup:helper"]);
     let begun = Instant::now();
     let output = corpus.command(&["ops"]).stderr(Stdio::null()).output().unwrap();

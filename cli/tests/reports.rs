@@ -17,7 +17,7 @@ fn the_installed_backend_is_listed() {
 }
 
 #[test]
-fn with_nothing_installed_the_places_are_listed() {
+fn with_nothing_installed_the_search_path_is_listed() {
     let ran = bare(&["backend", "list"]).expect(0);
     for part in
         ["No backend is installed", "KEYWAY_BACKEND_PATH", "beside the program", "To install one, put"]
@@ -27,13 +27,13 @@ fn with_nothing_installed_the_places_are_listed() {
     let json = bare(&["backend", "list", "--json"]).expect(0).json();
     assert_eq!(json["backends"].as_array().unwrap().len(), 0);
     let paths = bare(&["backend", "paths", "--json"]).expect(0).json();
-    assert_eq!(paths[0]["place"], "environment");
+    assert_eq!(paths[0]["origin"], "environment");
     assert_eq!(paths[0]["files"], 0);
     assert!(bare(&["backend", "paths"]).expect(0).out.contains("no library"));
 }
 
 #[test]
-fn a_named_folder_goes_first_and_a_wrong_one_is_told() {
+fn a_named_folder_goes_first_and_a_wrong_one_is_reported() {
     let library = library();
     let empty = tempfile::tempdir().unwrap();
     let mut command = program(empty.path());
@@ -264,7 +264,7 @@ fn everything_fits_80_columns() {
 }
 
 #[test]
-fn a_relative_entry_of_the_environment_is_told_where_backends_are_missing() {
+fn a_relative_entry_of_the_environment_is_reported_where_backends_are_missing() {
     let relative = std::path::Path::new("some/where");
     let said = |arguments: &[&str], code| {
         let mut command = program(relative);

@@ -200,14 +200,14 @@ fn a_file_that_is_no_checkpoint_is_refused() {
         path(name)
     };
     for (file, part) in [
-        (weights, "weights alone cannot be resumed"),
+        (weights, "a file of weights only cannot be resumed"),
         (path("cut"), "cut"),
         (path("absent"), "No such file"),
         (
             changed("version", |file| note(file, "keyway.checkpoint", "2")),
             "expected version 1 of checkpoints, got \"2\"",
         ),
-        (changed("epochs", |file| note(file, "epochs", "none")), "does not say how far it is"),
+        (changed("epochs", |file| note(file, "epochs", "none")), "does not state its progress"),
         (changed("far", |file| note(file, "epoch", "7")), "1 losses after epoch 7 of 1"),
         (changed("model", |file| note(file, "model", "rnn")), "lacks a value that can be read of model"),
         (changed("dtype", |file| note(file, "dtype", "f64")), "lacks a value that can be read of dtype"),

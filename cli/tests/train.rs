@@ -297,7 +297,7 @@ fn only_a_data_set_of_files_has_a_folder() {
 }
 
 #[test]
-fn a_negative_number_is_told_what_was_expected() {
+fn a_negative_number_is_an_error_with_what_was_expected() {
     for (arguments, part) in [
         (["train", "digits", "--seed", "-1"].as_slice(), "expected an integer from 0"),
         (&["train", "digits", "--epochs", "-1"], "-1 is not in 1.."),

@@ -81,7 +81,7 @@ const FATAL: [(&str, &str); 67] = [
 ];
 
 #[test]
-fn what_kills_its_process_is_quarantined_and_kills_nobody() {
+fn what_kills_its_process_is_quarantined() {
     let kinds: Vec<&str> = FATAL.iter().map(|(how, _)| *how).collect();
     let corpus = Corpus::new(&kinds);
     // One library in the folder is sound.
@@ -155,7 +155,7 @@ fn what_hangs_is_ended_at_the_time_limit() {
 }
 
 #[test]
-fn what_a_plugin_answers_in_order_is_told_each_time_and_never_recorded() {
+fn what_a_plugin_refuses_in_order_is_reported_each_time_and_never_recorded() {
     let kinds = [
         "setup:panic",
         "setup:error",
@@ -245,7 +245,7 @@ fn a_report_asks_no_device_that_the_program_did_not_use() {
     let corpus = Corpus::new(&["slot:in_use"]);
     std::fs::copy(library(), corpus.folder.path().join("libsound.so")).unwrap();
     let ran = corpus.run(&["train", "digits", "--model", "mlp", "--epochs", "1"]).expect(0);
-    assert!(ran.out.contains("MB"), "the memory of the CPU is told: {}", ran.out);
+    assert!(ran.out.contains("MB"), "the memory of the CPU is reported: {}", ran.out);
 }
 
 #[test]
@@ -336,7 +336,7 @@ fn what_was_not_tried_is_not_said_to_be_used() {
 }
 
 #[test]
-fn a_time_limit_that_is_none_is_told() {
+fn a_time_limit_that_is_none_is_reported() {
     let corpus = Corpus::new(&["never:nothing"]);
     for limit in ["abc", "0", "-1", "nan"] {
         for (arguments, on_screen) in [(["explain", "add"], false), (["backend", "list"], true)] {
@@ -358,7 +358,7 @@ fn what_changes_its_process_when_it_is_loaded_is_quarantined() {
         ("ctor:folder", "the working directory"),
         ("setup:folder", "the working directory"),
         ("ctor:close", "an open file"),
-        ("ctor:interrupt", "what a signal does"),
+        ("ctor:interrupt", "a signal handler"),
         ("setup:mask", "which signals the thread gets"),
         ("ctor:locale", "the locale"),
         ("ctor:timer", "a timer that sends signals"),

@@ -154,7 +154,7 @@ impl Array {
 
     /// The elements of this array broadcast to a shape, in row-major order of that shape.
     pub fn spread(&self, sizes: &[usize]) -> impl Iterator<Item = Number> + '_ {
-        Places::new(sizes, &spread_strides(&self.sizes, sizes.len()), 0).map(|at| self.values[at])
+        Offsets::new(sizes, &spread_strides(&self.sizes, sizes.len()), 0).map(|at| self.values[at])
     }
 
     /// Each element by itself.
@@ -202,11 +202,11 @@ pub fn spread_strides(sizes: &[usize], ndim: usize) -> Vec<usize> {
 }
 
 /// The multi-index of a row-major index.
-pub fn unravelled(sizes: &[usize], mut place: usize) -> Vec<usize> {
+pub fn unravelled(sizes: &[usize], mut offset: usize) -> Vec<usize> {
     let mut index = vec![0; sizes.len()];
     for (i, &size) in index.iter_mut().zip(sizes).rev() {
-        *i = place % size;
-        place /= size;
+        *i = offset % size;
+        offset /= size;
     }
     index
 }
@@ -251,7 +251,7 @@ impl Iterator for Indices {
     }
 }
 
-/// A dimension of [`Places`].
+/// A dimension of [`Offsets`].
 #[derive(Clone, Debug)]
 struct Dim {
     size: usize,
@@ -262,21 +262,21 @@ struct Dim {
 
 /// The offsets of the elements of a shape in memory with given strides, in row-major order of the shape.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct Offsets {
     dims: Vec<Dim>,
     next: usize,
     left: usize,
 }
 
-impl Places {
+impl Offsets {
     /// The offsets, from that of the first element on.
-    pub fn new(sizes: &[usize], strides: &[usize], first: usize) -> Places {
+    pub fn new(sizes: &[usize], strides: &[usize], first: usize) -> Offsets {
         let dims = sizes.iter().zip(strides).map(|(&size, &stride)| Dim { size, stride, at: 0 }).collect();
-        Places { dims, next: first, left: sizes.iter().product() }
+        Offsets { dims, next: first, left: sizes.iter().product() }
     }
 }
 
-impl Iterator for Places {
+impl Iterator for Offsets {
     type Item = usize;
     fn next(&mut self) -> Option<usize> {
         self.left = self.left.checked_sub(1)?;
@@ -303,13 +303,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_those_of_the_indices() {
+    fn offsets_are_those_of_the_indices() {
         for (sizes, strides) in
             [(vec![2, 3, 4], vec![1, 0, 7]), (vec![5], vec![2]), (vec![], vec![]), (vec![2, 0], vec![1, 1])]
         {
             let by_index = Indices::new(&sizes)
-                .map(|at| at.iter().zip(&strides).fold(9, |place, (i, stride)| place + i * stride));
-            assert_eq!(Places::new(&sizes, &strides, 9).collect::<Vec<_>>(), by_index.collect::<Vec<_>>());
+                .map(|at| at.iter().zip(&strides).fold(9, |offset, (i, stride)| offset + i * stride));
+            assert_eq!(Offsets::new(&sizes, &strides, 9).collect::<Vec<_>>(), by_index.collect::<Vec<_>>());
         }
     }
 

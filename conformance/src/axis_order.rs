@@ -29,7 +29,7 @@ pub struct Strides {
 }
 
 /// Maximum number of orders that one call of [`orders`] returns: the permutations of four dimensions.
-const MOST: usize = 24;
+const MAX_ORDERS: usize = 24;
 
 /// Number of orders of the dimensions that are longer than one.
 pub fn count(sizes: &[usize]) -> usize {
@@ -40,7 +40,7 @@ pub fn count(sizes: &[usize]) -> usize {
 /// Indices of the orders to test for these sizes: all, or for five and more dimensions a different part for each `turn`.
 pub fn orders(sizes: &[usize], turn: usize) -> impl Iterator<Item = usize> {
     let count = count(sizes);
-    (0..count.min(MOST)).map(move |nth| (turn * MOST + nth) % count)
+    (0..count.min(MAX_ORDERS)).map(move |nth| (turn * MAX_ORDERS + nth) % count)
 }
 
 /// Order `nth` of the dimensions, innermost first. Dimensions of size 0 and 1 are outermost.
@@ -95,7 +95,7 @@ fn coincidences(sizes: &[usize]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::Places;
+    use crate::array::Offsets;
     use std::collections::BTreeSet;
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
         for sizes in [&[2, 3, 4][..], &[2, 5, 7, 2], &[3, 1, 3], &[6], &[]] {
             for (nth, spacing) in (0..count(sizes)).flat_map(|nth| SPACINGS.map(|spacing| (nth, spacing))) {
                 let Strides { strides, offset } = strides(sizes, nth, spacing);
-                let at: Vec<usize> = Places::new(sizes, &strides, offset).collect();
+                let at: Vec<usize> = Offsets::new(sizes, &strides, offset).collect();
                 let distinct: BTreeSet<usize> = at.iter().copied().collect();
                 assert_eq!(distinct.len(), at.len(), "{sizes:?} {strides:?}");
             }

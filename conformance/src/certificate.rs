@@ -331,15 +331,15 @@ mod tests {
         folder
     }
 
-    fn told(certificate: &Certificate) -> String {
+    fn standing_of(certificate: &Certificate) -> String {
         certificate.standing(&"0".repeat(64)).to_string()
     }
 
     #[test]
     fn known_failures_and_profiles_are_said() {
-        assert_eq!(told(&certificate()), "certified 1,200/1,200");
+        assert_eq!(standing_of(&certificate()), "certified 1,200/1,200");
         let known = Certificate { judged: 1203, known: 3, ..certificate() };
-        assert_eq!(told(&known), "certified 1,200/1,203 with 3 known failures");
+        assert_eq!(standing_of(&known), "certified 1,200/1,203 with 3 known failures");
         let kernels = crate::runner::Kernels {
             device: "cpu".to_string(),
             layout: "strided".to_string(),
@@ -349,17 +349,17 @@ mod tests {
         let coverage = Coverage { kernels: vec![kernels], judged: 1200, refused: 1800, known: 0 };
         let text =
             "certified 1,200/1,200; cpu, strided: 79 of 79 kernels reached, 1,800 cases (60 %) refused";
-        assert_eq!(told(&Certificate { coverage, ..certificate() }), text);
+        assert_eq!(standing_of(&Certificate { coverage, ..certificate() }), text);
         let tier = Certificate { profile: Some("train".to_string()), ..certificate() };
-        assert_eq!(told(&tier), "certified for train 1,200/1,200");
+        assert_eq!(standing_of(&tier), "certified for train 1,200/1,200");
         let failed = Certificate { green: false, judged: 1210, ..certificate() };
-        assert_eq!(told(&failed), "failed 10 of 1,210");
+        assert_eq!(standing_of(&failed), "failed 10 of 1,210");
         let listed = Certificate { green: false, ..certificate() };
-        assert_eq!(told(&listed), "failed: all 1,200 passed, but its known failures name other cases");
+        assert_eq!(standing_of(&listed), "failed: all 1,200 passed, but its known failures name other cases");
         let nothing = Certificate { green: false, passed: 0, ..certificate() };
-        assert_eq!(told(&nothing), "failed 1,200 of 1,200");
+        assert_eq!(standing_of(&nothing), "failed 1,200 of 1,200");
         let tier = Certificate { profile: Some("load".to_string()), ..failed };
-        assert_eq!(told(&tier), "failed for load 10 of 1,210");
+        assert_eq!(standing_of(&tier), "failed for load 10 of 1,210");
     }
 
     #[test]
@@ -371,27 +371,27 @@ mod tests {
             Certificate { known: 1, ..certificate() },
             Certificate { passed: 0, known: 1200, ..certificate() },
         ] {
-            assert_eq!(told(&wrong), "not believed", "{wrong:?}");
+            assert_eq!(standing_of(&wrong), "not believed", "{wrong:?}");
         }
     }
 
     #[test]
     fn another_library_suite_or_machine_makes_it_stale_but_not_the_number_of_cores() {
         let machine = Machine { cores: 977, ..Machine::this() };
-        assert_eq!(told(&Certificate { machine, ..certificate() }), "certified 1,200/1,200");
+        assert_eq!(standing_of(&Certificate { machine, ..certificate() }), "certified 1,200/1,200");
         let machine = Machine { cpu: "another".to_string(), ..Machine::this() };
-        assert_eq!(told(&Certificate { machine, ..certificate() }), "stale");
-        assert_eq!(told(&Certificate { suite: "0".to_string(), ..certificate() }), "stale");
-        assert_eq!(told(&Certificate { digest: "0".repeat(64), ..certificate() }), "stale");
+        assert_eq!(standing_of(&Certificate { machine, ..certificate() }), "stale");
+        assert_eq!(standing_of(&Certificate { suite: "0".to_string(), ..certificate() }), "stale");
+        assert_eq!(standing_of(&Certificate { digest: "0".repeat(64), ..certificate() }), "stale");
         assert_eq!(certificate().standing(&"2".repeat(64)), Standing::Stale);
     }
 
     /// The format of certificates without a digest of the source of the cases.
     #[test]
-    fn one_that_does_not_say_what_its_cases_came_from_is_stale() {
+    fn one_without_the_source_of_its_cases_is_stale() {
         let mut written = serde_json::to_value(certificate()).unwrap();
         written.as_object_mut().unwrap().remove("digest").expect("a digest");
-        assert_eq!(told(&serde_json::from_value(written).unwrap()), "stale");
+        assert_eq!(standing_of(&serde_json::from_value(written).unwrap()), "stale");
     }
 
     #[test]

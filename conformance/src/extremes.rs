@@ -42,10 +42,10 @@ fn combinations(lists: &[Vec<Number>]) -> Vec<Vec<Number>> {
     let step = if count > MANY { 37 } else { 1 };
     (0..count)
         .step_by(step)
-        .map(|mut place| {
+        .map(|mut position| {
             let choice = |list: &Vec<Number>| {
-                let chosen = list[place % list.len()];
-                place /= list.len();
+                let chosen = list[position % list.len()];
+                position /= list.len();
                 chosen
             };
             lists.iter().map(choice).collect()
@@ -72,11 +72,11 @@ pub fn of_set(def: &OpDef, oracle: Oracle, tested: DType, nth: usize) -> Option<
     let dtypes = args.iter().filter_map(|a| if let Value::Array(a) = a { Some(a.dtype) } else { None });
     let lists: Vec<_> = dtypes.map(values).collect();
     let call = |choices: &[Vec<Number>]| {
-        let mut place = 0;
+        let mut position = 0;
         let with = |arg: &Value| match arg {
             Value::Array(a) => {
-                let column = choices.iter().map(|choice| choice[place]).collect();
-                place += 1;
+                let column = choices.iter().map(|choice| choice[position]).collect();
+                position += 1;
                 Value::Array(Array::new(a.dtype, [choices.len()], column))
             }
             other => other.clone(),

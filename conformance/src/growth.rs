@@ -81,8 +81,8 @@ const TOGETHER: [[usize; 4]; 6] =
 pub fn together(sample: &Sample, turn: usize, limit: usize) -> Option<Vec<(usize, usize)>> {
     let from = sizes(sample);
     let changes = |to: &[usize; 4]| -> Vec<(usize, usize)> {
-        let place = |nth: usize| (nth + turn) % from.len();
-        from.iter().enumerate().map(|(nth, &size)| (size, to[place(nth).min(3)])).collect()
+        let target_of = |nth: usize| (nth + turn) % from.len();
+        from.iter().enumerate().map(|(nth, &size)| (size, to[target_of(nth).min(3)])).collect()
     };
     let all = TOGETHER.iter().map(changes);
     let mut fitting = all.filter(|changes| steps(&resized(sample, changes, Named::Nothing)) <= limit);

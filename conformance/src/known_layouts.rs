@@ -168,7 +168,7 @@ pub struct Invalid {
 /// Mismatched components, made from values some of which differ from zero.
 pub fn invalid(known: Known, array: &Array) -> Vec<Invalid> {
     let right = components(known, array);
-    let (places, values) = (right.len() - 2, right.len() - 1);
+    let (indices, values) = (right.len() - 2, right.len() - 1);
     let nnz = right[values].numel();
     let mut all = Vec::new();
     let mut add = |what: &str, part: usize, changed: Array| {
@@ -178,8 +178,8 @@ pub fn invalid(known: Known, array: &Array) -> Vec<Invalid> {
     };
     let with = |part: usize, at: usize, value: i128| {
         let mut changed = right[part].clone();
-        if let Some(place) = changed.values.get_mut(at) {
-            *place = Number::Int(value);
+        if let Some(value_at) = changed.values.get_mut(at) {
+            *value_at = Number::Int(value);
         }
         changed
     };
@@ -188,15 +188,15 @@ pub fn invalid(known: Known, array: &Array) -> Vec<Invalid> {
         Array::new(right[part].dtype, sizes, right[part].values[..count].to_vec())
     };
     // The indices of the last entry: before the first column, and after the last.
-    let last = right[places].values.len().saturating_sub(1);
-    add("components with an index of -1", places, with(places, last, -1));
-    add("components with an index of 2^40", places, with(places, last, 1 << 40));
-    add("indices that are no integers", places, right[places].map(DType::F32, |v| v));
+    let last = right[indices].values.len().saturating_sub(1);
+    add("components with an index of -1", indices, with(indices, last, -1));
+    add("components with an index of 2^40", indices, with(indices, last, 1 << 40));
+    add("indices that are no integers", indices, right[indices].map(DType::F32, |v| v));
     add("values of another dtype than the tensor's", values, right[values].map(DType::F64, |v| v));
     add("a value less than there are indices", values, shaped(values, vec![nnz - 1]));
     add("values with a dimension too many", values, shaped(values, vec![nnz, 1]));
     let flat = if known == Known::Coo { vec![last + 1] } else { vec![1, last + 1] };
-    add("indices with another number of dimensions", places, shaped(places, flat));
+    add("indices with another number of dimensions", indices, shaped(indices, flat));
     match known {
         Known::Csr => {
             let (rows, nnz) = (right[0].values.len() - 1, nnz as i128);
@@ -212,14 +212,14 @@ pub fn invalid(known: Known, array: &Array) -> Vec<Invalid> {
             add("a row pointer less than there are rows", 0, shaped(0, vec![rows]));
         }
         Known::Coo => {
-            add("an index less than there are values", places, shaped(places, vec![array.ndim(), nnz - 1]));
+            add("an index less than there are values", indices, shaped(indices, vec![array.ndim(), nnz - 1]));
             let parts = components_in(known, array, Form::Duplicates);
             let what = "duplicate coordinates, marked as coalesced".to_string();
             all.push(Invalid { what, parts, in_order: true });
             // Without duplicates, in reverse order.
             let mut parts = components(known, array);
             parts[values].values.reverse();
-            parts[places].values.chunks_mut(nnz).for_each(<[Number]>::reverse);
+            parts[indices].values.chunks_mut(nnz).for_each(<[Number]>::reverse);
             let what = "entries out of order, marked as coalesced".to_string();
             all.push(Invalid { what, parts, in_order: true });
         }
@@ -230,7 +230,7 @@ pub fn invalid(known: Known, array: &Array) -> Vec<Invalid> {
 /// The dense values of components; `None` for mismatched components.
 pub fn values(known: Known, sizes: &[usize], dtype: DType, parts: &[Array]) -> Option<Array> {
     let mut made = Array::from_fn(dtype, sizes, |_| Number::Int(0).cast(dtype));
-    let place = |index: &[i128]| {
+    let offset_of = |index: &[i128]| {
         let index: Option<Vec<usize>> = index
             .iter()
             .zip(sizes)
@@ -239,7 +239,7 @@ pub fn values(known: Known, sizes: &[usize], dtype: DType, parts: &[Array]) -> O
         Some(flat(sizes, &index?))
     };
     let mut put = |index: &[i128], value: Number| {
-        let at = place(index)?;
+        let at = offset_of(index)?;
         made.values[at] = plus(made.values[at], value);
         Some(())
     };
@@ -300,13 +300,13 @@ pub fn by_entry(tensor: &Tensor) -> Result<Option<Vec<(usize, Number)>>> {
     let parts = parts.iter().map(read_strided).collect::<Result<Option<Vec<_>>>>()?;
     let Some([indices, values]) = parts.as_deref() else { return Ok(None) };
     let sizes = tensor.shape();
-    let place = |at: &[usize]| {
+    let offset_of = |at: &[usize]| {
         let sparse = (0..indices.sizes[0]).map(|dim| usize::try_from(indices.at(&[dim, at[0]]).int()).ok());
         let index: Option<Vec<usize>> = sparse.chain(at[1..].iter().map(|&i| Some(i))).collect();
         index.filter(|index| index.iter().zip(sizes).all(|(i, size)| i < size)).map(|i| flat(sizes, &i))
     };
     let entries = Indices::new(&values.sizes).zip(&values.values);
-    Ok(entries.map(|(at, &value)| Some((place(&at)?, value))).collect())
+    Ok(entries.map(|(at, &value)| Some((offset_of(&at)?, value))).collect())
 }
 
 /// The values of a tensor of a known layout; `None` for invalid components.
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_is_told_from_zeros() {
+    fn stored_elements_are_distinguished_from_zeros() {
         let matrix = array(&[2, 3], &[0.0, 5.0, 0.0, 0.0, 0.0, 0.0]);
         let count = |form| stored(&matrix, form).iter().filter(|s| **s).count();
         assert_eq!((count(Form::Coalesced), count(Form::StoredZeros), count(Form::Hybrid)), (1, 3, 3));

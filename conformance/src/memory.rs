@@ -3,7 +3,7 @@
 //! Each has a storage of its own, between guard bands of a fixed pattern; gaps between its elements hold the pattern too. So a
 //! write outside the elements, or into an input, is detected.
 
-use crate::array::{Array, Number, Places};
+use crate::array::{Array, Number, Offsets};
 use crate::axis_order::Strides;
 use crate::encode;
 use crate::known_layouts;
@@ -152,7 +152,7 @@ pub struct Placed {
     image: Vec<u8>,
     guard: usize,
     /// Byte ranges of the elements in `image`, in row-major order.
-    places: Vec<usize>,
+    offsets: Vec<usize>,
 }
 
 /// Unexpected writes to the memory of a tensor.
@@ -195,16 +195,16 @@ impl Placed {
         let behind = guard;
         let guard = guard + offset;
         let mut image = vec![PATTERN; (guard + reach + behind) * size];
-        let places: Vec<usize> =
-            Places::new(&array.sizes, strides, guard).map(|element| element * size).collect();
-        for (&at, &value) in places.iter().zip(&array.values) {
+        let offsets: Vec<usize> =
+            Offsets::new(&array.sizes, strides, guard).map(|element| element * size).collect();
+        for (&at, &value) in offsets.iter().zip(&array.values) {
             image[at..at + size].copy_from_slice(&encode::bytes(value, dtype));
         }
         let storage = Storage::allocate(device, image.len())?;
         write_bytes(&storage, 0, &image)?;
         let tensor = Tensor::from_ref(TensorImpl::strided(storage, guard, &array.sizes, strides, dtype)?);
         let storage = tensor.storage()?.clone();
-        Ok(Placed { tensor, storage, image, guard, places })
+        Ok(Placed { tensor, storage, image, guard, offsets })
     }
 
     /// A target for `out=`, its elements filled with the pattern's bytes: not a valid result.
@@ -267,7 +267,7 @@ impl Placed {
             return Ok(None);
         }
         let mut inside = vec![false; now.len()];
-        for (nth, &at) in self.places.iter().enumerate() {
+        for (nth, &at) in self.offsets.iter().enumerate() {
             inside[at..at + size].fill(true);
             if elements && now[at..at + size] != self.image[at..at + size] {
                 return Ok(Some(Damage::Element(nth)));

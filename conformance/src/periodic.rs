@@ -6,7 +6,7 @@
 //! nor do the rows of a convolved image. Periods are odd primes, so that no block, vector or thread begins at the start of a
 //! period.
 
-use crate::array::{Array, Indices, Number, Places, flat};
+use crate::array::{Array, Indices, Number, Offsets, flat};
 use crate::call::Prepared;
 use crate::compare::{self, Tolerance};
 use crate::encode;
@@ -358,7 +358,7 @@ fn place(
     } else {
         let ends = sizes.iter().zip(&strides).map(|(&n, &s)| n.saturating_sub(1) * s);
         let mut spread = vec![0xA5; (ends.sum::<usize>() + 1) * size];
-        for (element, to) in bytes.chunks_exact(size).zip(Places::new(sizes, &strides, 0)) {
+        for (element, to) in bytes.chunks_exact(size).zip(Offsets::new(sizes, &strides, 0)) {
             spread[to * size..(to + 1) * size].copy_from_slice(element);
         }
         let storage = Storage::allocate(device, spread.len())?;
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oracle_says_what_repeats() {
+    fn the_oracle_reports_what_repeats() {
         let product = of("mm", &sample([plain(&[2, 3]), plain(&[3, 4])])).expect("rows and columns");
         assert_eq!((product.periods.len(), product.fixed()), (2, vec![3]));
         let square = sample([plain(&[3, 3]), plain(&[3, 3])]);

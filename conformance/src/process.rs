@@ -72,11 +72,12 @@ impl Settings {
     /// The current settings.
     pub fn now() -> Settings {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let told = |line: &&str| ["SigIgn:", "SigCgt:", "Umask:"].iter().any(|name| line.starts_with(name));
+        let is_reported =
+            |line: &&str| ["SigIgn:", "SigCgt:", "Umask:"].iter().any(|name| line.starts_with(name));
         Settings {
             folder: std::env::current_dir().ok(),
             environment: std::env::vars_os().collect(),
-            signals: status.lines().filter(told).map(String::from).collect(),
+            signals: status.lines().filter(is_reported).map(String::from).collect(),
         }
     }
 
@@ -98,7 +99,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn children_are_told_of_until_somebody_waits_for_them() {
+    fn children_are_reported_until_they_are_waited_for() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         assert!(children().split_whitespace().any(|own| own == child.id().to_string()));
         child.wait().unwrap();
@@ -107,7 +108,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn processor_time_is_told_from_sleep() {
+    fn processor_time_excludes_sleep() {
         let own = || usage(std::process::id()).expect("the system says it").time;
         let used = |work: &dyn Fn()| {
             let before = own();

@@ -97,14 +97,14 @@ fn handle(call: &Call<'_>, below: KeySet) -> Result<Outputs> {
             // A kernel that refuses has no part in what other candidates do; without a candidate, the call fails.
             Served::Kernel(_) if refused => {}
             Served::Kernel(kernel) => {
-                let place = match seen.kernels.iter().position(|(k, ..)| std::ptr::eq(*k, kernel)) {
-                    Some(place) => place,
+                let position = match seen.kernels.iter().position(|(k, ..)| std::ptr::eq(*k, kernel)) {
+                    Some(position) => position,
                     None => {
                         seen.kernels.push((kernel, 0, 0));
                         seen.kernels.len() - 1
                     }
                 };
-                let (_, served, failed) = &mut seen.kernels[place];
+                let (_, served, failed) = &mut seen.kernels[position];
                 *(if result.is_ok() { served } else { failed }) += 1;
             }
             Served::Nobody => {}

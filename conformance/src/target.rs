@@ -31,7 +31,7 @@ pub enum TargetError {
     /// There is no target of that name.
     #[error(
         "no installed backend is named `{name}` or serves a device of that name; there are: {there}; `keyway backend \
-         paths` says where they are looked for"
+         paths` lists the search path"
     )]
     Unknown {
         /// The requested name.
@@ -206,7 +206,7 @@ impl Target {
                     | Unreached::Backward { op, .. } => {
                         add(op, unreached.to_string());
                     }
-                    Unreached::Place { name, .. } => add(name, unreached.to_string()),
+                    Unreached::Target { name, .. } => add(name, unreached.to_string()),
                     // Not a kernel, nor another part that the suite tests.
                     _ => {}
                 }

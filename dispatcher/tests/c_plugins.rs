@@ -183,7 +183,7 @@ fn of_contents_that_are_shorter_nothing_beyond_their_size_is_read() {
 }
 
 #[test]
-fn what_a_rule_or_a_kernel_says_beyond_reason_is_an_error_of_the_call() {
+fn an_unreasonable_result_of_a_rule_or_a_kernel_is_an_error_of_the_call() {
     let _one = one_at_a_time();
     for (fault, parts) in [
         (30, &["`ndim`", "at most 64", "1000000000"][..]),

@@ -49,7 +49,7 @@ fn scratch_goes_back_to_the_plugin_that_gave_it() {
 }
 
 #[test]
-fn services_refuse_places_that_are_null_and_numbers_that_nobody_has() {
+fn services_refuse_null_addresses_and_unknown_numbers() {
     let _one = load(PLUGINS);
     let services = host::table();
     let (mut pointer, mut owner) = (std::ptr::null_mut(), std::ptr::null());
@@ -192,7 +192,7 @@ fn streams_of_others_are_wrapped_and_ours_handed_out() {
 }
 
 #[test]
-fn a_device_says_of_itself_what_it_wants_and_commands_no_terminal() {
+fn control_characters_in_the_facts_of_a_device_are_escaped() {
     let _one = load(PLUGINS);
     let entry = |name: &str| server(Device::new(name, 0).unwrap().kind).unwrap();
     let facts = report::facts(entry("test.keyway/remote")).unwrap();

@@ -142,7 +142,7 @@ fn outputs_and_arguments_may_be_replaced() {
 }
 
 #[test]
-fn a_misuse_fails_the_call_and_says_what_was_wrong() {
+fn a_misuse_fails_the_call_with_its_reason() {
     let _one = load(PLUGINS);
     for (mode, part) in [
         (2, "output 0 was replaced by a tensor of another shape: expected [2], got [7]"),

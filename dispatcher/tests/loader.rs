@@ -5,7 +5,7 @@ mod loader_support;
 
 use keyway_dispatcher::loader::{
     AbiRange, Cause, Config, CpuFeatures, Discovery, Distrust, HandedOver, LoadError, Loader, PassedOver,
-    Place, Quarantine, QuarantineRecord, SameAs, SearchPaths, Skipped, Verdict, trust,
+    Quarantine, QuarantineRecord, SameAs, SearchOrigin, SearchPaths, Skipped, Verdict, trust,
 };
 use loader_support::*;
 use std::os::unix::fs::PermissionsExt;
@@ -370,7 +370,7 @@ fn a_copy_and_another_build_of_the_same_plugin() {
 }
 
 #[test]
-fn a_copy_in_a_later_place_is_passed_over_and_another_build_stands_in() {
+fn a_copy_in_a_later_path_is_passed_over_and_another_build_is_used() {
     let (first, second) = (Folder::empty(), Folder::empty());
     let used = first.add("a.so", &minimal());
     second.add("b.so", &minimal());
@@ -378,7 +378,7 @@ fn a_copy_in_a_later_place_is_passed_over_and_another_build_stands_in() {
     let copy = Verdict::PassedOver(PassedOver::Copy { used: used.clone() });
     assert_eq!(verdict(&Loader::new(both.clone()).discover(), "b.so"), copy);
     second.add("b.so", &patched(&minimal(), b"One kernel that", b"Two kernel that"));
-    let earlier = PassedOver::EarlierPlace { version: "0.1.0".to_string(), older: false, used };
+    let earlier = PassedOver::EarlierPath { version: "0.1.0".to_string(), older: false, used };
     assert_eq!(verdict(&Loader::new(both.clone()).discover(), "b.so"), Verdict::PassedOver(earlier));
     first.add("a.so", &patched_in_dynstr(&minimal(), b"\0getenv\0", b"\0gexenv\0"));
     let loaded = load(both);
@@ -499,7 +499,7 @@ fn the_best_variant_for_the_processor_is_chosen() {
 }
 
 #[test]
-fn the_first_place_wins_and_the_highest_version_within_a_place() {
+fn the_first_path_wins_and_the_highest_version_within_a_path() {
     let (first, second) = (Folder::empty(), Folder::empty());
     let version = |text: &[u8; 5]| {
         patched(&minimal(), b"\"version\":\"0.1.0\"", &[b"\"version\":\"", &text[..], b"\""].concat())
@@ -510,7 +510,7 @@ fn the_first_place_wins_and_the_highest_version_within_a_place() {
     let discovery = Loader::new(config(vec![first.path().into(), second.path().into()])).discover();
     assert_eq!(verdict(&discovery, "b.so"), Verdict::Chosen);
     assert!(matches!(verdict(&discovery, "a.so"), Verdict::PassedOver(PassedOver::OtherVersion { .. })));
-    assert!(matches!(verdict(&discovery, "c.so"), Verdict::PassedOver(PassedOver::EarlierPlace { .. })));
+    assert!(matches!(verdict(&discovery, "c.so"), Verdict::PassedOver(PassedOver::EarlierPath { .. })));
 }
 
 #[test]
@@ -555,7 +555,7 @@ fn backends_beside_a_moved_program_are_found() {
     config.search = SearchPaths { program: Some(dist.path().join("bin/keyway")), ..SearchPaths::default() };
     let loaded = load(config);
     assert_eq!(loaded.plugins.len(), 1, "{:?}", loaded.rejected);
-    assert_eq!(loaded.discovery.candidates[0].place, Place::Program);
+    assert_eq!(loaded.discovery.candidates[0].origin, SearchOrigin::Program);
 }
 
 #[test]

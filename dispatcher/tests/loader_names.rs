@@ -14,13 +14,13 @@ const NAME: &[u8] = b"keyway.test/minimal";
 const OURS: &[u8] = b"keyway-minimal-test";
 
 /// The user's data folder and the installation's, and a program that looks into both.
-struct Places {
+struct Folders {
     folder: Folder,
     config: Config,
 }
 
-impl Places {
-    fn new() -> Places {
+impl Folders {
+    fn new() -> Folders {
         let folder = Folder::empty();
         for part in ["data/keyway/backends", "dist/backends", "named"] {
             std::fs::create_dir_all(folder.path().join(part)).unwrap();
@@ -33,7 +33,7 @@ impl Places {
         let preferences = Preferences { file: Some(folder.path().join("preferences.json")) };
         let judged = Judged { folder: Some(folder.path().join("judged")), ..Judged::default() };
         let config = Config { search, preferences, judged, ..folder.config() };
-        Places { folder, config }
+        Folders { folder, config }
     }
 
     fn add(&self, name: &str, bytes: &[u8]) -> PathBuf {
@@ -63,11 +63,11 @@ fn version(bytes: &[u8], text: &[u8; 5]) -> Vec<u8> {
 
 #[test]
 fn a_name_of_the_project_is_not_taken_from_what_was_copied_into_the_data_folder() {
-    let mut places = Places::new();
+    let mut folders = Folders::new();
     let ours = patched(&minimal(), NAME, OURS);
-    places.add("data/keyway/backends/user.so", &ours);
-    let bundled = places.add("dist/backends/ours.so", &ours);
-    let discovery = places.discover();
+    folders.add("data/keyway/backends/user.so", &ours);
+    let bundled = folders.add("dist/backends/ours.so", &ours);
+    let discovery = folders.discover();
     let Verdict::Rejected(error) = verdict(&discovery, "user.so") else { panic!("{discovery:?}") };
     assert_eq!(*error, LoadError::ReservedName { name: "keyway-minimal-test".to_string() });
     for part in ["`keyway-minimal-test`", "domain/name", "--reserved-name", "its author"] {
@@ -76,24 +76,24 @@ fn a_name_of_the_project_is_not_taken_from_what_was_copied_into_the_data_folder(
     assert_eq!(*verdict(&discovery, "ours.so"), Verdict::Chosen);
     assert_eq!(discovery.remarks(discovery.chosen().next().unwrap()), [""; 0]);
     // One that was installed comes first, as the data folder does.
-    places.install(&ours);
-    let discovery = places.discover();
+    folders.install(&ours);
+    let discovery = folders.discover();
     assert_eq!(*verdict(&discovery, "user.so"), Verdict::Chosen);
     assert!(matches!(verdict(&discovery, "ours.so"), Verdict::PassedOver(PassedOver::Copy { .. })));
     // A path that the user names is accepted, with a remark.
-    places.config.search = SearchPaths::only(vec![bundled]);
-    let discovery = places.discover();
+    folders.config.search = SearchPaths::only(vec![bundled]);
+    let discovery = folders.discover();
     let remarks = discovery.remarks(discovery.chosen().next().unwrap());
     assert!(remarks.len() == 1 && remarks[0].contains("outside of its installation"), "{remarks:?}");
 }
 
 #[test]
-fn an_older_library_in_an_earlier_place_says_that_it_shadows_a_newer_one() {
-    let places = Places::new();
-    let used = places.install(&minimal());
-    places.add("dist/backends/new.so", &version(&minimal(), b"0.2.0"));
-    let discovery = places.discover();
-    let reason = PassedOver::EarlierPlace { version: "0.1.0".to_string(), older: true, used: used.clone() };
+fn an_older_library_in_an_earlier_path_reports_that_it_shadows_a_newer_one() {
+    let folders = Folders::new();
+    let used = folders.install(&minimal());
+    folders.add("dist/backends/new.so", &version(&minimal(), b"0.2.0"));
+    let discovery = folders.discover();
+    let reason = PassedOver::EarlierPath { version: "0.1.0".to_string(), older: true, used: used.clone() };
     assert_eq!(*verdict(&discovery, "new.so"), Verdict::PassedOver(reason.clone()));
     assert!(reason.to_string().contains("although it is older; remove it, or choose this one"), "{reason}");
     let shadows = discovery.shadows(discovery.chosen().next().unwrap());
@@ -106,25 +106,25 @@ fn an_older_library_in_an_earlier_place_says_that_it_shadows_a_newer_one() {
 }
 
 #[test]
-fn a_version_that_the_user_chose_or_disabled_counts_before_places() {
-    let mut places = Places::new();
-    places.install(&minimal());
-    let newer = places.add("dist/backends/new.so", &version(&minimal(), b"0.2.0"));
-    let preferences = places.config.preferences.clone();
+fn a_version_that_the_user_chose_or_disabled_counts_before_paths() {
+    let mut folders = Folders::new();
+    folders.install(&minimal());
+    let newer = folders.add("dist/backends/new.so", &version(&minimal(), b"0.2.0"));
+    let preferences = folders.config.preferences.clone();
     preferences.set_version("keyway.test/minimal", Some("0.2.0")).unwrap();
-    let discovery = places.discover();
+    let discovery = folders.discover();
     assert_eq!(*verdict(&discovery, "new.so"), Verdict::Chosen);
     let reason = PassedOver::NotTheChosen { version: "0.2.0".to_string(), used: newer };
     assert_eq!(*verdict(&discovery, "user.so"), Verdict::PassedOver(reason));
     // A path that is named for this run comes first.
-    places.config.search.explicit = vec![places.add("named/a.so", &version(&minimal(), b"0.0.9"))];
-    assert_eq!(*verdict(&places.discover(), "named/a.so"), Verdict::Chosen);
-    places.config.search.explicit.clear();
+    folders.config.search.explicit = vec![folders.add("named/a.so", &version(&minimal(), b"0.0.9"))];
+    assert_eq!(*verdict(&folders.discover(), "named/a.so"), Verdict::Chosen);
+    folders.config.search.explicit.clear();
     // A version that is not there chooses nothing.
     preferences.set_version("keyway.test/minimal", Some("9.0.0")).unwrap();
-    assert_eq!(*verdict(&places.discover(), "user.so"), Verdict::Chosen);
+    assert_eq!(*verdict(&folders.discover(), "user.so"), Verdict::Chosen);
     preferences.set_disabled("keyway.test/minimal", Some("0.1.0"), true).unwrap();
-    let discovery = places.discover();
+    let discovery = folders.discover();
     assert_eq!(*verdict(&discovery, "new.so"), Verdict::Chosen);
     let Verdict::PassedOver(reason) = verdict(&discovery, "user.so") else { panic!("{discovery:?}") };
     assert!(reason.to_string().contains("enable keyway.test/minimal --version 0.1.0"), "{reason}");
@@ -132,37 +132,37 @@ fn a_version_that_the_user_chose_or_disabled_counts_before_places() {
 
 #[test]
 fn what_failed_the_suite_here_is_passed_over_for_an_older_version_or_refused() {
-    let mut places = Places::new();
-    let new = places.add("dist/backends/new.so", &version(&minimal(), b"0.2.0"));
-    std::fs::create_dir(places.folder.path().join("judged")).unwrap();
+    let mut folders = Folders::new();
+    let new = folders.add("dist/backends/new.so", &version(&minimal(), b"0.2.0"));
+    std::fs::create_dir(folders.folder.path().join("judged")).unwrap();
     let judge = |library: &PathBuf, green: bool| {
         let hash = keyway_dispatcher::loader::trust::sha256_file(library).unwrap();
-        places.add(&format!("judged/{hash}.json"), format!("{{\"green\":{green}}}").as_bytes());
+        folders.add(&format!("judged/{hash}.json"), format!("{{\"green\":{green}}}").as_bytes());
     };
     judge(&new, false);
     // Without another one it is used, with a warning.
-    let discovery = places.discover();
+    let discovery = folders.discover();
     assert!(discovery.chosen().next().unwrap().failed_suite());
-    let old = places.add("dist/backends/old.so", &minimal());
-    let discovery = places.discover();
+    let old = folders.add("dist/backends/old.so", &minimal());
+    let discovery = folders.discover();
     assert_eq!(*verdict(&discovery, "old.so"), Verdict::Chosen);
     let reason = PassedOver::FailedSuite { version: "0.1.0".to_string(), used: old.clone() };
     assert!(reason.to_string().contains("failed the conformance suite on this machine"), "{reason}");
     assert_eq!(*verdict(&discovery, "new.so"), Verdict::PassedOver(reason));
     judge(&old, true);
-    let with = |places: &mut Places, policy| {
-        places.config.judged.policy = policy;
-        places.discover()
+    let with = |folders: &mut Folders, policy| {
+        folders.config.judged.policy = policy;
+        folders.discover()
     };
-    let discovery = with(&mut places, CertificatePolicy::Require);
+    let discovery = with(&mut folders, CertificatePolicy::Require);
     assert_eq!(*verdict(&discovery, "old.so"), Verdict::Chosen);
     let refused = |failed| {
         let plugin = "keyway.test/minimal".to_string();
         Verdict::Rejected(LoadError::NotCertified { plugin, failed })
     };
     assert_eq!(*verdict(&discovery, "new.so"), refused(true));
-    let third = places.add("dist/backends/third.so", &version(&minimal(), b"0.3.0"));
-    assert_eq!(*verdict(&places.discover(), "third.so"), refused(false));
+    let third = folders.add("dist/backends/third.so", &version(&minimal(), b"0.3.0"));
+    assert_eq!(*verdict(&folders.discover(), "third.so"), refused(false));
     std::fs::remove_file(third).unwrap();
-    assert_eq!(*verdict(&with(&mut places, CertificatePolicy::Off), "new.so"), Verdict::Chosen);
+    assert_eq!(*verdict(&with(&mut folders, CertificatePolicy::Off), "new.so"), Verdict::Chosen);
 }

@@ -37,7 +37,7 @@ fn load_one(path: &Path) -> Loaded {
 }
 
 #[test]
-fn a_library_finds_what_lies_beside_it() {
+fn a_library_finds_files_beside_it() {
     let folder = Folder::empty();
     let Some(plugin) = needing_another(&folder, "origin", &["-Wl,-rpath,$ORIGIN"]) else { return };
     let loaded = load_one(&plugin);
@@ -74,7 +74,7 @@ fn a_run_path_into_a_folder_that_others_may_write_is_refused() {
 }
 
 #[test]
-fn what_lies_in_a_run_path_is_trusted_as_a_library_is() {
+fn files_of_a_run_path_are_trusted_as_a_library_is() {
     let (folder, open) = (Folder::empty(), Folder::empty());
     let Some(plugin) = needing_another(&folder, "beside", &["-Wl,-rpath,$ORIGIN"]) else { return };
     let needed = folder.path().join("libneeded.so");

@@ -54,7 +54,7 @@ fn new(sizes: &[i64], format: u32, strides: Option<&[i64]>) -> Result<Owned, Str
 }
 
 #[test]
-fn a_new_tensor_lies_as_it_is_asked_to() {
+fn a_new_tensor_has_the_requested_strides() {
     use memory_format::{CHANNELS_LAST, CONTIGUOUS, STRIDES};
     let image = [2, 3, 4, 5];
     assert_eq!(new(&image, CONTIGUOUS, None).unwrap().strides(), [60, 20, 5, 1]);
@@ -127,7 +127,7 @@ fn hollow(sizes: &[usize], components: Vec<TensorRef>) -> TensorRef {
 }
 
 #[test]
-fn a_layout_without_functions_says_what_is_missing() {
+fn a_layout_without_functions_is_an_error_with_the_missing_part() {
     let _one = load(&["keyway_test_faulty"]);
     let layout = Layout::from_name("test.keyway/hollow").unwrap();
     let (dense, t) = (zeros(&[2], DType::F32), hollow(&[2], vec![zeros(&[2], DType::F32)]));

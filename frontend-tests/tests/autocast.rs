@@ -295,7 +295,7 @@ fn what_a_scaler_refuses() -> keyway::Result<()> {
     refused(scaler.set_state(GradScalerState { scale: f64::INFINITY, growth_tracker: 0 }), "scale");
     refused(new(|o| o.init_scale = 1e39), "the largest f32");
     let (_, mut early) = weight(&[1.0])?;
-    refused(scaler.step(&mut early), "call `backward` on what `scale` gives first");
+    refused(scaler.step(&mut early), "call `backward` on the result of `scale` first");
     let w = Tensor::ones_with(2, DType::F16)?.requires_grad_(true)?;
     let sgd = Sgd::new(vec![w.clone()], SgdOptions { lr: 1.0, ..SgdOptions::default() })?;
     w.sum_all()?.backward()?;

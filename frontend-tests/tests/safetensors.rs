@@ -280,7 +280,7 @@ fn a_failed_save_keeps_the_old_file() {
     let text = save(folder.path().join("no/such.safetensors"), &StateDict::new()).unwrap_err().to_string();
     assert!(text.contains("create the folder first"), "{text}");
     let text = save(folder.path(), &StateDict::new()).unwrap_err().to_string();
-    assert!(text.contains("give the name of a file"), "{text}");
+    assert!(text.contains("pass the path of a file"), "{text}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 

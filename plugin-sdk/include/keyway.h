@@ -70,14 +70,14 @@ struct KeywayStr {
 
 /* Integer codes of the contract. A code, once given, never changes its meaning.
  *
- * Each list says what a reader does with a number or a bit that it does not know: it refuses what asks for something that it
- * would not do, with an error that names the number, and passes over what only tells it more. */
+ * Each list states how a reader treats an unknown number or bit: it refuses one that requests behavior, with an error that
+ * names the number, and ignores one that only adds information. */
 
 /* The status of a call across the boundary.
  * An unknown one is a failure. */
-/* The call did what it was asked. */
+/* The call succeeded. */
 #define KEYWAY_STATUS_OK 0
-/* The kernel failed; the message says how. */
+/* The kernel failed; the message describes the failure. */
 #define KEYWAY_STATUS_FAILED 1
 /* The kernel does not serve these arguments; the host may look elsewhere. */
 #define KEYWAY_STATUS_UNSUPPORTED 2
@@ -85,7 +85,7 @@ struct KeywayStr {
 #define KEYWAY_STATUS_OUT_OF_MEMORY 3
 /* The arguments are wrong in a way that the host could not see. */
 #define KEYWAY_STATUS_INVALID_ARGUMENT 4
-/* The plugin panicked. It is poisoned: every later call answers so too, and what it held is leaked. */
+/* The plugin panicked. It is poisoned: every later call returns this status too, and its resources are leaked. */
 #define KEYWAY_STATUS_PANICKED 5
 /* The device is gone. */
 #define KEYWAY_STATUS_DEVICE_LOST 6
@@ -141,7 +141,7 @@ struct KeywayStr {
 /* Anything else. */
 #define KEYWAY_DTYPE_CATEGORY_OTHER 5
 
-/* What a `KeywayArg` holds.
+/* The type of the value of a `KeywayArg`.
  * The host refuses a call with an unknown one; a kernel answers it with `UNSUPPORTED`. */
 /* Nothing: an optional argument that was not given. */
 #define KEYWAY_TAG_NONE 0
@@ -165,29 +165,29 @@ struct KeywayStr {
 #define KEYWAY_TAG_DTYPE 9
 
 /* Flags of a `KeywayTensor`.
- * A kernel passes over unknown bits: what they tell it may leave unused. */
-/* Elements lie in row-major order without gaps. */
+ * A kernel ignores unknown bits: using them is optional. */
+/* The elements are contiguous: row-major without gaps. */
 #define KEYWAY_TENSOR_FLAG_CONTIGUOUS 1
 /* `data` is host memory that holds one element, although the call runs on another device; all strides */
 /* are 0. The element is read before the kernel returns: its memory may be gone afterwards. */
 #define KEYWAY_TENSOR_FLAG_HOST_SCALAR 2
-/* The element stands for a number of the caller's, which lies 8 bytes after it as an f64 that was not rounded to the */
-/* dtype: for kernels that compute in a wider type than that of the elements. Only beside `HOST_SCALAR`. */
+/* The element is a scalar of the caller, stored unrounded as an f64 8 bytes after it, for kernels that compute in a */
+/* wider type than that of the elements. Only with `HOST_SCALAR`. */
 #define KEYWAY_TENSOR_FLAG_NUMBER 4
 
-/* What a device can do.
- * The host passes over unknown bits: they are of what it does not use. */
+/* Capabilities of a device.
+ * The host ignores unknown bits: it does not use these capabilities. */
 /* The host may read and write the device's memory through its pointers. */
 #define KEYWAY_DEVICE_FLAG_HOST_ACCESSIBLE 1
 /* Work is queued on streams and finishes later. */
 #define KEYWAY_DEVICE_FLAG_ASYNCHRONOUS 2
 
-/* What a kernel asks of the host.
+/* Requests of a kernel to the host.
  * The host refuses a plugin with an unknown bit. */
 /* The output's size depends on the data: the kernel makes its outputs with `set_output`. */
 #define KEYWAY_KERNEL_FLAG_ALLOCATES 1
 
-/* What an op of a plugin is.
+/* Properties of an op of a plugin.
  * The host refuses a plugin with an unknown bit. */
 /* Element-wise, computed in f32 where the arguments are integers: the result is a float. */
 #define KEYWAY_OP_FLAG_TO_FLOAT 1
@@ -196,8 +196,8 @@ struct KeywayStr {
 /* The backward op takes, as its last argument, which gradients are wanted. */
 #define KEYWAY_OP_FLAG_BACKWARD_WANTS 4
 
-/* How the elements of a new strided tensor lie, for `KeywayHostApi.tensor_new`, and those of an
- * output, for `KeywayHostApi.rule_output`.
+/* Memory formats of a new strided tensor, for `KeywayHostApi.tensor_new`, and of an output, for
+ * `KeywayHostApi.rule_output`.
  * The host refuses an unknown one; `tensor_new` takes the first three. */
 /* Row-major without gaps. */
 #define KEYWAY_MEMORY_FORMAT_CONTIGUOUS 0
@@ -213,12 +213,12 @@ struct KeywayStr {
 /* is, else row-major. */
 #define KEYWAY_MEMORY_FORMAT_IMAGES 5
 
-/* What an interposer is.
+/* Properties of an interposer.
  * The host refuses a plugin with an unknown bit. */
 /* It acts on every thread that does not exclude it; without this flag, on threads that switch it on. */
 #define KEYWAY_INTERPOSER_FLAG_DEFAULT_ON 1
 
-/* What a call that an interposer sees is.
+/* Properties of a call that an interposer sees.
  * An interposer passes over unknown bits. */
 /* The thread runs a backward pass. */
 #define KEYWAY_INTERPOSED_FLAG_BACKWARD 1
@@ -228,7 +228,7 @@ struct KeywayStr {
 #define KEYWAY_INTERPOSED_FLAG_OUT 4
 
 /* Names that `KeywayHostApi.intern` turns into numbers.
- * Of an unknown one `intern` gives 65535, which is no name's number, and `name` an error. */
+ * For an unknown kind `intern` returns 65535, which is no name's number, and `name` an error. */
 /* A device such as `cpu`. */
 #define KEYWAY_NAME_KIND_DEVICE 0
 /* A layout such as `strided`. */
@@ -237,7 +237,7 @@ struct KeywayStr {
 #define KEYWAY_NAME_KIND_DTYPE 2
 
 /* Settings of the program that kernels may ask for, by `KeywayHostApi.setting`.
- * Of an unknown one `KEYWAY_SETTING_*` gives 0, which says nothing. */
+ * For an unknown setting `KEYWAY_SETTING_*` returns 0, the default. */
 /* How exactly products and convolutions of f32 are computed: one of */
 /* `KEYWAY_MATMUL_PRECISION_*`. */
 #define KEYWAY_SETTING_FLOAT32_MATMUL_PRECISION 1
@@ -269,9 +269,9 @@ struct KeywayStr {
 /* Detail for a developer. */
 #define KEYWAY_LEVEL_DEBUG 4
 
-/* Interfaces: those of a plugin, which `get_interface` gives, and those of a device, which
- * `KeywayDeviceApi.extension` gives.
- * Who does not know one gives null for it. */
+/* Interfaces: those of a plugin, which `get_interface` returns, and those of a device, which
+ * `KeywayDeviceApi.extension` returns.
+ * Both return null for an unknown one. */
 /* `KeywayPluginApi`. */
 #define KEYWAY_INTERFACE_PLUGIN 1
 /* From here on interfaces are experimental: one that changes gets another id. */
@@ -286,7 +286,7 @@ struct KeywayStr {
 /* Tensors and arguments as a kernel sees them. */
 
 /* A tensor that the host owns. Kernels hold it only for the time of one call. This structure is frozen: a later host
- * may append to it, and says so by `struct_size`. */
+ * may append to it, which `struct_size` shows. */
 struct KeywayTensor {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
@@ -333,23 +333,23 @@ struct KeywayArg {
     uint32_t tag;
     /* Number of entries of a list. */
     uint32_t len;
-    /* The value or its address, as the tag says. */
+    /* The value or its address, depending on the tag. */
     uint64_t value;
 };
 
 /* One call of a kernel. This structure is frozen, as `KeywayTensor` is.
  *
- * What the host guarantees:
+ * The host guarantees:
  * - everything that the call points to lives and stays unchanged until the kernel returns, but for what the
- *   kernel writes to the outputs; an asynchronous kernel takes along what it needs later;
+ *   kernel writes to the outputs; an asynchronous kernel copies what it needs later;
  * - outputs share no memory with each other, and an output is exactly an argument (same address, sizes,
  *   strides and dtype) or shares no memory with any; the first only where the op allows it;
  * - every byte of an output counts as initialised, though its value is unspecified: it may be read;
  * - outputs are strided, on the device of the call, in the sizes and dtype that the op's rule stated.
  *
- * What a kernel guarantees: it writes every element of each output that the host allocated; it makes each
- * output that it allocates itself (flag `ALLOCATES`) with `set_output`; it keeps nothing of the call but
- * handles that it retained. */
+ * A kernel guarantees: it writes every element of each output that the host allocated; it makes each
+ * output that it allocates itself (flag `ALLOCATES`) with `set_output`; it retains nothing of the call but
+ * owned handles. */
 struct KeywayCall {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
@@ -372,7 +372,7 @@ struct KeywayCall {
 /* A kernel. Returns a status; never unwinds. */
 typedef int32_t (*KeywayKernelFn)(const KeywayCall *call);
 
-/* What the host offers to plugins. */
+/* Services of the host for plugins. */
 
 /* The body of a `KeywayHostApi.parallel_for`: works on `begin..end`. */
 typedef void (*KeywayParallelBody)(void *context, uint64_t begin, uint64_t end);
@@ -396,19 +396,19 @@ struct KeywayHostApi {
     int32_t (*parallel_for)(uint64_t n, uint64_t grain, KeywayParallelBody body, void *context);
     /* The number of threads that `parallel_for` may use now. */
     uint32_t (*num_threads)(void);
-    /* Turns a name into the number that the host uses for it; `kind` from
-     * `KEYWAY_NAME_KIND_*`. Returns UINT16_MAX if the host has no room. Served from
+    /* Converts a name into the number that the host uses for it; `kind` from
+     * `KEYWAY_NAME_KIND_*`. Returns UINT16_MAX if the table of names is full. Available from
      * `initialize` on, as `log` and `set_error` are; the other services once that has returned. */
     uint16_t (*intern)(uint32_t kind, KeywayStr name);
-    /* Allocates `bytes` on a device through whoever serves it; for scratch memory inside a kernel, which frees it
-     * before it returns. `owner` receives who gave the memory: another plugin may serve the device by the time that
-     * it is freed. */
+    /* Allocates `bytes` on a device through the plugin that serves it; for scratch memory inside a kernel, which frees it
+     * before it returns. `owner` receives the allocating plugin: another one may serve the device by the time that
+     * the memory is freed. */
     int32_t (*allocate)(uint16_t device, uint16_t index, uint64_t bytes, void **out, const void **owner);
-    /* Frees what `allocate` gave, after the work already given to this thread's stream; with the `owner` that it
-     * stated, and the same `device`, `index` and `bytes`. */
+    /* Frees memory of `allocate`, after the work already given to this thread's stream; with the `owner` that it
+     * returned, and the same `device`, `index` and `bytes`. */
     void (*free)(const void *owner, uint16_t device, uint16_t index, void *pointer, uint64_t bytes);
     /* Makes a strided tensor, its elements undefined. `format` is one of
-     * `KEYWAY_MEMORY_FORMAT_*`; `strides` are `ndim` numbers for `STRIDES`, with a place of its
+     * `KEYWAY_MEMORY_FORMAT_*`; `strides` are `ndim` numbers for `STRIDES`, with an offset of its
      * own for each element, else ignored. The caller owns `out`. */
     int32_t (*tensor_new)(uint16_t dtype, uint16_t device, uint16_t index, uint32_t ndim, const int64_t *sizes,
         uint32_t format, const int64_t *strides, KeywayTensorHandle *out);
@@ -419,7 +419,7 @@ struct KeywayHostApi {
         KeywayTensorHandle *out);
     /* The raw form of a tensor; valid until the handle is released. */
     const KeywayTensor *(*tensor_raw)(KeywayTensorHandle tensor);
-    /* Gives an owned handle back. */
+    /* Releases an owned handle. */
     void (*tensor_release)(KeywayTensorHandle tensor);
     /* Makes `tensor` the output `index` of the call with this `context`. The handle is taken over, also
      * where this fails. An argument of the call may be its output: the caller gets a tensor of its own that
@@ -433,34 +433,34 @@ struct KeywayHostApi {
         KeywayTensorHandle *outputs, uint32_t *n_outputs);
     /* For a shape rule: states output `index` of the call with this `context`. */
     int32_t (*rule_output)(void *context, uint32_t index, const KeywayOutput *output);
-    /* Makes an owned handle of a tensor that a call gave, for use as a component or an output; zero for a
+    /* Makes an owned handle of a tensor that a call passed, for use as a component or an output; zero for a
      * temporary, which carries no handle. */
     KeywayTensorHandle (*tensor_retain)(const KeywayTensor *tensor);
     /* For a shape rule: states how the outputs of the call with this `context` are computed. Without it the compute dtype
      * is that of the first tensor, and the kernel sees the arguments as they are. */
     int32_t (*rule_plan)(void *context, const KeywayPlan *plan);
-    /* Looks up data that is kept beside the memory of a strided `tensor`, which carries a handle. `key` is the caller's: the
-     * address of a static of its library, so that no two libraries share one. What is found was put for a tensor of the
-     * same place, sizes, strides and dtype, on the same stream, and the memory has not been changed in place since. `out`
-     * receives an owned handle, zero if there is none, and `version` the memory's version, for `cache_put`. */
+    /* Looks up data that is cached with the memory of a strided `tensor`, which carries a handle. `key` is the caller's: the
+     * address of a static of its library, so that no two libraries share one. A value is found only if it was put for a
+     * tensor of the same address, sizes, strides and dtype, on the same stream, and the memory has not been changed since.
+     * `out` receives an owned handle, zero if there is none, and `version` the memory's version, for `cache_put`. */
     int32_t (*cache_get)(const KeywayTensor *tensor, uint64_t key, uint32_t *version, KeywayTensorHandle *out);
-    /* Keeps `value` (borrowed) for `cache_get`, until the memory of `tensor` is freed or its version moves on, or too much
-     * else is kept there. `version` is what `cache_get` gave before the value was made; nothing is kept where it has moved
-     * on since. A value that uses the memory of `tensor` itself is refused. Memory that the host did not allocate, and that
-     * its owner writes to, has no version that tells: derived data of it would be out of date. */
+    /* Caches `value` (borrowed) for `cache_get`, until the memory of `tensor` is freed, its version changes, or newer values
+     * evict it. `version` is the result of `cache_get` before the value was computed; a value of an older version is not
+     * cached. A value that uses the memory of `tensor` itself is refused. Foreign memory that its owner writes to does not
+     * change its version: data derived from it would be out of date. */
     int32_t (*cache_put)(const KeywayTensor *tensor, uint64_t key, uint32_t version, KeywayTensorHandle value);
-    /* Gives the name that a number stands for; `kind` as in `intern`. The text lives as long as the process. Where two
+    /* Returns the name of a number; `kind` as in `intern`. The text lives as long as the process. Where two
      * plugins serve one device, that of the second is `device@plugin`, with memory of its own and another number. */
     int32_t (*name)(uint32_t kind, uint16_t number, KeywayStr *out);
-    /* What the program has set, one of `KEYWAY_SETTING_*`: for a kernel at each call that it counts
-     * for, since it may change between calls. */
+    /* The program's value of one of `KEYWAY_SETTING_*`: a kernel reads it in each call that depends
+     * on it, since it may change between calls. */
     uint32_t (*setting)(uint32_t which);
     /* As `tensor_composite`, with attributes of any type that the layout declares: ints, floats, bools, texts, lists of ints
      * and of floats, which the host copies. */
     int32_t (*tensor_composite_of)(uint16_t layout, uint16_t dtype, uint32_t ndim, const int64_t *sizes,
         uint32_t n_components, const KeywayTensorHandle *components, uint32_t n_attrs, const KeywayArg *attrs,
         KeywayTensorHandle *out);
-    /* Gives attribute `index` of a composite `tensor`, which carries a handle, in its declared type. An address in `out` is
+    /* Returns attribute `index` of a composite `tensor`, which carries a handle, in its declared type. An address in `out` is
      * valid as long as the tensor is. */
     int32_t (*tensor_attr)(const KeywayTensor *tensor, uint32_t index, KeywayArg *out);
 };
@@ -468,14 +468,14 @@ struct KeywayHostApi {
 /* The interface of a device.
  *
  * A device orders its own work: everything given to one stream happens in order, and streams are ordered
- * among each other by events alone; the default stream (null) is one like any other. Who uses a tensor on
- * another stream than the one it was made on orders the two; the host only sees to it that memory is freed
- * after the work of every stream that it was used on.
+ * among each other by events only; the default stream (null) is one like any other. Code that uses a tensor on
+ * another stream than the one it was created on orders the two; the host only ensures that memory is freed
+ * after the work of every stream that used it.
  *
- * On an asynchronous device a kernel queues its work and returns. What it needs of the call it takes with
- * it: the call's structures, and the values of `HOST_SCALAR` arguments, live until it returns; device
- * memory lives until the work given to the stream is done. An error of queued work is kept by the device
- * and answered once, by the next function that waits: `copy_to_host` or one of the synchronising ones.
+ * On an asynchronous device a kernel queues its work and returns. It copies what the work needs of the
+ * call: the call's structures, and the values of `HOST_SCALAR` arguments, live until it returns; device
+ * memory lives until the work given to the stream is done. The device saves an error of queued work and
+ * returns it once, from the next function that waits: `copy_to_host` or one of the synchronizing ones.
  *
  * Random numbers need no state here: the host keeps (seed, offset) per device and passes both to the
  * kernels, so that every backend draws the same Philox stream. */
@@ -483,11 +483,11 @@ struct KeywayHostApi {
 /* A stream, an event or a graph of the plugin. Null is the default stream.
  *
  * A stream is the handle that the device's own programming interface knows it by (a `CUstream` on CUDA), not a
- * structure of the plugin around it: the host hands it to other libraries as it is, and gives streams of theirs to
- * the functions of the table. The plugin must not demand that it made a stream itself. */
+ * structure of the plugin around it: the host passes it to other libraries unchanged, and passes their streams to
+ * the functions of the table. The plugin must not require that it created a stream itself. */
 typedef void *KeywayQueue;
 
-/* What one device says of itself. */
+/* Properties of one device. */
 struct KeywayDeviceProperties {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
@@ -497,7 +497,7 @@ struct KeywayDeviceProperties {
     uint64_t total_memory;
     /* See `KEYWAY_DEVICE_FLAG_*`. */
     uint64_t flags;
-    /* What a person calls the device; static or kept for the life of the process. */
+    /* The device's name for people; static or valid for the life of the process. */
     KeywayStr name;
 };
 
@@ -566,10 +566,10 @@ struct KeywayDeviceApi {
     int32_t (*event_destroy)(uint32_t index, KeywayQueue event);
     /* Marks a point in a stream. May be NULL. */
     int32_t (*event_record)(uint32_t index, KeywayQueue event, KeywayQueue stream);
-    /* Makes a stream wait for what an event marks now. `index` is the stream's device; the event may be of
+    /* Makes a stream wait for the work that an event marks now. `index` is the stream's device; the event may be of
      * another device of this type. May be NULL. */
     int32_t (*event_wait)(uint32_t index, KeywayQueue event, KeywayQueue stream);
-    /* Says through `done` (0 or 1) whether an event has happened. May be NULL. */
+    /* Writes to `done` (0 or 1) whether an event has happened. May be NULL. */
     int32_t (*event_query)(uint32_t index, KeywayQueue event, uint32_t *done);
     /* Waits for an event. May be NULL. */
     int32_t (*event_synchronize)(uint32_t index, KeywayQueue event);
@@ -579,17 +579,17 @@ struct KeywayDeviceApi {
     int32_t (*synchronize)(uint32_t index);
     /* Fills in the memory statistics. May be NULL. */
     int32_t (*memory_stats)(uint32_t index, KeywayMemoryStats *out);
-    /* Gives cached memory back to the system. May be NULL. */
+    /* Releases cached memory to the system. May be NULL. */
     int32_t (*empty_cache)(uint32_t index);
     /* Resets the peaks in the statistics. May be NULL. */
     int32_t (*reset_peak)(uint32_t index);
     /* Limits the bytes in use; 0 lifts the limit. May be NULL. */
     int32_t (*set_memory_limit)(uint32_t index, uint64_t bytes);
-    /* Allocates `bytes` of page-locked ("pinned") host memory with at least 64-byte alignment: plain memory to the
-     * host, and what all devices of this type copy from and to fastest. The host keeps and reuses freed blocks, so
-     * this may be slow. Comes with `pinned_free`. May be NULL. */
+    /* Allocates `bytes` of page-locked ("pinned") host memory with at least 64-byte alignment: plain memory to the host,
+     * and the fastest source and target of copies for all devices of this type. The host caches freed blocks, so this may
+     * be slow. Comes with `pinned_free`. May be NULL. */
     int32_t (*pinned_allocate)(uint32_t index, uint64_t bytes, void **out);
-    /* Frees what `pinned_allocate` gave. No copy that uses it is under way any more: the host has seen to it.
+    /* Frees memory of `pinned_allocate`. The host guarantees that no copy that uses it is under way.
      * May be NULL. */
     int32_t (*pinned_free)(uint32_t index, void *pointer, uint64_t bytes);
     /* Queues a copy from pinned host memory to the device on `stream` and returns. The source must neither change nor
@@ -609,7 +609,7 @@ struct KeywayDeviceApi {
 /* Further interfaces of a device, which not every device has, each a table of its own.
  *
  * The host asks `KeywayDeviceApi.extension` for them, since a plugin may bring
- * several devices, of which one has an interface and another has not. An id is a number of
+ * several devices, and only some of them may have an interface. An id is a number of
  * `KEYWAY_INTERFACE_*`.
  *
  * **Experimental.** No plugin for real hardware has been written against these tables. A table that proves wrong goes,
@@ -622,7 +622,7 @@ struct KeywayPeerApi {
     uint32_t struct_size;
     /* Zero. */
     uint32_t reserved;
-    /* Says through `out` (0 or 1) whether device `index` can reach the memory of device `peer` directly. */
+    /* Writes to `out` (0 or 1) whether device `index` can reach the memory of device `peer` directly. */
     int32_t (*can_access)(uint32_t index, uint32_t peer, uint32_t *out);
     /* Lets device `index` reach the memory of device `peer`, so that copies between them take the direct way. Does
      * nothing where that is so already. */
@@ -634,8 +634,8 @@ struct KeywayPeerApi {
 /* The interface `interface.CAPTURE`: the work given to a stream is
  * recorded once as a graph and launched many times.
  *
- * The memory that captured work uses stays where it is and is the host's to keep alive as long as the graph. What
- * would wait for the work of a stream, a blocking copy for one, is an error while it is captured. */
+ * The memory that captured work uses does not move, and the host keeps it alive as long as the graph. A function that
+ * waits for the work of a stream, such as a blocking copy, is an error while it is captured. */
 struct KeywayCaptureApi {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
@@ -643,9 +643,9 @@ struct KeywayCaptureApi {
     uint32_t reserved;
     /* From now on, work given to `stream`, which is not the default one, is recorded and not done. */
     int32_t (*begin)(uint32_t index, KeywayQueue stream);
-    /* Ends the recording and gives the graph. Where this fails there is no graph, and the stream is as before. */
+    /* Ends the recording and returns the graph. If this fails there is no graph, and the stream is as before. */
     int32_t (*end)(uint32_t index, KeywayQueue stream, KeywayQueue *out);
-    /* Gives the recorded work to `stream`, any of the device's. */
+    /* Launches the recorded work on `stream`, any of the device's. */
     int32_t (*launch)(uint32_t index, KeywayQueue graph, KeywayQueue stream);
     /* Destroys a graph. Launches under way are still carried out. */
     int32_t (*destroy)(uint32_t index, KeywayQueue graph);
@@ -654,32 +654,32 @@ struct KeywayCaptureApi {
 /* Takes a text with its name, for the `context` that came with this function; both are copied before it returns. */
 typedef void (*KeywayTakeText)(void *context, KeywayStr name, KeywayStr text);
 
-/* The interface `interface.REPORT`: what a device says of itself, for people and
- * for tools that show it. No program decides anything by it. */
+/* The interface `interface.REPORT`: facts about a device, for people and
+ * for tools that show them. Programs must not depend on them. */
 struct KeywayReportApi {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
     /* Zero. */
     uint32_t reserved;
-    /* Gives the facts of this type of device, present or not, in the order in which they are shown: which libraries of the
-     * system were found, where they were looked for, what works without one that is missing. A name is a word or two. */
+    /* Returns the facts of this type of device, present or not, in the order in which they are shown: which libraries of the
+     * system were found, the search path, what works without a missing one. A name is a word or two. */
     int32_t (*facts)(KeywayTakeText take, void *context);
-    /* Gives what the memory of a device is cut into as one JSON text, named `memory`: an object with `allocator`, a word, and
-     * `segments`, a list of what was taken from the system. A segment has `address`, `total_size`, `allocated_size`,
+    /* Returns a snapshot of the device's allocator as one JSON text, named `memory`: an object with `allocator`, a word, and
+     * `segments`, a list of allocations from the system. A segment has `address`, `total_size`, `allocated_size`,
      * `segment_type`, `is_expandable` and `blocks`; a block has `address`, `size`, `requested_size`, `state` (`allocated` or
      * `free`) and `owner`, a text that is the same for blocks that serve the same stream or graph. There may be more.
-     * `UNSUPPORTED` where the device keeps no such account. */
+     * `UNSUPPORTED` where the device has no such snapshot. */
     int32_t (*memory)(uint32_t index, KeywayTakeText take, void *context);
 };
 
-/* The interface of a layout: what it is, stated once, and what can be done with it, stated for each device.
+/* The interface of a layout: its declaration, once, and its conversions, for each device.
  *
  * Every layout that a plugin brings is composite: named component tensors and attributes. One buffer in an
- * order that strides cannot say, such as blocks, is a composite of one component. Strided tensors in another order of
+ * order that strides cannot express, such as blocks, is a composite of one component. Strided tensors in another order of
  * dimensions need no layout: the host keeps their strides, and dispatches `channels_last` by itself. */
 
-/* What a layout is. Several plugins may declare the same layout; the declarations must be equal, or the later plugin
- * is refused. */
+/* The declaration of a layout. Several plugins may declare the same layout; the declarations must be equal, or the later
+ * plugin is refused. */
 struct KeywayLayoutApi {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
@@ -689,7 +689,7 @@ struct KeywayLayoutApi {
     uint32_t precedence;
     /* The layout's name: `sparse_csr`, or `vendor.example/blocked`. */
     KeywayStr name;
-    /* `n_components` names, at least one. The first component gives a tensor its device. */
+    /* `n_components` names, at least one. The device of a tensor is that of its first component. */
     const KeywayStr *components;
     /* `n_attrs` names. */
     const KeywayStr *attrs;
@@ -726,7 +726,7 @@ struct KeywayLayoutApi {
 /* Whether a layout can hold tensors of these sizes: `OK`, or `UNSUPPORTED` if not. */
 typedef int32_t (*KeywayAcceptsFn)(uint32_t ndim, const int64_t *sizes);
 
-/* What can be done with tensors of one layout on one device. The plugin must declare the layout too. Where several
+/* Conversions of tensors of one layout on one device. The plugin must declare the layout too. Where several
  * plugins bring functions for one layout and device, those of the plugin with the higher priority serve. */
 struct KeywayLayoutOpsApi {
     /* Size of this structure in bytes. */
@@ -735,14 +735,14 @@ struct KeywayLayoutOpsApi {
     uint32_t reserved;
     /* The layout's name. */
     KeywayStr layout;
-    /* The device's name. The functions below are given tensors on this kind of device alone. */
+    /* The device's name. The functions below take tensors on this kind of device only. */
     KeywayStr device;
     /* The shapes that `accepts` takes, in words that follow "must be": `a square matrix`. */
     KeywayStr shapes;
     /* Whether the layout can hold tensors of these sizes. NULL takes all. May be NULL. */
     KeywayAcceptsFn accepts;
     /* Checks that the components of argument 0 fit each other. The host has checked their number and the shape, and asks
-     * for every tensor that a user makes of components; what kernels make, it does not check. NULL takes all.
+     * for every tensor that a user makes of components; it does not check results of kernels. NULL takes all.
      * May be NULL. */
     KeywayKernelFn validate;
     /* Writes argument 0, of this layout, into output 0, strided and contiguous. May be NULL. */
@@ -774,7 +774,7 @@ typedef int32_t (*KeywayFormatFn)(const void *element, uint8_t *buffer, uint64_t
 
 /* An element type that a plugin brings.
  *
- * The host stores, moves, saves and prints tensors of it, promotes it as `promotes_to` says, and casts it where no
+ * The host stores, moves, saves and prints tensors of it, promotes it by `promotes_to`, and casts it where no
  * kernel does, through f64: so an integer is exact up to 2^53. Every other op needs kernels for it.
  *
  * Several plugins may describe one dtype, if they do so alike: all but the functions must be equal. */
@@ -791,8 +791,8 @@ struct KeywayDTypeApi {
     uint32_t category;
     /* Zero; the host refuses another number. */
     uint64_t flags;
-    /* The built-in dtype that stands for this one where it is promoted with any other; of the same category or a later
-     * one. Empty: this one promotes with itself and with numbers alone. */
+    /* The built-in dtype that replaces this one in a promotion with any other; of the same category or a later
+     * one. Empty: this one promotes only with itself and with scalars. */
     KeywayStr promotes_to;
     /* The largest finite value; NaN if `category` is `OTHER`. */
     double max;
@@ -802,16 +802,16 @@ struct KeywayDTypeApi {
     double epsilon;
     /* Widens, exactly where f64 can; of a complex number the real part. */
     KeywayToF64Fn to_f64;
-    /* Rounds to nearest, ties to even. What becomes of values out of range and of NaN is for the plugin to document. */
+    /* Rounds to nearest, ties to even. The plugin documents the results for values out of range and NaN. */
     KeywayFromF64Fn from_f64;
-    /* Prints; NULL prints what `to_f64` gives. May be NULL. */
+    /* Prints; NULL prints the result of `to_f64`. May be NULL. */
     KeywayFormatFn format;
 };
 
 /* The most storage bits of an element. */
 #define KEYWAY_MAX_BITS 128
 
-/* The capacity of the buffer that the host gives to `KeywayDTypeApi.format`. */
+/* The capacity of the buffer that the host passes to `KeywayDTypeApi.format`. */
 #define KEYWAY_FORMAT_CAPACITY 128
 
 /* Kernels and new ops as a plugin hands them over. */
@@ -849,11 +849,11 @@ struct KeywayOp {
     KeywayStr schema;
     /* States the outputs through `rule_output`, in order, and through `rule_plan` how they are computed, from the
      * arguments' metadata: their elements may not have been computed yet. NULL means one output like argument 0, or
-     * what `elementwise` says. May be NULL. */
+     * the element-wise rule of `elementwise`. May be NULL. */
     KeywayKernelFn rule;
-    /* Tensor arguments of which each element of the one output needs those at its place alone. The host then casts them
-     * to their promoted dtype, broadcasts them and states the output, which keeps their memory format and may be one of
-     * them; there is no `rule`. 0 for an op of another kind. */
+    /* Tensor arguments that the one output depends on element by element, at equal indices. The host then casts them
+     * to their promoted dtype, broadcasts them and states the output, which preserves their memory format and may be one
+     * of them; there is no `rule`. 0 for an op of another kind. */
     uint32_t elementwise;
     /* Tensor arguments that `backward` takes. */
     uint32_t saves;
@@ -868,20 +868,19 @@ struct KeywayOp {
      * op has no derivative of its own: gradients then go through the parts of `decomposition`. */
     KeywayStr backward;
     /* Computes the op with others, through `call_op` and `set_output`: the last candidate of each of its keys. Argument
-     * tensors are as the caller gave them. NULL where there is no such way. May be NULL. */
+     * tensors are as the caller passed them. NULL where there is no decomposition. May be NULL. */
     KeywayKernelFn decomposition;
     /* The ops that `decomposition` calls and that need a kernel. */
     const KeywayStr *parts;
-    /* Valid calls, for whoever judges a kernel: a JSON list of objects `{"args": [...]}`, an entry for each parameter.
-     * `null`, numbers, booleans, text and lists of numbers stand for themselves; `{"dtype": "i64"}` is a dtype; a tensor
+    /* Valid calls, for tests of kernels: a JSON list of objects `{"args": [...]}`, an entry for each parameter.
+     * `null`, numbers, booleans, text and lists of numbers are literals; `{"dtype": "i64"}` is a dtype; a tensor
      * is `{"sizes": [2, 3]}`, with a `"fill"` of `{"uniform": [-2, 2]}`, `{"distinct": [-2, 2]}`,
      * `{"away_from": [-2, 2, 1]}`, `{"index": 5}` or `{"values": [..]}`, and a `"dtype"` where it is not the one under
-     * test; a list of tensors is a list of those. `"smooth": false` beside `args` says that the function has a kink
-     * there, `"loosened": [10, "why"]` how many times the dtype's tolerance a result may be off. Empty for none. */
+     * test; a list of tensors is a list of those. `"smooth": false` beside `args` means that the function has a kink
+     * there, `"loosened": [10, "why"]` a factor of the dtype's tolerance. Empty for none. */
     KeywayStr samples;
-    /* What the op is, for whoever judges a kernel: called on tensors of f64 in host memory where the kernel would be
-     * given floats, with outputs of f64 in the place of floats. NULL where there is no such function.
-     * May be NULL. */
+    /* The reference implementation, for tests of kernels: called on tensors of f64 in host memory where the kernel takes
+     * floats, with outputs of f64 instead of floats. NULL where there is no such function. May be NULL. */
     KeywayKernelFn reference;
 };
 
@@ -893,16 +892,16 @@ struct KeywayOutput {
     uint32_t ndim;
     /* `ndim` sizes. */
     const int64_t *sizes;
-    /* `ndim` strides, for the format `STRIDES`: each element has a place of its own, and there are no gaps. Else null. */
+    /* `ndim` strides, for the format `STRIDES`: each element has an offset of its own, and there are no gaps. Else null. */
     const int64_t *strides;
     /* The output's dtype. */
     uint16_t dtype;
     /* Zero. */
     uint16_t reserved;
-    /* How the elements lie, see `KEYWAY_MEMORY_FORMAT_*`. */
+    /* The memory format, see `KEYWAY_MEMORY_FORMAT_*`. */
     uint32_t format;
-    /* The argument, for the format `LIKE`, one of those of the op; the mask of arguments, for `IMAGES`, of which bits beyond the
-     * op's arguments are passed over. */
+    /* The argument, for the format `LIKE`, one of those of the op; the mask of arguments, for `IMAGES`, where bits beyond the
+     * op's arguments are ignored. */
     uint32_t of;
     /* Zero. */
     uint32_t reserved_end;
@@ -928,10 +927,10 @@ struct KeywayPlan {
     uint32_t alias;
 };
 
-/* Interposers: code of a plugin that stands between the caller of an op and what serves it. */
+/* Interposers: code of a plugin between the caller of an op and the candidate that serves it. */
 
 /* A call under way, as an interposer sees it. The functions take `context` and may be called on this thread until
- * `run` returns; each answers a status, and a misuse fails the call even if the interposer goes on. */
+ * `run` returns; each returns a status, and a misuse fails the call even if the interposer goes on. */
 struct KeywayInterposed {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
@@ -944,7 +943,7 @@ struct KeywayInterposed {
     uint32_t n_outputs;
     /* The op's name. */
     KeywayStr op;
-    /* The arguments as the caller gave them. It shows no outputs. */
+    /* The arguments as the caller passed them, without outputs. */
     const KeywayCall *call;
     /* The host's own state of this call, for the functions below. */
     void *context;
@@ -953,7 +952,7 @@ struct KeywayInterposed {
     int32_t (*set_argument)(void *context, uint32_t index, const KeywayArg *arg);
     /* Runs the rest of the call, at most once, and writes the number of its outputs to `n_outputs`. */
     int32_t (*next)(void *context, uint32_t *n_outputs);
-    /* Output `index` as it stands after `next`; null before it and out of range. Valid until `run` returns. */
+    /* Output `index` after `next`; null before it and out of range. Valid until `run` returns. */
     const KeywayTensor *(*output)(void *context, uint32_t index);
     /* Makes `tensor` output `index`. The handle is taken over, also where this fails. After `next` it must have the
      * shape, dtype and device of the output that it replaces; where `next` is not called every output must be set.
@@ -963,7 +962,7 @@ struct KeywayInterposed {
 
 /* An interposer: it acts before and after each call of the ops that it names, above autograd and below the profiler.
  *
- * While `run` works, the interposer is off on its thread, so the ops that it calls itself do not come back to it; in
+ * While `run` works, the interposer is off on its thread, so the ops that it calls itself do not reach it; in
  * the rest of the call (`next`) it is on. */
 struct KeywayInterposer {
     /* Size of this structure in bytes. */
@@ -972,7 +971,7 @@ struct KeywayInterposer {
     uint32_t flags;
     /* The name by which a thread switches it on and off; one of a kind in a process. */
     KeywayStr name;
-    /* `n_ops` names of ops, in which `*` stands for any text; calls of other ops pay nothing. */
+    /* `n_ops` names of ops, in which `*` matches any text; calls of other ops have no overhead. */
     const KeywayStr *ops;
     /* Number of names; 0 for every op. */
     uint32_t n_ops;
@@ -983,9 +982,9 @@ struct KeywayInterposer {
     int32_t (*run)(const KeywayInterposed *call);
 };
 
-/* The table that a plugin answers with. */
+/* The table that a plugin returns. */
 
-/* What a plugin exports as `ENTRY_SYMBOL`. It is constant: nothing of the plugin runs before the host asks. */
+/* The symbol that a plugin exports as `ENTRY_SYMBOL`. It is constant: nothing of the plugin runs before the host asks. */
 struct KeywayEntryPoint {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
@@ -1041,10 +1040,10 @@ typedef struct KeywayLayoutOpsList {
     size_t len;
 } KeywayLayoutOpsList;
 
-/* What a plugin brings. Filled in by `initialize`, so that nothing runs before the host says so. */
+/* The contents of a plugin. Filled in by `initialize`, so that nothing runs before the host calls it. */
 struct KeywayPluginContents {
-    /* Size of this structure in bytes: the host's at first, then of what the plugin wrote, which is no more. The host reads
-     * nothing beyond it. */
+    /* Size of this structure in bytes: the host's at first, then that of the fields that the plugin wrote, at most the
+     * host's. The host reads nothing beyond it. */
     uint32_t struct_size;
     /* Zero. */
     uint32_t reserved;
@@ -1060,7 +1059,7 @@ struct KeywayPluginContents {
     KeywayInterposerList interposers;
     /* Dtypes. */
     KeywayDTypeList dtypes;
-    /* What can be done with layouts, for each device. */
+    /* Conversions of layouts, for each device. */
     KeywayLayoutOpsList layout_ops;
 };
 

@@ -53,28 +53,11 @@ pub mod __private {
     pub use crate::abi::tensor::{KernelFn, RawCall};
     pub use crate::abi::{ABI_MAX, ABI_MIN, RawStr, manifest};
     pub use crate::author::export::{
-        KernelItems, check_name, check_texts, digit_count, digits, get_interface, initialize, negotiate,
-        no_setup, run_kernel, sign,
+        ABI_MAX_TEXT, ABI_MIN_TEXT, SDK_VERSION, check_name, check_texts, digit_count, digits, get_interface,
+        initialize, negotiate, no_setup, root_ref, run_kernel, sign, text,
     };
     pub use crate::author::interposer::{InterposerItem, raw_strs, table as interposer};
+    pub use crate::author::kernel_items::KernelItems;
     pub use inventory;
     pub use keyway_abi_root::{KeywayRoot, KeywayRootRef, abi_stable};
-
-    pub const SDK_VERSION: &str = env!("CARGO_PKG_VERSION");
-    /// The text of [`ABI_MIN`].
-    pub const ABI_MIN_TEXT: &str = text(&digits::<{ digit_count(ABI_MIN) }>(ABI_MIN));
-    /// The text of [`ABI_MAX`].
-    pub const ABI_MAX_TEXT: &str = text(&digits::<{ digit_count(ABI_MAX) }>(ABI_MAX));
-
-    pub const fn text(digits: &'static [u8]) -> &'static str {
-        match std::str::from_utf8(digits) {
-            Ok(text) => text,
-            Err(_) => panic!("decimal digits are ASCII"),
-        }
-    }
-
-    pub fn root_ref(root: KeywayRoot) -> KeywayRootRef {
-        use abi_stable::prefix_type::PrefixTypeTrait;
-        root.leak_into_prefix()
-    }
 }

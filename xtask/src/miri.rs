@@ -26,6 +26,7 @@ const TESTS: &[(&str, &[&str])] = &[
         &[
             "author::call_tests::",
             "author::element::",
+            "author::float::",
             "author::strided::tests::any_numbers",
             "author::strided::tests::dense",
         ],

@@ -15,7 +15,7 @@ pub use problem::{Matrices, Product};
 
 use crate::driver::Failure;
 use crate::kernels::{On, Scratch};
-use crate::libraries::{Kept, Search, error};
+use crate::libraries::{LruCache, Search, error};
 use cudarc::cublaslt::sys::cublasLtHandle_t;
 use keyway_sdk::Error;
 use library::Library;
@@ -37,7 +37,7 @@ struct State {
     /// Made with the first product, and never destroyed: the driver may be gone before this library is.
     handle: cublasLtHandle_t,
     /// `None` if cuBLASLt has no algorithm.
-    kept: Kept<Key, Option<Plan>>,
+    plans: LruCache<Key, Option<Plan>>,
 }
 
 // SAFETY: a handle may be used from any thread, with its device's context current, as `multiply` upholds.
@@ -46,7 +46,7 @@ unsafe impl Send for State {}
 impl Blas {
     /// The state for a device of this compute capability's major number.
     pub fn new(major: u32) -> Blas {
-        let state = State { handle: null_mut(), kept: Kept::default() };
+        let state = State { handle: null_mut(), plans: LruCache::default() };
         Blas { workspace: WORKSPACE[usize::from(major < 9)], state: Mutex::new(state) }
     }
 }
@@ -112,7 +112,7 @@ impl State {
             self.handle = handle;
         }
         let handle = self.handle;
-        let plan = self.kept.get(key, || Plan::new(library, handle, key, most))?;
+        let plan = self.plans.get(key, || Plan::new(library, handle, key, most))?;
         Ok(plan.as_ref().map(|plan| (handle, plan)))
     }
 }

@@ -15,7 +15,7 @@ pub use problem::{Convolution, Key, Kind, Moves};
 
 use crate::driver::Failure;
 use crate::kernels::{On, Scratch};
-use crate::libraries::{Kept, Search, error};
+use crate::libraries::{LruCache, Search, error};
 use cudarc::cudnn::sys::cudnnHandle_t;
 use keyway_sdk::Error;
 use keyway_sdk::abi::device::Queue;
@@ -36,7 +36,7 @@ struct State {
     /// Made with the first convolution, and never destroyed: the driver may be gone before this library is.
     handle: cudnnHandle_t,
     /// `None` if cuDNN has no accurate plan.
-    kept: Kept<Key, Option<Plan>>,
+    plans: LruCache<Key, Option<Plan>>,
 }
 
 // SAFETY: a handle may be used from any thread, by one at a time, with its device's context current, as `convolve` upholds.
@@ -45,7 +45,7 @@ unsafe impl Send for State {}
 impl Dnn {
     /// The state of a device before its first convolution.
     pub fn new() -> Dnn {
-        Dnn { state: Mutex::new(State { handle: null_mut(), kept: Kept::default() }) }
+        Dnn { state: Mutex::new(State { handle: null_mut(), plans: LruCache::default() }) }
     }
 }
 
@@ -94,7 +94,7 @@ impl State {
         let handle = self.handle;
         // SAFETY: the handle is of this device, and the stream too.
         unsafe { library.cudnnSetStream(handle, stream.cast())? };
-        let plan = self.kept.get(key, || Plan::new(library, handle, key, WORKSPACE))?;
+        let plan = self.plans.get(key, || Plan::new(library, handle, key, WORKSPACE))?;
         Ok(plan.as_ref().map(|plan| (handle, plan)))
     }
 }

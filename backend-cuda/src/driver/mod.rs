@@ -80,7 +80,7 @@ fn start() -> Result<Driver, Error> {
     }
     library.start().map_err(|failure| match failure.code {
         failure::NO_DEVICE => failed(format!(
-            "the driver ({}) finds no GPU; `nvidia-smi` says what it sees, and CUDA_VISIBLE_DEVICES may hide them",
+            "the driver ({}) finds no GPU; `nvidia-smi` lists those that it sees, and CUDA_VISIBLE_DEVICES may hide them",
             path.display()
         )),
         _ => failure.plain(),

@@ -163,7 +163,7 @@ impl<'a> Given<'a> {
 fn mask_kind(dtype: &str) -> Result<u32, Error> {
     match ["bool", "f16", "bf16", "f32", "f64"].iter().position(|name| *name == dtype) {
         Some(at) => Ok(at as u32 + 1),
-        None => Err(unsupported(&format!("a mask of dtype {dtype}"))),
+        None => Err(unsupported(format!("a mask of dtype {dtype}"))),
     }
 }
 
@@ -217,7 +217,7 @@ impl Problem {
         let ((key_lead, [keys, _]), (value_lead, [_, values])) = (matrix(&key)?, matrix(&value)?);
         let widths = if matches!(kernel.dtype, "f16" | "bf16") { &WIDTHS[1..] } else { &WIDTHS[..] };
         let Some(&(most, rows)) = widths.iter().find(|(most, _)| width.max(values) <= *most) else {
-            return Err(unsupported(&format!("attention with heads of {}", width.max(values))));
+            return Err(unsupported(format!("attention with heads of {}", width.max(values))));
         };
         let shared = repeats(lead, [key_lead, value_lead], given.grouped)?;
         // The dimension of heads as those of the key.

@@ -63,7 +63,7 @@ pub fn unsupported(what: impl std::fmt::Display) -> Error {
 
 /// A number of positions as kernels count them.
 pub fn counted(n: usize) -> Result<u32, Error> {
-    if n < POSITIONS { Ok(n as u32) } else { Err(unsupported(&format!("{n} positions, 2^31 or more"))) }
+    if n < POSITIONS { Ok(n as u32) } else { Err(unsupported(format!("{n} positions, 2^31 or more"))) }
 }
 
 /// `[batch, channels, ..]` with three spatial dimensions, the missing ones of which come first with size 1.

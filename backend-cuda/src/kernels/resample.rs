@@ -316,7 +316,7 @@ fn interpolation(call: &Call<'_>, from: &Image, to: &Image) -> Result<[Table; 3]
         "nearest-exact" => Mode::NearestExact,
         "linear" => Mode::Linear,
         "cubic" => Mode::Cubic,
-        other => return Err(unsupported(&format!("interpolation by `{other}`"))),
+        other => return Err(unsupported(format!("interpolation by `{other}`"))),
     };
     // Dimensions that the image lacks come first and have one element.
     let lacking = 3 - call.ints(1)?.len().min(3);

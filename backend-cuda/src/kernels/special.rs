@@ -13,6 +13,6 @@ fn polygamma(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     match call.int(1)? {
         0 => unary(call, kernel.variant("digamma")),
         1 => unary(call, kernel.variant("trigamma")),
-        n => Err(unsupported(&format!("polygamma of order {n} by one kernel"))),
+        n => Err(unsupported(format!("polygamma of order {n} by one kernel"))),
     }
 }

@@ -72,7 +72,7 @@ fn chosen(
 /// The search path, for any driver.
 pub fn places(wanted: &Wanted) -> String {
     if variable(wanted.variable).is_some() {
-        return format!("{} says which", wanted.variable);
+        return format!("{} lists them", wanted.variable);
     }
     let names = wanted.versions.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" or ");
     let own = own_path();

@@ -4,11 +4,11 @@
 //! Functions are resolved here, like the driver's: `cudarc` provides the types.
 
 mod find;
-mod kept;
+mod lru;
 mod table;
 
 pub use find::Wanted;
-pub use kept::Kept;
+pub use lru::LruCache;
 pub(crate) use table::table;
 
 use crate::driver::{Failure, driver};

@@ -41,7 +41,7 @@ fn cat(call: &Call<'_>) -> Result<(), Error> {
     if !tensors.iter().all(|tensor| is_sparse(&tensor)) {
         return Err(wrong(
             "tensors",
-            "sparse tensors alone: convert the others with `to_sparse()`, or these with `to_dense()`",
+            "only sparse tensors: convert the others with `to_sparse()`, or these with `to_dense()`",
             "strided ones among them",
         ));
     }

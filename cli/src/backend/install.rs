@@ -14,8 +14,8 @@ use keyway::dispatcher::loader::precheck::Checked;
 use keyway::dispatcher::loader::trust::{self, TrustPolicy};
 use keyway::dispatcher::loader::variants::{self, Build};
 use keyway::dispatcher::loader::{
-    Candidate, Config, HOST_ABI, LoadError, Loader, Manifest, PassedOver, Place, Preferences, SearchPaths,
-    Trial, Verdict, precheck, side,
+    Candidate, Config, HOST_ABI, LoadError, Loader, Manifest, PassedOver, Preferences, SearchOrigin,
+    SearchPaths, Trial, Verdict, precheck, side,
 };
 use keyway_conformance::certificate::Certificate;
 use std::collections::{BTreeMap, HashMap};
@@ -37,7 +37,7 @@ pub struct Where {
     /// The system's folder, for all users.
     #[arg(long)]
     system: bool,
-    /// This folder; programs find it only if they are told of it.
+    /// This folder; programs find it only if it is in their search path.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -71,7 +71,7 @@ pub struct Options {
     /// A library, a folder of libraries, or an archive of them (.tar, .tar.gz).
     source: PathBuf,
     #[command(flatten)]
-    place: Where,
+    destination: Where,
     /// Install the builds for other processors too, not only the one that fits this one.
     #[arg(long)]
     all_variants: bool,
@@ -94,7 +94,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     if !options.source.exists() {
         return Err(no_source(&options.source));
     }
-    let folder = options.place.folder()?;
+    let folder = options.destination.folder()?;
     let cannot = |error: &dyn std::fmt::Display| {
         Failure::Backend(format!("cannot install into {}: {error}", folder.display()))
     };
@@ -108,15 +108,15 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     let (chosen, mut failures) = choose(copied, options, &config)?;
     let loader = Loader::new(config);
     let disabled = Preferences::of_user().disabled();
-    let mut placed = false;
+    let mut is_installed = false;
     for staged in chosen {
         let manifest = &staged.checked.manifest;
         let title = format!("{} {} {}", manifest.name, manifest.version, manifest.variant);
-        match try_and_place(&loader, &staged, &folder) {
+        match try_and_install(&loader, &staged, &folder) {
             Ok((path, news)) => {
-                placed = true;
+                is_installed = true;
                 screen.line(format!("{news} {title}: {}", path.display()));
-                tell_of_others(&loader, &path, &title);
+                report_others(&loader, &path, &title);
                 if disabled.contains(&manifest.name) {
                     screen::note(&format!(
                         "{0} is disabled, and stays so; use it with `keyway backend enable {0}`",
@@ -127,9 +127,9 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
             Err(error) => failures.push(Failure::Backend(format!("{title} is not installed: {error}"))),
         }
     }
-    if placed {
-        place_probe(&folder, &work.0);
-        tell_of_search(&folder, &loader);
+    if is_installed {
+        install_probe(&folder, &work.0);
+        report_search_path(&folder, &loader);
     }
     Failure::all(failures)
 }
@@ -162,7 +162,7 @@ fn choose(
             {
                 failures.push(Failure::Backend(format!(
                     "{} is not installed: expected a name of the form `domain/name`, got `{}`, which belongs to the Keyway project, \
-                     from outside of its installation; if it is the project's, say `--reserved-name`, else ask its author for a \
+                     from outside of its installation; if it is the project's, pass `--reserved-name`, else ask its author for a \
                      name of its own",
                     copied.from, checked.manifest.name
                 )));
@@ -221,7 +221,7 @@ fn is_of_installation(library: &str, config: &Config) -> bool {
         .search
         .paths()
         .into_iter()
-        .filter(|(place, _)| matches!(place, Place::Program | Place::System));
+        .filter(|(origin, _)| matches!(origin, SearchOrigin::Program | SearchOrigin::System));
     own.filter_map(|(_, path)| path.canonicalize().ok()).any(|path| Some(path) == folder)
 }
 
@@ -231,7 +231,7 @@ fn is_of_installation(library: &str, config: &Config) -> bool {
 /// Two different builds of one variant, as a clause: the choice between them is not guessed.
 fn alike(group: Vec<Staged>) -> Result<Vec<Staged>, String> {
     let mut found: HashMap<String, (String, String)> = HashMap::new();
-    let mut kept = Vec::new();
+    let mut chosen = Vec::new();
     for staged in group {
         let (from, variant) = (staged.copied.from.clone(), staged.checked.manifest.variant.clone());
         let hash = trust::sha256_file(&staged.copied.library).map_err(|error| format!("{from}: {error}"))?;
@@ -244,18 +244,18 @@ fn alike(group: Vec<Staged>) -> Result<Vec<Staged>, String> {
             }
             None => {
                 found.insert(variant, (from, hash));
-                kept.push(staged);
+                chosen.push(staged);
             }
         }
     }
-    Ok(kept)
+    Ok(chosen)
 }
 
 fn build(manifest: &Manifest) -> Build<'_> {
     Build {
         chosen: false,
         failed: false,
-        place: 0,
+        rank: 0,
         version: &manifest.version,
         variant: &manifest.variant,
         features: &manifest.cpu_features,
@@ -263,7 +263,11 @@ fn build(manifest: &Manifest) -> Build<'_> {
 }
 
 /// Tries a staged library and renames it to its final path. Returns the path and a description of the change.
-fn try_and_place(loader: &Loader, staged: &Staged, folder: &Path) -> Result<(PathBuf, &'static str), String> {
+fn try_and_install(
+    loader: &Loader,
+    staged: &Staged,
+    folder: &Path,
+) -> Result<(PathBuf, &'static str), String> {
     let manifest = &staged.checked.manifest;
     let library = &staged.copied.library;
     // The code may need features that this processor lacks, and then cannot be tried.
@@ -280,19 +284,19 @@ fn try_and_place(loader: &Loader, staged: &Staged, folder: &Path) -> Result<(Pat
     let said = |error: &dyn std::fmt::Display| error.to_string();
     let hash = trust::sha256_file(library).map_err(|e| said(&e))?;
     let name = library_name(manifest);
-    let place = folder.join(&name);
+    let target = folder.join(&name);
     // Record and library are of one build, also where two programs install at once.
     let _locked = side::lock_folder(folder).map_err(|e| said(&e))?;
-    let before = match place.exists() {
+    let before = match target.exists() {
         false => None,
-        true => Some(same_plugin(&place, manifest)?),
+        true => Some(same_plugin(&target, manifest)?),
     };
     let news = match &before {
         Some(old) if *old == hash => "installed already:",
         Some(_) => "replaced",
         None => "installed",
     };
-    let record = trust::record_path(&place);
+    let record = trust::record_path(&target);
     let line = |hash: &str| format!("{hash}  {name}\n");
     // Until the rename the old library is in the folder, afterwards the new one: the record allows both.
     let both = format!(
@@ -303,36 +307,36 @@ fn try_and_place(loader: &Loader, staged: &Staged, folder: &Path) -> Result<(Pat
     let write = |text: &str| side::write(&record, text.as_bytes()).map_err(|e| said(&e));
     write(&both)?;
     fs::set_permissions(library, Permissions::from_mode(0o644)).map_err(|e| said(&e))?;
-    fs::rename(library, &place).map_err(|e| said(&e))?;
+    fs::rename(library, &target).map_err(|e| said(&e))?;
     write(&line(&hash))?;
     let known = library.with_extension(KNOWN_FAILURES);
     if known.exists() {
-        fs::rename(known, place.with_extension(KNOWN_FAILURES)).map_err(|e| said(&e))?;
+        fs::rename(known, target.with_extension(KNOWN_FAILURES)).map_err(|e| said(&e))?;
     }
     // The certificate is of this very content: whatever file was there before, it is valid only from here on.
     if let Some(Err(error)) =
-        Certificate::of_copy(library, &hash).map(|certificate| certificate.store(&place))
+        Certificate::of_copy(library, &hash).map(|certificate| certificate.store(&target))
     {
-        let beside = Certificate::beside(&place);
+        let beside = Certificate::beside(&target);
         screen::warning(&format!("the certificate is not saved: {}: {error}", beside.display()));
     }
-    Ok((place, news))
+    Ok((target, news))
 }
 
 /// The hash of the library at the destination path, which must be of the same plugin.
-fn same_plugin(place: &Path, manifest: &Manifest) -> Result<String, String> {
-    match precheck::check(place, HOST_ABI) {
+fn same_plugin(target: &Path, manifest: &Manifest) -> Result<String, String> {
+    match precheck::check(target, HOST_ABI) {
         Ok(there) if there.manifest.name != manifest.name => {
             return Err(format!(
                 "{} is another backend's, `{}`; remove that first",
-                place.display(),
+                target.display(),
                 there.manifest.name
             ));
         }
         // A damaged one is replaced.
         _ => {}
     }
-    trust::sha256_file(place).map_err(|error| format!("{}: {error}", place.display()))
+    trust::sha256_file(target).map_err(|error| format!("{}: {error}", target.display()))
 }
 
 /// A name or a version as part of a file name: other characters become `_`.
@@ -418,25 +422,25 @@ impl Drop for Work {
 }
 
 /// Copies the program that tries libraries beside them, for programs that have none beside themselves.
-fn place_probe(folder: &Path, work: &Path) {
+fn install_probe(folder: &Path, work: &Path) {
     let own = std::env::current_exe().ok().and_then(|p| Some(p.canonicalize().ok()?.with_file_name(PROBE)));
     let Some(own) = own.filter(|own| own.is_file()) else { return };
-    let (place, draft) = (folder.join(PROBE), work.join(PROBE));
+    let (target, draft) = (folder.join(PROBE), work.join(PROBE));
     let same = |a: &Path, b: &Path| matches!((trust::sha256_file(a), trust::sha256_file(b)), (Ok(a), Ok(b)) if a == b);
-    if same(&own, &place) {
+    if same(&own, &target) {
         return;
     }
-    let placed = fs::copy(&own, &draft)
+    let copied = fs::copy(&own, &draft)
         .and_then(|_| fs::set_permissions(&draft, Permissions::from_mode(0o755)))
-        .and_then(|()| fs::rename(&draft, &place));
-    if let Err(error) = placed {
-        screen::warning(&format!("{}: {error}", place.display()));
+        .and_then(|()| fs::rename(&draft, &target));
+    if let Err(error) = copied {
+        screen::warning(&format!("{}: {error}", target.display()));
     }
 }
 
 /// Reports why another library of the same name is used instead of the installed one, and which libraries the installed one
 /// shadows.
-fn tell_of_others(loader: &Loader, installed: &Path, title: &str) {
+fn report_others(loader: &Loader, installed: &Path, title: &str) {
     let is_it = |c: &&Candidate| c.path == installed;
     let mut discovery = loader.discover();
     if !discovery.candidates.iter().any(|c| is_it(&c)) {
@@ -454,7 +458,7 @@ fn tell_of_others(loader: &Loader, installed: &Path, title: &str) {
 }
 
 /// Reports how programs find the folder, if it is not on the search path.
-fn tell_of_search(folder: &Path, loader: &Loader) {
+fn report_search_path(folder: &Path, loader: &Loader) {
     let searched = loader.config().search.paths();
     if !searched.iter().any(|(_, path)| path.canonicalize().is_ok_and(|path| path == folder)) {
         screen::note(&format!(

@@ -30,7 +30,7 @@ pub struct Use {
     not: bool,
 }
 
-/// Of which backend to use the next older version.
+/// The backend whose next older version to use.
 #[derive(clap::Args)]
 pub struct Rollback {
     /// Its name, as `keyway backend list` shows it.
@@ -103,7 +103,7 @@ pub fn prefer(options: &Prefer, discovery: &Discovery, screen: &mut Screen) -> R
         return Err(no_backend(name, discovery));
     }
     let state = if *not { "no longer preferred" } else { "preferred" };
-    keep(screen, |kept| kept.set(name, !not).map(|()| true), &format!("{name}: {state}"))
+    keep(screen, |preferences| preferences.set(name, !not).map(|()| true), &format!("{name}: {state}"))
 }
 
 /// Chooses a version.
@@ -113,13 +113,21 @@ pub fn prefer(options: &Prefer, discovery: &Discovery, screen: &mut Screen) -> R
 pub fn choose(options: &Use, discovery: &Discovery, screen: &mut Screen) -> Result<(), Failure> {
     let name = &options.name;
     let Some(version) = &options.version else {
-        return keep(screen, |kept| kept.set_version(name, None), &format!("{name}: no version is chosen"));
+        return keep(
+            screen,
+            |preferences| preferences.set_version(name, None),
+            &format!("{name}: no version is chosen"),
+        );
     };
     let there = versions(name, discovery)?;
     if !there.contains(&version.as_str()) {
         return Err(no_version(name, version, &there));
     }
-    keep(screen, |kept| kept.set_version(name, Some(version)), &format!("{name}: version {version} is used"))
+    keep(
+        screen,
+        |preferences| preferences.set_version(name, Some(version)),
+        &format!("{name}: version {version} is used"),
+    )
 }
 
 /// Chooses the next version below the one that is used now.
@@ -137,7 +145,7 @@ pub fn roll_back(options: &Rollback, discovery: &Discovery, screen: &mut Screen)
     match there.iter().find(|version| compare_versions(version, used).is_lt()) {
         Some(older) => keep(
             screen,
-            |kept| kept.set_version(name, Some(older)),
+            |preferences| preferences.set_version(name, Some(older)),
             &format!("{name}: version {older} is used instead of {used}"),
         ),
         None => Err(Failure::Usage(format!(
@@ -172,5 +180,9 @@ pub fn switch(
         return Err(Failure::Usage(format!("all of `{name}` is disabled; enable it without `--version`")));
     }
     let state = if disabled { "disabled" } else { "enabled" };
-    keep(screen, |kept| kept.set_disabled(name, version, disabled), &format!("{title}: {state}"))
+    keep(
+        screen,
+        |preferences| preferences.set_disabled(name, version, disabled),
+        &format!("{title}: {state}"),
+    )
 }

@@ -26,7 +26,7 @@ pub struct Options {
     #[arg(long, conflicts_with = "version")]
     all: bool,
     #[command(flatten)]
-    place: Where,
+    destination: Where,
 }
 
 /// Removes a backend.
@@ -34,7 +34,7 @@ pub struct Options {
 /// # Errors
 /// A backend that is not in the folder; a file that cannot be removed.
 pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<(), Failure> {
-    let folder = options.place.folder()?;
+    let folder = options.destination.folder()?;
     let locked = side::lock_folder(&folder);
     let _locked = locked.map_err(|e| Failure::Backend(format!("cannot remove `{}`: {e}", options.name)))?;
     let found = libraries(&folder, options);
@@ -64,7 +64,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     let versions = versions(&found);
     if versions.len() > 1 && options.version.is_none() && !options.all {
         return Err(Failure::Usage(format!(
-            "there are {} versions of `{}` in {}: {}; say which with `--version`, or `--all`",
+            "there are {} versions of `{}` in {}: {}; choose one with `--version`, or `--all`",
             versions.len(),
             options.name,
             folder.display(),

@@ -219,7 +219,7 @@ fn pax_name<R: Read>(entry: &mut tar::Entry<'_, R>) -> io::Result<Option<PathBuf
             b"path" => name = Some(PathBuf::from(OsStr::from_bytes(extension.value_bytes()))),
             // It would override the entry's own size.
             b"size" => {
-                let what = "an entry of 8 GiB or more, or with two sizes; pack the libraries alone";
+                let what = "an entry of 8 GiB or more, or with two sizes; pack only the libraries";
                 return Err(io::Error::new(io::ErrorKind::Unsupported, what));
             }
             _ => {}

@@ -64,7 +64,7 @@ pub struct Options {
     /// The dtype of weights and images.
     #[arg(long, default_value = "f32")]
     dtype: Dtype,
-    /// How images and kernels lie in memory.
+    /// The memory format of images and kernels.
     #[arg(long, value_name = "FORMAT", default_value = "contiguous")]
     memory_format: Format,
     /// Measure steps of a training: forward, cross entropy, backward, and SGD with momentum. Else passes of the network in
@@ -125,7 +125,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     if options.profile.is_some() {
         screen.line("");
         profile::print(&measured.trace.report, profile::TOP, screen);
-        profile::tell_left_out(&measured.trace, screen);
+        profile::report_dropped(&measured.trace, screen);
     }
-    files::tell(written, screen)
+    files::report_written(written, screen)
 }

@@ -236,7 +236,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
         files::text(path, &text)
     });
     certify(&report, screen);
-    let mut failures: Vec<Failure> = files::tell(written, screen).err().into_iter().collect();
+    let mut failures: Vec<Failure> = files::report_written(written, screen).err().into_iter().collect();
     let ended_by_case = options.fail_fast && report.bad().next().is_some();
     if report.interrupted && ended_by_case {
         let (done, wanted) = (report.cases.len(), report.wanted);
@@ -360,14 +360,14 @@ fn beside(library: &Path) -> Result<KnownFailures, Failure> {
 }
 
 /// The path of the library that the workers have judged. They report it as text, in which bytes that are not UTF-8 are lost.
-fn on_disk(options: &Options, choice: &Choice, told: PathBuf) -> PathBuf {
-    if !told.to_string_lossy().contains(char::REPLACEMENT_CHARACTER) {
-        return told;
+fn on_disk(options: &Options, choice: &Choice, reported: PathBuf) -> PathBuf {
+    if !reported.to_string_lossy().contains(char::REPLACEMENT_CHARACTER) {
+        return reported;
     }
-    let same = |path: &PathBuf| path.to_string_lossy() == told.to_string_lossy();
+    let same = |path: &PathBuf| path.to_string_lossy() == reported.to_string_lossy();
     let given = options.library.as_deref().and_then(|path| path.canonicalize().ok());
     let found = || installed::discover(choice).candidates.into_iter().map(|c| c.path).find(same);
-    given.filter(same).or_else(found).unwrap_or(told)
+    given.filter(same).or_else(found).unwrap_or(reported)
 }
 
 /// A word quoted for a shell.

@@ -103,7 +103,7 @@ impl Checkpoint {
             }
             None => {
                 let reason =
-                    "it was not written by `keyway train --checkpoint`; weights alone cannot be resumed"
+                    "it was not written by `keyway train --checkpoint`; a file of weights only cannot be resumed"
                         .to_string();
                 return Err(unfit(reason));
             }
@@ -122,7 +122,7 @@ impl Checkpoint {
         let losses = losses.map_err(|error| unfit(error.to_string()))?.unwrap_or_default();
         let number = |key: &str| notes.get(key).and_then(|text| text.parse::<f64>().ok());
         let [Some(epoch), Some(epochs), Some(seconds)] = [EPOCH, "epochs", SECONDS].map(number) else {
-            return Err(unfit("it does not say how far it is".to_string()));
+            return Err(unfit("it does not state its progress".to_string()));
         };
         if losses.len() as f64 != epoch || epoch > epochs {
             return Err(unfit(format!("it has {} losses after epoch {epoch} of {epochs}", losses.len())));

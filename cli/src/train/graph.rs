@@ -170,8 +170,8 @@ pub fn run(
         seconds: start.elapsed().as_secs_f64(),
         profile: trace.as_ref().map(|trace| trace.report.clone()),
     };
-    tell(&results, screen);
-    trace.iter().for_each(|trace| profile::tell_left_out(trace, screen));
+    summarize(&results, screen);
+    trace.iter().for_each(|trace| profile::report_dropped(trace, screen));
     let text = serde_json::to_string_pretty(&results).map(|text| text + "\n");
     let written = Outputs::new(at_end).write(|what, path| match (what, &trace, &memory, &text) {
         (outputs::TRACE, Some(trace), ..) => profile::write(path, trace),
@@ -180,10 +180,10 @@ pub fn run(
         (.., Ok(text)) => files::text(path, text),
         (.., Err(error)) => Err(error.to_string()),
     });
-    files::tell(written, screen)
+    files::report_written(written, screen)
 }
 
-fn tell(results: &Results, screen: &mut Screen) {
+fn summarize(results: &Results, screen: &mut Screen) {
     let Results { nodes, edges, epochs, lr, seed, wrong, .. } = results;
     screen.line(format!("gcn on graph: {epochs} epochs, lr {lr}, seed {seed}"));
     screen.line(format!(

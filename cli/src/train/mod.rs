@@ -54,7 +54,7 @@ pub struct Options {
     /// 0.01 for `gcn`, whose does not fall.
     #[arg(long, value_parser = rate, allow_negative_numbers = true)]
     lr: Option<f64>,
-    /// Decides the initial weights, the order of the rows and what is dropped out; 0 if not given.
+    /// Decides the initial weights, the order of the rows and dropout; 0 if not given.
     #[arg(long, value_parser = crate::numbers::seed, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Threads that one op may use; all cores if not given. The weights do not depend on it.
@@ -63,7 +63,7 @@ pub struct Options {
     /// The device to train on, such as `cpu` or `cuda:1`.
     #[arg(long, default_value = "cpu")]
     device: String,
-    /// How images and kernels lie in memory, in a network that has any; contiguous if not given. Not for `graph`.
+    /// The memory format of images and kernels, in a network that has any; contiguous if not given. Not for `graph`.
     #[arg(long, value_name = "FORMAT")]
     memory_format: Option<Format>,
     /// Write a checkpoint here after each epoch, from which `--resume` goes on when the run was stopped. The file is replaced
@@ -178,11 +178,11 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
         _ => outputs::write(what, path, &trained, &results),
     });
     summary::print(&results, screen);
-    trace.iter().for_each(|trace| profile::tell_left_out(trace, screen));
+    trace.iter().for_each(|trace| profile::report_dropped(trace, screen));
     if let Some(target) = target.filter(|_| left > 0) {
         screen.line(format!("wrote {} to {}", outputs::CHECKPOINT, target.path.display()));
     }
-    files::tell(written, screen)
+    files::report_written(written, screen)
 }
 
 /// The profiler of a training: it records every call where a trace is wanted.

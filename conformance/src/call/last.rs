@@ -21,7 +21,7 @@ struct Last {
 
 thread_local! {
     static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
-    static TOLD: RefCell<Option<String>> = const { RefCell::new(None) };
+    static DESCRIBED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
 /// Notes a call.
@@ -34,25 +34,25 @@ pub(super) fn note(op: &'static str, values: &Arc<Vec<Value>>, tensors: &[Tensor
         Given { dtype: t.dtype(), sizes: t.shape().to_vec(), strides }
     };
     let tensors = tensors.iter().map(given).collect();
-    TOLD.set(None);
+    DESCRIBED.set(None);
     LAST.set(Some(Last { op, values: values.clone(), tensors }));
 }
 
 /// Replaces the text of the last call by a more detailed one.
-pub fn tell(words: String) {
-    TOLD.set(Some(words));
+pub fn describe(words: String) {
+    DESCRIBED.set(Some(words));
 }
 
 /// Forgets the last call.
 pub fn forget() {
-    TOLD.set(None);
+    DESCRIBED.set(None);
     LAST.set(None);
 }
 
 /// The last call in words: `add(f32 [3, 4] strides [1, 3], f32 [4] strides [1], 1)`.
 pub fn words() -> Option<String> {
-    let told = TOLD.with_borrow(Clone::clone);
-    told.or_else(|| LAST.with_borrow(|last| last.as_ref().map(Last::words)))
+    let described = DESCRIBED.with_borrow(Clone::clone);
+    described.or_else(|| LAST.with_borrow(|last| last.as_ref().map(Last::words)))
 }
 
 /// The dtypes of the last call's tensors.
@@ -105,7 +105,7 @@ mod tests {
     use keyway::Device;
 
     #[test]
-    fn the_last_call_is_told_with_its_strides() {
+    fn the_last_call_is_described_with_its_strides() {
         let array = Array::from_fn(DType::F32, [2, 3], |_| Number::Float(1.0));
         let inputs = Inputs(vec![Value::Array(array), Value::Int(1), Value::None]);
         let prepared = Prepared::new(&inputs, Device::CPU, |_| Arrangement::Transposed).expect("memory");
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(words(), None);
         note("some", &prepared.values, &prepared.tensors());
         assert_eq!(words().as_deref(), Some("some(f32 [2, 3] strides [1, 2], 1, none)"));
-        tell("other words".to_string());
+        describe("other words".to_string());
         assert_eq!(words().as_deref(), Some("other words"));
         note("some", &prepared.values, &prepared.tensors());
         assert_ne!(words().as_deref(), Some("other words"));

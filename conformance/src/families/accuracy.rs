@@ -150,8 +150,8 @@ fn inputs_near(def: &OpDef, point: f64, dtype: DType) -> Inputs {
         let other = values.iter().map(|v| Number::Float(beside(v.float())).cast(dtype)).collect();
         inputs.0[1 - nth] = array(other);
         inputs.0[*nth] = array(values);
-    } else if let Some(place) = inputs.0.iter_mut().find(|value| matches!(value, Value::Array(_))) {
-        *place = array(values);
+    } else if let Some(argument) = inputs.0.iter_mut().find(|value| matches!(value, Value::Array(_))) {
+        *argument = array(values);
     }
     inputs
 }

@@ -91,7 +91,7 @@ fn run(context: &Context<'_>) -> Steps {
         return twice(context);
     }
     if context.case.variant == TURNED {
-        return turned(context);
+        return exchanged(context);
     }
     if let Some(arrangement) = Arrangement::from_name(&context.case.variant) {
         return in_place(context, arrangement);
@@ -160,7 +160,7 @@ fn twice(context: &Context<'_>) -> Steps {
 }
 
 /// `x.op(x.t())` and `x.t().op(x)`.
-fn turned(context: &Context<'_>) -> Steps {
+fn exchanged(context: &Context<'_>) -> Steps {
     let def = context.def()?;
     for (sizes, first_turned) in SQUARES.into_iter().flat_map(|sizes| [(sizes, false), (sizes, true)]) {
         let sample =

@@ -54,7 +54,7 @@ const FILLINGS: [Filling; 4] = [
 /// Fillings whose digits are lost by a sum of squares or a rounded mean. They are used for one tensor alone: large weights or
 /// gradients as well would lose digits in products, which no kernel can avoid.
 const LARGE: [Filling; 2] =
-    [("constant", |_| 1234.567), ("large_mean", |index| 1e4 + place(index) as f64 / 50.0)];
+    [("constant", |_| 1234.567), ("large_mean", |index| 1e4 + pattern(index) as f64 / 50.0)];
 
 /// Rows and columns near 0 next to others near 1000, in the same call: a kernel that processes several at once must not mix them.
 /// Used for one tensor alone, of many elements.
@@ -65,26 +65,26 @@ const FAR: [Filling; 2] =
 const FAR_LOOSE: f64 = 100.0;
 
 fn far(index: &[usize], line: Option<&usize>) -> f64 {
-    let near = place(index) as f64 / 50.0 - 1.0;
+    let near = pattern(index) as f64 / 50.0 - 1.0;
     if line.is_some_and(|line| line % 3 == 1) { 1000.0 + near } else { near }
 }
 
 /// Fillings with enough elements that vectors, tiles and tails each process some of them.
 const MANY: &str = "many";
 const ELEMENTS: f64 = 6_000.0;
-const SPECIAL: Filling = ("special", |index| match place(index) {
+const SPECIAL: Filling = ("special", |index| match pattern(index) {
     3 => f64::NAN,
     40 => f64::INFINITY,
     77 => f64::NEG_INFINITY,
-    place => CORNERS[place % CORNERS.len()],
+    pattern => CORNERS[pattern % CORNERS.len()],
 });
 
 /// Ops some of whose arguments are results of others, to which they must fit.
 pub(super) const FITTING: [&str; 1] = ["flash_attention_backward"];
 
 /// A number below 101 that looks random.
-fn place(index: &[usize]) -> usize {
-    index.iter().fold(7, |place, i| (place * 31 + i * 17) % 101)
+fn pattern(index: &[usize]) -> usize {
+    index.iter().fold(7, |pattern, i| (pattern * 31 + i * 17) % 101)
 }
 
 fn filling(name: &str) -> Option<Filling> {
@@ -94,7 +94,7 @@ fn filling(name: &str) -> Option<Filling> {
 /// Indices of the small samples that differ in more than their tensors and shapes.
 pub(super) fn chosen(op: &super::Op) -> Vec<usize> {
     let mut seen = Vec::new();
-    let mut places = Vec::new();
+    let mut positions = Vec::new();
     for (nth, sample) in op.samples.iter().enumerate() {
         let count: usize = tensors(sample).map(|t| t.sizes.iter().product::<usize>()).sum();
         let ranks: Vec<usize> = tensors(sample).map(|t| t.sizes.len().min(2)).collect();
@@ -102,10 +102,10 @@ pub(super) fn chosen(op: &super::Op) -> Vec<usize> {
         let kind = format!("{others:?} {ranks:?}");
         if has_tested(sample) && (1..=80).contains(&count) && !seen.contains(&kind) {
             seen.push(kind);
-            places.push(nth);
+            positions.push(nth);
         }
     }
-    places
+    positions
 }
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
@@ -188,8 +188,8 @@ fn main_tensor(def: &OpDef, sample: &Sample) -> usize {
         SampleArg::Tensors(list) => list.len(),
         _ => 0,
     };
-    let place = schema.params.iter().position(|param| param.name == "self").unwrap_or(0);
-    sample.args.iter().take(place).map(of).sum()
+    let count = schema.params.iter().position(|param| param.name == "self").unwrap_or(0);
+    sample.args.iter().take(count).map(of).sum()
 }
 
 fn given(context: &Context<'_>) -> Steps<(Sample, Inputs)> {
@@ -404,7 +404,7 @@ mod tests {
     use crate::oracle::Value;
 
     #[test]
-    fn derivatives_on_both_sides_are_told_apart() {
+    fn derivatives_on_both_sides_are_distinguished() {
         let of = |f: fn(f64) -> f64| one_sided(f(0.0), |h| Some(f(h)));
         let (low, high, allowed) = of(f64::abs).expect("two slopes");
         assert!((low + 1.0).abs() < allowed && (high - 1.0).abs() < allowed && allowed < 1e-3);

@@ -51,7 +51,7 @@ const SIZES: [usize; 12] = [0, 1, 2, 63, 64, 65, 511, 4095, 4096, 4097, 100_003,
 
 /// Bytes copied to the device and back, and number of copies: if each retained its bytes in host memory, the process would grow
 /// by 80 MiB.
-const KEPT: usize = 2 << 20;
+const COPIED: usize = 2 << 20;
 const ROUND_TRIPS: usize = 40;
 
 fn pattern(bytes: usize, salt: u8) -> Vec<u8> {
@@ -259,8 +259,8 @@ fn run(context: &Context<'_>) -> Steps {
             expect(&there, 0, &pattern(bytes, 17), "queued to the device")
         }),
         "copies_kept" => {
-            let there = Storage::allocate(device, KEPT)?;
-            let mut values = pattern(KEPT, 23);
+            let there = Storage::allocate(device, COPIED)?;
+            let mut values = pattern(COPIED, 23);
             let mut copy = || -> Steps {
                 write_bytes(&there, 0, &values)?;
                 Ok(read_bytes(&there, 0, &mut values)?)
@@ -269,9 +269,9 @@ fn run(context: &Context<'_>) -> Steps {
             let before = resident(id());
             (0..ROUND_TRIPS).try_for_each(|_| copy())?;
             let grown = resident(id()).saturating_sub(before);
-            if grown > (KEPT * ROUND_TRIPS / 2) as u64 {
+            if grown > (COPIED * ROUND_TRIPS / 2) as u64 {
                 let what = format!(
-                    "the process grew in {ROUND_TRIPS} copies of {KEPT} bytes to the device and back"
+                    "the process grew in {ROUND_TRIPS} copies of {COPIED} bytes to the device and back"
                 );
                 return Err(Failure::new(what, "no growth", format!("{grown} bytes more")).into());
             }

@@ -56,12 +56,12 @@ fn late_inputs(sample: &Sample, dtype: DType) -> Option<[Inputs; 2]> {
     let nth = tensors(sample)
         .position(|t| t.fill == Fill::Index(limit) && t.sizes.iter().product::<usize>() > 1)?;
     let good = inputs::of_sample(&sample.args, dtype, 0);
-    let (mut wrong, mut place) = (good.clone(), 0);
+    let (mut wrong, mut position) = (good.clone(), 0);
     inputs::map_arrays(&mut wrong, |array| {
-        if let Some(last) = array.values.last_mut().filter(|_| place == nth) {
+        if let Some(last) = array.values.last_mut().filter(|_| position == nth) {
             *last = Number::Int(i128::from(limit));
         }
-        place += 1;
+        position += 1;
     });
     Some([wrong, good])
 }
@@ -115,7 +115,7 @@ fn run(context: &Context<'_>) -> Steps {
     match prepared.call(def, Out::New) {
         Ok(_) => Err(Failure::new(
             "a wrong call is accepted",
-            format!("an error that says `{}`", sample.message),
+            format!("an error with the text `{}`", sample.message),
             "a result",
         )
         .into()),
@@ -126,7 +126,7 @@ fn run(context: &Context<'_>) -> Steps {
                 Stop::Unsupported(reason) => Err(Stop::Unsupported(reason)),
                 _ => {
                     let expected = format!("`{}`", sample.message);
-                    Err(Failure::new("the error says something else", expected, text).into())
+                    Err(Failure::new("the error has another text", expected, text).into())
                 }
             }
         }

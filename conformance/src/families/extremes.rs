@@ -73,16 +73,17 @@ fn own_inputs(context: &Context<'_>) -> Steps<Option<(Sample, Inputs)>> {
 
 /// Indices of the tensors under test, up to three, in which such a value must affect only the results that depend on it. The zero
 /// padding of a convolution may or may not be multiplied, and targets of a loss are probabilities.
-fn places(def: &OpDef, sample: &Sample) -> Vec<usize> {
+fn positions(def: &OpDef, sample: &Sample) -> Vec<usize> {
     let all = tensors(sample).enumerate();
-    let tested = all.filter(|(_, t)| t.role == Role::Tested && !t.sizes.contains(&0)).map(|(place, _)| place);
+    let tested =
+        all.filter(|(_, t)| t.role == Role::Tested && !t.sizes.contains(&0)).map(|(position, _)| position);
     let bordered = match def.name() {
         "conv" | "conv_act" | "conv_input_grad" => Some(1),
         "conv_weight_grad" => Some(0),
         _ => None,
     };
     let loss = is_in(def, &[loss::ALL]);
-    tested.filter(|&place| Some(place) != bordered && !(loss && place > 0)).take(3).collect()
+    tested.filter(|&position| Some(position) != bordered && !(loss && position > 0)).take(3).collect()
 }
 
 fn takes_rows(def: &OpDef, sample: &Sample) -> bool {
@@ -136,8 +137,8 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                 // NaN.
                 let ordered = is_in(op.def, &[norm::ALL]) || op.def.name() == "einsum";
                 for (name, _) in ONE.iter().filter(|(_, number)| number.is_nan() || !ordered) {
-                    for place in places(op.def, &op.samples[nth]) {
-                        push(nth, &format!("{name}-{place}"));
+                    for position in positions(op.def, &op.samples[nth]) {
+                        push(nth, &format!("{name}-{position}"));
                     }
                 }
             }
@@ -148,18 +149,18 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 fn run(context: &Context<'_>) -> Steps {
     let (def, dtype) = (context.def()?, context.dtype());
     let oracle = context.oracle()?;
-    let one = context.case.variant.split_once('-').and_then(|(name, place)| {
+    let one = context.case.variant.split_once('-').and_then(|(name, position)| {
         let (_, number) = ONE.iter().find(|(known, _)| *known == name)?;
-        Some((*number, place.parse::<usize>().ok()?))
+        Some((*number, position.parse::<usize>().ok()?))
     });
     let (inputs, factor) = if let Some((sample, inputs)) = own_inputs(context)? {
         (inputs, factor(def, &sample))
-    } else if let Some((number, place)) = one {
+    } else if let Some((number, position)) = one {
         let (sample, mut inputs) = context.inputs()?;
         let mut nth = 0;
         inputs::map_arrays(&mut inputs, |array| {
             let middle = array.values.len() / 2;
-            if nth == place && array.dtype == dtype {
+            if nth == position && array.dtype == dtype {
                 array.values[middle] = Number::Float(number);
             }
             nth += 1;
@@ -220,8 +221,8 @@ fn lines(context: &Context<'_>, sample: &Sample) -> Steps<Inputs> {
     let sizes = if context.case.variant == ROWS { [count, width] } else { [width, count] };
     let array = Array::from_fn(dtype, sizes, |at| values[(at[0] + at[1]) % count]);
     let mut inputs = inputs::of_sample(&sample.args, dtype, context.sample_seed());
-    if let Some(place) = inputs.0.iter_mut().find(|v| matches!(v, Value::Array(_))) {
-        *place = Value::Array(array);
+    if let Some(slot) = inputs.0.iter_mut().find(|v| matches!(v, Value::Array(_))) {
+        *slot = Value::Array(array);
     }
     Ok(inputs)
 }

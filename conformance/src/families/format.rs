@@ -206,18 +206,18 @@ fn run(context: &Context<'_>) -> Steps {
     let inputs = inputs::of_sample(&sample.args, context.dtype(), context.sample_seed());
     let expected = context.expected(&inputs)?;
     let turn = Cell::new(0);
-    let place = |sizes: &[usize]| variant.arrangement(turn.replace(turn.get() + 1), sizes, rank);
+    let arrange = |sizes: &[usize]| variant.arrangement(turn.replace(turn.get() + 1), sizes, rank);
     let device = context.target.device;
     match variant {
         Variant::OutLast | Variant::OutRows => {
-            let prepared = Prepared::new(&inputs, device, place)?;
-            let lies = match variant {
+            let prepared = Prepared::new(&inputs, device, arrange)?;
+            let arrangement_of = match variant {
                 Variant::OutLast => Arrangement::ChannelsLast,
                 _ => Arrangement::Contiguous,
             };
             let outs = expected
                 .iter()
-                .map(|e| Placed::garbage(&e.sizes, e.dtype, lies.where_it_suits(&e.sizes), device))
+                .map(|e| Placed::garbage(&e.sizes, e.dtype, arrangement_of.where_it_suits(&e.sizes), device))
                 .collect::<Result<Vec<_>, _>>()?;
             let given: Vec<_> = outs.iter().map(|o| o.tensor.as_ref()).collect();
             let made = prepared.call_watched(def.entry()?, Out::Given(&given), &outs)?;
@@ -226,7 +226,7 @@ fn run(context: &Context<'_>) -> Steps {
             Ok(compare::outputs(&expected, &got, factor(def, &sample))?)
         }
         Variant::Gradient | Variant::GradientRows => {
-            let prepared = Prepared::bare_in(&inputs, device, place)?;
+            let prepared = Prepared::bare_in(&inputs, device, arrange)?;
             let leaves = leaves(prepared.tensors(), &sample)?;
             let outputs = prepared.call_with(def, &leaves, Out::New).map_err(|e| context.refused(e))?;
             let Some(output) = outputs.first().filter(|o| o.requires_grad()) else { return Ok(()) };
@@ -243,16 +243,16 @@ fn run(context: &Context<'_>) -> Steps {
             }
             // Values that differ between positions, so that wrong positions are detected.
             let values = incoming(output, false);
-            let lies = |arrangement: Arrangement| {
+            let arrangement_of = |arrangement: Arrangement| {
                 Ok::<_, Stop>(Placed::new(&values, arrangement.where_it_suits(&values.sizes), device)?.tensor)
             };
-            let own = by(lies(Arrangement::ChannelsLast)?)?;
-            let made = by(lies(Arrangement::Contiguous)?)?;
+            let own = by(arrangement_of(Arrangement::ChannelsLast)?)?;
+            let made = by(arrangement_of(Arrangement::Contiguous)?)?;
             same("with a row-major incoming gradient", &own, &made)?;
             check_gradients(def, &leaves, made)
         }
         _ => {
-            let prepared = Prepared::new(&inputs, device, place)?;
+            let prepared = Prepared::new(&inputs, device, arrange)?;
             let got = context.call(&prepared)?;
             compare::outputs(&expected, &got, factor(def, &sample))?;
             // Later outputs are indices and counts.
@@ -283,8 +283,8 @@ fn check_gradients(def: &OpDef, leaves: &[Tensor], made: Vec<Option<Tensor>>) ->
 /// Refuses a tensor that is not channels_last, as far as its sizes can distinguish it.
 fn check(what: &str, made: &Tensor) -> Steps {
     let wanted = channels_last_strides(made.shape());
-    let tells = wanted != contiguous_strides(made.shape()) && !made.shape().contains(&0);
-    if tells && !made.as_ref().is_in_channels_last_order() {
+    let is_distinct = wanted != contiguous_strides(made.shape()) && !made.shape().contains(&0);
+    if is_distinct && !made.as_ref().is_in_channels_last_order() {
         let strides = format!("strides {:?} for sizes {:?}", made.strides(), made.shape());
         return Err(Failure::new(format!("{what} lost the format"), "channels_last", strides).into());
     }

@@ -166,8 +166,8 @@ pub(super) fn gradients(
 pub(super) fn incoming(output: &Tensor, repeated: bool) -> Array {
     Array::from_fn(output.dtype(), output.shape(), |index| {
         let own = if repeated { index.get(1..).unwrap_or(&[]) } else { index };
-        let place = own.iter().enumerate().map(|(d, &i)| (i + 1) * (2 * d + 3)).sum::<usize>();
-        Number::Float(0.25 + (place % 11) as f64 / 8.0)
+        let position = own.iter().enumerate().map(|(d, &i)| (i + 1) * (2 * d + 3)).sum::<usize>();
+        Number::Float(0.25 + (position % 11) as f64 / 8.0)
     })
 }
 
@@ -212,8 +212,8 @@ pub(super) fn constant(context: &Context<'_>) -> Steps {
     for output in outputs.iter().filter(|o| o.dtype() == dtype && o.requires_grad()) {
         let one = Array::new(dtype, vec![1; output.shape().len()], vec![Number::Float(1.0)]);
         let ones = Array::from_fn(dtype, output.shape(), |_| Number::Float(1.0));
-        let place = |array: &Array| Placed::new(array, Arrangement::Contiguous, device).map(|p| p.tensor);
-        let (one, ones) = (place(&one)?.expand(output.shape())?, place(&ones)?);
+        let upload = |array: &Array| Placed::new(array, Arrangement::Contiguous, device).map(|p| p.tensor);
+        let (one, ones) = (upload(&one)?.expand(output.shape())?, upload(&ones)?);
         let of = |gradient| gradients(std::slice::from_ref(output), &inputs, vec![gradient]);
         let (expected, got) =
             (of(ones).map_err(|e| context.refused(e))?, of(one).map_err(|e| context.refused(e))?);

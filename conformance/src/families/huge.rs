@@ -23,19 +23,19 @@ type Check = fn(&Tensor) -> Steps;
 
 /// The cases, by op.
 const CASES: [(&str, Check); 6] = [
-    ("add", |large| check(&large.add(large)?, COUNT, |place| 2 * expected(place))),
+    ("add", |large| check(&large.add(large)?, COUNT, |position| 2 * expected(position))),
     ("sum", |large| number("the sum", COUNT as i64 + 2, &large.sum_all()?)),
     ("argmax", |large| number("the index of the largest", MARK as i64, &large.argmax_all()?)),
     ("clone", |large| check(&large.copy()?, COUNT, expected)),
     ("index_select", |large| {
-        let places = [MARK as i64, 0, COUNT as i64 - 1];
-        let places = Tensor::new(places)?.to_device(large.device())?;
-        check(&large.index_select(0, &places)?, 3, |place| [3, 1, 1][place])
+        let positions = [MARK as i64, 0, COUNT as i64 - 1];
+        let positions = Tensor::new(positions)?.to_device(large.device())?;
+        check(&large.index_select(0, &positions)?, 3, |position| [3, 1, 1][position])
     }),
     ("cat", |large| {
         let tail = large.narrow(0, MARK, 3)?;
         let both = Tensor::cat(&[large, &tail], 0)?;
-        check(&both, COUNT + 3, |place| if place == COUNT { 3 } else { expected(place) })
+        check(&both, COUNT + 3, |position| if position == COUNT { 3 } else { expected(position) })
     }),
 ];
 
@@ -48,8 +48,8 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 }
 
 /// 1 everywhere, and 3 at the mark.
-fn expected(place: usize) -> u8 {
-    if place == MARK { 3 } else { 1 }
+fn expected(position: usize) -> u8 {
+    if position == MARK { 3 } else { 1 }
 }
 
 fn made(device: Device) -> Steps<Tensor> {
@@ -77,9 +77,9 @@ fn check(got: &Tensor, count: usize, expected: impl Fn(usize) -> u8) -> Steps {
         let part = &mut chunk[..CHUNK.min(count - from)];
         read_bytes(storage, got.storage_offset() + from, part)?;
         if let Some(at) = (0..part.len()).find(|&at| part[at] != expected(from + at)) {
-            let place = from + at;
-            let (e, g) = (expected(place).to_string(), part[at].to_string());
-            return Err(Failure::new(format!("element {place}"), e, g).into());
+            let position = from + at;
+            let (e, g) = (expected(position).to_string(), part[at].to_string());
+            return Err(Failure::new(format!("element {position}"), e, g).into());
         }
     }
     Ok(())

@@ -28,7 +28,7 @@ pub const FAMILY: Family =
     Family { name: "kernels", about: "each registered kernel is called, and is right", cases, run };
 
 /// The kernel's device and layout, as a case names them.
-pub(super) fn place(kernel: &KernelEntry) -> String {
+pub(super) fn key_of(kernel: &KernelEntry) -> String {
     format!("{}:{}", Device { kind: kernel.device, index: 0 }.name(), kernel.layout)
 }
 
@@ -37,7 +37,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     let mut seen = BTreeSet::new();
     for kernel in &scope.target.kernels {
         let Some(dtype) = DType::from_code(kernel.dtype) else { continue };
-        let place = place(kernel);
+        let key = key_of(kernel);
         let fast = |k: &&&KernelEntry| {
             (k.op, k.device, k.layout) == (kernel.op, kernel.device, kernel.layout)
                 && DType::from_code(k.dtype).is_some_and(|d| quick.contains(&d))
@@ -47,13 +47,13 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
         {
             continue;
         }
-        if !seen.insert((kernel.op, place.clone(), kernel.dtype)) {
+        if !seen.insert((kernel.op, key.clone(), kernel.dtype)) {
             continue;
         }
         if let Some(op) = scope.ops.iter().find(|op| op.def.name() == kernel.op) {
-            cases.push(Case::of(FAMILY.name, op.def, dtype, 0, place));
+            cases.push(Case::of(FAMILY.name, op.def, dtype, 0, key));
         } else if let Some(op) = scope.foreign.iter().find(|op| op.entry.name == kernel.op) {
-            cases.push(Case::of_foreign(FAMILY.name, op.entry, dtype, 0, place));
+            cases.push(Case::of_foreign(FAMILY.name, op.entry, dtype, 0, key));
         }
     }
 }
@@ -85,7 +85,7 @@ struct Asked<'a> {
 fn run(context: &Context<'_>) -> Steps {
     let entry = context.entry()?;
     let is_it = |k: &&&'static KernelEntry| {
-        k.op == entry.name && k.dtype == context.dtype().code() && place(k) == context.case.variant
+        k.op == entry.name && k.dtype == context.dtype().code() && key_of(k) == context.case.variant
     };
     let kernel = *context
         .target
@@ -234,17 +234,17 @@ impl Asked<'_> {
             Some(def) => factor(def, sample),
             None => sample.tolerance_factor.map_or(1.0, |(factor, _)| factor),
         };
-        let told = |mut failure: Failure| {
+        let with_sample = |mut failure: Failure| {
             failure.what = format!("sample {nth}, {}: {}", placed.name, failure.what);
             failure
         };
-        self.same(&expected, &made, factor).map_err(told)?;
+        self.same(&expected, &made, factor).map_err(with_sample)?;
         if let Some(def) = self.def
             && self.kernel.layout == Layout::CHANNELS_LAST
             && has_out(def)
         {
             self.out_in_images(def, &placed.prepared, &expected, factor).map_err(|stop| match stop {
-                Stop::Failed(failure) => Stop::Failed(told(failure)),
+                Stop::Failed(failure) => Stop::Failed(with_sample(failure)),
                 other => other,
             })?;
         }
@@ -257,7 +257,7 @@ impl Asked<'_> {
                 Ok(placed.prepared.call_entry(self.entry, &placed.tensors, out).map(drop)?)
             })
             .map_err(|stop| match stop {
-                Stop::Failed(failure) => Stop::Failed(told(failure)),
+                Stop::Failed(failure) => Stop::Failed(with_sample(failure)),
                 other => other,
             })?;
         }

@@ -46,11 +46,11 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             };
             scope.target.kernels.iter().any(|k| same(&&**k))
         };
-        let place = kernels::place(kernel);
+        let key = kernels::key_of(kernel);
         if let Some(dtype) = [DType::F64, DType::F32].into_iter().find(of)
-            && seen.insert((kernel.op, place.clone()))
+            && seen.insert((kernel.op, key.clone()))
         {
-            cases.push(Case::of(FAMILY.name, op.def, dtype, 0, place));
+            cases.push(Case::of(FAMILY.name, op.def, dtype, 0, key));
         }
     }
 }
@@ -68,7 +68,7 @@ enum Came {
 fn run(context: &Context<'_>) -> Steps {
     let (def, dtype) = (context.def()?, context.dtype());
     let is_it = |k: &&&'static KernelEntry| {
-        k.op == def.name() && k.dtype == dtype.code() && kernels::place(k) == context.case.variant
+        k.op == def.name() && k.dtype == dtype.code() && kernels::key_of(k) == context.case.variant
     };
     let kernel = *context
         .target
@@ -151,7 +151,7 @@ fn judge(
             continue;
         }
         let mut differences = BTreeMap::new();
-        for (element, got) in at_places(leaf, gradient.as_ref(), &placed.stored[nth])? {
+        for (element, got) in at_stored(leaf, gradient.as_ref(), &placed.stored[nth])? {
             let sides = *differences
                 .entry(element)
                 .or_insert_with(|| one_sided(middle?, |by| value(&moved(&wide, nth, element, by))));
@@ -200,11 +200,11 @@ fn pass(
 }
 
 /// The gradient at each coordinate that a leaf stores, once for each entry that has one; 0 without a gradient.
-fn at_places(leaf: &Tensor, gradient: Option<&Tensor>, stored: &[bool]) -> Steps<Vec<(usize, Number)>> {
-    let places = stored.iter().enumerate().filter(|(_, stored)| **stored).map(|(place, _)| place);
+fn at_stored(leaf: &Tensor, gradient: Option<&Tensor>, stored: &[bool]) -> Steps<Vec<(usize, Number)>> {
+    let positions = stored.iter().enumerate().filter(|(_, stored)| **stored).map(|(position, _)| position);
     let invalid = || Failure::new("a gradient", "components that fit each other", "others");
     let Some(gradient) = gradient else {
-        return Ok(places.map(|place| (place, Number::Float(0.0))).collect());
+        return Ok(positions.map(|position| (position, Number::Float(0.0))).collect());
     };
     if gradient.shape() != leaf.shape() {
         let (expected, got) = (format!("{:?}", leaf.shape()), format!("{:?}", gradient.shape()));
@@ -220,5 +220,5 @@ fn at_places(leaf: &Tensor, gradient: Option<&Tensor>, stored: &[bool]) -> Steps
         }
     }
     let dense = read(gradient)?.ok_or_else(invalid)?;
-    Ok(places.map(|place| (place, dense.values[place])).collect())
+    Ok(positions.map(|position| (position, dense.values[position])).collect())
 }

@@ -286,7 +286,7 @@ fn holds_options(subject: &Subject, composite: &Tensor) -> Steps {
 /// Mismatched components are refused, if the suite knows the layout.
 fn invalid(context: &Context<'_>, layout: Layout, valid: &Tensor) -> Steps {
     let Some(known) = known_layouts::find(layout) else {
-        return Err(Stop::Skipped("what the components mean is known to the layout alone".to_string()));
+        return Err(Stop::Skipped("only the layout knows the meaning of the components".to_string()));
     };
     let device = context.target.device;
     let Some(values) = read(valid)? else {

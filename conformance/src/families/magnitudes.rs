@@ -74,7 +74,7 @@ fn kind(result: Number, dtype: DType) -> u8 {
 }
 
 /// The dtype's bit pattern of a value, as an integer in ascending order; and the inverse.
-fn place(value: f64, dtype: DType) -> i64 {
+fn rank(value: f64, dtype: DType) -> i64 {
     let (bits, sign) = match dtype {
         DType::F16 => (i64::from(half::f16::from_f64(value).to_bits()), 15),
         DType::BF16 => (i64::from(half::bf16::from_f64(value).to_bits()), 15),
@@ -85,30 +85,30 @@ fn place(value: f64, dtype: DType) -> i64 {
     if bits >> sign & 1 == 1 { -size } else { size }
 }
 
-fn at(place: i64, dtype: DType) -> f64 {
-    let size = place.unsigned_abs();
+fn at(rank: i64, dtype: DType) -> f64 {
+    let size = rank.unsigned_abs();
     let value = match dtype {
         DType::F16 => half::f16::from_bits(size as u16).to_f64(),
         DType::BF16 => half::bf16::from_bits(size as u16).to_f64(),
         DType::F32 => f64::from(f32::from_bits(size as u32)),
         _ => f64::from_bits(size),
     };
-    if place < 0 { -value } else { value }
+    if rank < 0 { -value } else { value }
 }
 
 /// Boundaries where neighbours of `values` have results of different kinds: values between them, and those next to the boundary.
 fn edges(values: &[Number], dtype: DType, kinds: impl Fn(&[Number]) -> Option<Vec<u8>>) -> Vec<Number> {
-    let mut places: Vec<i64> =
-        values.iter().map(|v| v.float()).filter(|v| v.is_finite()).map(|v| place(v, dtype)).collect();
-    places.sort_unstable();
-    places.dedup();
-    let number = |place: i64| Number::Float(at(place, dtype));
-    let of = |places: &[i64]| kinds(&places.iter().map(|&p| number(p)).collect::<Vec<_>>());
-    let Some(all) = of(&places) else { return Vec::new() };
+    let mut ranks: Vec<i64> =
+        values.iter().map(|v| v.float()).filter(|v| v.is_finite()).map(|v| rank(v, dtype)).collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    let number = |rank: i64| Number::Float(at(rank, dtype));
+    let of = |ranks: &[i64]| kinds(&ranks.iter().map(|&p| number(p)).collect::<Vec<_>>());
+    let Some(all) = of(&ranks) else { return Vec::new() };
     let mut found = Vec::new();
-    let changes = (1..places.len()).filter(|&nth| all[nth - 1] != all[nth] && all[nth - 1].max(all[nth]) < 3);
+    let changes = (1..ranks.len()).filter(|&nth| all[nth - 1] != all[nth] && all[nth - 1].max(all[nth]) < 3);
     for nth in changes.take(MANY) {
-        let (mut low, mut high) = (places[nth - 1], places[nth]);
+        let (mut low, mut high) = (ranks[nth - 1], ranks[nth]);
         let step = ((high - low) as u64 / BETWEEN).max(1) as usize;
         found.extend((low..=high).step_by(step));
         while high - low > 1 {
@@ -133,8 +133,8 @@ fn run(context: &Context<'_>) -> Steps {
         let oracle = context.oracle()?;
         let of = |values: &[Number]| {
             let mut inputs = inputs.clone();
-            let place = inputs.0.iter_mut().find(|value| matches!(value, Value::Array(_)))?;
-            *place = Value::Array(Array::new(dtype, [values.len()], values.to_vec()));
+            let slot = inputs.0.iter_mut().find(|value| matches!(value, Value::Array(_)))?;
+            *slot = Value::Array(Array::new(dtype, [values.len()], values.to_vec()));
             let made = oracle(&inputs).ok()?.into_iter().next()?;
             Some(made.values.iter().map(|v| kind(*v, made.dtype)).collect())
         };
@@ -143,8 +143,8 @@ fn run(context: &Context<'_>) -> Steps {
             return Ok(());
         }
     }
-    if let Some(place) = inputs.0.iter_mut().find(|value| matches!(value, Value::Array(_))) {
-        *place = Value::Array(Array::new(dtype, [values.len()], values));
+    if let Some(slot) = inputs.0.iter_mut().find(|value| matches!(value, Value::Array(_))) {
+        *slot = Value::Array(Array::new(dtype, [values.len()], values));
     }
     let expected = context.expected(&inputs)?;
     let got = context.call(&context.place(&inputs)?)?;

@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn the_readme_says_of_each_family_what_it_checks() {
+    fn the_readme_lists_what_each_family_checks() {
         let there: Vec<_> = ALL.iter().map(|f| [f.name, f.about].map(String::from)).collect();
         assert_eq!(rows().into_iter().map(|[name, _, about]| [name, about]).collect::<Vec<_>>(), there);
     }

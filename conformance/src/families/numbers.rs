@@ -118,8 +118,8 @@ fn beyond(context: &Context<'_>) -> Steps {
     let (def, dtype) = (context.def()?, context.dtype());
     let values = Array::from_fn(dtype, [4], |index| Number::Int(index[0] as i128 + 5));
     let mask = Array::from_fn(DType::BOOL, [4], |index| Number::Bool(index[0] % 2 == 0));
-    let places = Array::from_fn(DType::I64, [2], |index| Number::Int(2 * index[0] as i128));
-    let (array, mask, at) = (Value::Array(values.clone()), Value::Array(mask), Value::Array(places.clone()));
+    let indices = Array::from_fn(DType::I64, [2], |index| Number::Int(2 * index[0] as i128));
+    let (array, mask, at) = (Value::Array(values.clone()), Value::Array(mask), Value::Array(indices.clone()));
     let infinity = Value::Float(f64::INFINITY);
     let numbers = match dtype {
         DType::I32 => vec![Value::Int(1 << 40), infinity],
@@ -133,7 +133,7 @@ fn beyond(context: &Context<'_>) -> Steps {
             "where" => vec![mask.clone(), array.clone(), number.clone()],
             "scatter" | "index_copy" => vec![array.clone(), Value::Int(0), at.clone(), number.clone()],
             "index_put" => {
-                let at = Value::Arrays(vec![places.clone()]);
+                let at = Value::Arrays(vec![indices.clone()]);
                 vec![array.clone(), at, Value::Ints(vec![0]), number.clone(), Value::Bool(false)]
             }
             _ => vec![array.clone(), Value::None, number.clone()],

@@ -37,9 +37,9 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             return;
         }
         turn += 1;
-        for (place, name) in [ROWS, COLUMNS].into_iter().enumerate() {
+        for (nth_kind, name) in [ROWS, COLUMNS].into_iter().enumerate() {
             // Quick: one of them for each sample.
-            if scope.quick && place != turn % 2 {
+            if scope.quick && nth_kind != turn % 2 {
                 continue;
             }
             cases.push(Case::of(FAMILY.name, op.def, dtype, nth, name));

@@ -35,7 +35,7 @@ const FAR: [(&str, [(&str, u64); 2]); 3] = [
 const NARROW: &str = "narrow";
 
 /// Index of the argument with this name, such as the position in the stream.
-fn place(op: &OpEntry, name: &str) -> Option<usize> {
+fn parameter(op: &OpEntry, name: &str) -> Option<usize> {
     op.schema.params.iter().position(|param| param.name == name)
 }
 
@@ -43,7 +43,7 @@ fn place(op: &OpEntry, name: &str) -> Option<usize> {
 fn far_cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops {
         let Ok(entry) = op.def.entry() else { continue };
-        let drawn = ["seed", "offset"].iter().all(|name| place(entry, name).is_some());
+        let drawn = ["seed", "offset"].iter().all(|name| parameter(entry, name).is_some());
         let most = (0..op.samples.len())
             .max_by_key(|&nth| tensors(&op.samples[nth]).map(|t| t.sizes.iter().product::<usize>()).max());
         let (true, Some(nth)) = (drawn && oracle::find(op.def.name()).is_some(), most) else { continue };
@@ -70,12 +70,12 @@ fn far(context: &Context<'_>) -> Steps {
             _ => 52,
         };
         for (name, value) in [("low", 1.0), ("high", 1.0 + 3.0 * 2f64.powi(-bits))] {
-            let at = place(op, name).ok_or_else(|| Stop::Skipped("it has no bounds".to_string()))?;
+            let at = parameter(op, name).ok_or_else(|| Stop::Skipped("it has no bounds".to_string()))?;
             inputs.0[at] = Value::Float(value);
         }
     }
     for (name, value) in FAR.iter().filter(|(name, _)| *name == variant).flat_map(|(_, values)| values) {
-        if let Some(at) = place(op, name) {
+        if let Some(at) = parameter(op, name) {
             inputs.0[at] = Value::Int(*value as i64);
         }
     }
@@ -124,7 +124,7 @@ fn run(context: &Context<'_>) -> Steps {
             generator.manual_seed(context.seed.wrapping_add(41));
             let again = values(&with_generator(&generator, || draw(&[3, 7]))?)?;
             if first != again {
-                return Err(Failure::new("the same seed gives other numbers", "the same", "others").into());
+                return Err(Failure::new("the same seed draws other numbers", "the same", "others").into());
             }
             Ok(())
         }

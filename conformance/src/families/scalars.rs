@@ -39,23 +39,29 @@ fn numbers(op: &Op) -> Vec<usize> {
 }
 
 /// Whether an argument keeps a denominator above 0, which a negative one would not.
-fn never_negative(op: &Op, place: usize) -> bool {
-    op.def.entry().is_ok_and(|entry| entry.schema.params[place].name == "eps")
+fn never_negative(op: &Op, position: usize) -> bool {
+    op.def.entry().is_ok_and(|entry| entry.schema.params[position].name == "eps")
 }
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops.iter().filter(|op| oracle::find(op.def.name()).is_some()) {
-        let places = numbers(op);
-        let chosen = if places.is_empty() { Vec::new() } else { corners::chosen(op) };
+        let positions = numbers(op);
+        let chosen = if positions.is_empty() { Vec::new() } else { corners::chosen(op) };
         let large = is_in(op.def, &[attention::ALL]) && !corners::FITTING.contains(&op.def.name());
         for dtype in scope.dtypes(op.def) {
             for (turn, &nth) in chosen.iter().enumerate() {
-                for &place in &places {
+                for &position in &positions {
                     let mut push = |(name, other): &(&str, SampleArg)| {
-                        let same = op.samples[nth].args.get(place) == Some(other);
-                        let suits = !name.starts_with('-') || !never_negative(op, place);
+                        let same = op.samples[nth].args.get(position) == Some(other);
+                        let suits = !name.starts_with('-') || !never_negative(op, position);
                         if !same && suits {
-                            cases.push(Case::of(FAMILY.name, op.def, dtype, nth, format!("{place}={name}")));
+                            cases.push(Case::of(
+                                FAMILY.name,
+                                op.def,
+                                dtype,
+                                nth,
+                                format!("{position}={name}"),
+                            ));
                         }
                     };
                     let wanted = |i| !scope.quick || i == turn % OTHERS.len();
@@ -75,18 +81,18 @@ fn run(context: &Context<'_>) -> Steps {
     let (def, oracle) = (context.def()?, context.oracle()?);
     let (sample, mut inputs) = context.inputs()?;
     let unknown = || Stop::Skipped(format!("there is no variant `{}`", context.case.variant));
-    let (place, name) = context.case.variant.split_once('=').ok_or_else(unknown)?;
-    let place: usize = place.parse().map_err(|_| unknown())?;
+    let (position, name) = context.case.variant.split_once('=').ok_or_else(unknown)?;
+    let position: usize = position.parse().map_err(|_| unknown())?;
     let (_, other) =
         OTHERS.iter().chain([&LARGE_NEGATIVE]).find(|(other, _)| *other == name).ok_or_else(unknown)?;
-    let float = def.entry()?.schema.params.get(place).is_some_and(|p| p.kind == Kind::Float);
+    let float = def.entry()?.schema.params.get(position).is_some_and(|p| p.kind == Kind::Float);
     let other = match *other {
         SampleArg::Int(v) if float => Value::Float(v as f64),
         SampleArg::Int(v) => Value::Int(v),
         SampleArg::Float(v) => Value::Float(v),
         _ => return Err(unknown()),
     };
-    *inputs.0.get_mut(place).ok_or_else(unknown)? = other;
+    *inputs.0.get_mut(position).ok_or_else(unknown)? = other;
     let prepared = context.place_bare(&inputs)?;
     match (oracle(&inputs), prepared.call(def, Out::New)) {
         (Ok(expected), Ok(got)) => Ok(compare::outputs(&expected, &got, factor(def, &sample))?),

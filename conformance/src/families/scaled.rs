@@ -128,8 +128,10 @@ fn scaled(scope: &Scope<'_>, op: &Op, served: DType, cases: &mut Vec<Case>) {
     let whole = |&nth: &usize| tensors(&op.samples[nth]).all(|t| !t.sizes.contains(&0));
     let kinds: Vec<usize> = corners::chosen(op).into_iter().filter(whole).collect();
     let product = is_in(op.def, &[linalg::ALL]);
-    for (place, &nth) in kinds.iter().enumerate().filter(|(place, _)| scope.wants(*place, kinds.len())) {
-        let dtypes = if place == 0 { dtypes(scope, op, served) } else { vec![served] };
+    for (position, &nth) in
+        kinds.iter().enumerate().filter(|(position, _)| scope.wants(*position, kinds.len()))
+    {
+        let dtypes = if position == 0 { dtypes(scope, op, served) } else { vec![served] };
         for dtype in dtypes {
             let mut push = |variant: &str| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
             push(EVEN);

@@ -197,8 +197,8 @@ fn run(context: &Context<'_>) -> Steps {
     let sample = if let Some(nth) = name.strip_prefix(CALL) {
         let nth: usize = nth.parse().map_err(|_| none())?;
         calls::of(def.name()).into_iter().nth(nth).ok_or_else(none)?
-    } else if let Some((_, place, sizes)) = BROADCAST.iter().find(|(known, ..)| *known == name) {
-        broadcast(&given, *place, sizes).ok_or_else(none)?
+    } else if let Some((_, argument, sizes)) = BROADCAST.iter().find(|(known, ..)| *known == name) {
+        broadcast(&given, *argument, sizes).ok_or_else(none)?
     } else if name == TARGETS.0 {
         many_targets(&given).ok_or_else(none)?
     } else {
@@ -248,13 +248,13 @@ fn run(context: &Context<'_>) -> Steps {
     Ok(compared(&expected, &got, factor(def, &sample), loose)?)
 }
 
-/// The sample with large matrices, in which tensor `place` has other sizes.
-fn broadcast(sample: &Sample, place: usize, sizes: &[usize]) -> Option<Sample> {
+/// The sample with large matrices, in which tensor `argument` has other sizes.
+fn broadcast(sample: &Sample, argument: usize, sizes: &[usize]) -> Option<Sample> {
     let mut sample = with_sizes(sample, &MATRIX)?;
     let tensors = sample.args.iter_mut().filter_map(|arg| match arg {
         SampleArg::Tensor(t) if t.role == Role::Tested => Some(t),
         _ => None,
     });
-    tensors.into_iter().nth(place)?.sizes = sizes.to_vec();
+    tensors.into_iter().nth(argument)?.sizes = sizes.to_vec();
     Some(sample)
 }

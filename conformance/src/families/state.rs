@@ -49,13 +49,13 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
         let kinds = kinds.into_iter().take(if scope.quick { 1 } else { usize::MAX }).collect::<Vec<_>>();
         let samples =
             op.typical().into_iter().chain(kinds.into_iter().filter(|&nth| Some(nth) != op.typical()));
-        for (place, nth) in samples.enumerate() {
-            let others = if place == 0 { scope.others(op.def) } else { Vec::new() };
+        for (position, nth) in samples.enumerate() {
+            let others = if position == 0 { scope.others(op.def) } else { Vec::new() };
             for dtype in [served].into_iter().chain(others) {
                 for variant in [CHANGED, REUSED] {
                     cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
                 }
-                if place == 0 {
+                if position == 0 {
                     cases.push(Case::of(FAMILY.name, op.def, dtype, nth, BETWEEN));
                 }
             }
@@ -107,14 +107,14 @@ impl Enlarged {
     /// values make no other argument.
     fn change(&mut self, nth: usize, turn: usize) -> Option<()> {
         let mut other = None;
-        let mut place = 0;
+        let mut position = 0;
         inputs::map_arrays(&mut self.others, |array| {
-            other = if place == nth { Some(array.clone()) } else { other.take() };
-            place += 1;
+            other = if position == nth { Some(array.clone()) } else { other.take() };
+            position += 1;
         });
-        let (other, mut changed, mut place) = (other?, false, 0);
+        let (other, mut changed, mut position) = (other?, false, 0);
         inputs::map_arrays(&mut self.inputs, |array| {
-            if place == nth {
+            if position == nth {
                 let row = array.sizes.last().copied().unwrap_or(1).max(1);
                 let length = if turn.is_multiple_of(2) { row } else { 1 };
                 // Multiplied by an odd number, so that neighbouring turns are far from each other.
@@ -126,7 +126,7 @@ impl Enlarged {
                     *own = new;
                 }
             }
-            place += 1;
+            position += 1;
         });
         changed.then_some(())
     }
@@ -191,7 +191,7 @@ fn reused(context: &Context<'_>) -> Steps {
             let array = argument(&call.inputs, nth)?;
             let address = |placed: &Placed| placed.tensor.storage().map(|s| s.pointer().as_ptr() as usize);
             let images = context.images();
-            let place = || -> keyway::Result<Placed> {
+            let upload = || -> keyway::Result<Placed> {
                 let arrangement = images.where_it_suits(&array.sizes);
                 Placed::guarded(&array, arrangement, context.target.device, 0)
             };
@@ -201,7 +201,7 @@ fn reused(context: &Context<'_>) -> Steps {
                 Placed::guarded(&empty(&array), Arrangement::Contiguous, context.target.device, 0)?;
             let mut held = Vec::new();
             for _ in 0..TRIES {
-                let again = place()?;
+                let again = upload()?;
                 if address(&again)? == before {
                     placed.placed[nth] = again;
                     break;

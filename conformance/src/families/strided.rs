@@ -72,7 +72,7 @@ fn run(context: &Context<'_>) -> Steps {
     let def = context.def()?;
     let variant = context.case.variant.as_str();
     let (name, alone) = match variant.split_once('-') {
-        Some((name, place)) => (name, place.parse::<usize>().ok()),
+        Some((name, position)) => (name, position.parse::<usize>().ok()),
         None => (variant, None),
     };
     let arrangement = Arrangement::from_name(name)

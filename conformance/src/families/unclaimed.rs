@@ -41,7 +41,7 @@ fn is_refusal(error: &DispatchError) -> bool {
 
 /// Ops whose results depend on the pattern: one that projects on a pattern, and those with a softmax, which ignores unstored
 /// elements.
-const BY_PLACES: [&str; 3] = ["sparse_mask_like", "cross_entropy", "scaled_dot_product_attention"];
+const BY_POSITION: [&str; 3] = ["sparse_mask_like", "cross_entropy", "scaled_dot_product_attention"];
 
 pub(super) fn run(context: &Context<'_>) -> Steps {
     let (def, device) = (context.def()?, context.target.device);
@@ -54,26 +54,27 @@ pub(super) fn run(context: &Context<'_>) -> Steps {
             let Some(placed) = placements::place(layout, sample, &inputs, placement, device)? else {
                 continue;
             };
-            let told = |what: &str| format!("sample {nth}, {}: {what}", placed.name);
+            let described = |what: &str| format!("sample {nth}, {}: {what}", placed.name);
             let made = match placed.prepared.call_entry(context.entry()?, &placed.tensors, Out::New) {
                 Ok(made) => made,
                 Err(Error::Dispatch(error)) if is_refusal(&error) => continue,
                 Err(Error::NoLayout { .. }) => continue,
                 Err(error) => {
-                    let what = told("a call that no kernel serves");
-                    let expected = "an error that says so, or a right result";
+                    let what = described("a call that no kernel serves");
+                    let expected = "an error, or a right result";
                     return Err(Failure::new(what, expected, error.to_string()).into());
                 }
             };
-            let by_places = BY_PLACES.contains(&def.name());
-            let expected = kernels::by_oracle(def, &placed.inputs, &placed).filter(|_| !by_places);
+            let by_position = BY_POSITION.contains(&def.name());
+            let expected = kernels::by_oracle(def, &placed.inputs, &placed).filter(|_| !by_position);
             let Some(expected) = expected else { continue };
             for (output, (expected, made)) in expected.iter().zip(&made).enumerate() {
-                let got = read(made)?
-                    .ok_or_else(|| Failure::new(told("the result"), "elements of its dtype", "others"))?;
+                let got = read(made)?.ok_or_else(|| {
+                    Failure::new(described("the result"), "elements of its dtype", "others")
+                })?;
                 let tolerance = Tolerance::of(expected.dtype).times(factor(def, sample));
                 compare::array(output, expected, &got, tolerance).map_err(|mut failure| {
-                    failure.what = told(&failure.what);
+                    failure.what = described(&failure.what);
                     failure
                 })?;
             }

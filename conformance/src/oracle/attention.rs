@@ -9,7 +9,7 @@ use crate::array::{Array, Number};
 use keyway::DType;
 
 /// The last two dimensions exchanged.
-fn turned(t: &Array) -> Array {
+fn transposed(t: &Array) -> Array {
     let n = t.ndim();
     let mut sizes = t.sizes.clone();
     sizes.swap(n - 1, n - 2);
@@ -71,7 +71,7 @@ fn scores(
     causal: bool,
     scale: f64,
 ) -> Result<Array, Unknown> {
-    let scores = product(query, &turned(key))?.map(query.dtype, |v| Number::Float(v.float() * scale));
+    let scores = product(query, &transposed(key))?.map(query.dtype, |v| Number::Float(v.float() * scale));
     if let Some(mask) = mask
         && (causal || broadcast(&[&mask.sizes, &scores.sizes])? != scores.sizes)
     {
@@ -164,7 +164,7 @@ fn flash_attention_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
         let row = &index[..index.len() - 1];
         Number::Float((scores.at(index).float() - sums.at(row).float()).exp())
     });
-    let of_weights = product(&grad, &turned(&value))?;
+    let of_weights = product(&grad, &transposed(&value))?;
     let columns = grad.sizes[grad.ndim() - 1];
     let slopes = Array::from_fn(DType::F64, scores.sizes.clone(), |index| {
         let mut at = index.to_vec();
@@ -176,8 +176,8 @@ fn flash_attention_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     });
     let scaled = |t: Array| t.map(DType::F64, |v| Number::Float(v.float() * scale));
     let of_query = scaled(product(&slopes, &key)?);
-    let of_key = together(&scaled(product(&turned(&slopes), &query)?), inputs.array(2)?);
-    let of_value = together(&product(&turned(&weights), &grad)?, inputs.array(3)?);
+    let of_key = together(&scaled(product(&transposed(&slopes), &query)?), inputs.array(2)?);
+    let of_value = together(&product(&transposed(&weights), &grad)?, inputs.array(3)?);
     Ok([of_query, of_key, of_value].map(|t| t.map(dtype, |v| v)).to_vec())
 }
 

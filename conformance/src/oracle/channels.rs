@@ -50,10 +50,10 @@ fn grouped(
         members[group(sample, channel)].extend(start..start + inner);
     }
     let mut made = x.clone();
-    for places in members {
-        let row: Vec<f64> = places.iter().map(|&at| values[at]).collect();
+    for positions in members {
+        let row: Vec<f64> = positions.iter().map(|&at| values[at]).collect();
         let uncertain = too_wide(&row, x.dtype);
-        for (at, hat) in places.into_iter().zip(standardised(&row, eps).0) {
+        for (at, hat) in positions.into_iter().zip(standardised(&row, eps).0) {
             let channel = at / inner % channels;
             let value = Number::Float(hat * weight[channel] + bias[channel]);
             made.values[at] = if uncertain { Number::Any } else { value };
@@ -168,14 +168,14 @@ fn channel_norm_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     }
     let mut made = x.clone();
     let (mut of_weight, mut of_bias) = (vec![Vec::new(); channels], vec![Vec::new(); channels]);
-    for (group, places) in members.into_iter().enumerate() {
-        let (channel, n) = (group % channels, places.len() as f64);
+    for (group, positions) in members.into_iter().enumerate() {
+        let (channel, n) = (group % channels, positions.len() as f64);
         let rstd = 1.0 / (var[group] + eps).sqrt();
-        let hat: Vec<f64> = places.iter().map(|&at| (values[at] - mean[group]) * rstd).collect();
-        let offset = sum(places.iter().map(|&at| grads[at])) / n;
-        let inner: Vec<f64> = places.iter().map(|&at| (grads[at] - offset) * weight[channel]).collect();
+        let hat: Vec<f64> = positions.iter().map(|&at| (values[at] - mean[group]) * rstd).collect();
+        let offset = sum(positions.iter().map(|&at| grads[at])) / n;
+        let inner: Vec<f64> = positions.iter().map(|&at| (grads[at] - offset) * weight[channel]).collect();
         let along = sum(inner.iter().zip(&hat).map(|(c, h)| c * h)) / n;
-        for ((at, c), h) in places.into_iter().zip(inner).zip(hat) {
+        for ((at, c), h) in positions.into_iter().zip(inner).zip(hat) {
             made.values[at] = Number::Float((c - h * along) * rstd);
             of_weight[channel].push(grads[at] * h);
             of_bias[channel].push(grads[at]);

@@ -26,7 +26,7 @@ impl Moves<'_> {
     }
 
     /// The output size in each spatial dimension.
-    fn places(&self, sizes: &[usize], kernel: &[usize]) -> Result<Vec<usize>, Unknown> {
+    fn positions(&self, sizes: &[usize], kernel: &[usize]) -> Result<Vec<usize>, Unknown> {
         let lists = [self.stride, self.padding, self.dilation];
         if lists.iter().any(|list| list.len() != sizes.len()) || kernel.len() != sizes.len() {
             return Err(Unknown("lists that are not as long as there are spatial dimensions".into()));
@@ -43,10 +43,10 @@ impl Moves<'_> {
     }
 
     /// The row-major index, in the input's spatial dimensions, that a kernel tap reads at an output position.
-    fn read(&self, sizes: &[usize], place: &[usize], tap: &[usize]) -> Option<usize> {
+    fn read(&self, sizes: &[usize], position: &[usize], tap: &[usize]) -> Option<usize> {
         let mut read = 0;
         for (d, &size) in sizes.iter().enumerate() {
-            let at = place[d] as i64 * self.stride[d] + tap[d] as i64 * self.dilation[d] - self.padding[d];
+            let at = position[d] as i64 * self.stride[d] + tap[d] as i64 * self.dilation[d] - self.padding[d];
             read = read * size + usize::try_from(at).ok().filter(|&at| at < size)?;
         }
         Some(read)
@@ -68,15 +68,15 @@ fn pairs(sizes: &Sizes, moves: &Moves<'_>, mut each: impl FnMut(usize, usize, us
     let pixels: usize = input.iter().product();
     let taps: Vec<_> = Indices::new(kernel).collect();
     // For each output position the kernel taps that read a pixel, and the pixel.
-    let read = |place: Index| -> Vec<(usize, usize)> {
-        let pixel = |(t, tap): (usize, &Index)| Some((t, moves.read(input, &place, tap)?));
+    let read = |position: Index| -> Vec<(usize, usize)> {
+        let pixel = |(t, tap): (usize, &Index)| Some((t, moves.read(input, &position, tap)?));
         taps.iter().enumerate().filter_map(pixel).collect()
     };
-    let places: Vec<_> = Indices::new(output).map(read).collect();
+    let positions: Vec<_> = Indices::new(output).map(read).collect();
     for (sample, out) in (0..sizes.output[0]).flat_map(|n| (0..sizes.output[1]).map(move |c| (n, c))) {
         let group = out / outputs;
-        for (place, read) in places.iter().enumerate() {
-            let result = (sample * sizes.output[1] + out) * places.len() + place;
+        for (position, read) in positions.iter().enumerate() {
+            let result = (sample * sizes.output[1] + out) * positions.len() + position;
             for c in 0..of_group {
                 let image = (sample * sizes.input[1] + group * of_group + c) * pixels;
                 let weights = (out * of_group + c) * taps.len();
@@ -168,7 +168,7 @@ fn conv_act(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 fn convolution(inputs: &Inputs, add: Option<&Array>) -> Result<Vec<Array>, Unknown> {
     let ([input, weight], moves) = (images(inputs)?, Moves::of(inputs)?);
     let output =
-        joined(input.sizes[0], weight.sizes[0], &moves.places(&input.sizes[2..], &weight.sizes[2..])?);
+        joined(input.sizes[0], weight.sizes[0], &moves.positions(&input.sizes[2..], &weight.sizes[2..])?);
     let sizes = Sizes { input: input.sizes.clone(), weight: weight.sizes.clone(), output: output.clone() };
     fits(&sizes, moves.groups)?;
     let bias = inputs.optional_array(2)?;
@@ -186,7 +186,7 @@ fn conv_input_grad(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let input = joined(grad.sizes[0], weight.sizes[1] * moves.groups, &spatial(inputs, 2)?);
     let sizes = Sizes { input: input.clone(), weight: weight.sizes.clone(), output: grad.sizes.clone() };
     fits(&sizes, moves.groups)?;
-    if moves.places(&input[2..], &weight.sizes[2..])? != grad.sizes[2..] {
+    if moves.positions(&input[2..], &weight.sizes[2..])? != grad.sizes[2..] {
         return Err(Unknown("another number of output positions than the gradient has".into()));
     }
     summed(inputs, &sizes, &input, |o, w, i| [i, o, w], [None; 2])
@@ -197,7 +197,7 @@ fn conv_weight_grad(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let weight = joined(grad.sizes[1], input.sizes[1] / moves.groups, &spatial(inputs, 2)?);
     let sizes = Sizes { input: input.sizes.clone(), weight: weight.clone(), output: grad.sizes.clone() };
     fits(&sizes, moves.groups)?;
-    if moves.places(&input.sizes[2..], &weight[2..])? != grad.sizes[2..] {
+    if moves.positions(&input.sizes[2..], &weight[2..])? != grad.sizes[2..] {
         return Err(Unknown("another number of output positions than the gradient has".into()));
     }
     summed(inputs, &sizes, &weight, |o, w, i| [w, o, i], [None; 2])

@@ -35,8 +35,8 @@ fn contracted(operands: &[Array], names: &[Vec<Name>], result: &[Name]) -> Resul
             let at: BTreeMap<Name, usize> =
                 result.iter().zip(kept).chain(summed.iter().zip(&gone)).map(|(&n, &i)| (n, i)).collect();
             operands.iter().zip(names).fold(one(dtype), |value, (a, names)| {
-                let place: Index = names.iter().map(|name| at[name]).collect();
-                times(value, a.broadcast_at(&place))
+                let position: Index = names.iter().map(|name| at[name]).collect();
+                times(value, a.broadcast_at(&position))
             })
         });
         match dtype.is_float() {

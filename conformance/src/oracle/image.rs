@@ -106,8 +106,8 @@ fn windows(inputs: &Inputs, at: usize, sizes: [usize; 2]) -> Result<Vec<Vec<Opti
         if kernel[d] < 1 || dilation[d] < 1 || padding[d] < 0 || stride[d] < 1 || free < 0 {
             return Err(Unknown("a window that does not fit".into()));
         }
-        let read = |place: i64, k: i64| {
-            let at = place * stride[d] - padding[d] + k * dilation[d];
+        let read = |position: i64, k: i64| {
+            let at = position * stride[d] - padding[d] + k * dilation[d];
             usize::try_from(at).ok().filter(|&at| at < sizes[d])
         };
         along[d] = (0..=free / stride[d]).map(|p| (0..kernel[d]).map(|k| read(p, k)).collect()).collect();
@@ -125,10 +125,10 @@ fn im2col(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let &[batch, channels, height, width] = a.sizes.as_slice() else {
         return Err(Unknown("no images".into()));
     };
-    let places = windows(inputs, 1, [height, width])?;
-    let window = places.first().map_or(0, Vec::len);
-    Ok(vec![Array::from_fn(a.dtype, [batch, channels * window, places.len()], |index| {
-        match places[index[2]][index[1] % window] {
+    let positions = windows(inputs, 1, [height, width])?;
+    let window = positions.first().map_or(0, Vec::len);
+    Ok(vec![Array::from_fn(a.dtype, [batch, channels * window, positions.len()], |index| {
+        match positions[index[2]][index[1] % window] {
             Some([y, x]) => a.at(&[index[0], index[1] / window, y, x]),
             None => Number::Float(0.0),
         }
@@ -141,15 +141,15 @@ fn col2im(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
         return Err(Unknown("no columns".into()));
     };
     let (height, width) = (whole(height)?, whole(width)?);
-    let places = windows(inputs, 2, [height, width])?;
-    let window = places.first().map_or(1, Vec::len);
-    if rows % window != 0 || count != places.len() {
+    let positions = windows(inputs, 2, [height, width])?;
+    let window = positions.first().map_or(1, Vec::len);
+    if rows % window != 0 || count != positions.len() {
         return Err(Unknown("another number of columns than window positions".into()));
     }
     let sizes = [batch, rows / window, height, width];
     let mut terms: Vec<Vec<f64>> = vec![Vec::new(); sizes.iter().product()];
     for (index, value) in Indices::new(&a.sizes).zip(&a.values) {
-        if let Some([y, x]) = places[index[2]][index[1] % window] {
+        if let Some([y, x]) = positions[index[2]][index[1] % window] {
             terms[flat(&sizes, &[index[0], index[1] / window, y, x])].push(value.float());
         }
     }

@@ -3,7 +3,7 @@
 use super::number::{float_total, plus, times, zero};
 use super::pointwise::broadcast;
 use super::{Family, Inputs, Unknown};
-use crate::array::{Array, Number, Places, spread_strides};
+use crate::array::{Array, Number, Offsets, spread_strides};
 use keyway::DType;
 
 /// `Σ a b` of elements of `dtype`.
@@ -35,7 +35,7 @@ pub(super) fn product(a: &Array, b: &Array) -> Result<Array, Unknown> {
     let lead = broadcast(&[lead_a, lead_b])?;
     // The pairs of matrices, by the index of their first elements.
     let first = |sizes: &[usize], step: usize| {
-        Places::new(&lead, &spread_strides(sizes, lead.len()), 0).map(move |nth| nth * step)
+        Offsets::new(&lead, &spread_strides(sizes, lead.len()), 0).map(move |nth| nth * step)
     };
     let mut values = Vec::with_capacity(lead.iter().product::<usize>() * n * m);
     for (a, b) in first(lead_a, n * k).zip(first(lead_b, k * m)) {
@@ -132,8 +132,8 @@ fn linear(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let &[outputs, width] = weight.sizes.as_slice() else {
         return Err(Unknown(format!("a weight of {:?}", weight.sizes)));
     };
-    let turned = Array::from_fn(dtype, [width, outputs], |index| weight.at(&[index[1], index[0]]));
-    let made = product(&x, &turned)?;
+    let transposed = Array::from_fn(dtype, [width, outputs], |index| weight.at(&[index[1], index[0]]));
+    let made = product(&x, &transposed)?;
     let Some(bias) = inputs.optional_array(2)? else { return Ok(vec![made]) };
     let bias = bias.cast(dtype);
     Ok(vec![Array::from_fn(dtype, made.sizes.clone(), |index| {

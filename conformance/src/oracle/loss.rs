@@ -267,9 +267,9 @@ fn probabilities(inputs: &Inputs, logs: &Array, dim: usize, smoothing: f64) -> R
     sizes.remove(dim);
     let losses = Array::from_fn(dtype, sizes, |index| {
         Number::Float(sum((0..classes).map(|c| {
-            let place = with_class(index, dim, c);
-            let share = target.at(&place).float() * (1.0 - smoothing) + smoothing / classes as f64;
-            shared(share * weights[c], logs.at(&place).float())
+            let position = with_class(index, dim, c);
+            let share = target.at(&position).float() * (1.0 - smoothing) + smoothing / classes as f64;
+            shared(share * weights[c], logs.at(&position).float())
         })))
     });
     reduced(inputs, 5, losses)

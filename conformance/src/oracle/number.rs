@@ -2,7 +2,7 @@
 
 use super::args::wrap;
 use super::{Inputs, Unknown};
-use crate::array::{Array, Number, Places, spread_strides};
+use crate::array::{Array, Number, Offsets, spread_strides};
 use keyway::DType;
 use std::cmp::Ordering;
 
@@ -105,7 +105,7 @@ pub fn groups(a: &Array, reduced: &[bool], keepdim: bool) -> Groups {
     let each = a.numel() / count.max(1);
     let mut members: Vec<Vec<Number>> = (0..count).map(|_| Vec::with_capacity(each)).collect();
     let strides = spread_strides(&kept, kept.len());
-    for (own, &value) in Places::new(&a.sizes, &strides, 0).zip(&a.values) {
+    for (own, &value) in Offsets::new(&a.sizes, &strides, 0).zip(&a.values) {
         members[own].push(value);
     }
     let stays = kept.iter().zip(reduced).filter(|&(_, &r)| keepdim || !r);

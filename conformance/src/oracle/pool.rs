@@ -12,7 +12,7 @@ struct Window {
     stride: i64,
     padding: i64,
     dilation: i64,
-    places: usize,
+    positions: usize,
 }
 
 /// The windows of images of these spatial sizes: kernel, stride and padding are arguments `at` to `at + 2`.
@@ -37,23 +37,23 @@ fn windows(
                 return Err(Unknown("a stride, a dilation or an image of 0".into()));
             }
             let free = size + 2 * padding - dilation * (kernel - 1) - 1;
-            let mut places = free.div_euclid(stride) + 1;
+            let mut positions = free.div_euclid(stride) + 1;
             // Rounded up, the last window must not begin in the padding after the image.
-            if ceil && free.rem_euclid(stride) != 0 && places * stride < size + padding {
-                places += 1;
+            if ceil && free.rem_euclid(stride) != 0 && positions * stride < size + padding {
+                positions += 1;
             }
-            if places < 1 {
+            if positions < 1 {
                 return Err(Unknown("a window that does not fit".into()));
             }
-            Ok(Window { size, kernel, stride, padding, dilation, places: places as usize })
+            Ok(Window { size, kernel, stride, padding, dilation, positions: positions as usize })
         })
         .collect()
 }
 
 impl Window {
     /// The elements that the window reads at an output position.
-    fn reads(&self, place: usize) -> Vec<usize> {
-        let first = place as i64 * self.stride - self.padding;
+    fn reads(&self, position: usize) -> Vec<usize> {
+        let first = position as i64 * self.stride - self.padding;
         (0..self.kernel)
             .map(|t| first + t * self.dilation)
             .filter(|at| (0..self.size).contains(at))
@@ -62,8 +62,8 @@ impl Window {
     }
 
     /// The number of elements of the window within the padded image at an output position.
-    fn with_border(&self, place: usize) -> usize {
-        let first = place as i64 * self.stride - self.padding;
+    fn with_border(&self, position: usize) -> usize {
+        let first = position as i64 * self.stride - self.padding;
         ((first + self.kernel).min(self.size + self.padding) - first).max(0) as usize
     }
 }
@@ -76,8 +76,8 @@ fn combinations(lists: &[Vec<usize>]) -> Vec<Vec<usize>> {
 }
 
 /// The indices in the channel that the window reads at an output position.
-fn under(windows: &[Window], sizes: &[usize], place: &[usize]) -> Vec<usize> {
-    let lists: Vec<Vec<usize>> = windows.iter().zip(place).map(|(window, &p)| window.reads(p)).collect();
+fn under(windows: &[Window], sizes: &[usize], position: &[usize]) -> Vec<usize> {
+    let lists: Vec<Vec<usize>> = windows.iter().zip(position).map(|(window, &p)| window.reads(p)).collect();
     combinations(&lists).iter().map(|index| flat(sizes, index)).collect()
 }
 
@@ -102,23 +102,23 @@ fn max_pool(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let a = image(inputs)?;
     let spatial = &a.sizes[2..];
     let windows = windows(inputs, 1, Some(4), inputs.bool(5)?, spatial)?;
-    let sizes = with_spatial(&a.sizes, windows.iter().map(|w| w.places));
+    let sizes = with_spatial(&a.sizes, windows.iter().map(|w| w.positions));
     let plane: usize = spatial.iter().product();
-    let (mut values, mut places) = (Vec::new(), Vec::new());
+    let (mut values, mut positions) = (Vec::new(), Vec::new());
     for index in Indices::new(&sizes) {
         let first = (index[0] * a.sizes[1] + index[1]) * plane;
         let mut best = None;
-        for place in under(&windows, spatial, &index[2..]) {
-            let x = a.values[first + place];
+        for position in under(&windows, spatial, &index[2..]) {
+            let x = a.values[first + position];
             if best.is_none_or(|(largest, _)| exceeds(x, largest)) {
-                best = Some((x, place));
+                best = Some((x, position));
             }
         }
         let Some((largest, at)) = best else { return Err(Unknown("a window without elements".into())) };
         values.push(largest);
-        places.push(Number::Int(at as i128));
+        positions.push(Number::Int(at as i128));
     }
-    Ok(vec![Array::new(a.dtype, sizes.clone(), values), Array::new(DType::I64, sizes, places)])
+    Ok(vec![Array::new(a.dtype, sizes.clone(), values), Array::new(DType::I64, sizes, positions)])
 }
 
 fn max_pool_values(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
@@ -141,8 +141,8 @@ fn spread(
     let plane: usize = spatial.iter().product();
     let mut terms: Vec<Vec<f64>> = vec![Vec::new(); sizes.iter().product()];
     for (index, value) in Indices::new(&grad.sizes).zip(&grad.values) {
-        for (place, term) in each(&index, value.float())? {
-            terms[(index[0] * sizes[1] + index[1]) * plane + place].push(term);
+        for (position, term) in each(&index, value.float())? {
+            terms[(index[0] * sizes[1] + index[1]) * plane + position].push(term);
         }
     }
     let values = terms.iter().map(|terms| float_total(grad.dtype, terms)).collect();
@@ -156,8 +156,8 @@ fn max_pool_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
         return Err(Unknown("indices of another shape".into()));
     }
     spread(grad, &spatial, |index, value| {
-        match usize::try_from(indices.at(index).int()).ok().filter(|&place| place < plane) {
-            Some(place) => Ok(vec![(place, value)]),
+        match usize::try_from(indices.at(index).int()).ok().filter(|&position| position < plane) {
+            Some(position) => Ok(vec![(position, value)]),
             None => Err(Unknown("an index outside".into())),
         }
     })
@@ -172,9 +172,9 @@ fn max_unpool(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     }
     let mut values = vec![Number::Float(0.0); sizes.iter().product()];
     for (index, value) in Indices::new(&a.sizes).zip(&a.values) {
-        let place = usize::try_from(indices.at(&index).int()).ok().filter(|&place| place < plane);
-        let place = place.ok_or_else(|| Unknown("an index outside".into()))?;
-        values[(index[0] * sizes[1] + index[1]) * plane + place] = *value;
+        let position = usize::try_from(indices.at(&index).int()).ok().filter(|&position| position < plane);
+        let position = position.ok_or_else(|| Unknown("an index outside".into()))?;
+        values[(index[0] * sizes[1] + index[1]) * plane + position] = *value;
     }
     Ok(vec![Array::new(a.dtype, sizes, values)])
 }
@@ -185,10 +185,10 @@ fn divisor(
     inputs: &Inputs,
     at: usize,
     windows: &[Window],
-    place: &[usize],
+    position: &[usize],
     inside: usize,
 ) -> Result<f64, Unknown> {
-    let all = || windows.iter().zip(place).map(|(window, &p)| window.with_border(p)).product();
+    let all = || windows.iter().zip(position).map(|(window, &p)| window.with_border(p)).product();
     let count = match inputs.optional_int(at + 1)? {
         Some(given) => return Ok(given as f64),
         None if inputs.bool(at)? => all(),
@@ -201,13 +201,13 @@ fn avg_pool(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let a = image(inputs)?;
     let spatial = &a.sizes[2..];
     let windows = windows(inputs, 1, None, inputs.bool(4)?, spatial)?;
-    let sizes = with_spatial(&a.sizes, windows.iter().map(|w| w.places));
+    let sizes = with_spatial(&a.sizes, windows.iter().map(|w| w.positions));
     let plane: usize = spatial.iter().product();
     let mut values = Vec::new();
     for index in Indices::new(&sizes) {
         let first = (index[0] * a.sizes[1] + index[1]) * plane;
-        let places = under(&windows, spatial, &index[2..]);
-        let terms: Vec<f64> = places.iter().map(|place| a.values[first + place].float()).collect();
+        let positions = under(&windows, spatial, &index[2..]);
+        let terms: Vec<f64> = positions.iter().map(|position| a.values[first + position].float()).collect();
         let by = divisor(inputs, 5, &windows, &index[2..], terms.len())?;
         values.push(match float_total(a.dtype, &terms) {
             Number::Float(sum) => Number::Float(sum / by),
@@ -220,13 +220,13 @@ fn avg_pool(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 fn avg_pool_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (grad, spatial) = (image(inputs)?, listed(inputs, 1)?);
     let windows = windows(inputs, 2, None, inputs.bool(5)?, &spatial)?;
-    if windows.iter().map(|w| w.places).ne(grad.sizes[2..].iter().copied()) {
+    if windows.iter().map(|w| w.positions).ne(grad.sizes[2..].iter().copied()) {
         return Err(Unknown("another number of output positions than the gradient has".into()));
     }
     spread(grad, &spatial, |index, value| {
-        let places = under(&windows, &spatial, &index[2..]);
-        let by = divisor(inputs, 6, &windows, &index[2..], places.len())?;
-        Ok(places.into_iter().map(|place| (place, value / by)).collect())
+        let positions = under(&windows, &spatial, &index[2..]);
+        let by = divisor(inputs, 6, &windows, &index[2..], positions.len())?;
+        Ok(positions.into_iter().map(|position| (position, value / by)).collect())
     })
 }
 
@@ -238,13 +238,14 @@ fn lp_pool(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     if p == 0.0 || windows.iter().any(|w| w.padding != 0) {
         return Err(Unknown("an exponent of 0 or a border".into()));
     }
-    let sizes = with_spatial(&a.sizes, windows.iter().map(|w| w.places));
+    let sizes = with_spatial(&a.sizes, windows.iter().map(|w| w.positions));
     let plane: usize = spatial.iter().product();
     let full: i64 = windows.iter().map(|w| w.kernel).product();
     Ok(vec![Array::from_fn(a.dtype, sizes, |index| {
         let first = (index[0] * a.sizes[1] + index[1]) * plane;
-        let places = under(&windows, spatial, &index[2..]);
-        let terms: Vec<f64> = places.iter().map(|place| a.values[first + place].float().powf(p)).collect();
+        let positions = under(&windows, spatial, &index[2..]);
+        let terms: Vec<f64> =
+            positions.iter().map(|position| a.values[first + position].float().powf(p)).collect();
         match float_total(a.dtype, &terms) {
             Number::Float(sum) => Number::Float((sum / terms.len() as f64 * full as f64).powf(1.0 / p)),
             other => other,

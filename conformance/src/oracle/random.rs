@@ -26,15 +26,15 @@ fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
 
 /// A position in the stream: the seed and the first block.
 #[derive(Clone, Copy)]
-struct Place {
+struct StreamOffset {
     seed: u64,
     offset: u64,
 }
 
-impl Place {
+impl StreamOffset {
     /// From two arguments, whose bits are passed as signed integers.
-    fn of(inputs: &Inputs, i: usize) -> Result<Place, Unknown> {
-        Ok(Place { seed: inputs.int(i)? as u64, offset: inputs.int(i + 1)? as u64 })
+    fn of(inputs: &Inputs, i: usize) -> Result<StreamOffset, Unknown> {
+        Ok(StreamOffset { seed: inputs.int(i)? as u64, offset: inputs.int(i + 1)? as u64 })
     }
 
     fn block(self, block: u64) -> [u32; 4] {
@@ -83,7 +83,7 @@ fn float(inputs: &Inputs) -> Result<DType, Unknown> {
 /// Uniform in `low..high`. Which results round to `high`, and thus become `low`, depends on the precision, so this is computed in
 /// f32 unless the dtype is f64, as defined.
 fn uniform(inputs: &Inputs) -> Outcome {
-    let (dtype, place) = (float(inputs)?, Place::of(inputs, 3)?);
+    let (dtype, stream) = (float(inputs)?, StreamOffset::of(inputs, 3)?);
     let computed = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
     let (low, high) = (round_to(inputs.float(1)?, computed), round_to(inputs.float(2)?, computed));
     if low > high || !(high - low).is_finite() {
@@ -96,7 +96,7 @@ fn uniform(inputs: &Inputs) -> Outcome {
         _ => 24,
     };
     draw(inputs, |i, _| {
-        let u = fraction(place.bits(i, dtype), digits);
+        let u = fraction(stream.bits(i, dtype), digits);
         let span = round_to(round_to(high - low, computed) * u, computed);
         let value = round_to(round_to(low + span, computed), dtype);
         Number::Float(if value < round_to(high, dtype) { value } else { low })
@@ -106,13 +106,13 @@ fn uniform(inputs: &Inputs) -> Outcome {
 /// Box-Muller transform (G. E. P. Box, M. E. Muller, "A note on the generation of random normal deviates", 1958), two elements at
 /// a time: the cosine for the even one, the sine for the odd one.
 fn normal(inputs: &Inputs) -> Outcome {
-    let (dtype, place) = (float(inputs)?, Place::of(inputs, 3)?);
+    let (dtype, stream) = (float(inputs)?, StreamOffset::of(inputs, 3)?);
     let (mean, deviation) = (inputs.float(1)?, inputs.float(2)?);
     if deviation < 0.0 || deviation.is_nan() {
         return unknown("the standard deviation is negative");
     }
     draw(inputs, |i, _| {
-        let unit = |i| fraction(place.bits(i, dtype), 53);
+        let unit = |i| fraction(stream.bits(i, dtype), 53);
         let (first, second) = (unit(i - i % 2), unit(i - i % 2 + 1));
         let radius = (-2.0 * (1.0 - first).ln()).sqrt();
         let angle = 2.0 * std::f64::consts::PI * second;
@@ -133,26 +133,27 @@ fn probability(inputs: &Inputs) -> Result<f64, Unknown> {
 
 /// 1 with a given probability, or with that of each element, else 0.
 fn bernoulli(inputs: &Inputs) -> Outcome {
-    let (dtype, place) = (inputs.array(0)?.dtype, Place::of(inputs, 2)?);
+    let (dtype, stream) = (inputs.array(0)?.dtype, StreamOffset::of(inputs, 2)?);
     let given = if inputs.is_none(1) { None } else { Some(probability(inputs)?) };
     if given.is_none() {
         float(inputs)?;
     }
-    draw(inputs, |i, own| Number::Bool(happens(place.word(i), given.unwrap_or(own.float()))).cast(dtype))
+    draw(inputs, |i, own| Number::Bool(happens(stream.word(i), given.unwrap_or(own.float()))).cast(dtype))
 }
 
 /// 0 with probability `p`, else the element divided by `1 - p`.
 fn dropout(inputs: &Inputs) -> Outcome {
     float(inputs)?;
-    let (p, place) = (probability(inputs)?, Place::of(inputs, 2)?);
+    let (p, stream) = (probability(inputs)?, StreamOffset::of(inputs, 2)?);
     draw(inputs, |i, own| {
-        Number::Float(if happens(place.word(i), p) { 0.0 } else { own.float() / (1.0 - p) })
+        Number::Float(if happens(stream.word(i), p) { 0.0 } else { own.float() / (1.0 - p) })
     })
 }
 
 /// Equally likely in `low..high`.
 fn random_int(inputs: &Inputs) -> Outcome {
-    let (low, high, place) = (i128::from(inputs.int(1)?), i128::from(inputs.int(2)?), Place::of(inputs, 3)?);
+    let (low, high, stream) =
+        (i128::from(inputs.int(1)?), i128::from(inputs.int(2)?), StreamOffset::of(inputs, 3)?);
     let dtype = inputs.array(0)?.dtype;
     let (least, most) = dtype.integer_range().unwrap_or((i128::MIN, i128::MAX));
     if dtype == DType::BOOL || low >= high || low < least || high - 1 > most {
@@ -160,7 +161,7 @@ fn random_int(inputs: &Inputs) -> Outcome {
     }
     draw(inputs, |i, _| {
         // 128 bits suffice for the product: 64 of the stream times at most 2^64.
-        let share = (u128::from(place.long(i)) * (high - low) as u128) >> 64;
+        let share = (u128::from(stream.long(i)) * (high - low) as u128) >> 64;
         Number::Int(low + share as i128).cast(dtype)
     })
 }
@@ -171,7 +172,7 @@ fn random_int(inputs: &Inputs) -> Outcome {
 fn multinomial(inputs: &Inputs) -> Outcome {
     let (a, drawn, replacement) = (inputs.array(0)?, inputs.int(1)?, inputs.bool(2)?);
     float(inputs)?;
-    let place = Place::of(inputs, 3)?;
+    let stream = StreamOffset::of(inputs, 3)?;
     let (Some((&n, rows)), Ok(drawn)) = (a.sizes.split_last(), usize::try_from(drawn)) else {
         return unknown("it takes rows, and 1 sample or more");
     };
@@ -185,7 +186,7 @@ fn multinomial(inputs: &Inputs) -> Outcome {
         if !enough || !row.iter().all(|p| (0.0..f64::INFINITY).contains(p)) {
             return unknown("a row is no distribution");
         }
-        let unit = |i: usize| fraction(place.long(i), 53);
+        let unit = |i: usize| fraction(stream.long(i), 53);
         let most = row.iter().fold(0.0, |most: f64, &p| most.max(p));
         let row: Vec<f64> = row.iter().map(|p| p / most).collect();
         if replacement {
@@ -253,17 +254,17 @@ mod tests {
     /// Seed 0 and block 0 are the first of the known answers.
     #[test]
     fn elements_take_their_words_in_order() {
-        let place = [Value::Int(0), Value::Int(0)];
-        let unit = [Value::Float(0.0), Value::Float(1.0), place[0].clone(), place[1].clone()];
+        let stream = [Value::Int(0), Value::Int(0)];
+        let unit = [Value::Float(0.0), Value::Float(1.0), stream[0].clone(), stream[1].clone()];
         let scale = 2f64.powi(-24);
         let words = [0x6627e8, 0xe169c5, 0xbc57ac, 0x9b00db].map(|word| f64::from(word) * scale);
         assert_eq!(made("uniform", DType::F32, &[2, 2], &unit), words);
         let double = made("uniform", DType::F64, &[2], &unit);
         assert_eq!(double[0], (0x6627_e8d5_e169_c58d_u64 >> 11) as f64 * 2f64.powi(-53));
-        let bounds = [Value::Int(0), Value::Int(256), place[0].clone(), place[1].clone()];
+        let bounds = [Value::Int(0), Value::Int(256), stream[0].clone(), stream[1].clone()];
         assert_eq!(made("random_int", DType::I64, &[2], &bounds), [f64::from(0x66), f64::from(0xbc)]);
         // 0x6627e8d5 / 2^32 is 0.399, 0xe169c58d / 2^32 is 0.881.
-        let rare = [Value::Float(0.4), place[0].clone(), place[1].clone()];
+        let rare = [Value::Float(0.4), stream[0].clone(), stream[1].clone()];
         assert_eq!(made("bernoulli", DType::U8, &[2], &rare), [1.0, 0.0]);
         assert_eq!(made("dropout", DType::F64, &[2], &rare), [0.0, 1.0 / 0.6]);
     }

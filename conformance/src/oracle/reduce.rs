@@ -134,10 +134,10 @@ fn extremes(inputs: &Inputs, wanted: Ordering) -> Result<[Array; 2], Unknown> {
         *mark = true;
     }
     let made = groups(a, &marks, inputs.bool(2)?);
-    let places = made.members.iter().map(|m| extreme(m, wanted)).collect::<Result<Vec<_>, _>>()?;
-    let values = made.members.iter().zip(&places).map(|(m, &at)| m[at]).collect();
-    let places = places.iter().map(|&at| Number::Int(at as i128)).collect();
-    Ok([Array::new(a.dtype, made.sizes.clone(), values), Array::new(DType::I64, made.sizes, places)])
+    let indices = made.members.iter().map(|m| extreme(m, wanted)).collect::<Result<Vec<_>, _>>()?;
+    let values = made.members.iter().zip(&indices).map(|(m, &at)| m[at]).collect();
+    let indices = indices.iter().map(|&at| Number::Int(at as i128)).collect();
+    Ok([Array::new(a.dtype, made.sizes.clone(), values), Array::new(DType::I64, made.sizes, indices)])
 }
 
 fn max(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
@@ -149,11 +149,11 @@ fn min(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 }
 
 fn argmax(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
-    extremes(inputs, Ordering::Greater).map(|[_, places]| vec![places])
+    extremes(inputs, Ordering::Greater).map(|[_, indices]| vec![indices])
 }
 
 fn argmin(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
-    extremes(inputs, Ordering::Less).map(|[_, places]| vec![places])
+    extremes(inputs, Ordering::Less).map(|[_, indices]| vec![indices])
 }
 
 fn any(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {

@@ -105,8 +105,8 @@ fn together(taps: &[&[Tap]]) -> Vec<(Vec<usize>, f64)> {
     })
 }
 
-fn at_place<'a>(taps: &'a [Vec<Vec<Tap>>], place: &[usize]) -> Vec<&'a [Tap]> {
-    taps.iter().zip(place).map(|(along, &i)| along[i].as_slice()).collect()
+fn taps_at<'a>(taps: &'a [Vec<Vec<Tap>>], position: &[usize]) -> Vec<&'a [Tap]> {
+    taps.iter().zip(position).map(|(along, &i)| along[i].as_slice()).collect()
 }
 
 fn with_spatial(sizes: &[usize], spatial: &[usize]) -> Vec<usize> {
@@ -116,7 +116,7 @@ fn with_spatial(sizes: &[usize], spatial: &[usize]) -> Vec<usize> {
 /// The images of these taps.
 fn gathered(a: &Array, to: &[usize], taps: &[Vec<Vec<Tap>>]) -> Vec<Array> {
     vec![Array::from_fn(a.dtype, with_spatial(&a.sizes, to), |index| {
-        let terms: Vec<f64> = together(&at_place(taps, &index[2..]))
+        let terms: Vec<f64> = together(&taps_at(taps, &index[2..]))
             .iter()
             .map(|(at, weight)| a.at(&with_spatial(index, at)).float() * weight)
             .collect();
@@ -129,7 +129,7 @@ fn scattered(grad: &Array, spatial: &[usize], taps: &[Vec<Vec<Tap>>]) -> Vec<Arr
     let sizes = with_spatial(&grad.sizes, spatial);
     let mut terms: Vec<Vec<f64>> = vec![Vec::new(); sizes.iter().product()];
     for (index, value) in Indices::new(&grad.sizes).zip(&grad.values) {
-        for (at, weight) in together(&at_place(taps, &index[2..])) {
+        for (at, weight) in together(&taps_at(taps, &index[2..])) {
             terms[flat(&sizes, &with_spatial(&index, &at))].push(value.float() * weight);
         }
     }
@@ -174,20 +174,20 @@ fn adaptive_max_pool(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (a, to) = images(inputs)?;
     let windows = adaptive(&a.sizes[2..], &to);
     let sizes = with_spatial(&a.sizes, &to);
-    let (mut values, mut places) = (Vec::new(), Vec::new());
+    let (mut values, mut indices) = (Vec::new(), Vec::new());
     for index in Indices::new(&sizes) {
         let mut best: Option<(Number, usize)> = None;
-        for (at, _) in together(&at_place(&windows, &index[2..])) {
+        for (at, _) in together(&taps_at(&windows, &index[2..])) {
             let x = a.at(&with_spatial(&index, &at));
             if best.is_none_or(|(most, _)| exceeds(x, most)) {
                 best = Some((x, flat(&a.sizes[2..], &at)));
             }
         }
-        let Some((most, place)) = best else { return Err(Unknown("a window without elements".into())) };
+        let Some((most, position)) = best else { return Err(Unknown("a window without elements".into())) };
         values.push(most);
-        places.push(Number::Int(place as i128));
+        indices.push(Number::Int(position as i128));
     }
-    Ok(vec![Array::new(a.dtype, sizes.clone(), values), Array::new(DType::I64, sizes, places)])
+    Ok(vec![Array::new(a.dtype, sizes.clone(), values), Array::new(DType::I64, sizes, indices)])
 }
 
 /// A coordinate moved into the image: clamped to the border, after reflection if requested.
@@ -225,11 +225,11 @@ fn direction(at: f64, padding: &str, align: bool, size: usize) -> f64 {
 type Moving = (usize, f64, f64);
 
 /// The elements of a dimension that a coordinate in -1..1 is interpolated from.
-fn sampled(place: f64, reading: &Reading<'_>, size: usize) -> Vec<Moving> {
+fn sampled(position: f64, reading: &Reading<'_>, size: usize) -> Vec<Moving> {
     let &Reading { mode, padding, align } = reading;
     let last = size as f64 - 1.0;
     let scale = if align { last / 2.0 } else { size as f64 / 2.0 };
-    let at = if align { (place + 1.0) / 2.0 * last } else { ((place + 1.0) * size as f64 - 1.0) / 2.0 };
+    let at = if align { (position + 1.0) / 2.0 * last } else { ((position + 1.0) * size as f64 - 1.0) / 2.0 };
     let inside = |(k, weight, slope): (f64, f64, f64)| {
         (0.0..=last).contains(&k).then_some((k as usize, weight, slope * scale))
     };
@@ -294,12 +294,12 @@ impl<'a> Reading<'a> {
     fn elements(
         &self,
         grid: &Array,
-        (sample, place): (usize, &[usize]),
+        (sample, position): (usize, &[usize]),
         spatial: &[usize],
     ) -> Vec<(Vec<usize>, f64, Vec<f64>)> {
         let rank = spatial.len();
         let along = |d: usize| {
-            let at: Vec<usize> = [sample].iter().chain(place).copied().chain([rank - 1 - d]).collect();
+            let at: Vec<usize> = [sample].iter().chain(position).copied().chain([rank - 1 - d]).collect();
             sampled(grid.at(&at).float(), self, spatial[d])
         };
         let first = vec![(Vec::new(), Vec::new())];
@@ -377,13 +377,13 @@ fn grid_sample_grid_grad(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
         return Err(Unknown("images that do not fit".into()));
     }
     Ok(vec![Array::from_fn(grid.dtype, grid.sizes.clone(), |index| {
-        let (place, axis) = (&index[1..index.len() - 1], index[index.len() - 1]);
+        let (position, axis) = (&index[1..index.len() - 1], index[index.len() - 1]);
         if reading.mode == "nearest" {
             return Number::Float(0.0);
         }
-        let elements = reading.elements(grid, (index[0], place), spatial);
+        let elements = reading.elements(grid, (index[0], position), spatial);
         let terms = |channel: usize| -> Vec<f64> {
-            let of = grad.at(&with_spatial(&[index[0], channel], place)).float();
+            let of = grad.at(&with_spatial(&[index[0], channel], position)).float();
             let term = |(at, _, slopes): &(Vec<usize>, f64, Vec<f64>)| {
                 of * a.at(&with_spatial(&[index[0], channel], at)).float() * slopes[axis]
             };

@@ -27,10 +27,10 @@ fn extremes(inputs: &Inputs, wanted: Ordering) -> Result<Vec<Array>, Unknown> {
     let n = a.sizes.get(dim).copied().unwrap_or(1);
     let values =
         along(a, dim, a.dtype, n, |line| extreme(line, wanted).into_iter().map(|at| line[at]).collect());
-    let places = along(a, dim, DType::I64, n, |line| {
+    let indices = along(a, dim, DType::I64, n, |line| {
         extreme(line, wanted).into_iter().map(|at| Number::Int(at as i128)).collect()
     });
-    Ok(vec![values, places])
+    Ok(vec![values, indices])
 }
 
 /// `log` of the sum of exponentials up to each element, as the largest so far and the sum of all exponentials beside it.
@@ -73,7 +73,7 @@ pub const ALL: Family = &[
 mod tests {
     use super::*;
 
-    fn places(values: &[f64], wanted: Ordering) -> Vec<usize> {
+    fn indices(values: &[f64], wanted: Ordering) -> Vec<usize> {
         extreme(&values.iter().map(|&v| Number::Float(v)).collect::<Vec<_>>(), wanted)
     }
 
@@ -89,8 +89,8 @@ mod tests {
     #[test]
     fn the_last_of_equals_and_of_nans() {
         let line = [1.0, 3.0, 3.0, 2.0, 5.0, f64::NAN, 4.0, f64::NAN, 2.0];
-        assert_eq!(places(&line, Ordering::Greater), [0, 1, 2, 2, 4, 5, 5, 7, 7]);
-        assert_eq!(places(&line, Ordering::Less), [0, 0, 0, 0, 0, 5, 5, 7, 7]);
-        assert_eq!(places(&[0.0, -0.0, 1.0, 0.0], Ordering::Less), [0, 1, 1, 3]);
+        assert_eq!(indices(&line, Ordering::Greater), [0, 1, 2, 2, 4, 5, 5, 7, 7]);
+        assert_eq!(indices(&line, Ordering::Less), [0, 0, 0, 0, 0, 5, 5, 7, 7]);
+        assert_eq!(indices(&[0.0, -0.0, 1.0, 0.0], Ordering::Less), [0, 1, 1, 3]);
     }
 }

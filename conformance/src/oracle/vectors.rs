@@ -34,9 +34,9 @@ fn cross(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![Array::from_fn(dtype, broadcast(&[&a.sizes, &b.sizes])?, |index| {
         let product = |i: usize, j: usize| {
             let at = |t: &Array, i: usize| {
-                let mut place = index.to_vec();
-                place[dim] = i % 3;
-                t.broadcast_at(&place)
+                let mut position = index.to_vec();
+                position[dim] = i % 3;
+                t.broadcast_at(&position)
             };
             times(at(&a, index[dim] + i), at(&b, index[dim] + j))
         };

@@ -23,7 +23,7 @@ fn row(id: &str, status: Status, by: &str) -> Row {
 }
 
 #[test]
-fn families_are_told_of_which_a_library_served_nothing() {
+fn families_are_listed_that_a_library_did_not_serve() {
     let registers = [("linear".to_string(), "f32".to_string())];
     let cases = [
         row("values/linear/f32/0", Status::Passed, ""),
@@ -69,7 +69,7 @@ fn a_run_that_the_library_had_no_part_in_is_not_green() {
 }
 
 #[test]
-fn a_narrowed_run_says_to_what_wherever_it_is_shown() {
+fn a_narrowed_run_is_shown_with_its_selection() {
     let passed = || vec![row("values/mm/f64/0", Status::Passed, "")];
     let mut one = report(passed(), None);
     assert_eq!(one.narrowed(), None);
@@ -133,16 +133,16 @@ fn finished(outcome: Outcome) -> Finished {
 fn a_list_excuses_a_wrong_answer_and_no_crash() {
     let entry = crate::known::Known { case: "values/add/*".to_string(), reason: "rounds twice".to_string() };
     let known = KnownFailures { known: vec![entry] };
-    let told = |outcome, panicked| {
+    let outcome_of = |outcome, panicked| {
         let finished = Finished { panicked, ..finished(outcome) };
         let row = super::row(finished, &known, &|_: Option<&str>| String::new());
         (row.status, row.reason.unwrap_or_default())
     };
     let failed = || Outcome::Failed(Failure::new("a call failed", "a result", "panicked"));
-    assert_eq!(told(failed(), false), (Status::KnownFailure, "rounds twice".to_string()));
-    let (status, reason) = told(failed(), true);
+    assert_eq!(outcome_of(failed(), false), (Status::KnownFailure, "rounds twice".to_string()));
+    let (status, reason) = outcome_of(failed(), true);
     assert_eq!((status, reason.as_str()), (Status::Failed, "a panic, which no list can excuse"));
-    let (status, reason) = told(Outcome::Died { how: "signal 11".to_string() }, false);
+    let (status, reason) = outcome_of(Outcome::Died { how: "signal 11".to_string() }, false);
     assert_eq!((status, reason.as_str()), (Status::Died, "signal 11, which no list can excuse"));
 }
 
@@ -150,23 +150,23 @@ fn a_list_excuses_a_wrong_answer_and_no_crash() {
 fn a_drawn_case_may_pass_although_it_is_listed_and_is_repeated_by_its_simplest_call() {
     let entry = crate::known::Known { case: "*/add/*".to_string(), reason: "rounds twice".to_string() };
     let known = KnownFailures { known: vec![entry] };
-    let told = |id: &str, outcome, shrunk: Option<&str>| {
+    let outcome_of = |id: &str, outcome, shrunk: Option<&str>| {
         let mut finished = Finished { shrunk: shrunk.map(str::to_string), ..finished(outcome) };
         finished.case.id = id.to_string();
         let row = super::row(finished, &known, &|id: Option<&str>| id.unwrap_or_default().to_string());
         (row.status, row.rerun)
     };
-    assert_eq!(told("values/add/f32/0", Outcome::Passed, None).0, Status::UnexpectedPass);
-    assert_eq!(told("drawn/add/f32/0", Outcome::Passed, None).0, Status::Passed);
+    assert_eq!(outcome_of("values/add/f32/0", Outcome::Passed, None).0, Status::UnexpectedPass);
+    assert_eq!(outcome_of("drawn/add/f32/0", Outcome::Passed, None).0, Status::Passed);
     let failed = || Outcome::Failed(Failure::new("a call failed", "1", "2"));
     let simplest = "drawn/add/f32/0/3.1";
-    let (status, again) = told("drawn/add/f32/0", failed(), Some(simplest));
+    let (status, again) = outcome_of("drawn/add/f32/0", failed(), Some(simplest));
     assert_eq!((status, again.as_deref()), (Status::KnownFailure, Some(simplest)));
-    assert_eq!(told("drawn/add/f32/0", failed(), None).1.as_deref(), Some("drawn/add/f32/0"));
+    assert_eq!(outcome_of("drawn/add/f32/0", failed(), None).1.as_deref(), Some("drawn/add/f32/0"));
 }
 
 #[test]
-fn a_wrong_answer_that_a_fresh_process_does_not_give_says_so() {
+fn a_wrong_result_that_a_fresh_process_does_not_repeat_is_reported_as_such() {
     let finished = |passed_alone| Finished {
         passed_alone,
         ..finished(Outcome::Failed(Failure::new("output 0", "1", "2")))
@@ -249,7 +249,7 @@ fn a_page_of_many_cases_is_small_and_has_each_that_failed() {
 }
 
 #[test]
-fn a_verdict_says_of_how_much() {
+fn a_verdict_has_its_coverage() {
     let mut run = report(vec![row("values/mm/f64/0", Status::Passed, "")], Some("infer"));
     let kernels = crate::runner::Kernels {
         device: "npu".to_string(),

@@ -410,7 +410,7 @@ mod tests {
     };
 
     #[test]
-    fn a_failure_that_depends_on_what_ran_before_is_told_from_one_that_does_not() {
+    fn a_failure_that_depends_on_earlier_cases_is_distinguished() {
         let limits = LIMITS;
         let stop = AtomicBool::new(false);
         let noted = |wanted: &dyn Fn(&str) -> bool| -> Vec<(bool, bool)> {
@@ -465,7 +465,7 @@ mod tests {
             let all = |_: &_, _, _: &_| ControlFlow::Continue(());
             let ran = run(&|_| scripted(&script), limits, &AtomicBool::new(false), &all).unwrap();
             match &ran.finished[1].outcome {
-                Outcome::Died { how: told } => assert!(told.starts_with(how), "{told}"),
+                Outcome::Died { how: reason } => assert!(reason.starts_with(how), "{reason}"),
                 other => panic!("{other:?}"),
             }
             assert_eq!(ran.finished[2].outcome, Outcome::Passed, "a fresh worker goes on");

@@ -50,7 +50,7 @@ pub fn neutral(program: &Path, job: &Job) -> Start {
     // The library may have failed before. The value `off` would reveal the test to it.
     command.env_remove(POLICY_VARIABLE);
     for (name, value) in std::env::vars_os() {
-        if tells(&name, &value) {
+        if is_removed(&name, &value) {
             command.env_remove(name);
         }
     }
@@ -60,7 +60,7 @@ pub fn neutral(program: &Path, job: &Job) -> Start {
 }
 
 /// Whether a variable reveals a test. A shell passes the path of the program as `_`.
-fn tells(name: &OsStr, value: &OsStr) -> bool {
+fn is_removed(name: &OsStr, value: &OsStr) -> bool {
     let lower = |text: &OsStr| text.to_string_lossy().to_ascii_lowercase();
     let needed = NEEDED.iter().any(|begin| name.to_string_lossy().starts_with(begin));
     let by_name = name == "_" || TELLING.iter().any(|word| lower(name).contains(word));
@@ -124,7 +124,7 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
 
     #[test]
-    fn a_job_is_told_without_loss_and_neither_arguments_nor_environment_say_a_word() {
+    fn a_job_is_passed_without_loss_and_not_by_arguments_or_environment() {
         let odd = PathBuf::from(OsStr::from_bytes(b"lib\xff.so"));
         let job = Job {
             name: Some("cpu".to_string()),
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(start.command.get_args().count(), 0);
         let kept = |name: &OsStr| !start.command.get_envs().any(|(n, value)| n == name && value.is_none());
         let left: Vec<_> = std::env::vars_os().filter(|(name, _)| kept(name)).collect();
-        assert!(left.iter().all(|(name, value)| !tells(name, value)), "{left:?}");
+        assert!(left.iter().all(|(name, value)| !is_removed(name, value)), "{left:?}");
         for (name, value, expected) in [
             ("CARGO_MANIFEST_DIR", "/x", true),
             ("PWD", "/x/conformance", true),
@@ -146,11 +146,14 @@ mod tests {
             ("PATH", "/opt/x/.cargo/bin", false),
             ("_", "/bin/keyway", true),
         ] {
-            assert_eq!(tells(OsStr::new(name), OsStr::new(value)), expected, "{name}");
+            assert_eq!(is_removed(OsStr::new(name), OsStr::new(value)), expected, "{name}");
         }
         let greeting = start.greeting.expect("a greeting");
-        let told: Job =
+        let job_read: Job =
             serde_json::from_str(greeting.strip_prefix(GREETING).expect("a mark")).expect("a job");
-        assert_eq!((told.library, told.backends, told.selection), (job.library, job.backends, job.selection));
+        assert_eq!(
+            (job_read.library, job_read.backends, job_read.selection),
+            (job.library, job.backends, job.selection)
+        );
     }
 }

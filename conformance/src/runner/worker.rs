@@ -152,8 +152,8 @@ fn judge(context: &Context<'_>) -> Verdict {
         (outcome, _) => outcome,
     };
     // Functions of devices and layouts are no kernels, and so not recorded.
-    let told = |failure: &Failure| failure.got.contains("panicked");
-    let panicked = seen.panicked || matches!(&outcome, Outcome::Failed(failure) if told(failure));
+    let is_panic = |failure: &Failure| failure.got.contains("panicked");
+    let panicked = seen.panicked || matches!(&outcome, Outcome::Failed(failure) if is_panic(failure));
     let spoiled = panicked || changed.is_some();
     let outcome = match outcome {
         Outcome::Passed if seen.panicked => {

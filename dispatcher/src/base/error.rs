@@ -60,7 +60,7 @@ pub enum Error {
     },
     /// A dtype that a plugin named, but no plugin described.
     #[error(
-        "dtype `{dtype}` is known by its name alone, so no tensor can be of it; install the plugin that brings the dtype"
+        "dtype `{dtype}` is known only by its name, so no tensor can have it; install the plugin that brings the dtype"
     )]
     Undescribed {
         /// The dtype.
@@ -151,7 +151,7 @@ pub enum Error {
         owner: Box<str>,
     },
     /// Memory that others hold, where it is wanted for oneself.
-    #[error("{op}: expected memory that this tensor alone holds, but {}; drop its clones, views and graphs, or take a `copy()` of it", held(*.tensors, *.storages))]
+    #[error("{op}: expected memory that this tensor uniquely owns, but {}; drop its clones, views and graphs, or take a `copy()` of it", held(*.tensors, *.storages))]
     Held {
         /// The op.
         op: &'static str,
@@ -334,7 +334,7 @@ fn asked(requested: u64, detail: &str) -> String {
     // A backend's message begins with the number of bytes too; it is printed once.
     let rest = words.strip_prefix(&format!("{requested} bytes asked for"));
     match (requested, rest.map_or(words, |rest| rest.trim_start_matches([',', ';', ' ']))) {
-        (0, "") => "the backend does not say how many bytes were asked for".to_string(),
+        (0, "") => "the backend does not report the number of bytes".to_string(),
         (0, detail) => detail.to_string(),
         (requested, "") => format!("{requested} bytes were asked for"),
         (requested, detail) => format!("{requested} bytes were asked for ({detail})"),

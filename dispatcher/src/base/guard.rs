@@ -67,7 +67,7 @@ impl Local {
     #[inline(always)]
     fn set(&self, at: usize, change: Change) {
         match self.near.get(at) {
-            Some(place) => place.set(change),
+            Some(cell) => cell.set(change),
             None => set_far(at - NEAR, change),
         }
     }

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_list_says_no() {
+    fn a_full_list_refuses() {
         let small = Interner::new(&["a"], 1, 2);
         assert_eq!(small.intern("b"), Some(1));
         assert_eq!(small.intern("c"), None);

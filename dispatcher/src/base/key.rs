@@ -113,7 +113,7 @@ impl Device {
         }
         if lower == "gpu" && !lacking::is_there(name) {
             return Err(wrong_for(format!(
-                "a device by the name that its backend gives it, of {} here (a GPU of NVIDIA is `cuda`)",
+                "a device by its backend's name for it, here {} (a GPU of NVIDIA is `cuda`)",
                 lacking::devices()
             )));
         }

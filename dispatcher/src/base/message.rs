@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn out_of_memory_says_how_much_was_asked_for() {
+    fn out_of_memory_reports_the_requested_bytes() {
         let sdk = keyway_sdk::author::Error::OutOfMemory { requested: 4096, available: 7 }.to_string();
         let expected = "out of memory on cpu: 4096 bytes were asked for; free tensors, or use smaller ones";
         assert_eq!(text(status::OUT_OF_MEMORY, &sdk), expected);

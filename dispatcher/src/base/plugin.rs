@@ -19,7 +19,7 @@ pub struct PluginEntry {
     /// Plugins whose devices' memory this one's kernels can work on, besides its own.
     pub compatible_with: Vec<String>,
     /// Devices that its manifest names, and for which it brings nothing: neither the device, nor a kernel or a layout's functions.
-    pub devices_in_vain: Vec<String>,
+    pub unresolved_devices: Vec<String>,
     pub(crate) priority: AtomicI32,
     pub(crate) retired: AtomicBool,
 }

@@ -13,13 +13,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Memory that recorded work uses: alive as long as the graph.
-pub(crate) trait Kept: Send + Sync {
+pub(crate) trait Retained: Send + Sync {
     /// Notes that work on this memory was given to a stream.
     fn used_on(&self, entry: &'static DeviceEntry, device: Device, stream: &StreamRef);
 }
 
 /// The memory that recorded work uses, by a number that identifies each allocation.
-type Memory = BTreeMap<usize, Box<dyn Kept>>;
+type Memory = BTreeMap<usize, Box<dyn Retained>>;
 
 /// The recording of a stream's work, where there is one.
 #[derive(Default)]
@@ -41,7 +41,7 @@ impl Recording {
     }
 
     /// Keeps memory for the graph.
-    pub(crate) fn keep(&self, number: usize, memory: impl FnOnce() -> Box<dyn Kept>) {
+    pub(crate) fn keep(&self, number: usize, memory: impl FnOnce() -> Box<dyn Retained>) {
         let mut all = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         all.entry(number).or_insert_with(memory);
     }

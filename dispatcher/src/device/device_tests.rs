@@ -125,7 +125,7 @@ fn device(name: &str, api: DeviceApi) -> Device {
         path: "liar.so".into(),
         order: 0,
         compatible_with: Vec::new(),
-        devices_in_vain: Vec::new(),
+        unresolved_devices: Vec::new(),
         priority: 0.into(),
         retired: false.into(),
     }));

@@ -116,7 +116,7 @@ pub(crate) fn allocate_on(
                 // SAFETY: the plugin just allocated this memory, for this size and stream, and it is uniquely owned.
                 unsafe { (entry.api.free)(u32::from(device.index), out, bytes as u64, stream) };
             }
-            Err(misplaced(entry, "allocate", out))
+            Err(misaligned(entry, "allocate", out))
         }
         _ => Err(allocation_failure(entry, device, bytes, code)),
     }
@@ -127,7 +127,7 @@ pub(crate) const ALIGNMENT: usize = 64;
 
 /// The error for an allocation that a plugin reported as a success with an unusable pointer.
 #[cold]
-fn misplaced(entry: &DeviceEntry, function: &'static str, out: *mut std::ffi::c_void) -> Error {
+fn misaligned(entry: &DeviceEntry, function: &'static str, out: *mut std::ffi::c_void) -> Error {
     let expected = format_args!("an address that is not null and a multiple of {ALIGNMENT}");
     untrue(entry, function, "out", expected, format_args!("{:#x}", out.addr()))
 }

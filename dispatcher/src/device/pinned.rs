@@ -4,7 +4,7 @@
 //! events before it is reused. At most [`MOST_CACHED`] bytes are cached for each device; `empty_cache` releases all of
 //! them.
 
-use super::{ALIGNMENT, DeviceEntry, Event, StreamRef, check, ensure, misplaced, raw_of, synchronize_with};
+use super::{ALIGNMENT, DeviceEntry, Event, StreamRef, check, ensure, misaligned, raw_of, synchronize_with};
 use crate::base::error::{Error, Result};
 use crate::base::key::Device;
 use crate::base::message::take_message;
@@ -149,12 +149,12 @@ pub(crate) fn allocate(entry: &'static DeviceEntry, device: Device, bytes: usize
             }
             check(entry, device, "pinned_allocate", code)?;
             match NonNull::new(out.cast::<u8>()) {
-                None => return Err(misplaced(entry, "pinned_allocate", out)),
+                None => return Err(misaligned(entry, "pinned_allocate", out)),
                 Some(pointer) => {
                     let memory = Memory { entry, device, pointer, bytes: class };
                     if out.addr() % ALIGNMENT != 0 {
                         memory.free();
-                        return Err(misplaced(entry, "pinned_allocate", out));
+                        return Err(misaligned(entry, "pinned_allocate", out));
                     }
                     memory
                 }

@@ -78,7 +78,7 @@ pub fn install_all<'a>(loaded: impl IntoIterator<Item = &'a Plugin>) -> Vec<Reje
 }
 
 /// The devices that a plugin's manifest names and for which it brings nothing. The host's own memory needs nothing.
-fn devices_in_vain(loaded: &Plugin) -> Vec<String> {
+fn unresolved_devices(loaded: &Plugin) -> Vec<String> {
     let tables = loaded.tables();
     let brought = |name: &str| {
         name == "cpu"
@@ -98,7 +98,7 @@ fn register(batch: &mut Batch, loaded: &Plugin, names: &mut Names) -> Result<()>
         path: loaded.path.clone(),
         order: batch.state.plugins.len(),
         compatible_with: loaded.manifest.compatible_with.clone(),
-        devices_in_vain: devices_in_vain(loaded),
+        unresolved_devices: unresolved_devices(loaded),
         priority: loaded.manifest.priority.clamp(-MAX_PRIORITY, MAX_PRIORITY).into(),
         retired: false.into(),
     }));

@@ -49,7 +49,7 @@ pub fn main() -> ExitCode {
 }
 
 fn attempt(library: &Path, report: &mut impl Write) -> io::Result<()> {
-    Report::tell(report, Stage::Opening)?;
+    Report::begin(report, Stage::Opening)?;
     let (before, threads, process) = (Surroundings::now(), threads(), std::process::id());
     let loaded = loader::open_for_trial(Path::new(LIBRARY), library, super::table(), super::take_message);
     if std::process::id() != process {
@@ -65,11 +65,11 @@ fn attempt(library: &Path, report: &mut impl Write) -> io::Result<()> {
     if let Some(changed) = before.changed() {
         return Report::refuse(report, true, &format!("loading it changes the process: {changed}"));
     }
-    Report::tell(report, Stage::Registering)?;
+    Report::begin(report, Stage::Registering)?;
     if let Some(refused) = super::install::install_all([&plugin]).into_iter().next() {
         return refuse(report, &refused.error);
     }
-    Report::tell(report, Stage::Devices)?;
+    Report::begin(report, Stage::Devices)?;
     for entry in registry::devices() {
         let (count, _) = device::count(entry);
         for index in 0..u16::try_from(count.min(MAX_ASKED)).unwrap_or(0) {
@@ -77,7 +77,7 @@ fn attempt(library: &Path, report: &mut impl Write) -> io::Result<()> {
             let _ = device::properties(Device { kind: entry.kind, index });
         }
     }
-    Report::tell(report, Stage::Using)?;
+    Report::begin(report, Stage::Using)?;
     for entry in registry::devices() {
         device::exercise::without_device(entry);
         // The functions are the same for all of its devices.
@@ -85,12 +85,12 @@ fn attempt(library: &Path, report: &mut impl Write) -> io::Result<()> {
             device::exercise::with_device(Device { kind: entry.kind, index: 0 });
         }
     }
-    Report::tell(report, Stage::Ending)?;
+    Report::begin(report, Stage::Ending)?;
     wait_for_threads(threads);
     if let Some(changed) = before.changed_in_use() {
         return Report::refuse(report, true, &format!("using it changes the process: {changed}"));
     }
-    Report::tell(report, Stage::Ended)
+    Report::begin(report, Stage::Ended)
 }
 
 /// Waits for a while for a process that a library forked and that may continue as a copy of this one; a helper that executes

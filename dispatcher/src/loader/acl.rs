@@ -59,7 +59,7 @@ pub(super) fn writers(_path: &Path) -> Result<Option<Vec<Writer>>, String> {
 }
 
 /// Reads a list in the form in which Linux gives it: a version, then tag, rights and number of each entry.
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux gives this form"))]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux has this format"))]
 fn parse(bytes: &[u8]) -> Result<Vec<Writer>, String> {
     const USER: u16 = 0x02;
     const GROUP_OBJ: u16 = 0x04;

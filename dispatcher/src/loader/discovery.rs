@@ -8,7 +8,7 @@ use super::manifest::{self, KernelRecord, Manifest};
 use super::precheck::{self, Checked, FileId};
 use super::reason::SameAs;
 use super::run_path;
-use super::search::{self, Found, Place, Searched, Skipped};
+use super::search::{self, Found, SearchOrigin, Searched, Skipped};
 use super::trust;
 use super::variants::{self, Build, PassedOver};
 use super::verified::{Known, News};
@@ -39,7 +39,7 @@ pub struct Candidate {
     /// Its canonical path; as found if it has none.
     pub path: PathBuf,
     /// The source of the search path.
-    pub place: Place,
+    pub origin: SearchOrigin,
     /// The content of its file, as far as it could be read.
     pub checked: Option<Checked>,
     /// Whether it is used, and if not, why.
@@ -100,8 +100,8 @@ impl Candidate {
         Some(Build {
             chosen: self.chosen,
             // Named for this run, so it is requested.
-            failed: self.failed && self.place != Place::Explicit,
-            place: self.rank,
+            failed: self.failed && self.origin != SearchOrigin::Explicit,
+            rank: self.rank,
             version: &manifest.version,
             variant: &manifest.variant,
             features: &manifest.cpu_features,
@@ -114,7 +114,7 @@ impl Serialize for Candidate {
         let mut out = serializer.serialize_struct("Candidate", 7)?;
         out.serialize_field("path", &Lossy(&self.path))?;
         out.serialize_field("found_as", &Lossy(&self.found_as))?;
-        out.serialize_field("place", &self.place)?;
+        out.serialize_field("origin", &self.origin)?;
         out.serialize_field("library", &self.checked)?;
         out.serialize_field("sha256", &self.hash.get())?;
         out.serialize_field("outcome", &self.verdict)?;
@@ -147,7 +147,7 @@ impl Discovery {
     /// The libraries of its name, with other content, that `used` shadows because its folder comes first.
     pub fn shadowed<'a>(&'a self, used: &'a Candidate) -> impl Iterator<Item = &'a Candidate> {
         self.candidates.iter().filter(move |c| match &c.verdict {
-            Verdict::PassedOver(PassedOver::EarlierPlace { used: by, .. }) => *by == used.path,
+            Verdict::PassedOver(PassedOver::EarlierPath { used: by, .. }) => *by == used.path,
             Verdict::PassedOver(PassedOver::Namesake { used: by, .. }) => {
                 *by == used.path && c.rank != used.rank
             }
@@ -158,8 +158,7 @@ impl Discovery {
     /// As [`shadowed`](Discovery::shadowed), a clause each.
     pub fn shadows(&self, used: &Candidate) -> Vec<String> {
         let clause = |other: &Candidate| {
-            let earlier =
-                |reason: &PassedOver| matches!(reason, PassedOver::EarlierPlace { older: true, .. });
+            let earlier = |reason: &PassedOver| matches!(reason, PassedOver::EarlierPath { older: true, .. });
             let newer = matches!(&other.verdict, Verdict::PassedOver(reason) if earlier(reason));
             let newer = if newer { ", which is newer" } else { "" };
             format!("shadows {} in {}{newer}", other.title().unwrap_or_default(), other.found_as.display())
@@ -171,12 +170,12 @@ impl Discovery {
     /// not from the installation. A clause each.
     pub fn remarks(&self, used: &Candidate) -> Vec<String> {
         let mut remarks = self.shadows(used);
-        let named = matches!(used.place, Place::Explicit | Place::Environment);
+        let named = matches!(used.origin, SearchOrigin::Explicit | SearchOrigin::Environment);
         let name = used.checked.as_ref().map_or("", |checked| &checked.manifest.name);
         if used.verdict == Verdict::Chosen && named && manifest::is_reserved(name) {
             remarks.push(format!(
                 "`{name}` is a name of the Keyway project, used from outside of its installation ({})",
-                used.place
+                used.origin
             ));
         }
         remarks
@@ -216,7 +215,7 @@ impl Discovery {
                 candidate.failed = failed;
                 if let Err(error) = allowed {
                     candidate.verdict = Verdict::Rejected(error);
-                } else if candidate.place != Place::Explicit {
+                } else if candidate.origin != SearchOrigin::Explicit {
                     if disabled.contains(name) || disabled.contains(&own) {
                         let version = (!disabled.contains(name)).then(|| version.clone());
                         let name = name.clone();
@@ -228,7 +227,7 @@ impl Discovery {
             candidates.push(candidate);
         }
         // A path that the user named and that cannot be searched is an error, unlike an empty folder.
-        for tried in searched.iter().filter(|s| s.place == Place::Explicit) {
+        for tried in searched.iter().filter(|s| s.origin == SearchOrigin::Explicit) {
             let error = match &tried.skipped {
                 Some(Skipped::Unreadable { detail }) => LoadError::Unreadable { detail: detail.clone() },
                 _ if !tried.exists => LoadError::NotFound { tried: vec![tried.path.clone()] },
@@ -237,7 +236,7 @@ impl Discovery {
             candidates.push(Candidate {
                 found_as: tried.path.clone(),
                 path: tried.path.clone(),
-                place: Place::Explicit,
+                origin: SearchOrigin::Explicit,
                 checked: None,
                 verdict: Verdict::Rejected(error),
                 rank: 0,
@@ -298,7 +297,7 @@ fn examine(found: Found, config: &Config) -> Candidate {
     Candidate {
         found_as: found.path,
         path,
-        place: found.place,
+        origin: found.origin,
         checked,
         verdict,
         rank: found.searched,
@@ -312,7 +311,7 @@ fn examine(found: Found, config: &Config) -> Candidate {
 /// Refuses a name of the Keyway project in the user's data folder, unless `keyway backend install` put the library there, which
 /// leaves a record of its hash. The other folders are the installation's, or the user has named them.
 fn check_name(candidate: &Candidate, manifest: &Manifest) -> Result<(), LoadError> {
-    let stray = candidate.place == Place::User && !trust::record_path(&candidate.path).exists();
+    let stray = candidate.origin == SearchOrigin::User && !trust::record_path(&candidate.path).exists();
     match manifest::is_reserved(&manifest.name) && stray {
         true => Err(LoadError::ReservedName { name: manifest.name.clone() }),
         false => Ok(()),
@@ -384,7 +383,7 @@ fn choose(candidates: &mut [Candidate], config: &Config) -> Vec<Vec<usize>> {
     let mut plugins = Vec::new();
     for group in groups.into_values() {
         // A path that the user named for this run overrides the version chosen for all runs.
-        if group.iter().any(|i| candidates[*i].place == Place::Explicit) {
+        if group.iter().any(|i| candidates[*i].origin == SearchOrigin::Explicit) {
             group.iter().for_each(|i| candidates[*i].chosen = false);
         }
         let builds: Vec<Build<'_>> = group.iter().filter_map(|i| candidates[*i].build()).collect();

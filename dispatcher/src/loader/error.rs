@@ -76,7 +76,7 @@ pub enum LoadError {
     },
     /// The file is shorter than its headers state.
     #[error(
-        "expected at least {expected} bytes as the headers say, got {got} bytes; the file is truncated, copy or build it again"
+        "expected at least {expected} bytes, from the headers, got {got} bytes; the file is truncated, copy or build it again"
     )]
     Truncated {
         /// Bytes that the headers describe.
@@ -154,7 +154,7 @@ pub enum LoadError {
     },
     /// The library needs a symbol that no library of this system gives.
     #[error(
-        "expected every symbol that the library uses, got none for `{symbol}`; install the library that gives it in the version that the plugin was built for, or build the plugin on this system"
+        "expected every symbol that the library uses, got none for `{symbol}`; install the library that defines it in the version that the plugin was built for, or build the plugin on this system"
     )]
     UndefinedSymbol {
         /// The symbol.
@@ -260,7 +260,7 @@ pub enum LoadError {
     },
     /// The library's set-up answered with an error.
     #[error(
-        "expected the plugin's set-up to succeed, got status {status}: {message}; remedy what it names, or remove the plugin"
+        "expected the plugin's set-up to succeed, got status {status}: {message}; fix the cause that it names, or remove the plugin"
     )]
     InitFailed {
         /// See `keyway_sdk::abi::codes::status`.
@@ -325,7 +325,7 @@ pub enum LoadError {
     Changed,
     /// The system's loader refused the library for another reason.
     #[error(
-        "expected the system to open the library, got: {detail}; remedy what it names, or build the plugin on this system"
+        "expected the system to open the library, got: {detail}; fix the cause that it names, or build the plugin on this system"
     )]
     Open {
         /// The message of the system's loader.

@@ -2,7 +2,7 @@
 
 use super::discovery::{Candidate, Discovery, Verdict};
 use super::error::LoadError;
-use super::search::{Place, Searched};
+use super::search::{SearchOrigin, Searched};
 
 /// The maximum number of clauses shown; `keyway backend list` shows all.
 const SHOWN: usize = 3;
@@ -50,7 +50,7 @@ impl Discovery {
 fn refused(candidate: &Candidate) -> Option<String> {
     match &candidate.verdict {
         // Named below, with its path.
-        Verdict::Rejected(LoadError::NotFound { .. }) if candidate.place == Place::Explicit => None,
+        Verdict::Rejected(LoadError::NotFound { .. }) if candidate.origin == SearchOrigin::Explicit => None,
         Verdict::Rejected(LoadError::Duplicate { .. }) => None,
         Verdict::Rejected(error) => Some(format!("{}: {error}", candidate.found_as.display())),
         _ => None,
@@ -59,7 +59,7 @@ fn refused(candidate: &Candidate) -> Option<String> {
 
 /// The reason why a path that the user named yielded no library.
 fn without(searched: &Searched) -> Option<String> {
-    let named = matches!(searched.place, Place::Explicit | Place::Environment);
+    let named = matches!(searched.origin, SearchOrigin::Explicit | SearchOrigin::Environment);
     if searched.files > 0 || (!named && searched.skipped.is_none()) {
         return None;
     }
@@ -69,5 +69,5 @@ fn without(searched: &Searched) -> Option<String> {
         None if searched.exists => "it holds no library".to_string(),
         None => "it does not exist".to_string(),
     };
-    Some(format!("{} ({}): {why}", searched.path.display(), searched.place))
+    Some(format!("{} ({}): {why}", searched.path.display(), searched.origin))
 }

@@ -55,7 +55,7 @@ pub use preferences::Preferences;
 pub use probe::Probe;
 pub use quarantine::{Cause, Quarantine, QuarantineRecord};
 pub use reason::{AbiRange, Distrust, HandedOver, SameAs};
-pub use search::{Place, SearchPaths, Searched, Skipped, missing_entries, relative_entries};
+pub use search::{SearchOrigin, SearchPaths, Searched, Skipped, missing_entries, relative_entries};
 pub use variants::PassedOver;
 pub use verified::Verified;
 pub use vet::Trial;
@@ -271,7 +271,7 @@ fn warn_of_failure(candidate: &Candidate, manifest: &Manifest) {
     let (name, version) = (&manifest.name, &manifest.version);
     crate::base::log::warn(&format!(
         "{name} {version} in {} failed the conformance suite on this machine, so its results may be wrong; install another version, \
-         judge it again with `keyway conformance {name}`, or say {}=off",
+         judge it again with `keyway conformance {name}`, or set {}=off",
         candidate.found_as.display(),
         judged::POLICY_VARIABLE
     ));

@@ -164,7 +164,7 @@ fn initialize(
     let api = unsafe { contents::adopt(0, api) }?;
     // A plugin that speaks several versions may have one table for all of them.
     if !(manifest.abi_min..=manifest.abi_max).contains(&api.abi_version) {
-        let expected = format!("an `abi_version` within {}, as the manifest says,", manifest.abi());
+        let expected = format!("an `abi_version` within {}, from the manifest,", manifest.abi());
         return Err(contents::bad::<PluginApi>(0, expected, api.abi_version.to_string()));
     }
 
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_useful_part_of_a_long_text_is_kept() {
+    fn only_the_useful_part_of_a_long_text_is_returned() {
         let text =
             format!("{}\nError: one\n{}Error:too many\n  fields", "layout ".repeat(9000), "x".repeat(60_000));
         assert_eq!(useful_part(&text), "too many fields");

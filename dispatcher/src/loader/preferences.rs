@@ -167,7 +167,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn changes_made_at_once_are_all_kept() {
+    fn concurrent_changes_are_all_saved() {
         let folder = tempfile::tempdir().unwrap();
         let kept = Preferences { file: Some(folder.path().join("a/preferences.json")) };
         std::thread::scope(|scope| {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn preferences_are_kept_in_order_and_only_believed_when_private() {
+    fn preferences_preserve_their_order_and_are_only_believed_when_private() {
         let folder = tempfile::tempdir().unwrap();
         let kept = Preferences { file: Some(folder.path().join("a/b/preferences.json")) };
         assert_eq!(kept.preferred(), [""; 0]);

@@ -118,8 +118,7 @@ impl Quarantine {
                         size: None,
                         path: PathBuf::new(),
                         cause: Cause::Unknown,
-                        reason: "of something that its record, which cannot be read, does not say"
-                            .to_string(),
+                        reason: "for a reason that is lost, since its record cannot be read".to_string(),
                         holds_while: None,
                         time: 0,
                     },

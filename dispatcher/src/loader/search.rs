@@ -22,7 +22,7 @@ pub const SUFFIX: &str = std::env::consts::DLL_EXTENSION;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Place {
+pub enum SearchOrigin {
     /// The user, for this run.
     Explicit,
     /// `KEYWAY_BACKEND_PATH`.
@@ -35,14 +35,14 @@ pub enum Place {
     System,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SearchOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Place::Explicit => "named for this run",
-            Place::Environment => PATH_VARIABLE,
-            Place::Program => "beside the program",
-            Place::User => "user's data folder",
-            Place::System => "system",
+            SearchOrigin::Explicit => "named for this run",
+            SearchOrigin::Environment => PATH_VARIABLE,
+            SearchOrigin::Program => "beside the program",
+            SearchOrigin::User => "user's data folder",
+            SearchOrigin::System => "system",
         })
     }
 }
@@ -80,7 +80,7 @@ impl fmt::Display for Skipped {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Searched {
     /// Its origin.
-    pub place: Place,
+    pub origin: SearchOrigin,
     /// The path.
     #[serde(serialize_with = "crate::base::lossy::path")]
     pub path: PathBuf,
@@ -98,7 +98,7 @@ pub struct Found {
     /// Index of the path in the list of searched ones: a lower one wins.
     pub searched: usize,
     /// The origin of the path.
-    pub place: Place,
+    pub origin: SearchOrigin,
     /// The file as found.
     pub path: PathBuf,
 }
@@ -142,22 +142,22 @@ impl SearchPaths {
     }
 
     /// Every path in the order of search.
-    pub fn paths(&self) -> Vec<(Place, PathBuf)> {
-        let mut paths: Vec<(Place, PathBuf)> = Vec::new();
+    pub fn paths(&self) -> Vec<(SearchOrigin, PathBuf)> {
+        let mut paths: Vec<(SearchOrigin, PathBuf)> = Vec::new();
         let given =
             |list: &[PathBuf]| list.iter().filter(|p| !p.as_os_str().is_empty()).cloned().collect::<Vec<_>>();
-        paths.extend(given(&self.explicit).into_iter().map(|p| (Place::Explicit, p)));
-        paths.extend(given(&self.environment).into_iter().map(|p| (Place::Environment, p)));
-        paths.extend(self.data_home.iter().map(|home| (Place::User, home.join("keyway/backends"))));
+        paths.extend(given(&self.explicit).into_iter().map(|p| (SearchOrigin::Explicit, p)));
+        paths.extend(given(&self.environment).into_iter().map(|p| (SearchOrigin::Environment, p)));
+        paths.extend(self.data_home.iter().map(|home| (SearchOrigin::User, home.join("keyway/backends"))));
         if let Some(folder) = self.program.as_deref().and_then(Path::parent) {
-            paths.push((Place::Program, folder.join("backends")));
+            paths.push((SearchOrigin::Program, folder.join("backends")));
             if folder.file_name() == Some(OsStr::new("bin"))
                 && let Some(above) = folder.parent()
             {
-                paths.push((Place::Program, above.join("backends")));
+                paths.push((SearchOrigin::Program, above.join("backends")));
             }
         }
-        paths.extend(self.system.iter().map(|p| (Place::System, p.clone())));
+        paths.extend(self.system.iter().map(|p| (SearchOrigin::System, p.clone())));
         paths
     }
 
@@ -166,11 +166,11 @@ impl SearchPaths {
         let mut searched = Vec::new();
         let mut found = Vec::new();
         let mut before = Vec::new();
-        for (place, path) in self.paths() {
+        for (origin, path) in self.paths() {
             let canonical = path.canonicalize().ok();
-            let result = if place == Place::Environment && self.privileged {
+            let result = if origin == SearchOrigin::Environment && self.privileged {
                 Err(Skipped::Privileged)
-            } else if place != Place::Explicit && path.is_relative() {
+            } else if origin != SearchOrigin::Explicit && path.is_relative() {
                 Err(Skipped::NotAbsolute)
             } else if canonical.is_some() && before.contains(&canonical) {
                 Err(Skipped::SearchedBefore)
@@ -188,10 +188,10 @@ impl SearchPaths {
             let index = searched.len();
             found.extend(files.unwrap_or_default().into_iter().map(|path| Found {
                 searched: index,
-                place,
+                origin,
                 path,
             }));
-            searched.push(Searched { place, path, exists, files: count, skipped });
+            searched.push(Searched { origin, path, exists, files: count, skipped });
         }
         (searched, found)
     }
@@ -235,7 +235,7 @@ pub fn relative_entries(searched: &[Searched]) -> Option<String> {
 
 /// The entries of `KEYWAY_BACKEND_PATH` that do not exist, as one sentence; `None` if there is none.
 pub fn missing_entries(searched: &[Searched]) -> Option<String> {
-    let missing = |s: &&Searched| s.place == Place::Environment && s.skipped.is_none() && !s.exists;
+    let missing = |s: &&Searched| s.origin == SearchOrigin::Environment && s.skipped.is_none() && !s.exists;
     let entries: Vec<String> =
         searched.iter().filter(missing).map(|s| format!("`{}`", s.path.display())).collect();
     (!entries.is_empty()).then(|| {
@@ -253,11 +253,11 @@ mod tests {
     use super::*;
 
     fn paths_of(paths: &SearchPaths) -> Vec<String> {
-        paths.paths().into_iter().map(|(place, path)| format!("{place:?} {}", path.display())).collect()
+        paths.paths().into_iter().map(|(origin, path)| format!("{origin:?} {}", path.display())).collect()
     }
 
     #[test]
-    fn places_come_in_the_documented_order() {
+    fn paths_come_in_the_documented_order() {
         let paths = SearchPaths {
             explicit: vec!["x".into()],
             environment: vec!["/env".into(), "".into()],

@@ -101,7 +101,7 @@ pub fn lock_folder(folder: &Path) -> io::Result<Locked> {
             }
             Err(TryLockError::WouldBlock) => {
                 let what = format!(
-                    "another program has been changing what is in {} for {} s; end it and try again",
+                    "another program has been changing files in {} for {} s; end it and try again",
                     folder.display(),
                     PATIENCE.as_secs()
                 );

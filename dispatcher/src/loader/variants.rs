@@ -73,7 +73,7 @@ pub enum PassedOver {
         used: PathBuf,
     },
     /// An earlier folder of the search order has another build of the plugin.
-    EarlierPlace {
+    EarlierPath {
         /// The version of the library that is used.
         version: String,
         /// Whether that one is older.
@@ -121,7 +121,7 @@ impl fmt::Display for PassedOver {
                 let of = version.as_ref().map(|version| format!(" --version {version}")).unwrap_or_default();
                 write!(f, "disabled; `keyway backend enable {name}{of}` takes it in again")
             }
-            PassedOver::EarlierPlace { version, older, used } => {
+            PassedOver::EarlierPath { version, older, used } => {
                 let advice = match older {
                     true => ", although it is older; remove it, or choose this one with `keyway backend use`",
                     false => "",
@@ -147,7 +147,7 @@ pub struct Build<'a> {
     /// Whether it failed the conformance suite on this machine.
     pub failed: bool,
     /// Rank of its folder in the search order; a lower one wins.
-    pub place: usize,
+    pub rank: usize,
     /// The plugin's version.
     pub version: &'a str,
     /// The build's variant.
@@ -181,8 +181,8 @@ pub fn preference(builds: &[Build<'_>], cpu: &CpuFeatures) -> Vec<usize> {
         (0..builds.len()).filter(|i| cpu.missing(builds[*i].features).is_empty()).collect();
     order.sort_by(|i, j| {
         let (a, b) = (&builds[*i], &builds[*j]);
-        (!a.chosen, a.failed, a.place)
-            .cmp(&(!b.chosen, b.failed, b.place))
+        (!a.chosen, a.failed, a.rank)
+            .cmp(&(!b.chosen, b.failed, b.rank))
             .then_with(|| compare_versions(b.version, a.version))
             .then_with(|| b.features.len().cmp(&a.features.len()))
             .then_with(|| b.variant.cmp(a.variant))
@@ -200,9 +200,9 @@ pub fn reason(build: &Build<'_>, used: &Build<'_>, used_path: PathBuf, cpu: &Cpu
         PassedOver::NotTheChosen { version: used.version.to_string(), used: used_path }
     } else if build.failed && !used.failed {
         PassedOver::FailedSuite { version: used.version.to_string(), used: used_path }
-    } else if build.place != used.place {
+    } else if build.rank != used.rank {
         let older = compare_versions(used.version, build.version).is_lt();
-        PassedOver::EarlierPlace { version: used.version.to_string(), older, used: used_path }
+        PassedOver::EarlierPath { version: used.version.to_string(), older, used: used_path }
     } else if build.version != used.version {
         PassedOver::OtherVersion { version: used.version.to_string(), used: used_path }
     } else {
@@ -224,7 +224,7 @@ mod tests {
         let build = |variant, features| Build {
             chosen: false,
             failed: false,
-            place: 0,
+            rank: 0,
             version: "1.0.0",
             variant,
             features,
@@ -240,12 +240,12 @@ mod tests {
     }
 
     #[test]
-    fn the_place_decides_before_the_version_and_the_version_before_the_variant() {
+    fn the_path_decides_before_the_version_and_the_version_before_the_variant() {
         let (none, some) = (features(0), features(1));
-        let build = |place, version, variant, features| Build {
+        let build = |rank, version, variant, features| Build {
             chosen: false,
             failed: false,
-            place,
+            rank,
             version,
             variant,
             features,
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(preference(&builds, &cpu), [2, 1, 0]);
         let why = |i: usize| reason(&builds[i], &builds[2], "/x".into(), &cpu);
         let version = || "1.10.0".to_string();
-        assert_eq!(why(0), PassedOver::EarlierPlace { version: version(), older: true, used: "/x".into() });
+        assert_eq!(why(0), PassedOver::EarlierPath { version: version(), older: true, used: "/x".into() });
         assert_eq!(why(1), PassedOver::OtherVersion { version: version(), used: "/x".into() });
         // Failed builds come last, and the version that the user chose first.
         let failed = [builds[0], builds[1], Build { failed: true, ..builds[2] }];

@@ -5,7 +5,7 @@
 //! shares the memory and returns copies of elements alone, as `Cell` does.
 
 use super::bytes::Element;
-use super::elements::Places;
+use super::elements::StridedElements;
 use super::{Shared, Storage};
 use crate::base::dims;
 use crate::base::error::{Error, Result};
@@ -31,8 +31,8 @@ impl<T, const N: usize> Clone for Strided<T, N> {
 impl<T, const N: usize> Copy for Strided<T, N> {}
 
 impl<T: Element, const N: usize> Strided<T, N> {
-    fn of(op: &'static str, storage: &Storage, places: Places<'_>) -> Result<Strided<T, N>> {
-        let Places { offset, sizes, strides, element } = places;
+    fn of(op: &'static str, storage: &Storage, elements: StridedElements<'_>) -> Result<Strided<T, N>> {
+        let StridedElements { offset, sizes, strides, element } = elements;
         let value = |argument, expected: String, got: String| Error::Value { op, argument, expected, got };
         let (Ok(own_sizes), Ok(own_strides)) = (<[usize; N]>::try_from(sizes), strides.try_into()) else {
             let n = sizes.len();
@@ -135,8 +135,8 @@ impl<'a, T: Element, const N: usize> Accessor<'a, T, N> {
     /// # Errors
     /// `Value` for a number of dimensions that is not `N`, elements outside the storage or not aligned; `NotOnHost`;
     /// the device's error.
-    pub fn new(op: &'static str, storage: &'a Storage, places: Places<'_>) -> Result<Self> {
-        Ok(Accessor { at: Strided::of(op, storage, places)?, _shares: PhantomData })
+    pub fn new(op: &'static str, storage: &'a Storage, elements: StridedElements<'_>) -> Result<Self> {
+        Ok(Accessor { at: Strided::of(op, storage, elements)?, _shares: PhantomData })
     }
 
     /// Sizes.
@@ -153,7 +153,7 @@ impl<'a, T: Element, const N: usize> Accessor<'a, T, N> {
     #[inline(always)]
     pub fn get(&self, index: [usize; N]) -> Option<T> {
         // SAFETY: the address of an element in live memory that the host can read; every bit pattern is valid for `T`.
-        self.at.find(index).map(|place| unsafe { place.read() })
+        self.at.find(index).map(|element_at| unsafe { element_at.read() })
     }
 
     /// The element at this index.
@@ -169,12 +169,12 @@ impl<'a, T: Element, const N: usize> Accessor<'a, T, N> {
     /// The same elements by reference, with `a[[i, j]]`, rows as slices, and for other threads.
     ///
     /// ```
-    /// use keyway_dispatcher::memory::{Accessor, Places, Storage};
+    /// use keyway_dispatcher::memory::{Accessor, StridedElements, Storage};
     /// # fn main() -> keyway_dispatcher::Result<()> {
     /// let storage = Storage::from_vec(vec![1i32, 2, 3, 4]);
-    /// let places = Places { offset: 0, sizes: &[2, 2], strides: &[2, 1], element: 4 };
-    /// // SAFETY: nobody else has the storage.
-    /// let a = unsafe { Accessor::<i32, 2>::new("example", &storage, places)?.assume_unwritten() };
+    /// let elements = StridedElements { offset: 0, sizes: &[2, 2], strides: &[2, 1], element: 4 };
+    /// // SAFETY: the storage is uniquely owned.
+    /// let a = unsafe { Accessor::<i32, 2>::new("example", &storage, elements)?.assume_unwritten() };
     /// assert_eq!((a[[1, 0]], a.row([0])), (3, Some(&[1, 2][..])));
     /// # Ok(()) }
     /// ```
@@ -211,9 +211,9 @@ impl<'a, T: Element, const N: usize> AccessorRef<'a, T, N> {
     pub(crate) fn of_read_only(
         op: &'static str,
         storage: &'a Storage,
-        places: Places<'_>,
+        elements: StridedElements<'_>,
     ) -> Result<AccessorRef<'a, T, N>> {
-        let at = Strided::of(op, storage, places)?;
+        let at = Strided::of(op, storage, elements)?;
         if !storage.is_read_only() {
             return Err(storage.held(op, 0));
         }
@@ -224,12 +224,12 @@ impl<'a, T: Element, const N: usize> AccessorRef<'a, T, N> {
     pub(crate) fn of_exclusive(
         op: &'static str,
         storage: &'a mut Storage,
-        places: Places<'_>,
+        elements: StridedElements<'_>,
     ) -> Result<AccessorRef<'a, T, N>> {
         if Shared::get_mut(&mut storage.0).is_none() {
             return Err(storage.held(op, 0));
         }
-        Ok(AccessorRef { at: Strided::of(op, storage, places)?, _borrows: PhantomData })
+        Ok(AccessorRef { at: Strided::of(op, storage, elements)?, _borrows: PhantomData })
     }
 
     /// Sizes.
@@ -246,7 +246,7 @@ impl<'a, T: Element, const N: usize> AccessorRef<'a, T, N> {
     #[inline(always)]
     pub fn get(&self, index: [usize; N]) -> Option<&'a T> {
         // SAFETY: the address of an element in memory that lives for `'a` and is not written, see the constructors.
-        self.at.find(index).map(|place| unsafe { place.as_ref() })
+        self.at.find(index).map(|element_at| unsafe { element_at.as_ref() })
     }
 
     /// The element at this index.
@@ -305,16 +305,16 @@ impl<'a, T: Element, const N: usize> AccessorMut<'a, T, N> {
     pub(crate) fn of_exclusive(
         op: &'static str,
         storage: &'a mut Storage,
-        places: Places<'_>,
+        elements: StridedElements<'_>,
     ) -> Result<AccessorMut<'a, T, N>> {
         storage.check_writable(op)?;
         if Shared::get_mut(&mut storage.0).is_none() {
             return Err(storage.held(op, 0));
         }
-        if dims::may_self_overlap(places.sizes, places.strides) {
+        if dims::may_self_overlap(elements.sizes, elements.strides) {
             return Err(Error::Overlap { op, with: "itself" });
         }
-        let at = Strided::of(op, storage, places)?;
+        let at = Strided::of(op, storage, elements)?;
         storage.bump_version();
         Ok(AccessorMut { at, _borrows: PhantomData })
     }
@@ -338,14 +338,14 @@ impl<'a, T: Element, const N: usize> AccessorMut<'a, T, N> {
     #[inline(always)]
     pub fn get(&self, index: [usize; N]) -> Option<&T> {
         // SAFETY: the address of an element in memory that lives for `'a` and that only this borrow reaches.
-        self.at.find(index).map(|place| unsafe { place.as_ref() })
+        self.at.find(index).map(|element_at| unsafe { element_at.as_ref() })
     }
 
     /// The element at this index, for a change; `None` outside.
     #[inline(always)]
     pub fn get_mut(&mut self, index: [usize; N]) -> Option<&mut T> {
         // SAFETY: as in `get`; elements do not overlap, and this borrow is the only one.
-        self.at.find(index).map(|mut place| unsafe { place.as_mut() })
+        self.at.find(index).map(|mut element_at| unsafe { element_at.as_mut() })
     }
 
     /// The element at this index.

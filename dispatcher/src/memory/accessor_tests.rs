@@ -1,7 +1,7 @@
 //! Accessors over storages without tensors, so that Miri can check each.
 
 use super::accessor::*;
-use super::{Blob, Places, Storage, bytes};
+use super::{Blob, Storage, StridedElements, bytes};
 use crate::base::dtype::DType;
 use crate::base::error::Error;
 
@@ -9,12 +9,13 @@ fn six() -> Storage {
     Storage::from_vec(vec![0i32, 1, 2, 3, 4, 5])
 }
 
-const TURNED: Places<'static> = Places { offset: 1, sizes: &[2, 2], strides: &[1, 3], element: 4 };
+const TRANSPOSED: StridedElements<'static> =
+    StridedElements { offset: 1, sizes: &[2, 2], strides: &[1, 3], element: 4 };
 
 #[test]
 fn elements_are_found_by_their_strides_checked_and_not() {
     let mut storage = six();
-    let shared = Accessor::<i32, 2>::new("t", &storage, TURNED).unwrap();
+    let shared = Accessor::<i32, 2>::new("t", &storage, TRANSPOSED).unwrap();
     assert_eq!([shared.get([0, 1]), shared.get([1, 1]), shared.get([2, 0])], [Some(4), Some(5), None]);
     // SAFETY: within the sizes; there are no writes while the reader lives.
     unsafe {
@@ -22,7 +23,7 @@ fn elements_are_found_by_their_strides_checked_and_not() {
         let reader = shared.assume_unwritten();
         assert_eq!((reader[[0, 0]], *reader.get_unchecked([0, 1])), (1, 4));
     }
-    let mut writer = AccessorMut::<i32, 2>::of_exclusive("t", &mut storage, TURNED).unwrap();
+    let mut writer = AccessorMut::<i32, 2>::of_exclusive("t", &mut storage, TRANSPOSED).unwrap();
     writer[[0, 1]] += 10;
     // SAFETY: within the sizes.
     unsafe { *writer.get_unchecked_mut([1, 1]) += *writer.get_unchecked([0, 1]) };
@@ -34,15 +35,15 @@ fn elements_are_found_by_their_strides_checked_and_not() {
 #[test]
 fn rows_and_wholes_are_slices_where_they_lie_so() {
     let mut storage = six();
-    let rows = Places { offset: 0, sizes: &[2, 3], strides: &[3, 1], element: 4 };
+    let rows = StridedElements { offset: 0, sizes: &[2, 3], strides: &[3, 1], element: 4 };
     let mut writer = AccessorMut::<i32, 2>::of_exclusive("t", &mut storage, rows).unwrap();
     writer.row_mut([1]).unwrap().fill(7);
     assert!(writer.row_mut([2]).is_none());
     assert_eq!(writer.as_ref().row([0]), Some(&[0, 1, 2][..]));
     assert_eq!(writer.into_slice().unwrap(), [0, 1, 2, 7, 7, 7]);
-    let turned = AccessorRef::<i32, 2>::of_exclusive("t", &mut storage, TURNED).unwrap();
-    assert!(turned.row([0]).is_none() && turned.as_slice().is_none());
-    let none = Places { offset: 9, sizes: &[2, 0], strides: &[1, 1], element: 4 };
+    let transposed = AccessorRef::<i32, 2>::of_exclusive("t", &mut storage, TRANSPOSED).unwrap();
+    assert!(transposed.row([0]).is_none() && transposed.as_slice().is_none());
+    let none = StridedElements { offset: 9, sizes: &[2, 0], strides: &[1, 1], element: 4 };
     let none = AccessorRef::<i32, 2>::of_exclusive("t", &mut storage, none).unwrap();
     assert_eq!((none.row([1]), none.row([2]), none.as_slice()), (Some(&[][..]), None, Some(&[][..])));
 }
@@ -50,7 +51,7 @@ fn rows_and_wholes_are_slices_where_they_lie_so() {
 #[test]
 fn one_thread_may_write_while_another_waits_to_read() {
     let mut storage = six();
-    let row = Places { offset: 0, sizes: &[6], strides: &[1], element: 4 };
+    let row = StridedElements { offset: 0, sizes: &[6], strides: &[1], element: 4 };
     let mut writer = AccessorMut::<i32, 1>::of_exclusive("t", &mut storage, row).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(move || writer[[5]] = 9);
@@ -66,14 +67,14 @@ fn one_thread_may_write_while_another_waits_to_read() {
 fn what_does_not_fit_is_an_error() {
     let mut storage = six();
     let text = |error: Option<Error>| error.expect("refused").to_string();
-    let outside = Places { offset: 3, ..TURNED };
+    let outside = StridedElements { offset: 3, ..TRANSPOSED };
     assert!(text(Accessor::<i32, 2>::new("t", &storage, outside).err()).contains("24 bytes on cpu"));
-    let huge = Places { offset: usize::MAX / 2, ..TURNED };
+    let huge = StridedElements { offset: usize::MAX / 2, ..TRANSPOSED };
     assert!(Accessor::<i32, 2>::new("t", &storage, huge).is_err());
-    assert!(Accessor::<i64, 2>::new("t", &storage, TURNED).is_err());
-    assert!(text(Accessor::<i32, 1>::new("t", &storage, TURNED).err()).contains("has 2 dimensions"));
+    assert!(Accessor::<i64, 2>::new("t", &storage, TRANSPOSED).is_err());
+    assert!(text(Accessor::<i32, 1>::new("t", &storage, TRANSPOSED).err()).contains("has 2 dimensions"));
     let other = storage.clone();
-    assert!(AccessorMut::<i32, 2>::of_exclusive("t", &mut storage, TURNED).is_err());
+    assert!(AccessorMut::<i32, 2>::of_exclusive("t", &mut storage, TRANSPOSED).is_err());
     assert!(storage.as_bytes_mut().unwrap_err().to_string().contains("2 tensors share it"));
     drop(other);
     storage.as_bytes_mut().unwrap()[0] = 1;
@@ -88,14 +89,14 @@ fn what_does_not_fit_is_an_error() {
     }
     let blob = Blob::from_owner(Part(vec![0; 3]));
     let storage = Storage::from_blob("t", blob, DType::U8).unwrap();
-    let one = Places { offset: 0, sizes: &[1], strides: &[1], element: 4 };
+    let one = StridedElements { offset: 0, sizes: &[1], strides: &[1], element: 4 };
     assert!(text(Accessor::<i32, 1>::new("t", &storage, one).err()).contains("aligned to 4 bytes for i32"));
 }
 
 #[test]
 #[should_panic(expected = "index [2, 0] is out of range for a tensor of shape [2, 2]")]
-fn an_index_outside_is_said_as_a_slice_says_it() {
+fn an_index_outside_panics_as_in_a_slice() {
     let mut storage = six();
-    let mut writer = AccessorMut::<i32, 2>::of_exclusive("t", &mut storage, TURNED).unwrap();
+    let mut writer = AccessorMut::<i32, 2>::of_exclusive("t", &mut storage, TRANSPOSED).unwrap();
     writer[[2, 0]] = 1;
 }

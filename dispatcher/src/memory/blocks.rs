@@ -16,7 +16,7 @@ const STEP: usize = 64;
 /// The cached sizes: 1 to this many steps.
 const CLASSES: usize = 12;
 /// The most blocks of one size that a thread keeps.
-const KEPT: usize = 64;
+const MAX_CACHED: usize = 64;
 
 /// A free block holds the address of the next one.
 type Link = Option<NonNull<u8>>;
@@ -64,7 +64,7 @@ impl Lists {
     #[inline]
     unsafe fn push(&self, class: usize, free: NonNull<u8>) -> bool {
         let length = self.lengths[class].get();
-        if length >= KEPT {
+        if length >= MAX_CACHED {
             return false;
         }
         // SAFETY: the caller gives the block up, and it is larger and better aligned than an address.
@@ -95,12 +95,12 @@ fn from_system(layout: Layout) -> NonNull<u8> {
 /// Memory of this layout, not initialised; null if the system has none.
 #[inline]
 pub(super) fn take_bytes(layout: Layout) -> *mut u8 {
-    let (kept, layout) = match class(layout) {
+    let (cached, layout) = match class(layout) {
         Some(class) => (LISTS.try_with(|lists| lists.pop(class)).ok().flatten(), block(class)),
         None => (None, layout),
     };
     // SAFETY: callers ask for no memory of no size, and a block is at least one step.
-    kept.map_or_else(|| unsafe { alloc(layout) }, NonNull::as_ptr)
+    cached.map_or_else(|| unsafe { alloc(layout) }, NonNull::as_ptr)
 }
 
 /// Gives memory back.
@@ -171,9 +171,9 @@ mod tests {
     }
 
     #[test]
-    fn more_than_is_kept_goes_back_and_blocks_may_change_threads() {
+    fn blocks_beyond_the_cache_are_freed_and_blocks_may_change_threads() {
         let all: Vec<usize> =
-            (0..3 * KEPT).map(|_| take::<[u64; 3]>().as_ptr().expose_provenance()).collect();
+            (0..3 * MAX_CACHED).map(|_| take::<[u64; 3]>().as_ptr().expose_provenance()).collect();
         let there = std::thread::spawn(move || {
             for address in all {
                 let pointer = std::ptr::with_exposed_provenance_mut::<[u64; 3]>(address);
@@ -182,11 +182,11 @@ mod tests {
             }
             LISTS.with(|lists| lists.lengths[0].get())
         });
-        assert_eq!(there.join().unwrap(), KEPT);
+        assert_eq!(there.join().unwrap(), MAX_CACHED);
     }
 
     #[test]
-    fn large_objects_are_not_kept() {
+    fn large_objects_are_not_cached() {
         assert_eq!(class(Layout::new::<[u64; 1000]>()), None);
         let large = take::<[u64; 1000]>();
         // SAFETY: taken above, freed once.

@@ -48,7 +48,7 @@ pub fn copy_bytes(
     source_offset: usize,
     bytes: usize,
 ) -> Result<()> {
-    let Some((to, from)) = places(target, target_offset, source, source_offset, bytes)? else {
+    let Some((to, from)) = addresses(target, target_offset, source, source_offset, bytes)? else {
         return Ok(());
     };
     target.synchronize()?;
@@ -86,7 +86,7 @@ pub fn copy_bytes_async(
     source_offset: usize,
     bytes: usize,
 ) -> Result<()> {
-    let Some((to, from)) = places(target, target_offset, source, source_offset, bytes)? else {
+    let Some((to, from)) = addresses(target, target_offset, source, source_offset, bytes)? else {
         return Ok(());
     };
     let (far, near, entry) = match (entry(target)?, entry(source)?) {
@@ -120,7 +120,7 @@ fn written(op: &'static str, target: &Storage, offset: usize, bytes: usize) -> R
 }
 
 /// The addresses of two checked ranges; `None` where there is nothing to copy.
-fn places(
+fn addresses(
     target: &Storage,
     target_offset: usize,
     source: &Storage,

@@ -13,7 +13,7 @@ const SPAN: usize = 1 << 20;
 
 /// Offset, sizes and strides of elements in a storage, in elements.
 #[derive(Clone, Copy, Debug)]
-pub struct Places<'a> {
+pub struct StridedElements<'a> {
     /// The first element.
     pub offset: usize,
     /// Sizes.
@@ -58,10 +58,10 @@ impl ElementReader {
     ///
     /// # Errors
     /// The device's error; `OutOfMemory`.
-    pub fn new(storage: &Storage, places: Places<'_>) -> Result<ElementReader> {
-        let Places { offset, element, .. } = places;
-        let numel = count(places.sizes);
-        let (sizes, strides) = loops(places.sizes, places.strides);
+    pub fn new(storage: &Storage, elements: StridedElements<'_>) -> Result<ElementReader> {
+        let StridedElements { offset, element, .. } = elements;
+        let numel = count(elements.sizes);
+        let (sizes, strides) = loops(elements.sizes, elements.strides);
         let begin = offset * element;
         let source = match (&sizes[..], &strides[..]) {
             _ if numel == 0 => Source::Row,
@@ -172,7 +172,8 @@ mod tests {
 
     fn read(offset: usize, sizes: &[usize], strides: &[usize], chunk: usize) -> Vec<u16> {
         let storage = Storage::from_vec((0u16..100).collect());
-        let mut reader = ElementReader::new(&storage, Places { offset, sizes, strides, element: 2 }).unwrap();
+        let mut reader =
+            ElementReader::new(&storage, StridedElements { offset, sizes, strides, element: 2 }).unwrap();
         let mut all = Vec::new();
         while reader.left() > 0 {
             let mut bytes = vec![0u8; 2 * chunk.min(reader.left())];
@@ -206,10 +207,10 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_the_storage_is_refused() {
+    fn elements_outside_the_storage_are_refused() {
         let storage = Storage::from_vec(vec![0u8; 10]);
-        let places = Places { offset: 5, sizes: &[3, 2], strides: &[1, 4], element: 1 };
-        let mut reader = ElementReader::new(&storage, places).unwrap();
+        let elements = StridedElements { offset: 5, sizes: &[3, 2], strides: &[1, 4], element: 1 };
+        let mut reader = ElementReader::new(&storage, elements).unwrap();
         assert!(reader.read(&mut [0; 6]).is_err());
     }
 }

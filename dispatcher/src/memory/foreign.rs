@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deleter_that_panics_is_told_of_and_no_more() {
+    fn a_deleter_that_panics_is_only_reported() {
         // SAFETY: no byte is reached.
         let blob =
             unsafe { Blob::from_raw_parts(std::ptr::null_mut(), 0, Device::CPU, |_| panic!("of the test")) };
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_keep_their_memory_also_where_it_lies_in_themselves() {
+    fn owners_keep_memory_that_is_part_of_themselves() {
         struct Inline([f32; 4], #[allow(dead_code)] Arc<()>);
         impl AsRef<[f32]> for Inline {
             fn as_ref(&self) -> &[f32] {

@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn places_apart_are_used_at_once() {
+    fn disjoint_ranges_are_used_at_once() {
         let storage = &integers();
         let _first = InUse::enter("example", &mut [storage.access(0..32, Use::Read)]).unwrap();
         elsewhere(|| drop(InUse::enter("example", &mut [storage.access(32..64, Use::Write)]).unwrap()));
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_both_kinds_says_so() {
+    fn memory_of_both_kinds_is_reported_as_such() {
         let storage = integers();
         storage.also_hold("example", DType::I32).unwrap();
         assert!(!storage.may_hold_floats_too());

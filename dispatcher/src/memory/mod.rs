@@ -24,7 +24,7 @@ mod sync;
 pub use accessor::{Accessor, AccessorMut, AccessorRef};
 pub use allocator::{AllocatorGuard, HostAllocator, set_host_allocator, use_host_allocator};
 pub use copy::{copy_bytes, copy_bytes_async, read_bytes, write_bytes};
-pub use elements::{ElementReader, Places};
+pub use elements::{ElementReader, StridedElements};
 pub(crate) use extension::Extension;
 pub use foreign::Blob;
 pub use host::host_vec;
@@ -36,7 +36,7 @@ pub use shared::{Shared, Weak, shared};
 
 use crate::base::error::Result;
 use crate::base::key::Device;
-use crate::device::capture::Kept;
+use crate::device::capture::Retained;
 use crate::device::pinned::{self, Block};
 use crate::device::{self as device_abi, DeviceEntry, StreamRef};
 use foreign::Foreign;
@@ -364,7 +364,7 @@ impl Storage {
     }
 }
 
-impl Kept for Storage {
+impl Retained for Storage {
     fn used_on(&self, entry: &'static DeviceEntry, device: Device, stream: &StreamRef) {
         match &self.0.owner {
             Owner::Device(_) => self.note_use_on(stream.clone()),

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn storages_are_told_of_once_as_they_come_and_go() {
+    fn storages_are_reported_once_as_they_come_and_go() {
         let before = Storage::from_vec(vec![0u8; 7001]);
         let noting = Arc::new(Noting::default());
         let observation = observe_storages(noting.clone());

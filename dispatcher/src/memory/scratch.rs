@@ -3,7 +3,7 @@
 use super::host;
 use crate::base::error::{Error, Result};
 use crate::base::key::Device;
-use crate::device::capture::Kept;
+use crate::device::capture::Retained;
 use crate::device::{self as device_abi, DeviceEntry, StreamRef};
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
@@ -62,7 +62,7 @@ unsafe impl Send for Scratch {}
 // SAFETY: as for Send.
 unsafe impl Sync for Scratch {}
 
-impl Kept for Scratch {
+impl Retained for Scratch {
     fn used_on(&self, _entry: &'static DeviceEntry, _device: Device, stream: &StreamRef) {
         let mut all = self.used_on.lock().unwrap_or_else(PoisonError::into_inner);
         if !all.iter().any(|other| device_abi::same_stream(other, stream)) {

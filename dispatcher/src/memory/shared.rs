@@ -20,7 +20,7 @@ const WEAK: u64 = 1 << 32;
 /// concurrently.
 const UNIQUE: u64 = STRONG + WEAK;
 /// The maximum number of handles; more are treated as a leak that would overflow the counts.
-const MOST: u64 = 1 << 31;
+const MAX_COUNT: u64 = 1 << 31;
 
 struct Block<T> {
     counts: AtomicU64,
@@ -183,7 +183,7 @@ impl<T> Shared<T> {
 
     /// A weak reference.
     pub fn downgrade(this: &Shared<T>) -> Weak<T> {
-        if this.counts().fetch_add(WEAK, Ordering::Relaxed) >> 32 > MOST {
+        if this.counts().fetch_add(WEAK, Ordering::Relaxed) >> 32 > MAX_COUNT {
             overflow();
         }
         Weak { block: this.block, _owns: PhantomData }
@@ -267,7 +267,7 @@ impl<T> Deref for Shared<T> {
 impl<T> Clone for Shared<T> {
     #[inline(always)]
     fn clone(&self) -> Shared<T> {
-        if self.counts().fetch_add(STRONG, Ordering::Relaxed) & (WEAK - 1) > MOST {
+        if self.counts().fetch_add(STRONG, Ordering::Relaxed) & (WEAK - 1) > MAX_COUNT {
             overflow();
         }
         Shared { block: self.block, _owns: PhantomData }
@@ -303,7 +303,7 @@ impl<T> Weak<T> {
         let counts = unsafe { &(*self.block.as_ptr()).counts };
         let more = |now: u64| match now & (WEAK - 1) {
             0 => None,
-            strong if strong > MOST => overflow(),
+            strong if strong > MAX_COUNT => overflow(),
             _ => Some(now + STRONG),
         };
         counts.fetch_update(Ordering::Acquire, Ordering::Relaxed, more).ok()?;

@@ -170,15 +170,15 @@ impl Batch {
         let live: Vec<DispatchKey> = others.iter().filter(|f| !is_retired(f.plugin)).map(|f| f.key).collect();
         let mut taken = live.clone();
         taken.extend(own.iter().map(|f| f.key).filter(|key| !live.contains(key)));
-        let mut placed = others;
+        let mut handlers = others;
         for entry in own {
             let (Some(spec), true) = (&entry.interposer, live.contains(&entry.key)) else {
-                placed.push(entry);
+                handlers.push(entry);
                 continue;
             };
             let Some(key) = KEYS.map(DispatchKey).find(|key| !taken.contains(key)) else { return false };
             taken.push(key);
-            placed.push(Box::leak(Box::new(KeyHandler {
+            handlers.push(Box::leak(Box::new(KeyHandler {
                 key,
                 name: entry.name.clone(),
                 applies: entry.applies,
@@ -187,7 +187,7 @@ impl Batch {
                 interposer: Some(InterposerSpec { ops: spec.ops.clone(), ..*spec }),
             })));
         }
-        self.state.functional = placed;
+        self.state.functional = handlers;
         true
     }
 }

@@ -50,8 +50,8 @@ fn of_two_special(a: Layout, b: Layout) -> Layout {
 /// Makes known what is registered and not retired. Called with each generation of the table.
 pub(super) fn settle(state: &State) {
     for entry in state.layouts.iter().filter(|entry| !entry.plugin.is_retired()) {
-        if let Some(place) = PRECEDENCE.get(entry.layout.id() as usize) {
-            place.store(entry.precedence, Ordering::Relaxed);
+        if let Some(slot) = PRECEDENCE.get(entry.layout.id() as usize) {
+            slot.store(entry.precedence, Ordering::Relaxed);
         }
     }
     *SERVING.write().unwrap_or_else(PoisonError::into_inner) = serving(state);
@@ -146,7 +146,7 @@ mod tests {
             path: std::path::PathBuf::new(),
             order,
             compatible_with: Vec::new(),
-            devices_in_vain: Vec::new(),
+            unresolved_devices: Vec::new(),
             priority: 0.into(),
             retired: false.into(),
         }))

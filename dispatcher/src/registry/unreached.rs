@@ -29,7 +29,7 @@ pub enum Unreached {
         near: Option<&'static str>,
     },
     /// Kernels for a device, layout or dtype that no plugin brings.
-    Place {
+    Target {
         /// `device`, `layout` or `dtype`.
         what: &'static str,
         /// Its name.
@@ -85,7 +85,7 @@ impl fmt::Display for Unreached {
             Unreached::Op { op, kernels, near } => {
                 write!(f, "{} of op `{op}`, which does not exist{}", count(kernels), meant(near))
             }
-            Unreached::Place { what, name, kernels, near } => {
+            Unreached::Target { what, name, kernels, near } => {
                 write!(f, "{} for {what} `{name}`, which no plugin brings{}", count(kernels), meant(near))
             }
             Unreached::Claimed { device, is_there } => {
@@ -131,42 +131,42 @@ pub fn unreached(wanted: impl Fn(&PluginEntry) -> bool) -> Vec<(&'static PluginE
         .collect();
     let mut keys = HashSet::new();
     for kernel in kernels() {
-        let Some((_, told)) = found.iter_mut().find(|(plugin, _)| std::ptr::eq(*plugin, kernel.plugin))
+        let Some((_, list)) = found.iter_mut().find(|(plugin, _)| std::ptr::eq(*plugin, kernel.plugin))
         else {
             continue;
         };
         match ops.get(kernel.op) {
-            None => add(told, Unreached::Op { op: kernel.op, kernels: 1, near: None }),
+            None => add(list, Unreached::Op { op: kernel.op, kernels: 1, near: None }),
             Some(op) if op.schema.signature != kernel.signature => {}
-            Some(_) => match missing_place(generation, kernel.device, kernel.layout, kernel.dtype) {
-                Some((what, name)) => add(told, Unreached::Place { what, name, kernels: 1, near: None }),
+            Some(_) => match missing_target(generation, kernel.device, kernel.layout, kernel.dtype) {
+                Some((what, name)) => add(list, Unreached::Target { what, name, kernels: 1, near: None }),
                 None => {
                     let of = std::ptr::from_ref(kernel.plugin).addr();
                     if !keys.insert((of, kernel.op, kernel.device, kernel.layout, kernel.dtype)) {
                         let names =
                             [DEVICES.name(kernel.device), kernel.layout.name(), DTYPES.name(kernel.dtype)];
-                        told.push(Unreached::Second { op: kernel.op, key: names });
+                        list.push(Unreached::Second { op: kernel.op, key: names });
                     }
                 }
             },
         }
     }
     let interposers = interposers();
-    for (plugin, told) in &mut found {
-        told.extend(plugin.devices_in_vain.iter().map(|device| Unreached::Claimed {
+    for (plugin, list) in &mut found {
+        list.extend(plugin.unresolved_devices.iter().map(|device| Unreached::Claimed {
             device: device.clone(),
             is_there: DEVICES.get(device).is_some_and(is_there),
         }));
-        for unreached in told.iter_mut() {
+        for unreached in list.iter_mut() {
             match unreached {
                 Unreached::Op { op, near, .. } => *near = nearest(op),
-                Unreached::Place { what, name, near, .. } => *near = nearest_place(what, name),
+                Unreached::Target { what, name, near, .. } => *near = nearest_target(what, name),
                 _ => {}
             }
         }
         for interposer in interposers.iter().filter(|i| i.plugin == plugin.name) {
             let unknown = |pattern: &&String| !ops.keys().any(|op| matches(pattern, op));
-            told.extend(interposer.ops.iter().filter(unknown).map(|op| Unreached::Interposer {
+            list.extend(interposer.ops.iter().filter(unknown).map(|op| Unreached::Interposer {
                 name: interposer.name.clone(),
                 op: op.clone(),
                 near: nearest(op),
@@ -183,11 +183,11 @@ pub fn unreached(wanted: impl Fn(&PluginEntry) -> bool) -> Vec<(&'static PluginE
                 && !ops.contains_key(named.op)
             {
                 let near = nearest(named.op);
-                told.push(Unreached::Backward { op: op.name, backward: named.op, near });
+                list.push(Unreached::Backward { op: op.name, backward: named.op, near });
             }
         }
     }
-    found.retain(|(_, told)| !told.is_empty());
+    found.retain(|(_, list)| !list.is_empty());
     found
 }
 
@@ -196,7 +196,7 @@ fn nearest(op: &str) -> Option<&'static str> {
 }
 
 /// The device, layout or dtype with the most similar name, provided by some plugin or built in.
-fn nearest_place(what: &str, name: &str) -> Option<&'static str> {
+fn nearest_target(what: &str, name: &str) -> Option<&'static str> {
     let generation = current();
     let devices = || (0..DEVICES.len() as u16).filter(|kind| is_there(*kind)).map(|kind| DEVICES.name(kind));
     let layouts = || {
@@ -215,7 +215,7 @@ fn nearest_place(what: &str, name: &str) -> Option<&'static str> {
 }
 
 /// The first of a kernel's device, layout and dtype that no plugin provides.
-fn missing_place(
+fn missing_target(
     generation: &Generation,
     device: u16,
     layout: Layout,
@@ -232,14 +232,14 @@ fn missing_place(
 }
 
 /// Counts a kernel among those that miss the same.
-fn add(told: &mut Vec<Unreached>, new: Unreached) {
-    for present in told.iter_mut() {
+fn add(list: &mut Vec<Unreached>, new: Unreached) {
+    for present in list.iter_mut() {
         match (present, &new) {
             (Unreached::Op { op, kernels, .. }, Unreached::Op { op: other, .. }) if op == other => {
                 *kernels += 1;
                 return;
             }
-            (Unreached::Place { what, name, kernels, .. }, Unreached::Place { what: w, name: n, .. })
+            (Unreached::Target { what, name, kernels, .. }, Unreached::Target { what: w, name: n, .. })
                 if (&*what, &*name) == (w, n) =>
             {
                 *kernels += 1;
@@ -248,5 +248,5 @@ fn add(told: &mut Vec<Unreached>, new: Unreached) {
             _ => {}
         }
     }
-    told.push(new);
+    list.push(new);
 }

@@ -5,7 +5,7 @@ use crate::base::dims::Dims;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::memory::bytes::Element;
-use crate::memory::{Accessor, AccessorMut, AccessorRef, Places, Shared, Storage};
+use crate::memory::{Accessor, AccessorMut, AccessorRef, Shared, Storage, StridedElements};
 
 /// The host type as which a tensor's elements are read or written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl TensorImpl {
         const OP: &str = "accessor";
         let storage = self.storage_for(OP)?;
         self.check_type::<T>(OP, Wanted::Reading)?;
-        Accessor::new(OP, storage, Lie::of(self).places())
+        Accessor::new(OP, storage, OwnedElements::of(self).borrowed())
     }
 
     /// Elements by reference, of a uniquely owned tensor or of read-only memory.
@@ -92,8 +92,8 @@ impl TensorImpl {
     /// # Errors
     /// As [`TensorImpl::accessor`]; `Held`.
     pub fn accessor_ref<T: Element, const N: usize>(tensor: &mut TensorRef) -> Result<AccessorRef<'_, T, N>> {
-        let lie = Lie::of(tensor);
-        reading("accessor_ref", tensor, &lie)
+        let elements = OwnedElements::of(tensor);
+        reading("accessor_ref", tensor, &elements)
     }
 
     /// Elements by mutable reference, of a uniquely owned tensor.
@@ -101,8 +101,8 @@ impl TensorImpl {
     /// # Errors
     /// As [`TensorImpl::accessor`]; `Held`, `ReadOnly`; `Overlap` if elements overlap.
     pub fn accessor_mut<T: Element, const N: usize>(tensor: &mut TensorRef) -> Result<AccessorMut<'_, T, N>> {
-        let lie = Lie::of(tensor);
-        writing("accessor_mut", tensor, &lie)
+        let elements = OwnedElements::of(tensor);
+        writing("accessor_mut", tensor, &elements)
     }
 
     /// All elements of a contiguous tensor as a slice: of a uniquely owned tensor, or of read-only memory.
@@ -112,7 +112,7 @@ impl TensorImpl {
     pub fn as_slice<T: Element>(tensor: &mut TensorRef) -> Result<&[T]> {
         const OP: &str = "as_slice";
         tensor.check_contiguous(OP)?;
-        let row = Lie::in_a_row(tensor);
+        let row = OwnedElements::flattened(tensor);
         let accessor: AccessorRef<'_, T, 1> = reading(OP, tensor, &row)?;
         Ok(accessor.as_slice().unwrap_or_default())
     }
@@ -124,57 +124,62 @@ impl TensorImpl {
     pub fn as_slice_mut<T: Element>(tensor: &mut TensorRef) -> Result<&mut [T]> {
         const OP: &str = "as_slice_mut";
         tensor.check_contiguous(OP)?;
-        let row = Lie::in_a_row(tensor);
+        let row = OwnedElements::flattened(tensor);
         let accessor: AccessorMut<'_, T, 1> = writing(OP, tensor, &row)?;
         Ok(accessor.into_slice().unwrap_or_default())
     }
 }
 
 /// Offset, sizes and strides of elements, copied out of the tensor that is borrowed for them.
-struct Lie {
+struct OwnedElements {
     offset: usize,
     sizes: Dims,
     strides: Dims,
     element: usize,
 }
 
-impl Lie {
-    fn of(tensor: &TensorImpl) -> Lie {
+impl OwnedElements {
+    fn of(tensor: &TensorImpl) -> OwnedElements {
         let (sizes, strides) = (Dims::from_slice(tensor.sizes()), Dims::from_slice(tensor.strides()));
-        Lie { offset: tensor.offset(), sizes, strides, element: tensor.dtype().size() }
+        OwnedElements { offset: tensor.offset(), sizes, strides, element: tensor.dtype().size() }
     }
 
     /// Of a contiguous tensor, as one dimension.
-    fn in_a_row(tensor: &TensorImpl) -> Lie {
+    fn flattened(tensor: &TensorImpl) -> OwnedElements {
         let (sizes, strides) = (Dims::from_elem(tensor.numel(), 1), Dims::from_elem(1, 1));
-        Lie { offset: tensor.offset(), sizes, strides, element: tensor.dtype().size() }
+        OwnedElements { offset: tensor.offset(), sizes, strides, element: tensor.dtype().size() }
     }
 
-    fn places(&self) -> Places<'_> {
-        Places { offset: self.offset, sizes: &self.sizes, strides: &self.strides, element: self.element }
+    fn borrowed(&self) -> StridedElements<'_> {
+        StridedElements {
+            offset: self.offset,
+            sizes: &self.sizes,
+            strides: &self.strides,
+            element: self.element,
+        }
     }
 }
 
 fn reading<'a, T: Element, const N: usize>(
     op: &'static str,
     tensor: &'a mut TensorRef,
-    lie: &Lie,
+    elements: &OwnedElements,
 ) -> Result<AccessorRef<'a, T, N>> {
     tensor.check_type::<T>(op, Wanted::Reading)?;
     if tensor.storage_for(op)?.is_read_only() {
-        return AccessorRef::of_read_only(op, tensor.storage_for(op)?, lie.places());
+        return AccessorRef::of_read_only(op, tensor.storage_for(op)?, elements.borrowed());
     }
-    AccessorRef::of_exclusive(op, exclusive_storage(op, tensor)?, lie.places())
+    AccessorRef::of_exclusive(op, exclusive_storage(op, tensor)?, elements.borrowed())
 }
 
 fn writing<'a, T: Element, const N: usize>(
     op: &'static str,
     tensor: &'a mut TensorRef,
-    lie: &Lie,
+    elements: &OwnedElements,
 ) -> Result<AccessorMut<'a, T, N>> {
     tensor.check_type::<T>(op, Wanted::Writing)?;
     tensor.storage_for(op)?.check_writable(op)?;
-    AccessorMut::of_exclusive(op, exclusive_storage(op, tensor)?, lie.places())
+    AccessorMut::of_exclusive(op, exclusive_storage(op, tensor)?, elements.borrowed())
 }
 
 /// The storage of a uniquely owned tensor, whose base, if it is a view, is uniquely owned too. The accessors check that
@@ -212,7 +217,7 @@ mod tests {
         assert_eq!(t.version(), version + 1);
         assert_eq!(t.accessor::<f32, 1>().unwrap().get([2]), Some(9.0));
         let held = |t: &mut TensorRef| {
-            let error = TensorImpl::accessor_mut::<f32, 1>(t).err().expect("somebody holds it");
+            let error = TensorImpl::accessor_mut::<f32, 1>(t).err().expect("another handle holds it");
             assert!(matches!(error, Error::Held { .. }), "{error}");
             error.to_string()
         };
@@ -242,11 +247,11 @@ mod tests {
         let mut t = counting(6);
         TensorImpl::as_slice_mut::<f32>(&mut t).unwrap().reverse();
         assert_eq!(TensorImpl::as_slice::<f32>(&mut t).unwrap(), [5.0, 4.0, 3.0, 2.0, 1.0, 0.0]);
-        let mut turned = TensorImpl::view(&t, 0, &[3, 2], Some(&[1, 3]), false).unwrap();
+        let mut transposed = TensorImpl::view(&t, 0, &[3, 2], Some(&[1, 3]), false).unwrap();
         drop(t);
-        let error = TensorImpl::as_slice::<f32>(&mut turned).unwrap_err().to_string();
+        let error = TensorImpl::as_slice::<f32>(&mut transposed).unwrap_err().to_string();
         assert!(error.contains("`contiguous()`") && error.contains("[1, 3]"), "{error}");
-        let reader = TensorImpl::accessor_ref::<f32, 2>(&mut turned).unwrap();
+        let reader = TensorImpl::accessor_ref::<f32, 2>(&mut transposed).unwrap();
         assert!(reader.as_slice().is_none() && reader.row([0]).is_none());
         assert_eq!(reader[[2, 1]], 0.0);
         let mut none = TensorImpl::empty(&[0, 3], DType::F32, Device::CPU).unwrap();
@@ -284,7 +289,7 @@ mod tests {
             let base = counting(9 + 3 * 4 * 9);
             let mut view = TensorImpl::view(&base, offset, &sizes, Some(&strides), false).unwrap();
             drop(base);
-            let place = |[i, j, k]: [usize; 3]| offset + i * strides[0] + j * strides[1] + k * strides[2];
+            let offset_of = |[i, j, k]: [usize; 3]| offset + i * strides[0] + j * strides[1] + k * strides[2];
             let all = || {
                 (0..sizes[0]).flat_map(move |i| {
                     (0..sizes[1]).flat_map(move |j| (0..sizes[2]).map(move |k| [i, j, k]))
@@ -292,7 +297,7 @@ mod tests {
             };
             let shared = view.accessor::<f32, 3>().unwrap();
             for at in all() {
-                prop_assert_eq!(shared.get(at), Some(place(at) as f32));
+                prop_assert_eq!(shared.get(at), Some(offset_of(at) as f32));
             }
             for at in [[sizes[0], 0, 0], [0, sizes[1], 0], [0, 0, sizes[2]], [usize::MAX; 3]] {
                 prop_assert_eq!(shared.get(at), None);
@@ -315,11 +320,11 @@ mod tests {
                 Ok(mut writer) => {
                     prop_assert!(!overlaps);
                     for at in all() {
-                        prop_assert_eq!(writer[at], place(at) as f32);
-                        writer[at] = -1.0 - place(at) as f32;
+                        prop_assert_eq!(writer[at], offset_of(at) as f32);
+                        writer[at] = -1.0 - offset_of(at) as f32;
                     }
                     for at in all() {
-                        prop_assert_eq!(view.accessor::<f32, 3>().unwrap().get(at), Some(-1.0 - place(at) as f32));
+                        prop_assert_eq!(view.accessor::<f32, 3>().unwrap().get(at), Some(-1.0 - offset_of(at) as f32));
                     }
                 }
             }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The maximum number of cached entries of one storage; the oldest is evicted first.
-const MOST: usize = 8;
+const MAX_ENTRIES: usize = 8;
 
 /// A piece of derived data.
 pub(crate) struct Derived {
@@ -48,9 +48,9 @@ impl Entry {
 
 /// The cache of a storage.
 #[derive(Default)]
-struct Kept(Mutex<VecDeque<Entry>>);
+struct Cache(Mutex<VecDeque<Entry>>);
 
-impl Kept {
+impl Cache {
     fn lock(&self) -> MutexGuard<'_, VecDeque<Entry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -60,9 +60,9 @@ impl TensorImpl {
     /// The data of this kind that was derived from these elements of this tensor, if its memory has not been changed since.
     pub(crate) fn derived(&self, key: u64, elements: &Elements) -> Option<TensorRef> {
         let storage = self.storage()?;
-        let kept: &Kept = storage.extension()?;
+        let cache: &Cache = storage.extension()?;
         let now = storage.version();
-        let mut entries = kept.lock();
+        let mut entries = cache.lock();
         // Dropped after the lock is released: entries may own much memory, and lead to other storages.
         let mut gone: Vec<Entry> = Vec::new();
         while let Some(at) = entries.iter().position(|e| e.derived.version != now) {
@@ -82,11 +82,11 @@ impl TensorImpl {
         if storage.version() != derived.version {
             return;
         }
-        let Some(kept) = storage.extension_or_init(Kept::default) else { return };
+        let Some(cache) = storage.extension_or_init(Cache::default) else { return };
         let entry = Entry { derived, elements, stream: current_stream_ref(self.device()) };
-        let mut entries = kept.lock();
+        let mut entries = cache.lock();
         let same = entries.iter().position(|e| e.is_of(entry.derived.key, &entry.elements, &entry.stream));
-        let oldest = if entries.len() >= MOST { Some(0) } else { None };
+        let oldest = if entries.len() >= MAX_ENTRIES { Some(0) } else { None };
         let gone = same.or(oldest).and_then(|at| entries.remove(at));
         entries.push_back(entry);
         drop(entries);
@@ -134,7 +134,7 @@ mod tests {
         assert!(found(&tensor, 2).is_none(), "another key");
         tensor.bump_version();
         assert!(found(&tensor, 1).is_none());
-        assert_eq!(Shared::strong_count(&value), 1, "what is out of date is dropped");
+        assert_eq!(Shared::strong_count(&value), 1, "an outdated value is dropped");
         tensor.keep_derived(Derived { key: 1, version: 0, value: value.clone() }, elements(&tensor));
         assert!(found(&tensor, 1).is_none(), "computed from an earlier version");
         keep(&tensor, 1, &value);
@@ -147,31 +147,31 @@ mod tests {
     fn views_have_data_of_their_own() {
         let tensor = new(&[4, 3]);
         let row = |at: usize| TensorImpl::view(&tensor, 3 * at, &[3], None, false).unwrap();
-        let turned = TensorImpl::view(&tensor, 0, &[3, 4], Some(&[1, 3]), false).unwrap();
+        let transposed = TensorImpl::view(&tensor, 0, &[3, 4], Some(&[1, 3]), false).unwrap();
         let values: Vec<TensorRef> = (0..3).map(|_| new(&[1])).collect();
         keep(&row(0), 1, &values[0]);
         keep(&row(1), 1, &values[1]);
-        keep(&turned, 1, &values[2]);
-        for (view, value) in [row(0), row(1), turned].iter().zip(&values) {
+        keep(&transposed, 1, &values[2]);
+        for (view, value) in [row(0), row(1), transposed].iter().zip(&values) {
             assert!(found(view, 1).is_some_and(|found| Shared::ptr_eq(&found, value)));
         }
         assert!(found(&tensor, 1).is_none() && found(&row(2), 1).is_none());
         // The same tensor as a call broadcasts it.
-        let mut shown = elements(&row(0));
-        shown.sizes.insert(0, 5);
-        shown.strides.insert(0, 0);
-        assert!(row(0).derived(1, &shown).is_none());
+        let mut expanded = elements(&row(0));
+        expanded.sizes.insert(0, 5);
+        expanded.strides.insert(0, 0);
+        assert!(row(0).derived(1, &expanded).is_none());
     }
 
     #[test]
-    fn few_are_kept_and_the_oldest_go_first() {
+    fn few_are_cached_and_the_oldest_are_evicted_first() {
         let (tensor, value) = (new(&[4]), new(&[1]));
-        (0..3 * MOST as u64).for_each(|key| keep(&tensor, key, &value));
-        assert_eq!(Shared::strong_count(&value), 1 + MOST);
-        assert!(found(&tensor, 0).is_none() && found(&tensor, 3 * MOST as u64 - 1).is_some());
+        (0..3 * MAX_ENTRIES as u64).for_each(|key| keep(&tensor, key, &value));
+        assert_eq!(Shared::strong_count(&value), 1 + MAX_ENTRIES);
+        assert!(found(&tensor, 0).is_none() && found(&tensor, 3 * MAX_ENTRIES as u64 - 1).is_some());
         // The same key again replaces the old entry.
-        keep(&tensor, 3 * MOST as u64 - 1, &new(&[1]));
-        assert_eq!(Shared::strong_count(&value), MOST);
+        keep(&tensor, 3 * MAX_ENTRIES as u64 - 1, &new(&[1]));
+        assert_eq!(Shared::strong_count(&value), MAX_ENTRIES);
     }
 
     #[test]
@@ -191,7 +191,7 @@ mod tests {
                 });
             }
         });
-        assert!(Shared::strong_count(&value) <= 1 + MOST);
+        assert!(Shared::strong_count(&value) <= 1 + MAX_ENTRIES);
         assert!(found(&tensor, 77).is_none());
     }
 }

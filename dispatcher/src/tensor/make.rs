@@ -93,7 +93,7 @@ impl TensorImpl {
         let numel = Span { offset, sizes, strides, dtype }.numel_within(op, &storage)?;
         storage.also_hold(op, dtype)?;
         let format = Format::of(sizes, strides);
-        Ok(TensorImpl::place(|t| {
+        Ok(TensorImpl::emplace(|t| {
             t.set_strided(&storage, offset, numel, dtype, format);
             t.geometry.set(sizes, strides);
             t.own_storage = Some(storage);
@@ -103,13 +103,13 @@ impl TensorImpl {
     /// Creates a tensor in its final location: every tensor is created here. `fill` writes to it in place, because
     /// moving a structure of this size right after writing it is slow.
     #[inline(always)]
-    fn place(fill: impl FnOnce(&mut TensorImpl)) -> TensorRef {
-        TensorImpl::place_with(birth_keys(local_keys().0), fill)
+    fn emplace(fill: impl FnOnce(&mut TensorImpl)) -> TensorRef {
+        TensorImpl::emplace_with(birth_keys(local_keys().0), fill)
     }
 
-    /// As [`TensorImpl::place`], with initial keys.
+    /// As [`TensorImpl::emplace`], with initial keys.
     #[inline(always)]
-    fn place_with(keys: u64, fill: impl FnOnce(&mut TensorImpl)) -> TensorRef {
+    fn emplace_with(keys: u64, fill: impl FnOnce(&mut TensorImpl)) -> TensorRef {
         let mut tensor = shared!(TensorImpl {
             raw: OwnRaw::empty(),
             own_storage: None,
@@ -150,7 +150,7 @@ impl TensorImpl {
         let numel = dims::numel("empty", sizes)?;
         let storage = Storage::allocate(device, numel * dtype.storage_size()?)?;
         storage.begin_with(dtype);
-        Ok(TensorImpl::place(|t| {
+        Ok(TensorImpl::emplace(|t| {
             t.geometry.set_row_major(sizes);
             t.set_strided(&storage, 0, numel, dtype, Format::of_row_major(sizes, t.geometry.strides()));
             t.own_storage = Some(storage);
@@ -179,7 +179,7 @@ impl TensorImpl {
         let numel = like.numel();
         let storage = Storage::allocate(like.device(), numel * dtype.storage_size()?)?;
         storage.begin_with(dtype);
-        Ok(TensorImpl::place(|t| {
+        Ok(TensorImpl::emplace(|t| {
             t.geometry.set_row_major(like.sizes());
             t.set_strided(&storage, 0, numel, dtype, Format::Contiguous);
             t.own_storage = Some(storage);
@@ -207,7 +207,7 @@ impl TensorImpl {
         };
         let storage = Storage::allocate(device, elements * dtype.storage_size()?)?;
         storage.begin_with(dtype);
-        Ok(TensorImpl::place(|t| {
+        Ok(TensorImpl::emplace(|t| {
             t.set_strided(&storage, 0, numel, dtype, format);
             t.geometry.set(&sizes, &strides);
             t.own_storage = Some(storage);
@@ -233,7 +233,7 @@ impl TensorImpl {
         };
         let device = first.device();
         let keys = birth_keys(local_keys().0) | KeySet::of(DispatchKey::LAYOUT_FALLBACK).0;
-        Ok(TensorImpl::place_with(keys, |t| {
+        Ok(TensorImpl::emplace_with(keys, |t| {
             t.raw.set(dtype, layout, device, false, std::ptr::null_mut(), numel);
             t.geometry.set_composite(&sizes);
             t.composite = Some(Composite::new(components, attrs, Arc::default()));
@@ -260,7 +260,7 @@ impl TensorImpl {
                 let strides = &dims::contiguous_strides(sizes);
                 return Err(Span { offset, sizes, strides, dtype }.outside("view", storage));
             }
-            return Ok(TensorImpl::place_view(base, many, |t| {
+            return Ok(TensorImpl::emplace_view(base, many, |t| {
                 t.geometry.set_row_major(sizes);
                 t.set_strided(
                     storage,
@@ -273,15 +273,15 @@ impl TensorImpl {
         };
         let numel = Span { offset, sizes, strides, dtype }.numel_within("view", storage)?;
         let format = Format::of(sizes, strides);
-        Ok(TensorImpl::place_view(base, many, |t| {
+        Ok(TensorImpl::emplace_view(base, many, |t| {
             t.set_strided(storage, offset, numel, dtype, format);
             t.geometry.set(sizes, strides);
         }))
     }
 
-    /// [`TensorImpl::place`] for a view.
+    /// [`TensorImpl::emplace`] for a view.
     #[inline(always)]
-    fn place_view(base: &TensorRef, many: bool, fill: impl FnOnce(&mut TensorImpl)) -> TensorRef {
+    fn emplace_view(base: &TensorRef, many: bool, fill: impl FnOnce(&mut TensorImpl)) -> TensorRef {
         let (included, excluded) = local_keys();
         let unrecorded = excluded.has(DispatchKey::AUTOGRAD);
         let origin = match &base.view_of {
@@ -292,7 +292,7 @@ impl TensorImpl {
         };
         let root = base.view_of.as_ref().map_or(base, |up| &up.base);
         let inherited = base.keys.load(Ordering::Relaxed) & KeySet::of(DispatchKey::INFERENCE).0;
-        TensorImpl::place_with(birth_keys(included) | inherited, |t| {
+        TensorImpl::emplace_with(birth_keys(included) | inherited, |t| {
             fill(t);
             t.view_of = Some(ViewOf { base: root.clone(), origin });
         })
@@ -304,7 +304,7 @@ impl TensorImpl {
             Some(_) => KeySet::of(DispatchKey::LAYOUT_FALLBACK).0,
             None => 0,
         };
-        TensorImpl::place_with(birth_keys(local_keys().0) | of_layout, |t| {
+        TensorImpl::emplace_with(birth_keys(local_keys().0) | of_layout, |t| {
             t.raw = OwnRaw::of(self.raw.get());
             t.own_storage = self.storage().cloned();
             t.offset = self.offset;

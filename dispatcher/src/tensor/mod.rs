@@ -183,8 +183,8 @@ impl TensorImpl {
     /// Whether both have the same sizes, layout and device.
     #[inline]
     pub(crate) fn is_like(&self, other: &TensorImpl) -> bool {
-        let place = |raw: &RawTensor| (raw.layout, raw.device, raw.device_index);
-        place(self.raw.get()) == place(other.raw.get()) && dims::same(self.sizes(), other.sizes())
+        let key = |raw: &RawTensor| (raw.layout, raw.device, raw.device_index);
+        key(self.raw.get()) == key(other.raw.get()) && dims::same(self.sizes(), other.sizes())
     }
 
     /// Whether both are exactly the same elements of the same memory.

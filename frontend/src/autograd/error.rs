@@ -33,7 +33,7 @@ pub enum AutogradError {
     },
     /// A write through an accessor or a slice to a tensor that requires grad.
     #[error(
-        "{op}: what is written by hand is not recorded, and the tensor requires grad; write under `no_grad`, or to \
+        "{op}: elements that are written by hand are not recorded, and the tensor requires grad; write under `no_grad`, or to \
          `detach().copy()`"
     )]
     WrittenByHand {
@@ -69,7 +69,9 @@ pub enum AutogradError {
         reason: &'static str,
     },
     /// A history that cannot be detached in place.
-    #[error("detach_: the tensor {reason}; use `detach()`, which gives another tensor over the same memory")]
+    #[error(
+        "detach_: the tensor {reason}; use `detach()`, which returns another tensor over the same memory"
+    )]
     DetachInPlace {
         /// Why.
         reason: &'static str,
@@ -108,7 +110,7 @@ pub enum AutogradError {
     },
     /// A graph that was used already.
     #[error(
-        "{op}: the graph was freed by an earlier backward; give that one `retain_graph` if the graph is needed again"
+        "{op}: the graph was freed by an earlier backward; pass `retain_graph` to that one if the graph is needed again"
     )]
     Freed {
         /// The op.
@@ -125,7 +127,7 @@ pub enum AutogradError {
     },
     /// Backward from several elements.
     #[error(
-        "{op}: a gradient can be started only from one element, but the shape is {sizes:?}; give a gradient to `backward_with`, or call `sum(..)` first"
+        "{op}: a gradient can be started only from one element, but the shape is {sizes:?}; pass a gradient to `backward_with`, or call `sum(..)` first"
     )]
     NotScalar {
         /// `backward` or `grad`.
@@ -183,7 +185,7 @@ pub enum AutogradError {
     NotLeaf,
     /// An input of `grad` that the outputs do not depend on.
     #[error(
-        "grad: input {index} was not used to compute the outputs; give `allow_unused` to get None for it"
+        "grad: input {index} was not used to compute the outputs; pass `allow_unused` to get None for it"
     )]
     Unused {
         /// Its index.
@@ -191,7 +193,7 @@ pub enum AutogradError {
     },
     /// Something that waits for a gradient, on a tensor that gets none.
     #[error(
-        "{op}: the tensor requires no grad, so it receives none; call `requires_grad_(true)` on it, or on what it is computed from, \
+        "{op}: the tensor requires no grad, so it receives none; call `requires_grad_(true)` on it, or on an input of it, \
          before"
     )]
     RequiresNoGrad {
@@ -200,7 +202,7 @@ pub enum AutogradError {
     },
     /// An inference tensor in the graph.
     #[error(
-        "{op}: a tensor made in inference mode cannot be saved for backward; use what `copy()` makes of it outside"
+        "{op}: a tensor made in inference mode cannot be saved for backward; use a `copy()` of it made outside"
     )]
     Inference {
         /// The op.

@@ -59,8 +59,8 @@ impl Default for Tolerance {
 /// ```
 #[derive(Clone, Debug, thiserror::Error)]
 #[error(
-    "d output {output}[{output_element}] / d input {input}[{input_element}]: the derivative gives {analytic}, \
-     differences give {numeric}"
+    "d output {output}[{output_element}] / d input {input}[{input_element}]: the derivative is {analytic}, \
+     finite differences are {numeric}"
 )]
 pub struct Mismatch {
     /// Index of the output.

@@ -211,7 +211,7 @@ fn unreadable(op: &OpEntry, reason: &str) -> crate::Error {
     Error::Registration {
         what: "op",
         name: op.name.to_string(),
-        reason: format!("`{}` gives `samples` that cannot be read: {reason}", op.spec.owner),
+        reason: format!("the `samples` of `{}` cannot be read: {reason}", op.spec.owner),
     }
     .into()
 }
@@ -223,12 +223,12 @@ const OF_FILL: [&str; 5] = ["uniform", "distinct", "away_from", "values", "index
 
 /// Refuses unknown keys: ignoring one would test another call than was meant.
 fn check_keys(op: &OpEntry, sample: &Value) -> Result<()> {
-    let check = |value: &Value, place: &str, known: &[&str]| {
+    let check = |value: &Value, holder: &str, known: &[&str]| {
         let Some(object) = value.as_object() else { return Ok(()) };
         let Some(key) = object.keys().find(|key| !known.contains(&key.as_str())) else { return Ok(()) };
         let meant = nearest(key, known).map_or(String::new(), |name| format!("; the nearest is `{name}`"));
         let there = known.join("`, `");
-        Err(unreadable(op, &format!("`{key}` is no key of {place}, which has `{there}`{meant}")))
+        Err(unreadable(op, &format!("`{key}` is no key of {holder}, which has `{there}`{meant}")))
     };
     check(sample, "a sample", &OF_SAMPLE)?;
     let args = sample.get("args").and_then(Value::as_array).into_iter().flatten();

@@ -79,6 +79,6 @@ pub(super) fn refuse_captured(owner: &'static str, parameter: &Tensor) -> Result
 
 /// Refuses to capture a first step, which creates the state of later ones.
 pub(super) fn refuse_first(owner: &'static str, parameter: &Tensor) -> Result<()> {
-    let reason = "the first step makes what is remembered of a parameter, and each replay would make it anew";
+    let reason = "the first step creates the state of a parameter, and each replay would create it again";
     graph::refuse(owner, parameter.device(), reason, "make one step before the capture")
 }

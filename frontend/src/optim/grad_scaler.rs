@@ -187,7 +187,7 @@ impl GradScaler {
         let _off = no_grad();
         let grads: Vec<Tensor> = parameters.iter().filter_map(Tensor::grad).collect();
         if grads.is_empty() {
-            let expected = "there: call `backward` on what `scale` gives first";
+            let expected = "there: call `backward` on the result of `scale` first";
             return Err(refuse(OWNER, "the gradients of the optimiser", expected, "none").into());
         }
         if grads.iter().any(|grad| grad.dtype() == DType::F16) {

@@ -164,7 +164,7 @@ pub(super) fn warn_without_gradients<O>(owner: &'static str, groups: &[Group<O>]
             let count = with_options(groups).count();
             keyway_dispatcher::log::warn(&format!(
                 "{owner}.step changed nothing: none of its {count} parameters has a gradient. Call `backward` before it, and \
-                 make the optimiser after `to_device`, `to_dtype` and `to_memory_format`, which give a module other tensors"
+                 make the optimiser after `to_device`, `to_dtype` and `to_memory_format`, which replace a module's tensors"
             ));
         });
     }

@@ -252,7 +252,7 @@ impl Optimizer for RmsProp {
             &self.groups,
             false,
             "strided",
-            "give this parameter to `Sgd`, `Adagrad` or `Adam`",
+            "use `Sgd`, `Adagrad` or `Adam` for this parameter",
         )?;
         for ((p, o), memory) in with_options(&self.groups).zip(&mut self.memories) {
             let Some(grad) = p.grad() else { continue };

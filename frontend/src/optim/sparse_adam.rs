@@ -168,7 +168,7 @@ impl Optimizer for SparseAdam {
         let _off = no_grad();
         warn_without_gradients(OWNER, &self.groups);
         let expected = "sparse, of `embedding` or `embedding_bag` with `sparse`";
-        refuse_gradients(OWNER, &self.groups, true, expected, "give this parameter to `Adam` or `AdamW`")?;
+        refuse_gradients(OWNER, &self.groups, true, expected, "use `Adam` or `AdamW` for this parameter")?;
         for ((p, o), moments) in with_options(&self.groups).zip(&mut self.moments) {
             let Some(grad) = p.grad() else { continue };
             let grad = grad.as_coordinates()?;

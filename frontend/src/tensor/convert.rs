@@ -3,7 +3,7 @@
 use super::Tensor;
 use crate::error::{Error, Result, called};
 use keyway_dispatcher::dtype::Category;
-use keyway_dispatcher::memory::{ElementReader, Places, bytes::Plain, host_vec, read_bytes};
+use keyway_dispatcher::memory::{ElementReader, StridedElements, bytes::Plain, host_vec, read_bytes};
 use keyway_dispatcher::registry::layout_ops;
 use keyway_dispatcher::{DType, Device};
 
@@ -242,7 +242,7 @@ impl Tensor {
         let Some(storage) = strided.storage().filter(|_| strided.numel() > 0) else { return Ok(()) };
         let element = self.dtype().size();
         let (offset, sizes, strides) = (strided.offset(), strided.sizes(), strided.strides());
-        let mut elements = ElementReader::new(storage, Places { offset, sizes, strides, element })?;
+        let mut elements = ElementReader::new(storage, StridedElements { offset, sizes, strides, element })?;
         let mut buffer = vec![0u8; strided.numel().min(CHUNK / element) * element];
         while elements.left() > 0 {
             let bytes = elements.left().saturating_mul(element).min(buffer.len());

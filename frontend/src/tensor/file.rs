@@ -69,7 +69,7 @@ impl Tensor {
                 Err(keyway_dispatcher::Error::Value {
                     op: "load",
                     argument: "path",
-                    expected: "a file of one tensor; `io::safetensors::load` gives several by name".into(),
+                    expected: "a file of one tensor; `io::safetensors::load` returns several by name".into(),
                     got: format!("{count} tensors in {}", path.display()),
                 }
                 .into())

@@ -8,6 +8,8 @@ use crate::image::Numbers;
 use keyway_cpu_loops::vectors::{ROWS, Vector};
 use std::ops::Range;
 
+/// Multiplications that are worth handing to a thread.
+pub const WORK: usize = 1 << 20;
 /// Vectors of a block's row.
 pub const VECTORS: usize = if ROWS > 1 { 2 } else { 1 };
 /// Columns of a block.

@@ -4,8 +4,8 @@
 //! the image, from the image itself; a block of 32 positions and 32 channels is accumulated over all taps and channels in the
 //! tile registers, and is rounded once. The unit treats subnormal values as 0.
 
-use super::gathered::{Product, Weight};
 use super::planes::{Part, Planes, copy_few};
+use super::product::{Product, Weight};
 use crate::image::{Numbers, Pixel, has_dense_channels, unsupported};
 use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_cpu_loops::tiles::{Gathered, Native, Operand, SIDE, STEP, Source, Unit, pack};

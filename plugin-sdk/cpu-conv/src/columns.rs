@@ -1,13 +1,17 @@
-//! The elements of some kernels at one tap, as the blocks read them.
+//! The weight, packed as the blocks read it.
 
-use super::block::WIDE;
-use super::gathered::Weight;
+use super::block::{WIDE, WORK};
+use super::product::{Product, Weight};
 use crate::image::Pixel;
 use crate::turn::turn;
+use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::widen;
+use keyway_sdk::author::{Error, Lanes, Scratch};
 
 /// The number of channels widened at once: two cache lines, which processors fetch together.
 pub const CHANNELS: usize = 32;
+/// The number of multiplications that take as long as moving an element of the weight.
+const MOVED: usize = 16;
 
 /// Writes the elements of up to [`WIDE`] rows as `[channels][WIDE]`, with zeros where there are no rows.
 ///
@@ -37,6 +41,44 @@ pub unsafe fn columns<T: Pixel>(
                     column(c).add(r).write(element.to_acc());
                 }
             }
+        }
+    }
+}
+
+impl<T: Pixel> Product<'_, T> {
+    /// The weight as `[groups][blocks][taps][channels][WIDE]`, with zeros where there are no rows.
+    ///
+    /// # Safety
+    /// As for [`Product::run`].
+    pub unsafe fn packed(&self, blocks: usize) -> Result<Scratch<f32>, Error> {
+        let size = self.weight.taps.len() * self.channels * WIDE;
+        // SAFETY: all of it is written below.
+        let mut made = unsafe { Scratch::<f32>::unwritten(self.groups * blocks * size) }?;
+        // SAFETY: the address is used within this call, each block by one task.
+        let to = unsafe { Lanes::new(made.as_mut_ptr()) };
+        parallel_try(self.groups * blocks, WORK / (MOVED * size).max(1), |range| {
+            for i in range {
+                // SAFETY: the caller guarantees the elements; each block has its own address range.
+                unsafe { self.pack((i / blocks, i % blocks), to.as_ptr().wrapping_add(i * size)) };
+            }
+            Ok(())
+        })?;
+        Ok(made)
+    }
+
+    /// Packs a block of the weight of a group as `[taps][channels][WIDE]`.
+    ///
+    /// # Safety
+    /// As for [`Product::run`]; `to` must have capacity for the block, uniquely owned.
+    pub unsafe fn pack(&self, (g, block): (usize, usize), to: *mut f32) {
+        let Weight { data, group, row, taps, .. } = &self.weight;
+        let first = block * WIDE;
+        let from = data.as_ptr().cast_const().wrapping_add(g * group + first * row);
+        let sizes = (WIDE.min(self.rows - first), self.channels);
+        for (t, tap) in taps.iter().enumerate() {
+            let to = to.wrapping_add(t * self.channels * WIDE);
+            // SAFETY: as the caller guarantees.
+            unsafe { columns(from.wrapping_add(*tap), &self.weight, sizes, to) };
         }
     }
 }

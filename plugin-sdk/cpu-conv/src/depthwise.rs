@@ -2,9 +2,9 @@
 //! at once. Channels-last images are read in place, and taps outside them are skipped; others are first transposed to
 //! rows with zero padding.
 
-use super::WORK;
+use super::block::WORK;
 use super::epilogue::Epilogue;
-use super::gathered::Product;
+use super::product::Product;
 use crate::image::{Band, Numbers, Pixel, has_dense_channels};
 use crate::turn::Staged;
 use keyway_cpu_loops::images::Axis;

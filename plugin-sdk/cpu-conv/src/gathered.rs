@@ -1,14 +1,13 @@
 //! The direct convolution: at each output position the dot product of a kernel with its window. `conv` is one such
 //! convolution, `conv_input_grad` one for each stride phase.
 
-use super::block::{Chains, Operands, Run, Sums, TALL, VECTORS, WIDE, block};
-use super::columns::columns;
-use super::epilogue::Epilogue;
+use super::block::{Chains, Operands, Sums, TALL, VECTORS, WIDE, WORK, block};
+use super::product::{Product, runs, tiles};
 use super::winograd::Algorithm;
-use super::{WORK, by_tiles, depthwise, pointwise, together};
+use super::{by_tiles, depthwise, pointwise, together};
 use crate::image::{Band, Numbers, Pixel, has_dense_channels, unsupported};
 use crate::turn::Staged;
-use keyway_cpu_loops::images::{Axis, Volume};
+use keyway_cpu_loops::images::Axis;
 use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::{Vector, write_some};
 use keyway_sdk::author::{Error, Lanes, Scratch};
@@ -23,60 +22,8 @@ const STAGED: usize = 192;
 /// that its neighbour also copies.
 const ENOUGH: usize = 32;
 const SHORT: usize = 4;
-/// The number of multiplications that take as long as moving an element of the weight.
-const MOVED: usize = 16;
 /// The number of positions of an image below which they are treated as one row, for 1x1 kernels.
 const SMALL: usize = 1024;
-
-/// The kernels: an element's offset is the sum of the offsets of its group, row (the output channel), channel and tap.
-pub struct Weight<'a, T> {
-    pub data: Lanes<'a, T>,
-    pub group: usize,
-    pub row: usize,
-    pub channel: usize,
-    pub taps: Vec<usize>,
-}
-
-/// The problem to compute. Taps of the axes are in ascending order, and taps of the weight in the same order.
-pub struct Product<'a, T> {
-    pub input: Volume<'a, T>,
-    pub groups: usize,
-    /// Channels of a group, and rows of a group's results.
-    pub channels: usize,
-    pub rows: usize,
-    pub axes: [Axis; 2],
-    pub weight: Weight<'a, T>,
-    /// The output.
-    pub out: Volume<'a, T>,
-    /// A number for each row of all groups.
-    pub bias: Option<Vec<T>>,
-    /// The epilogue, after the bias.
-    pub epilogue: Epilogue<'a, T>,
-}
-
-/// The ranges of neighbouring positions of a row that form a block, as even as possible.
-pub fn tiles(count: usize) -> impl Iterator<Item = Range<usize>> {
-    let parts = count.div_ceil(TALL);
-    (0..parts).map(move |i| i * count / parts..(i + 1) * count / parts)
-}
-
-/// The offsets of each tap's elements in copied rows, as runs of maximal length.
-pub fn runs(axes: &[Axis; 2], row: usize, pixel: usize, channels: usize) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
-    let first = [0, 1].map(|d| axes[d].taps.first().copied().unwrap_or(0));
-    let mut b = 0;
-    for y in &axes[0].taps {
-        for x in &axes[1].taps {
-            let a = (y - first[0]).cast_unsigned() * row + (x - first[1]).cast_unsigned() * pixel;
-            match runs.last_mut() {
-                Some(last) if last.a + last.depth == a => last.depth += channels,
-                _ => runs.push(Run { a, b: b * WIDE, depth: channels }),
-            }
-            b += channels;
-        }
-    }
-    runs
-}
 
 impl<T: Pixel> Product<'_, T> {
     /// Refuses the cases that [`Product::run`] refuses, for a caller that computes several products and must know
@@ -289,11 +236,6 @@ impl<T: Pixel> Product<'_, T> {
         self.input.data.as_ptr().cast_const().wrapping_add(at).cast()
     }
 
-    /// Whether results are staged with dense channels, from where they are put to planes.
-    pub fn is_staged(&self) -> bool {
-        !has_dense_channels(&self.out)
-    }
-
     /// The number of rows of positions that are staged at once.
     fn staged_rows(&self) -> usize {
         (STAGED / self.axes[1].count).clamp(1, self.axes[0].count)
@@ -371,41 +313,6 @@ impl<T: Pixel> Product<'_, T> {
                 // SAFETY: as the caller guarantees; these rows were staged.
                 unsafe { of.put(&self.out, sample, channel..channel + channels, area) };
             }
-        }
-    }
-
-    /// The weight as `[groups][blocks][taps][channels][WIDE]`, with zeros where there are no rows.
-    ///
-    /// # Safety
-    /// As for [`Product::run`].
-    pub unsafe fn packed(&self, blocks: usize) -> Result<Scratch<f32>, Error> {
-        let size = self.weight.taps.len() * self.channels * WIDE;
-        // SAFETY: all of it is written below.
-        let mut made = unsafe { Scratch::<f32>::unwritten(self.groups * blocks * size) }?;
-        // SAFETY: the address is used within this call, each block by one task.
-        let to = unsafe { Lanes::new(made.as_mut_ptr()) };
-        parallel_try(self.groups * blocks, WORK / (MOVED * size).max(1), |range| {
-            for i in range {
-                // SAFETY: the caller guarantees the elements; each block has its own address range.
-                unsafe { self.pack((i / blocks, i % blocks), to.as_ptr().wrapping_add(i * size)) };
-            }
-            Ok(())
-        })?;
-        Ok(made)
-    }
-    /// Packs a block of the weight of a group as `[taps][channels][WIDE]`.
-    ///
-    /// # Safety
-    /// As for [`Product::run`]; `to` must have capacity for the block, uniquely owned.
-    unsafe fn pack(&self, (g, block): (usize, usize), to: *mut f32) {
-        let Weight { data, group, row, taps, .. } = &self.weight;
-        let first = block * WIDE;
-        let from = data.as_ptr().cast_const().wrapping_add(g * group + first * row);
-        let sizes = (WIDE.min(self.rows - first), self.channels);
-        for (t, tap) in taps.iter().enumerate() {
-            let to = to.wrapping_add(t * self.channels * WIDE);
-            // SAFETY: as the caller guarantees.
-            unsafe { columns(from.wrapping_add(*tap), &self.weight, sizes, to) };
         }
     }
 }

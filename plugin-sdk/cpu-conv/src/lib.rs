@@ -22,6 +22,7 @@
 
 mod block;
 mod by_tiles;
+mod chunks;
 mod columns;
 mod depthwise;
 mod epilogue;
@@ -30,6 +31,7 @@ pub mod image;
 mod operands;
 mod planes;
 mod pointwise;
+mod product;
 mod sum_by_tiles;
 mod sum_depthwise;
 mod summed;
@@ -47,14 +49,11 @@ mod tile_tests;
 mod together_tests;
 
 use epilogue::Epilogue;
-use gathered::{Product, Weight};
 use image::{Pixel, image, unsupported};
 use keyway_cpu_loops::images::{Axis, Moves, Remainder, Volume};
 use keyway_sdk::author::{Error, Lanes};
 pub use operands::Operands;
-
-/// Multiplications that are worth handing to a thread.
-const WORK: usize = 1 << 20;
+use product::{Product, Weight};
 
 /// An image of any strides; the stride of a single channel is set to 1.
 fn results<'a, T>(of: Volume<'a, T>) -> Result<Volume<'a, T>, Error> {

@@ -1,8 +1,8 @@
 //! Images in row-major order give the same bits as those in channels_last, by each way of computing them.
 
 use crate::epilogue::Epilogue;
-use crate::gathered::Product;
 use crate::image::{Pixel, image};
+use crate::product::Product;
 use crate::tile_tests::{Case, PLAIN, cases, each};
 use crate::winograd::Algorithm;
 use crate::{by_tiles, results, sum_by_tiles, summed};

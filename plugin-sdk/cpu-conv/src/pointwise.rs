@@ -1,10 +1,9 @@
 //! Pointwise (1x1) convolutions of contiguous images: matrix products whose columns are output positions, without a
 //! transpose.
 
-use crate::WORK;
-use crate::block::{Chains, Operands, Run, Sums, TALL, WIDE, block};
-use crate::gathered::{Product, tiles};
+use crate::block::{Chains, Operands, Run, Sums, TALL, WIDE, WORK, block};
 use crate::image::{Numbers, Pixel, has_dense_channels};
+use crate::product::{Product, tiles};
 use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::{Vector, load_some, widen, write_some};

@@ -2,9 +2,9 @@
 //! for some kernel taps stay in registers over some rows of output positions. Channels-last operands are read in place;
 //! others are transposed first.
 
-use super::WORK;
+use super::block::WORK;
+use super::chunks::{Chunk, chunks};
 use super::depthwise::{ZEROS, vector};
-use super::summed::{Chunk, chunks};
 use crate::image::{Band, Numbers, Pixel, has_dense_channels, unsupported};
 use keyway_cpu_loops::images::{Axis, Moves, Volume};
 use keyway_cpu_loops::parallel_try;

@@ -1,10 +1,11 @@
 //! `conv_weight_grad`: for each kernel tap the products of the output's gradient with the pixels that the tap read,
 //! reduced over all output positions.
 
-use super::block::{Chains, Operands, Run, Sums, TALL, WIDE, block};
-use super::gathered::{runs, tiles};
+use super::block::{Chains, Operands, Run, Sums, TALL, WIDE, WORK, block};
+use super::chunks::{Chunk, chunks};
+use super::product::{runs, tiles};
 use super::winograd::WeightGrad;
-use super::{WORK, by_tiles, sum_by_tiles, sum_depthwise, together};
+use super::{by_tiles, sum_by_tiles, sum_depthwise, together};
 use crate::image::{Band, Numbers, Pixel, add, dense, has_dense_channels};
 use crate::turn::turn;
 use keyway_cpu_loops::images::{Axis, Moves, Volume};
@@ -14,11 +15,6 @@ use keyway_sdk::author::{Error, Lanes, Scratch};
 use std::any::TypeId;
 use std::ops::Range;
 
-/// The approximate number of positions whose products are summed before they are added to the total, which bounds
-/// rounding errors; and the number of rows of positions below which a chunk mostly copies rows that its neighbour also
-/// copies.
-const TERMS: usize = 512;
-const SHORT: usize = 8;
 /// The approximate number of copied elements of both operands, so that they stay in L2.
 const COPIED: usize = 1 << 19;
 /// The number of work items beyond which more do not help.
@@ -46,8 +42,12 @@ pub unsafe fn run<T: Pixel>(
     }
     let together = together::count::<T>(moves.groups, rows, channels)?;
     if together > 1 {
-        // SAFETY: as the caller guarantees.
-        return unsafe { together::weight_grad(grad, input, out, (moves, together)) };
+        let of = |out: &Volume<'_, T>, moves: &Moves| {
+            // SAFETY: as the caller guarantees; the elements of this output are uniquely owned.
+            unsafe { run(grad, input, out, moves) }
+        };
+        // SAFETY: as the caller guarantees; a success has written all elements.
+        return unsafe { together::weight_grad(out, (moves, together), of) };
     }
     if let Some(unit) = by_tiles::unit::<T>() {
         // SAFETY: as the caller guarantees; the unit multiplies elements of this type.
@@ -92,28 +92,6 @@ pub unsafe fn in_blocks<T: Pixel>(
         unsafe { of.run(&chunks)? };
     }
     Ok(())
-}
-
-/// Positions that are reduced at once: some rows of an image, or some whole images.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Chunk {
-    pub samples: Range<usize>,
-    pub rows: Range<usize>,
-}
-
-/// All positions, in chunks of about [`TERMS`] that are as even as possible.
-pub fn chunks(samples: usize, height: usize, width: usize) -> Vec<Chunk> {
-    let even = |count: usize, most: usize| {
-        let parts = count.div_ceil(most);
-        (0..parts).map(move |i| i * count / parts..(i + 1) * count / parts)
-    };
-    let images = TERMS / (height * width).max(1);
-    if images > 1 {
-        return even(samples, images).map(|samples| Chunk { samples, rows: 0..height }).collect();
-    }
-    let rows = (TERMS / width.max(1)).max(SHORT);
-    let of = |sample| even(height, rows).map(move |rows| Chunk { samples: sample..sample + 1, rows });
-    (0..samples).flat_map(of).collect()
 }
 
 /// The source of the operands: copies, or the tensors in place if they are f32 with dense channels.
@@ -463,35 +441,5 @@ impl<T: Pixel> Sum<'_, T> {
             }
             i += some;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn chunks_hold_each_place_once_and_are_even() {
-        for (samples, height, width) in
-            [(1, 1, 1), (4, 7, 7), (23, 7, 7), (3, 14, 14), (2, 56, 56), (1, 9, 700)]
-        {
-            let chunks = chunks(samples, height, width);
-            let mut seen = vec![0; samples * height];
-            for chunk in &chunks {
-                for sample in chunk.samples.clone() {
-                    chunk.rows.clone().for_each(|row| seen[sample * height + row] += 1);
-                }
-            }
-            assert!(seen.iter().all(|&n| n == 1), "{samples} {height} {width}: {chunks:?}");
-            let places = |c: &Chunk| c.samples.len() * c.rows.len() * width;
-            let all = chunks.iter().map(places);
-            let (most, least) = (all.clone().max().unwrap(), all.min().unwrap());
-            assert!(
-                most <= TERMS.max(SHORT * width) && least * 2 >= most,
-                "{samples} {height} {width}: {chunks:?}"
-            );
-        }
-        assert_eq!(chunks(4, 7, 7), [Chunk { samples: 0..4, rows: 0..7 }]);
-        assert_eq!(chunks(0, 7, 7), []);
     }
 }

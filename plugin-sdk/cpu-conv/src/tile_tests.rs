@@ -2,7 +2,7 @@
 //! there is one, whose results must be the same bit by bit.
 
 use super::epilogue::Epilogue;
-use super::gathered::{Product, Weight};
+use super::product::{Product, Weight};
 use super::{by_tiles, sum_by_tiles};
 use keyway_cpu_loops::images::{Moves, Volume};
 use keyway_cpu_loops::tiles::{Emulated, EmulatedDots, Native, Unit};

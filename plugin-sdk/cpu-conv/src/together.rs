@@ -4,9 +4,10 @@
 //! one with a block-diagonal kernel, 0 where a row and a channel are of different groups: more products, and yet fewer
 //! instructions. An infinite or NaN pixel would be multiplied by those zeros: then each group is computed separately.
 
-use crate::gathered::Weight;
+use crate::block::WORK;
+use crate::by_tiles;
 use crate::image::{Numbers, Pixel, has_dense_channels, unsupported};
-use crate::{WORK, by_tiles, summed};
+use crate::product::Weight;
 use keyway_cpu_loops::images::{Moves, Volume};
 use keyway_cpu_loops::tiles::SIDE;
 use keyway_cpu_loops::vectors::{Vector, read_some};
@@ -93,15 +94,15 @@ pub unsafe fn is_finite<T: Pixel>(image: &Volume<'_, T>) -> Result<bool, Error> 
     Ok(finite.into_inner())
 }
 
-/// The gradient of the weight, without the blocks between groups.
+/// The gradient of the weight, without the blocks between groups: `run` computes that of `count` groups as one.
 ///
 /// # Safety
-/// As for [`summed::run`].
+/// The elements of `out` must exist and be uniquely owned; a success of `run` must mean that it wrote all elements of its
+/// output.
 pub unsafe fn weight_grad<T: Pixel>(
-    grad: &Volume<'_, T>,
-    input: &Volume<'_, T>,
     out: &Volume<'_, T>,
     (moves, count): (&Moves, usize),
+    run: impl FnOnce(&Volume<'_, T>, &Moves) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let [rows, channels, depth, height, width] = out.sizes;
     let (wide, each, taps) = (count * channels, rows / moves.groups, height * width);
@@ -113,8 +114,7 @@ pub unsafe fn weight_grad<T: Pixel>(
     let whole = Volume { data, sizes, strides: [taps * wide, 1, taps * wide, width * wide, wide] };
     let Moves { stride, padding, dilation, groups } = *moves;
     let moves = Moves { stride, padding, dilation, groups: groups / count };
-    // SAFETY: as the caller guarantees.
-    unsafe { summed::run(grad, input, &whole, &moves)? };
+    run(&whole, &moves)?;
     let [step, channel, _, down, across] = out.strides;
     for (r, line) in made.chunks_exact(taps * wide).enumerate() {
         for (tap, elements) in line.chunks_exact(wide).enumerate() {

@@ -1,8 +1,8 @@
 //! Groups of few channels: results compared with sums in f64, and the cases for other kernels.
 
-use crate::gathered::Product;
 use crate::image::{Pixel, image};
 use crate::order_tests::{ChannelsLast, Order, RowMajor, Tensor};
+use crate::product::Product;
 use crate::tile_tests::{Case, PLAIN, each};
 use crate::{results, summed, together};
 use keyway_sdk::half::{bf16, f16};

@@ -22,9 +22,8 @@ mod transforms;
 mod weight;
 mod weight_grad;
 
-use super::WORK;
-use super::block::{Chains, Operands, Run, Sums, TALL, VECTORS, WIDE, block};
-use super::gathered::{self, Product};
+use super::block::{Chains, Operands, Run, Sums, TALL, VECTORS, WIDE, WORK, block};
+use super::product::{Product, tiles as row_tiles};
 use crate::image::{Numbers, Pixel, has_dense_channels};
 use crate::turn::Staged;
 use algorithms::Transforms;
@@ -36,6 +35,7 @@ use rows::{Image, Rows};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tiles::Tiles;
+use transforms::is_large;
 pub use weight_grad::WeightGrad;
 
 /// The approximate number of elements of a piece's transformed pixels and sums: they stay in L2 with a block of the weight. The
@@ -47,11 +47,6 @@ const FAR: usize = 1 << 20;
 /// transform pixels.
 const ENOUGH: usize = 32;
 const FEW: usize = 4;
-
-/// Whether squares add up to more than a [limit](Transforms::LARGE).
-fn is_large(squares: f32, limit: f32) -> bool {
-    squares.is_nan() || squares >= limit
-}
 
 /// # Safety
 /// As for [`Algorithm::run`].
@@ -152,7 +147,7 @@ unsafe fn multiply<T: Pixel>(
     let chains = Chains::of(&[Run { a: 0, b: 0, depth: of.channels }], 1, WIDE);
     for p in 0..products {
         let b = weight.wrapping_add(p * weight::apart(of.channels));
-        for (group, rows) in gathered::tiles(count).enumerate() {
+        for (group, rows) in row_tiles(count).enumerate() {
             let a = pixels.wrapping_add(p * apart + rows.start * pitch);
             let operands = Operands { a, row: pitch, step: 1, b, next: WIDE, chains: &chains };
             let at = (group * products + p) * TALL * WIDE;
@@ -214,7 +209,7 @@ unsafe fn write<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const 
     }
     // A dummy target for results outside the output, and their addend.
     let (mut spare, zeros) = ([T::from_acc(0.0); WIDE], [T::from_acc(0.0); WIDE]);
-    for (group, rows) in gathered::tiles(piece.len()).enumerate() {
+    for (group, rows) in row_tiles(piece.len()).enumerate() {
         for (r, tile) in rows.enumerate() {
             let (image, y, x) = all.place(piece.start + tile);
             let mut places = [[(spare.as_mut_ptr(), zeros.as_ptr()); WRITE]; WRITE];

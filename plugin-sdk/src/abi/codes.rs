@@ -1,14 +1,14 @@
 //! Integer codes of the contract. A code, once given, never changes its meaning.
 //!
-//! Each list says what a reader does with a number or a bit that it does not know: it refuses what asks for something that it
-//! would not do, with an error that names the number, and passes over what only tells it more.
+//! Each list states how a reader treats an unknown number or bit: it refuses one that requests behavior, with an error that
+//! names the number, and ignores one that only adds information.
 
 /// The status of a call across the boundary.
 /// An unknown one is a failure.
 pub mod status {
-    /// The call did what it was asked.
+    /// The call succeeded.
     pub const OK: i32 = 0;
-    /// The kernel failed; the message says how.
+    /// The kernel failed; the message describes the failure.
     pub const FAILED: i32 = 1;
     /// The kernel does not serve these arguments; the host may look elsewhere.
     pub const UNSUPPORTED: i32 = 2;
@@ -16,7 +16,7 @@ pub mod status {
     pub const OUT_OF_MEMORY: i32 = 3;
     /// The arguments are wrong in a way that the host could not see.
     pub const INVALID_ARGUMENT: i32 = 4;
-    /// The plugin panicked. It is poisoned: every later call answers so too, and what it held is leaked.
+    /// The plugin panicked. It is poisoned: every later call returns this status too, and its resources are leaked.
     pub const PANICKED: i32 = 5;
     /// The device is gone.
     pub const DEVICE_LOST: i32 = 6;
@@ -77,7 +77,7 @@ pub mod dtype_category {
     pub const OTHER: u32 = 5;
 }
 
-/// What a [`RawArg`](super::tensor::RawArg) holds.
+/// The type of the value of a [`RawArg`](super::tensor::RawArg).
 /// The host refuses a call with an unknown one; a kernel answers it with `UNSUPPORTED`.
 pub mod tag {
     /// Nothing: an optional argument that was not given.
@@ -103,20 +103,20 @@ pub mod tag {
 }
 
 /// Flags of a [`RawTensor`](super::tensor::RawTensor).
-/// A kernel passes over unknown bits: what they tell it may leave unused.
+/// A kernel ignores unknown bits: using them is optional.
 pub mod tensor_flag {
-    /// Elements lie in row-major order without gaps.
+    /// The elements are contiguous: row-major without gaps.
     pub const CONTIGUOUS: u32 = 1;
     /// `data` is host memory that holds one element, although the call runs on another device; all strides
     /// are 0. The element is read before the kernel returns: its memory may be gone afterwards.
     pub const HOST_SCALAR: u32 = 2;
-    /// The element stands for a number of the caller's, which lies 8 bytes after it as an f64 that was not rounded to the
-    /// dtype: for kernels that compute in a wider type than that of the elements. Only beside `HOST_SCALAR`.
+    /// The element is a scalar of the caller, stored unrounded as an f64 8 bytes after it, for kernels that compute in a
+    /// wider type than that of the elements. Only with `HOST_SCALAR`.
     pub const NUMBER: u32 = 4;
 }
 
-/// What a device can do.
-/// The host passes over unknown bits: they are of what it does not use.
+/// Capabilities of a device.
+/// The host ignores unknown bits: it does not use these capabilities.
 pub mod device_flag {
     /// The host may read and write the device's memory through its pointers.
     pub const HOST_ACCESSIBLE: u64 = 1;
@@ -124,14 +124,14 @@ pub mod device_flag {
     pub const ASYNCHRONOUS: u64 = 2;
 }
 
-/// What a kernel asks of the host.
+/// Requests of a kernel to the host.
 /// The host refuses a plugin with an unknown bit.
 pub mod kernel_flag {
     /// The output's size depends on the data: the kernel makes its outputs with `set_output`.
     pub const ALLOCATES: u32 = 1;
 }
 
-/// What an op of a plugin is.
+/// Properties of an op of a plugin.
 /// The host refuses a plugin with an unknown bit.
 pub mod op_flag {
     /// Element-wise, computed in f32 where the arguments are integers: the result is a float.
@@ -142,8 +142,8 @@ pub mod op_flag {
     pub const BACKWARD_WANTS: u32 = 4;
 }
 
-/// How the elements of a new strided tensor lie, for [`HostApi::tensor_new`](super::host::HostApi), and those of an
-/// output, for [`HostApi::rule_output`](super::host::HostApi).
+/// Memory formats of a new strided tensor, for [`HostApi::tensor_new`](super::host::HostApi), and of an output, for
+/// [`HostApi::rule_output`](super::host::HostApi).
 /// The host refuses an unknown one; `tensor_new` takes the first three.
 pub mod memory_format {
     /// Row-major without gaps.
@@ -161,14 +161,14 @@ pub mod memory_format {
     pub const IMAGES: u32 = 5;
 }
 
-/// What an interposer is.
+/// Properties of an interposer.
 /// The host refuses a plugin with an unknown bit.
 pub mod interposer_flag {
     /// It acts on every thread that does not exclude it; without this flag, on threads that switch it on.
     pub const DEFAULT_ON: u32 = 1;
 }
 
-/// What a call that an interposer sees is.
+/// Properties of a call that an interposer sees.
 /// An interposer passes over unknown bits.
 pub mod interposed_flag {
     /// The thread runs a backward pass.
@@ -180,7 +180,7 @@ pub mod interposed_flag {
 }
 
 /// Names that [`HostApi::intern`](super::host::HostApi) turns into numbers.
-/// Of an unknown one `intern` gives 65535, which is no name's number, and `name` an error.
+/// For an unknown kind `intern` returns 65535, which is no name's number, and `name` an error.
 pub mod name_kind {
     /// A device such as `cpu`.
     pub const DEVICE: u32 = 0;
@@ -191,7 +191,7 @@ pub mod name_kind {
 }
 
 /// Settings of the program that kernels may ask for, by [`HostApi::setting`](super::host::HostApi).
-/// Of an unknown one `setting` gives 0, which says nothing.
+/// For an unknown setting `setting` returns 0, the default.
 pub mod setting {
     /// How exactly products and convolutions of f32 are computed: one of
     /// [`matmul_precision`](super::matmul_precision).
@@ -231,9 +231,9 @@ pub mod level {
     pub const DEBUG: u32 = 4;
 }
 
-/// Interfaces: those of a plugin, which `get_interface` gives, and those of a device, which
-/// [`DeviceApi::extension`](super::device::DeviceApi::extension) gives.
-/// Who does not know one gives null for it.
+/// Interfaces: those of a plugin, which `get_interface` returns, and those of a device, which
+/// [`DeviceApi::extension`](super::device::DeviceApi::extension) returns.
+/// Both return null for an unknown one.
 pub mod interface {
     /// [`PluginApi`](super::super::plugin::PluginApi).
     pub const PLUGIN: u32 = 1;

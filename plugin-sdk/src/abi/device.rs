@@ -1,14 +1,14 @@
 //! The interface of a device.
 //!
 //! A device orders its own work: everything given to one stream happens in order, and streams are ordered
-//! among each other by events alone; the default stream (null) is one like any other. Who uses a tensor on
-//! another stream than the one it was made on orders the two; the host only sees to it that memory is freed
-//! after the work of every stream that it was used on.
+//! among each other by events only; the default stream (null) is one like any other. Code that uses a tensor on
+//! another stream than the one it was created on orders the two; the host only ensures that memory is freed
+//! after the work of every stream that used it.
 //!
-//! On an asynchronous device a kernel queues its work and returns. What it needs of the call it takes with
-//! it: the call's structures, and the values of `HOST_SCALAR` arguments, live until it returns; device
-//! memory lives until the work given to the stream is done. An error of queued work is kept by the device
-//! and answered once, by the next function that waits: `copy_to_host` or one of the synchronising ones.
+//! On an asynchronous device a kernel queues its work and returns. It copies what the work needs of the
+//! call: the call's structures, and the values of `HOST_SCALAR` arguments, live until it returns; device
+//! memory lives until the work given to the stream is done. The device saves an error of queued work and
+//! returns it once, from the next function that waits: `copy_to_host` or one of the synchronizing ones.
 //!
 //! Random numbers need no state here: the host keeps (seed, offset) per device and passes both to the
 //! kernels, so that every backend draws the same Philox stream.
@@ -19,11 +19,11 @@ use std::ffi::c_void;
 /// A stream, an event or a graph of the plugin. Null is the default stream.
 ///
 /// A stream is the handle that the device's own programming interface knows it by (a `CUstream` on CUDA), not a
-/// structure of the plugin around it: the host hands it to other libraries as it is, and gives streams of theirs to
-/// the functions of the table. The plugin must not demand that it made a stream itself.
+/// structure of the plugin around it: the host passes it to other libraries unchanged, and passes their streams to
+/// the functions of the table. The plugin must not require that it created a stream itself.
 pub type Queue = *mut c_void;
 
-/// What one device says of itself.
+/// Properties of one device.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RawDeviceProperties {
@@ -35,7 +35,7 @@ pub struct RawDeviceProperties {
     pub total_memory: u64,
     /// See [`codes::device_flag`](super::codes::device_flag).
     pub flags: u64,
-    /// What a person calls the device; static or kept for the life of the process.
+    /// The device's name for people; static or valid for the life of the process.
     pub name: RawStr,
 }
 
@@ -126,10 +126,10 @@ pub struct DeviceApi {
     pub event_destroy: Option<unsafe extern "C" fn(index: u32, event: Queue) -> i32>,
     /// Marks a point in a stream.
     pub event_record: Option<unsafe extern "C" fn(index: u32, event: Queue, stream: Queue) -> i32>,
-    /// Makes a stream wait for what an event marks now. `index` is the stream's device; the event may be of
+    /// Makes a stream wait for the work that an event marks now. `index` is the stream's device; the event may be of
     /// another device of this type.
     pub event_wait: Option<unsafe extern "C" fn(index: u32, event: Queue, stream: Queue) -> i32>,
-    /// Says through `done` (0 or 1) whether an event has happened.
+    /// Writes to `done` (0 or 1) whether an event has happened.
     pub event_query: Option<unsafe extern "C" fn(index: u32, event: Queue, done: *mut u32) -> i32>,
     /// Waits for an event.
     pub event_synchronize: Option<unsafe extern "C" fn(index: u32, event: Queue) -> i32>,
@@ -140,17 +140,17 @@ pub struct DeviceApi {
     pub synchronize: Option<unsafe extern "C" fn(index: u32) -> i32>,
     /// Fills in the memory statistics.
     pub memory_stats: Option<unsafe extern "C" fn(index: u32, out: *mut RawMemoryStats) -> i32>,
-    /// Gives cached memory back to the system.
+    /// Releases cached memory to the system.
     pub empty_cache: Option<unsafe extern "C" fn(index: u32) -> i32>,
     /// Resets the peaks in the statistics.
     pub reset_peak: Option<unsafe extern "C" fn(index: u32) -> i32>,
     /// Limits the bytes in use; 0 lifts the limit.
     pub set_memory_limit: Option<unsafe extern "C" fn(index: u32, bytes: u64) -> i32>,
-    /// Allocates `bytes` of page-locked ("pinned") host memory with at least 64-byte alignment: plain memory to the
-    /// host, and what all devices of this type copy from and to fastest. The host keeps and reuses freed blocks, so
-    /// this may be slow. Comes with `pinned_free`.
+    /// Allocates `bytes` of page-locked ("pinned") host memory with at least 64-byte alignment: plain memory to the host,
+    /// and the fastest source and target of copies for all devices of this type. The host caches freed blocks, so this may
+    /// be slow. Comes with `pinned_free`.
     pub pinned_allocate: Option<unsafe extern "C" fn(index: u32, bytes: u64, out: *mut *mut c_void) -> i32>,
-    /// Frees what `pinned_allocate` gave. No copy that uses it is under way any more: the host has seen to it.
+    /// Frees memory of `pinned_allocate`. The host guarantees that no copy that uses it is under way.
     pub pinned_free: Option<unsafe extern "C" fn(index: u32, pointer: *mut c_void, bytes: u64) -> i32>,
     /// Queues a copy from pinned host memory to the device on `stream` and returns. The source must neither change nor
     /// be freed until the work given to `stream` so far is done; the host marks that point with an event. Comes with

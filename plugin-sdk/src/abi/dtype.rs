@@ -15,7 +15,7 @@ pub type FormatFn =
 
 /// An element type that a plugin brings.
 ///
-/// The host stores, moves, saves and prints tensors of it, promotes it as `promotes_to` says, and casts it where no
+/// The host stores, moves, saves and prints tensors of it, promotes it by `promotes_to`, and casts it where no
 /// kernel does, through f64: so an integer is exact up to 2^53. Every other op needs kernels for it.
 ///
 /// Several plugins may describe one dtype, if they do so alike: all but the functions must be equal.
@@ -34,8 +34,8 @@ pub struct DTypeApi {
     pub category: u32,
     /// Zero; the host refuses another number.
     pub flags: u64,
-    /// The built-in dtype that stands for this one where it is promoted with any other; of the same category or a later
-    /// one. Empty: this one promotes with itself and with numbers alone.
+    /// The built-in dtype that replaces this one in a promotion with any other; of the same category or a later
+    /// one. Empty: this one promotes only with itself and with scalars.
     pub promotes_to: RawStr,
     /// The largest finite value; NaN if `category` is `OTHER`.
     pub max: f64,
@@ -45,15 +45,15 @@ pub struct DTypeApi {
     pub epsilon: f64,
     /// Widens, exactly where f64 can; of a complex number the real part.
     pub to_f64: ToF64Fn,
-    /// Rounds to nearest, ties to even. What becomes of values out of range and of NaN is for the plugin to document.
+    /// Rounds to nearest, ties to even. The plugin documents the results for values out of range and NaN.
     pub from_f64: FromF64Fn,
-    /// Prints; `None` prints what `to_f64` gives.
+    /// Prints; `None` prints the result of `to_f64`.
     pub format: Option<FormatFn>,
 }
 
 /// The most storage bits of an element.
 pub const MAX_BITS: u32 = 128;
-/// The capacity of the buffer that the host gives to [`DTypeApi::format`].
+/// The capacity of the buffer that the host passes to [`DTypeApi::format`].
 pub const FORMAT_CAPACITY: usize = 128;
 
 // SAFETY: the table holds function pointers and static strings, all immutable; the plugin keeps them.

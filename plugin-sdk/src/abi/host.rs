@@ -1,4 +1,4 @@
-//! What the host offers to plugins.
+//! Services of the host for plugins.
 
 use super::RawStr;
 use super::op::{RawOutput, RawPlan};
@@ -30,13 +30,13 @@ pub struct HostApi {
         unsafe extern "C" fn(n: u64, grain: u64, body: Option<ParallelBody>, context: *mut c_void) -> i32,
     /// The number of threads that `parallel_for` may use now.
     pub num_threads: extern "C" fn() -> u32,
-    /// Turns a name into the number that the host uses for it; `kind` from
-    /// [`codes::name_kind`](super::codes::name_kind). Returns `u16::MAX` if the host has no room. Served from
+    /// Converts a name into the number that the host uses for it; `kind` from
+    /// [`codes::name_kind`](super::codes::name_kind). Returns `u16::MAX` if the table of names is full. Available from
     /// `initialize` on, as `log` and `set_error` are; the other services once that has returned.
     pub intern: unsafe extern "C" fn(kind: u32, name: RawStr) -> u16,
-    /// Allocates `bytes` on a device through whoever serves it; for scratch memory inside a kernel, which frees it
-    /// before it returns. `owner` receives who gave the memory: another plugin may serve the device by the time that
-    /// it is freed.
+    /// Allocates `bytes` on a device through the plugin that serves it; for scratch memory inside a kernel, which frees it
+    /// before it returns. `owner` receives the allocating plugin: another one may serve the device by the time that
+    /// the memory is freed.
     pub allocate: unsafe extern "C" fn(
         device: u16,
         index: u16,
@@ -44,12 +44,12 @@ pub struct HostApi {
         out: *mut *mut c_void,
         owner: *mut *const c_void,
     ) -> i32,
-    /// Frees what `allocate` gave, after the work already given to this thread's stream; with the `owner` that it
-    /// stated, and the same `device`, `index` and `bytes`.
+    /// Frees memory of `allocate`, after the work already given to this thread's stream; with the `owner` that it
+    /// returned, and the same `device`, `index` and `bytes`.
     pub free:
         unsafe extern "C" fn(owner: *const c_void, device: u16, index: u16, pointer: *mut c_void, bytes: u64),
     /// Makes a strided tensor, its elements undefined. `format` is one of
-    /// [`codes::memory_format`](super::codes::memory_format); `strides` are `ndim` numbers for `STRIDES`, with a place of its
+    /// [`codes::memory_format`](super::codes::memory_format); `strides` are `ndim` numbers for `STRIDES`, with an offset of its
     /// own for each element, else ignored. The caller owns `out`.
     pub tensor_new: unsafe extern "C" fn(
         dtype: u16,
@@ -76,7 +76,7 @@ pub struct HostApi {
     ) -> i32,
     /// The raw form of a tensor; valid until the handle is released.
     pub tensor_raw: unsafe extern "C" fn(tensor: TensorHandle) -> *const super::tensor::RawTensor,
-    /// Gives an owned handle back.
+    /// Releases an owned handle.
     pub tensor_release: unsafe extern "C" fn(tensor: TensorHandle),
     /// Makes `tensor` the output `index` of the call with this `context`. The handle is taken over, also
     /// where this fails. An argument of the call may be its output: the caller gets a tensor of its own that
@@ -96,37 +96,37 @@ pub struct HostApi {
     ) -> i32,
     /// For a shape rule: states output `index` of the call with this `context`.
     pub rule_output: unsafe extern "C" fn(context: *mut c_void, index: u32, output: *const RawOutput) -> i32,
-    /// Makes an owned handle of a tensor that a call gave, for use as a component or an output; zero for a
+    /// Makes an owned handle of a tensor that a call passed, for use as a component or an output; zero for a
     /// temporary, which carries no handle.
     pub tensor_retain: unsafe extern "C" fn(tensor: *const super::tensor::RawTensor) -> TensorHandle,
     /// For a shape rule: states how the outputs of the call with this `context` are computed. Without it the compute dtype
     /// is that of the first tensor, and the kernel sees the arguments as they are.
     pub rule_plan: unsafe extern "C" fn(context: *mut c_void, plan: *const RawPlan) -> i32,
-    /// Looks up data that is kept beside the memory of a strided `tensor`, which carries a handle. `key` is the caller's: the
-    /// address of a static of its library, so that no two libraries share one. What is found was put for a tensor of the
-    /// same place, sizes, strides and dtype, on the same stream, and the memory has not been changed in place since. `out`
-    /// receives an owned handle, zero if there is none, and `version` the memory's version, for `cache_put`.
+    /// Looks up data that is cached with the memory of a strided `tensor`, which carries a handle. `key` is the caller's: the
+    /// address of a static of its library, so that no two libraries share one. A value is found only if it was put for a
+    /// tensor of the same address, sizes, strides and dtype, on the same stream, and the memory has not been changed since.
+    /// `out` receives an owned handle, zero if there is none, and `version` the memory's version, for `cache_put`.
     pub cache_get: unsafe extern "C" fn(
         tensor: *const super::tensor::RawTensor,
         key: u64,
         version: *mut u32,
         out: *mut TensorHandle,
     ) -> i32,
-    /// Keeps `value` (borrowed) for `cache_get`, until the memory of `tensor` is freed or its version moves on, or too much
-    /// else is kept there. `version` is what `cache_get` gave before the value was made; nothing is kept where it has moved
-    /// on since. A value that uses the memory of `tensor` itself is refused. Memory that the host did not allocate, and that
-    /// its owner writes to, has no version that tells: derived data of it would be out of date.
+    /// Caches `value` (borrowed) for `cache_get`, until the memory of `tensor` is freed, its version changes, or newer values
+    /// evict it. `version` is the result of `cache_get` before the value was computed; a value of an older version is not
+    /// cached. A value that uses the memory of `tensor` itself is refused. Foreign memory that its owner writes to does not
+    /// change its version: data derived from it would be out of date.
     pub cache_put: unsafe extern "C" fn(
         tensor: *const super::tensor::RawTensor,
         key: u64,
         version: u32,
         value: TensorHandle,
     ) -> i32,
-    /// Gives the name that a number stands for; `kind` as in `intern`. The text lives as long as the process. Where two
+    /// Returns the name of a number; `kind` as in `intern`. The text lives as long as the process. Where two
     /// plugins serve one device, that of the second is `device@plugin`, with memory of its own and another number.
     pub name: unsafe extern "C" fn(kind: u32, number: u16, out: *mut RawStr) -> i32,
-    /// What the program has set, one of [`codes::setting`](super::codes::setting): for a kernel at each call that it counts
-    /// for, since it may change between calls.
+    /// The program's value of one of [`codes::setting`](super::codes::setting): a kernel reads it in each call that depends
+    /// on it, since it may change between calls.
     pub setting: unsafe extern "C" fn(which: u32) -> u32,
     /// As `tensor_composite`, with attributes of any type that the layout declares: ints, floats, bools, texts, lists of ints
     /// and of floats, which the host copies.
@@ -141,7 +141,7 @@ pub struct HostApi {
         attrs: *const RawArg,
         out: *mut TensorHandle,
     ) -> i32,
-    /// Gives attribute `index` of a composite `tensor`, which carries a handle, in its declared type. An address in `out` is
+    /// Returns attribute `index` of a composite `tensor`, which carries a handle, in its declared type. An address in `out` is
     /// valid as long as the tensor is.
     pub tensor_attr:
         unsafe extern "C" fn(tensor: *const super::tensor::RawTensor, index: u32, out: *mut RawArg) -> i32,

@@ -1,4 +1,4 @@
-//! Interposers: code of a plugin that stands between the caller of an op and what serves it.
+//! Interposers: code of a plugin between the caller of an op and the candidate that serves it.
 
 use super::RawStr;
 use super::host::TensorHandle;
@@ -6,7 +6,7 @@ use super::tensor::{RawArg, RawCall, RawTensor};
 use std::ffi::c_void;
 
 /// A call under way, as an interposer sees it. The functions take `context` and may be called on this thread until
-/// `run` returns; each answers a status, and a misuse fails the call even if the interposer goes on.
+/// `run` returns; each returns a status, and a misuse fails the call even if the interposer goes on.
 #[repr(C)]
 #[derive(Debug)]
 pub struct RawInterposed {
@@ -21,7 +21,7 @@ pub struct RawInterposed {
     pub n_outputs: u32,
     /// The op's name.
     pub op: RawStr,
-    /// The arguments as the caller gave them. It shows no outputs.
+    /// The arguments as the caller passed them, without outputs.
     pub call: *const RawCall,
     /// The host's own state of this call, for the functions below.
     pub context: *mut c_void,
@@ -30,7 +30,7 @@ pub struct RawInterposed {
     pub set_argument: unsafe extern "C" fn(context: *mut c_void, index: u32, arg: *const RawArg) -> i32,
     /// Runs the rest of the call, at most once, and writes the number of its outputs to `n_outputs`.
     pub next: unsafe extern "C" fn(context: *mut c_void, n_outputs: *mut u32) -> i32,
-    /// Output `index` as it stands after `next`; null before it and out of range. Valid until `run` returns.
+    /// Output `index` after `next`; null before it and out of range. Valid until `run` returns.
     pub output: unsafe extern "C" fn(context: *mut c_void, index: u32) -> *const RawTensor,
     /// Makes `tensor` output `index`. The handle is taken over, also where this fails. After `next` it must have the
     /// shape, dtype and device of the output that it replaces; where `next` is not called every output must be set.
@@ -40,7 +40,7 @@ pub struct RawInterposed {
 
 /// An interposer: it acts before and after each call of the ops that it names, above autograd and below the profiler.
 ///
-/// While `run` works, the interposer is off on its thread, so the ops that it calls itself do not come back to it; in
+/// While `run` works, the interposer is off on its thread, so the ops that it calls itself do not reach it; in
 /// the rest of the call (`next`) it is on.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ pub struct RawInterposer {
     pub flags: u32,
     /// The name by which a thread switches it on and off; one of a kind in a process.
     pub name: RawStr,
-    /// `n_ops` names of ops, in which `*` stands for any text; calls of other ops pay nothing.
+    /// `n_ops` names of ops, in which `*` matches any text; calls of other ops have no overhead.
     pub ops: *const RawStr,
     /// Number of names; 0 for every op.
     pub n_ops: u32,

@@ -1,14 +1,14 @@
-//! The interface of a layout: what it is, stated once, and what can be done with it, stated for each device.
+//! The interface of a layout: its declaration, once, and its conversions, for each device.
 //!
 //! Every layout that a plugin brings is composite: named component tensors and attributes. One buffer in an
-//! order that strides cannot say, such as blocks, is a composite of one component. Strided tensors in another order of
+//! order that strides cannot express, such as blocks, is a composite of one component. Strided tensors in another order of
 //! dimensions need no layout: the host keeps their strides, and dispatches `channels_last` by itself.
 
 use super::RawStr;
 use super::tensor::KernelFn;
 
-/// What a layout is. Several plugins may declare the same layout; the declarations must be equal, or the later plugin
-/// is refused.
+/// The declaration of a layout. Several plugins may declare the same layout; the declarations must be equal, or the later
+/// plugin is refused.
 #[repr(C)]
 #[derive(Debug)]
 pub struct LayoutApi {
@@ -20,7 +20,7 @@ pub struct LayoutApi {
     pub precedence: u32,
     /// The layout's name: `sparse_csr`, or `vendor.example/blocked`.
     pub name: RawStr,
-    /// `n_components` names, at least one. The first component gives a tensor its device.
+    /// `n_components` names, at least one. The device of a tensor is that of its first component.
     pub components: *const RawStr,
     /// `n_attrs` names.
     pub attrs: *const RawStr,
@@ -62,7 +62,7 @@ unsafe impl Sync for LayoutApi {}
 /// Whether a layout can hold tensors of these sizes: `OK`, or `UNSUPPORTED` if not.
 pub type AcceptsFn = unsafe extern "C" fn(ndim: u32, sizes: *const i64) -> i32;
 
-/// What can be done with tensors of one layout on one device. The plugin must declare the layout too. Where several
+/// Conversions of tensors of one layout on one device. The plugin must declare the layout too. Where several
 /// plugins bring functions for one layout and device, those of the plugin with the higher priority serve.
 #[repr(C)]
 #[derive(Debug)]
@@ -73,14 +73,14 @@ pub struct LayoutOpsApi {
     pub reserved: u32,
     /// The layout's name.
     pub layout: RawStr,
-    /// The device's name. The functions below are given tensors on this kind of device alone.
+    /// The device's name. The functions below take tensors on this kind of device only.
     pub device: RawStr,
     /// The shapes that `accepts` takes, in words that follow "must be": `a square matrix`.
     pub shapes: RawStr,
     /// Whether the layout can hold tensors of these sizes. `None` takes all.
     pub accepts: Option<AcceptsFn>,
     /// Checks that the components of argument 0 fit each other. The host has checked their number and the shape, and asks
-    /// for every tensor that a user makes of components; what kernels make, it does not check. `None` takes all.
+    /// for every tensor that a user makes of components; it does not check results of kernels. `None` takes all.
     pub validate: Option<KernelFn>,
     /// Writes argument 0, of this layout, into output 0, strided and contiguous.
     pub to_strided: Option<KernelFn>,

@@ -1,6 +1,6 @@
-//! The manifest: what a plugin says of itself, readable without running any of its code.
+//! The manifest: a plugin's description of itself, readable without running any of its code.
 //!
-//! Three kinds of record lie in sections of their own, which survive `strip -s` and `--gc-sections`
+//! Three kinds of record have sections of their own, which survive `strip -s` and `--gc-sections`
 //! because their names begin with `.note`:
 //! - [`SECTION`]: one [`encode`]d record whose text is the JSON object described by the host's
 //!   `loader::manifest`;
@@ -20,7 +20,7 @@ pub const INTERPOSER_SECTION: &str = ".note.keyway.i";
 /// First bytes of a record. The last byte is the version of this encoding.
 pub const MAGIC: [u8; 8] = *b"KEYWAY\0\x01";
 
-/// What the names of the Keyway project's own plugins begin with; no other plugin's name does.
+/// The prefix of the names of the Keyway project's own plugins; no other plugin's name has it.
 pub const RESERVED_PREFIX: &str = "keyway-";
 
 /// Whether a text is a plugin's name: `domain/name`, or `keyway-NAME`, which belongs to the Keyway project; of ASCII letters,

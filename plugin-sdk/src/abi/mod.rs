@@ -1,15 +1,15 @@
 //! The binary contract, `repr(C)` only.
 //!
-//! `include/keyway.h` says the same in C; it is made from these files by `cargo xtask header`.
+//! `include/keyway.h` is the same contract in C, generated from these files by `cargo xtask header`.
 //!
 //! # How the contract grows
 //!
 //! A plugin that was built once loads for years, into hosts that are older and newer than its SDK. For this:
 //!
 //! - **A table begins with `struct_size`**, the size that its writer knows, and grows at its end only. A field never
-//!   changes its place, type or meaning; one that is no longer used stays. Every offset stands in `sizes.rs`, and the
+//!   changes its offset, type or meaning; one that is no longer used stays. `sizes.rs` lists every offset, and the
 //!   compiler compares.
-//! - **A table has a least size**, [`Table::MIN_SIZE`], a number that never changes. What lies within is there in every
+//! - **A table has a least size**, [`Table::MIN_SIZE`], a number that never changes. The fields within it are there in every
 //!   version; a table that is shorter is refused. A field beyond it may be absent, so its type has a zero that means
 //!   "absent": an `Option` of a function, a null pointer, the number 0, an empty text.
 //! - **A reader never looks beyond the writer's `struct_size`, and no Rust reference is made to a structure that is
@@ -19,20 +19,20 @@
 //! - **A structure that the other side fills in** (`PluginContents`, `RawDeviceProperties`, `RawMemoryStats`) carries
 //!   the reader's size in; the writer writes the fields that fit and leaves their size there
 //!   ([`fill`](table::fill)).
-//! - **What is read in each call is frozen**: [`RawTensor`](tensor::RawTensor), [`RawCall`](tensor::RawCall),
-//!   [`RawArg`](tensor::RawArg), [`RawStr`]. Should a later version append to a tensor or a call, its `struct_size` says
-//!   so, the Rust type stays as it is, and who wants more asks for the larger structure by that size.
+//! - **Structures that each call reads are frozen**: [`RawTensor`](tensor::RawTensor), [`RawCall`](tensor::RawCall),
+//!   [`RawArg`](tensor::RawArg), [`RawStr`]. Should a later version append to a tensor or a call, its `struct_size`
+//!   shows it, the Rust type stays as it is, and code that needs more reads the larger structure by that size.
 //! - **Arrays of structures that may grow are arrays of pointers.**
-//! - **Enumerations cross as integers** ([`codes`]), never as Rust enums; an unknown number is an answer, not an error
-//!   of the program: each list says whether it is refused or passed over. What is called reserved is written as zero and
-//!   not read.
-//! - **What does not fit into this is a new interface**, with a number of its own in [`codes::interface`]; what cannot be
-//!   told apart by sizes and interfaces is a new ABI version, which both sides negotiate.
+//! - **Enumerations cross as integers** ([`codes`]), never as Rust enums; an unknown number is a value, not an error
+//!   of the program: each list states whether it is refused or ignored. Reserved fields are written as zero and not
+//!   read.
+//! - **Any other addition is a new interface**, with a number of its own in [`codes::interface`]; a change that sizes and
+//!   interfaces cannot distinguish is a new ABI version, which both sides negotiate.
 //!
 //! To add a field: put it at the end of its structure, with a type that may be zero; add its offset and the new size
 //! in `sizes.rs`; leave the least size; run `cargo xtask header`.
 //!
-//! # Who owns what
+//! # Ownership
 //!
 //! - Memory is freed by the side that allocated it; strings are copied by the reader at once.
 //! - Every function returns a status from [`codes`], and the message goes to
@@ -89,7 +89,7 @@ impl RawStr {
         RawStr { ptr: s.as_ptr(), len: s.len() }
     }
 
-    /// Reads the string, replacing what is not UTF-8.
+    /// Reads the string, replacing invalid UTF-8.
     ///
     /// # Safety
     /// `ptr` must point to `len` readable bytes, which the other side of the ABI keeps unchanged for `'a`.

@@ -45,11 +45,11 @@ pub struct RawOp {
     pub schema: RawStr,
     /// States the outputs through `rule_output`, in order, and through `rule_plan` how they are computed, from the
     /// arguments' metadata: their elements may not have been computed yet. `None` means one output like argument 0, or
-    /// what `elementwise` says.
+    /// the element-wise rule of `elementwise`.
     pub rule: Option<KernelFn>,
-    /// Tensor arguments of which each element of the one output needs those at its place alone. The host then casts them
-    /// to their promoted dtype, broadcasts them and states the output, which keeps their memory format and may be one of
-    /// them; there is no `rule`. 0 for an op of another kind.
+    /// Tensor arguments that the one output depends on element by element, at equal indices. The host then casts them
+    /// to their promoted dtype, broadcasts them and states the output, which preserves their memory format and may be one
+    /// of them; there is no `rule`. 0 for an op of another kind.
     pub elementwise: u32,
     /// Tensor arguments that `backward` takes.
     pub saves: u32,
@@ -64,19 +64,19 @@ pub struct RawOp {
     /// op has no derivative of its own: gradients then go through the parts of `decomposition`.
     pub backward: RawStr,
     /// Computes the op with others, through `call_op` and `set_output`: the last candidate of each of its keys. Argument
-    /// tensors are as the caller gave them. `None` where there is no such way.
+    /// tensors are as the caller passed them. `None` where there is no decomposition.
     pub decomposition: Option<KernelFn>,
     /// The ops that `decomposition` calls and that need a kernel.
     pub parts: *const RawStr,
-    /// Valid calls, for whoever judges a kernel: a JSON list of objects `{"args": [...]}`, an entry for each parameter.
-    /// `null`, numbers, booleans, text and lists of numbers stand for themselves; `{"dtype": "i64"}` is a dtype; a tensor
+    /// Valid calls, for tests of kernels: a JSON list of objects `{"args": [...]}`, an entry for each parameter.
+    /// `null`, numbers, booleans, text and lists of numbers are literals; `{"dtype": "i64"}` is a dtype; a tensor
     /// is `{"sizes": [2, 3]}`, with a `"fill"` of `{"uniform": [-2, 2]}`, `{"distinct": [-2, 2]}`,
     /// `{"away_from": [-2, 2, 1]}`, `{"index": 5}` or `{"values": [..]}`, and a `"dtype"` where it is not the one under
-    /// test; a list of tensors is a list of those. `"smooth": false` beside `args` says that the function has a kink
-    /// there, `"loosened": [10, "why"]` how many times the dtype's tolerance a result may be off. Empty for none.
+    /// test; a list of tensors is a list of those. `"smooth": false` beside `args` means that the function has a kink
+    /// there, `"loosened": [10, "why"]` a factor of the dtype's tolerance. Empty for none.
     pub samples: RawStr,
-    /// What the op is, for whoever judges a kernel: called on tensors of f64 in host memory where the kernel would be
-    /// given floats, with outputs of f64 in the place of floats. `None` where there is no such function.
+    /// The reference implementation, for tests of kernels: called on tensors of f64 in host memory where the kernel takes
+    /// floats, with outputs of f64 instead of floats. `None` where there is no such function.
     pub reference: Option<KernelFn>,
 }
 
@@ -95,16 +95,16 @@ pub struct RawOutput {
     pub ndim: u32,
     /// `ndim` sizes.
     pub sizes: *const i64,
-    /// `ndim` strides, for the format `STRIDES`: each element has a place of its own, and there are no gaps. Else null.
+    /// `ndim` strides, for the format `STRIDES`: each element has an offset of its own, and there are no gaps. Else null.
     pub strides: *const i64,
     /// The output's dtype.
     pub dtype: u16,
     /// Zero.
     pub reserved: u16,
-    /// How the elements lie, see [`codes::memory_format`](super::codes::memory_format).
+    /// The memory format, see [`codes::memory_format`](super::codes::memory_format).
     pub format: u32,
-    /// The argument, for the format `LIKE`, one of those of the op; the mask of arguments, for `IMAGES`, of which bits beyond the
-    /// op's arguments are passed over.
+    /// The argument, for the format `LIKE`, one of those of the op; the mask of arguments, for `IMAGES`, where bits beyond the
+    /// op's arguments are ignored.
     pub of: u32,
     /// Zero.
     pub reserved_end: u32,

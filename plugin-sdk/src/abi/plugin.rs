@@ -1,4 +1,4 @@
-//! The table that a plugin answers with.
+//! The table that a plugin returns.
 
 use super::device::DeviceApi;
 use super::dtype::DTypeApi;
@@ -14,7 +14,7 @@ use std::ffi::c_void;
 /// whose two functions are the same; `plugin!` exports both.
 pub const ENTRY_SYMBOL: &str = "keyway_plugin_v1";
 
-/// What a plugin exports as [`ENTRY_SYMBOL`]. It is constant: nothing of the plugin runs before the host asks.
+/// The symbol that a plugin exports as [`ENTRY_SYMBOL`]. It is constant: nothing of the plugin runs before the host asks.
 #[repr(C)]
 #[derive(Debug)]
 pub struct EntryPoint {
@@ -40,12 +40,12 @@ pub struct RawList<T> {
     pub len: usize,
 }
 
-/// What a plugin brings. Filled in by `initialize`, so that nothing runs before the host says so.
+/// The contents of a plugin. Filled in by `initialize`, so that nothing runs before the host calls it.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PluginContents {
-    /// Size of this structure in bytes: the host's at first, then of what the plugin wrote, which is no more. The host reads
-    /// nothing beyond it.
+    /// Size of this structure in bytes: the host's at first, then that of the fields that the plugin wrote, at most the
+    /// host's. The host reads nothing beyond it.
     pub struct_size: u32,
     /// Zero.
     pub reserved: u32,
@@ -61,7 +61,7 @@ pub struct PluginContents {
     pub interposers: RawList<RawInterposer>,
     /// Dtypes.
     pub dtypes: RawList<DTypeApi>,
-    /// What can be done with layouts, for each device.
+    /// Conversions of layouts, for each device.
     pub layout_ops: RawList<LayoutOpsApi>,
 }
 

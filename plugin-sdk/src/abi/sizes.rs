@@ -1,10 +1,10 @@
-//! Where each field of the contract lies, in numbers that the compiler checks: whoever changes a structure in another
-//! way than at its end, and a table's least size in any way, breaks the plugins that exist.
+//! The offset of each field of the contract, in numbers that the compiler checks: a change of a structure other than at
+//! its end, and any change of a table's least size, breaks the plugins that exist.
 //!
 //! - `frozen`: never grows. Small structures, and those that are read on the way of each call: their Rust types are
-//!   what every version has, so a reference to one is always to a whole structure.
+//!   those of every version, so a reference to one is always to a whole structure.
 //! - `table ... least N`: begins with its size and grows at its end. The first N bytes are there in every version;
-//!   what lies beyond may be absent ([`Table`]). N never changes.
+//!   fields beyond may be absent ([`Table`]). N never changes.
 
 use super::RawStr;
 use super::device::{DeviceApi, RawDeviceProperties, RawMemoryStats};

@@ -16,7 +16,7 @@ pub struct Field {
     pub size: usize,
 }
 
-/// A structure of the contract as it lies in memory, for tests and for tools of other languages.
+/// The memory layout of a structure of the contract, for tests and for tools of other languages.
 #[derive(Clone, Copy, Debug)]
 pub struct Structure {
     /// The name of its Rust type.
@@ -34,13 +34,13 @@ pub struct Structure {
 /// most its size; a field that ends beyond `MIN_SIZE` may hold zero bytes (an `Option` of a function, a pointer, a
 /// number). The macro in `sizes.rs` is the only implementor and checks all but the last.
 pub unsafe trait Table: Sized {
-    /// The size that every version of the contract has: what lies within is never absent. It never changes.
+    /// The size that every version of the contract has: fields within it are never absent. It never changes.
     const MIN_SIZE: usize;
     /// The fields, in order.
     const FIELDS: &'static [Field];
 }
 
-/// The bytes up to the end of the last field that lies wholly within the first `size` bytes.
+/// The bytes up to the end of the last field that is wholly within the first `size` bytes.
 pub const fn whole_fields<T: Table>(size: usize) -> usize {
     let mut end = 0;
     let mut i = 0;
@@ -54,20 +54,20 @@ pub const fn whole_fields<T: Table>(size: usize) -> usize {
     end
 }
 
-/// The size that a table of the other side says.
+/// The size that a table of the other side states.
 ///
 /// # Safety
-/// `table` must be aligned and point to a `u32` at least; the side that gives the table upholds this.
+/// `table` must be aligned and point to a `u32` at least; the side that passes the table upholds this.
 pub unsafe fn stated_size<T: Table>(table: *const T) -> usize {
     // SAFETY: every table begins with its size, per this function's contract.
     unsafe { table.cast::<u32>().read() as usize }
 }
 
-/// A whole table of this side's own, made of one that may be shorter or longer: the fields that both sides know are
+/// A whole table of this side, from one that may be shorter or longer: the fields that both sides know are
 /// the other side's, the rest are those of `absent`.
 ///
 /// # Safety
-/// `theirs` must be aligned and readable for the size that it says; the side that gives the table upholds this.
+/// `theirs` must be aligned and readable for the size that it states; the side that passes the table upholds this.
 pub unsafe fn complete<T: Table>(theirs: *const T, absent: MaybeUninit<T>) -> MaybeUninit<T> {
     let mut own = absent;
     // SAFETY: the bytes lie within both structures: within theirs, as its size says, and within ours, whose fields

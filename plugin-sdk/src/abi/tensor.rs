@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 /// A tensor that the host owns. Kernels hold it only for the time of one call. This structure is frozen: a later host
-/// may append to it, and says so by `struct_size`.
+/// may append to it, which `struct_size` shows.
 #[repr(C)]
 #[derive(Debug)]
 pub struct RawTensor {
@@ -54,23 +54,23 @@ pub struct RawArg {
     pub tag: u32,
     /// Number of entries of a list.
     pub len: u32,
-    /// The value or its address, as the tag says.
+    /// The value or its address, depending on the tag.
     pub value: u64,
 }
 
 /// One call of a kernel. This structure is frozen, as [`RawTensor`] is.
 ///
-/// What the host guarantees:
+/// The host guarantees:
 /// - everything that the call points to lives and stays unchanged until the kernel returns, but for what the
-///   kernel writes to the outputs; an asynchronous kernel takes along what it needs later;
+///   kernel writes to the outputs; an asynchronous kernel copies what it needs later;
 /// - outputs share no memory with each other, and an output is exactly an argument (same address, sizes,
 ///   strides and dtype) or shares no memory with any; the first only where the op allows it;
 /// - every byte of an output counts as initialised, though its value is unspecified: it may be read;
 /// - outputs are strided, on the device of the call, in the sizes and dtype that the op's rule stated.
 ///
-/// What a kernel guarantees: it writes every element of each output that the host allocated; it makes each
-/// output that it allocates itself (flag `ALLOCATES`) with `set_output`; it keeps nothing of the call but
-/// handles that it retained.
+/// A kernel guarantees: it writes every element of each output that the host allocated; it makes each
+/// output that it allocates itself (flag `ALLOCATES`) with `set_output`; it retains nothing of the call but
+/// owned handles.
 #[repr(C)]
 #[derive(Debug)]
 pub struct RawCall {

@@ -1,9 +1,10 @@
 //! Attributes of composite tensors of any type.
 
+use super::connection::{done, host_api, no_host};
 use super::error::Error;
-use super::export::host_api;
-use super::host::{Arg, Lent, done, lent_components};
-use super::tensor::{OwnedTensor, Tensor, entries, no_host};
+use super::extent::entries;
+use super::host::{Arg, Lent, lent_components};
+use super::tensor::{OwnedTensor, Tensor};
 use crate::abi::codes::tag;
 use crate::abi::tensor::RawArg;
 

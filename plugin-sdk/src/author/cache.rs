@@ -1,10 +1,10 @@
 //! Data derived from a tensor and cached with its memory: packed weights, row pointers.
 
 use super::call::Call;
+use super::connection::{host_api, no_host};
 use super::error::Error;
-use super::export::host_api;
 use super::host::lendable;
-use super::tensor::{OwnedTensor, Tensor, no_host};
+use super::tensor::{OwnedTensor, Tensor};
 use std::sync::atomic::AtomicU8;
 
 /// The key of one kind of derived data. Its address is the identity, so it is always a `static`:

@@ -1,10 +1,11 @@
 //! One call of a kernel: typed, checked access to arguments and outputs.
 
+use super::connection::{host_api, no_host};
 use super::element::{Element, ElementType, Plain};
 use super::error::Error;
-use super::export::host_api;
+use super::extent::entries;
 use super::host::Format;
-use super::tensor::{Origin, OwnedTensor, Tensor, entries, no_host};
+use super::tensor::{Origin, OwnedTensor, Tensor};
 use super::view::{Reads, View, ViewMut, Writes};
 use crate::abi::codes::tag;
 use crate::abi::tensor::{RawArg, RawCall, RawTensor};

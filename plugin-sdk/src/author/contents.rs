@@ -1,8 +1,9 @@
 //! The contents of a plugin, filled in by its set-up function.
 
-use super::export::KernelItems;
-use super::host::{Level, NameKind, intern, log};
+use super::host::{Level, log};
 use super::interposer::InterposerItem;
+use super::kernel_items::KernelItems;
+use super::names::{NameKind, intern};
 use super::reach::set_reachable;
 use crate::abi::codes::device_flag;
 use crate::abi::device::DeviceApi;

@@ -200,7 +200,7 @@ unsafe fn give_sized<T: Table>(out: *mut T, value: &T) -> Result<(), Error> {
     match unsafe { fill(out, value) } {
         0 => Err(Error::InvalidArgument {
             argument: "out",
-            expected: "a structure that says its size".into(),
+            expected: "a structure that states its size".into(),
             got: "a size of 0".into(),
         }),
         _ => Ok(()),

@@ -1,13 +1,14 @@
 //! Dtypes of a plugin's own.
 
-use super::element::{Element, dtype_size};
+use super::dtype_size::own_size;
+use super::element::Element;
 use super::guard::guarded;
-use super::host::{NameKind, intern};
+use super::names::{NameKind, intern};
 use crate::abi::RawStr;
-use crate::abi::codes::{dtype, dtype_category};
+use crate::abi::codes::dtype_category;
 use crate::abi::dtype::{DTypeApi, FormatFn};
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU8, AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 /// The kind of values of a dtype, in the order of promotion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,28 +199,11 @@ impl DTypeNumber {
     }
 }
 
-/// The maximum number of plugin dtypes whose sizes are cached.
-const KEPT: usize = 96;
-
-/// Sizes of the dtypes that this library has an [`Element`] for; 0 if unknown.
-static OWN_SIZES: [AtomicU8; KEPT] = [const { AtomicU8::new(0) }; KEPT];
-
-fn own_size(code: u16) -> Option<&'static AtomicU8> {
-    OWN_SIZES.get(usize::from(code.checked_sub(dtype::VENDOR_FIRST)?))
-}
-
-/// The size of one element in bytes, or `None` for a dtype that this library has no [`Element`] for.
-pub(crate) fn known_size(code: u16) -> Option<usize> {
-    dtype_size(code).or_else(|| match own_size(code)?.load(Ordering::Relaxed) {
-        0 => None,
-        size => Some(size.into()),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::abi::codes::status;
+    use crate::abi::codes::{dtype, status};
+    use crate::author::dtype_size::known_size;
 
     /// Hundredths in one byte.
     #[derive(Clone, Copy, Default, Debug, PartialEq, PartialOrd)]

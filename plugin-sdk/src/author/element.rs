@@ -1,11 +1,9 @@
 //! Element types: the Rust types that a tensor's memory may hold.
 
-use super::dtype::known_size;
-use super::widen::Widen;
+use super::dtype_size::known_size;
 use crate::abi::codes::dtype;
-use half::{bf16, f16};
 use std::fmt::{Debug, Display};
-use std::ops::{Add, AddAssign, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
+use std::ops::{BitAnd, BitOr, BitXor, Not};
 
 /// A Rust type that a tensor's memory may hold: the types of the built-in dtypes, and a plugin's own types for dtypes
 /// that it provides (see [`DType`](super::DType)).
@@ -100,58 +98,6 @@ impl ElementType {
 /// # Safety
 /// Every bit pattern of the type's size is a value of it.
 pub unsafe trait Plain: Element {}
-
-/// A floating-point element type with the type in which its sums are accumulated.
-pub trait Float: Plain + Display + Widen<Wide = <Self as Float>::Acc> {
-    /// `f32` for `f16`, `bf16` and `f32`; `f64` for `f64`.
-    type Acc: Real;
-    /// Widens, exactly.
-    #[inline(always)]
-    fn to_acc(self) -> Self::Acc {
-        self.widen()
-    }
-    /// Rounds to nearest even.
-    #[inline(always)]
-    fn from_acc(value: Self::Acc) -> Self {
-        Self::narrow(value)
-    }
-}
-
-/// `f32` and `f64`: the types that the processor computes in.
-pub trait Real:
-    Float<Acc = Self>
-    + Add<Output = Self>
-    + AddAssign
-    + Sub<Output = Self>
-    + Mul<Output = Self>
-    + Div<Output = Self>
-    + Neg<Output = Self>
-{
-    /// 0.
-    const ZERO: Self;
-    /// 1.
-    const ONE: Self;
-    /// The smallest value of all.
-    const NEG_INFINITY: Self;
-    /// The largest value of all.
-    const INFINITY: Self;
-    /// Not a number.
-    const NAN: Self;
-    /// The square root, correctly rounded.
-    fn sqrt(self) -> Self;
-    /// e to the power of `self`, by the platform's library.
-    fn exp(self) -> Self;
-    /// The natural logarithm, by the platform's library.
-    fn ln(self) -> Self;
-    /// The hyperbolic tangent, by the platform's library.
-    fn tanh(self) -> Self;
-    /// The absolute value.
-    fn abs(self) -> Self;
-    /// `self * a + b`, rounded once.
-    fn mul_add(self, a: Self, b: Self) -> Self;
-    /// Whether this is not a number.
-    fn is_nan(self) -> bool;
-}
 
 /// An integer element type; `bool` is not one.
 pub trait Int:
@@ -253,61 +199,9 @@ macro_rules! real {
             #[inline(always)]
             fn to_i64(self) -> i64 { self as i64 }
         }
-        impl Float for $t {
-            type Acc = $t;
-        }
-        impl Real for $t {
-            const ZERO: Self = 0.0;
-            const ONE: Self = 1.0;
-            const NEG_INFINITY: Self = $t::NEG_INFINITY;
-            const INFINITY: Self = $t::INFINITY;
-            const NAN: Self = $t::NAN;
-            #[inline(always)]
-            fn sqrt(self) -> Self { $t::sqrt(self) }
-            #[inline(always)]
-            fn exp(self) -> Self { $t::exp(self) }
-            #[inline(always)]
-            fn ln(self) -> Self { $t::ln(self) }
-            #[inline(always)]
-            fn tanh(self) -> Self { $t::tanh(self) }
-            #[inline(always)]
-            fn abs(self) -> Self { $t::abs(self) }
-            #[inline(always)]
-            fn mul_add(self, a: Self, b: Self) -> Self { $t::mul_add(self, a, b) }
-            #[inline(always)]
-            fn is_nan(self) -> bool { $t::is_nan(self) }
-        }
     )+};
 }
 real!(f32 F32, f64 F64);
-
-macro_rules! half_float {
-    ($($t:ident $code:ident),+) => {$(
-        // SAFETY: every bit pattern of a number is a value.
-        unsafe impl Plain for $t {}
-        // SAFETY: a value of 1 to 8 bytes, aligned to its size, for which every bit pattern is valid; the code is that of the
-        // name.
-        unsafe impl Element for $t {
-            const NAME: &'static str = stringify!($t);
-            #[inline(always)]
-            fn dtype() -> u16 { dtype::$code }
-            #[inline(always)]
-            fn from_f64(value: f64) -> Self { Self::narrow(value as f32) }
-            #[inline(always)]
-            fn from_f32(value: f32) -> Self { Self::narrow(value) }
-            #[inline(always)]
-            fn to_f64(self) -> f64 { f64::from(self.widen()) }
-            #[inline(always)]
-            fn from_i64(value: i64) -> Self { Self::narrow(value as f32) }
-            #[inline(always)]
-            fn to_i64(self) -> i64 { self.widen() as i64 }
-        }
-        impl Float for $t {
-            type Acc = f32;
-        }
-    )+};
-}
-half_float!(f16 F16, bf16 BF16);
 
 // SAFETY: one byte; `load` accepts any; the code is that of the name.
 unsafe impl Element for bool {
@@ -343,43 +237,11 @@ unsafe impl Element for bool {
     }
 }
 
-/// The name of a dtype number, for messages.
-pub fn dtype_name(code: u16) -> &'static str {
-    match code {
-        dtype::BOOL => "bool",
-        dtype::U8 => "u8",
-        dtype::I8 => "i8",
-        dtype::I16 => "i16",
-        dtype::I32 => "i32",
-        dtype::I64 => "i64",
-        dtype::F16 => "f16",
-        dtype::BF16 => "bf16",
-        dtype::F32 => "f32",
-        dtype::F64 => "f64",
-        dtype::U16 => "u16",
-        dtype::U32 => "u32",
-        dtype::U64 => "u64",
-        dtype::C64 => "c64",
-        dtype::C128 => "c128",
-        _ => "a dtype of a plugin",
-    }
-}
-
-/// The size of one element in bytes, or `None` for a dtype that a plugin brings.
-pub const fn dtype_size(code: u16) -> Option<usize> {
-    Some(match code {
-        dtype::BOOL | dtype::U8 | dtype::I8 => 1,
-        dtype::I16 | dtype::U16 | dtype::F16 | dtype::BF16 => 2,
-        dtype::I32 | dtype::U32 | dtype::F32 => 4,
-        dtype::I64 | dtype::U64 | dtype::F64 | dtype::C64 => 8,
-        dtype::C128 => 16,
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::author::{dtype_name, dtype_size};
+    use half::{bf16, f16};
 
     fn agrees<T: Element>() {
         assert_eq!(dtype_name(T::dtype()), T::NAME);
@@ -449,28 +311,5 @@ mod tests {
             .map(|b| unsafe { bool::load(std::ptr::from_ref(b).cast()) })
             .collect();
         assert_eq!(read, [false, true, true, true]);
-    }
-
-    #[test]
-    fn a_float_beside_a_tie_is_rounded_to_its_side() {
-        // Half way between two bf16, the lower one even, and the next float up and down.
-        let tie = f32::from_bits(0x3f80_8000);
-        for (x, bits) in [(tie, 0x3f80), (tie.next_up(), 0x3f81), (tie.next_down(), 0x3f80)] {
-            assert_eq!(bf16::from_f32(x).to_bits(), bits);
-            assert_eq!(<bf16 as Element>::from_f32(x).to_bits(), bits, "{x}");
-            assert_eq!(<bf16 as Element>::from_f64(f64::from(x)).to_bits(), bits, "{x} as f64");
-        }
-    }
-
-    #[test]
-    fn half_types_accumulate_in_f32() {
-        assert_eq!(f16::from_acc(bf16::from_f64(1.5).to_acc()).to_f64(), 1.5);
-        fn acc<T: Float>() -> u16 {
-            T::Acc::dtype()
-        }
-        assert_eq!(
-            [acc::<f16>(), acc::<bf16>(), acc::<f32>(), acc::<f64>()],
-            [dtype::F32, dtype::F32, dtype::F32, dtype::F64]
-        );
     }
 }

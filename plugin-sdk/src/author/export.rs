@@ -1,57 +1,14 @@
 //! `plugin!` and `register_kernel!`: the two macros that turn safe code into the exported contract.
 
 use super::call::Call;
+use super::connection::connect;
 use super::contents::Contents;
 use super::error::Error;
 use super::guard::guarded;
 use super::services;
-use crate::abi::op::RawKernel;
 use crate::abi::plugin::{PluginApi, PluginContents};
-use crate::abi::tensor::KernelFn;
-use crate::abi::{ABI_MAX, ABI_MIN, RawStr, codes};
-use std::sync::atomic::{AtomicPtr, Ordering};
-
-/// The kernels of one `register_kernel!`, gathered by `inventory` inside this library. Their common data is stored
-/// once: a library has thousands, and each string costs the loader a relocation.
-pub struct KernelItems {
-    /// See [`codes::kernel_flag`].
-    pub flags: u32,
-    /// The op's name.
-    pub op: &'static str,
-    /// The op's signature.
-    pub signature: &'static str,
-    /// The device's name.
-    pub device: &'static str,
-    /// The layout's name.
-    pub layout: &'static str,
-    /// The dtype's name and the function of each.
-    pub kernels: &'static [(&'static str, KernelFn)],
-}
-inventory::collect!(KernelItems);
-
-impl KernelItems {
-    /// As the host reads them.
-    pub(crate) fn raw(&self) -> impl Iterator<Item = RawKernel> {
-        self.kernels.iter().map(|&(dtype, run)| RawKernel {
-            struct_size: size_of::<RawKernel>() as u32,
-            flags: self.flags,
-            op: RawStr::new(self.op),
-            signature: RawStr::new(self.signature),
-            device: RawStr::new(self.device),
-            layout: RawStr::new(self.layout),
-            dtype: RawStr::new(dtype),
-            run,
-        })
-    }
-}
-
-static HOST: AtomicPtr<crate::abi::host::HostApi> = AtomicPtr::new(std::ptr::null_mut());
-
-/// The host's services, or `None` before the host initialised this library (as in its unit tests).
-pub fn host_api() -> Option<&'static crate::abi::host::HostApi> {
-    // SAFETY: the pointer is null or that of a whole table which lives as long as the process, see `initialize`.
-    unsafe { HOST.load(Ordering::Acquire).as_ref() }
-}
+use crate::abi::{ABI_MAX, ABI_MIN, codes};
+use keyway_abi_root::{KeywayRoot, KeywayRootRef};
 
 #[doc(hidden)]
 pub fn negotiate(host_min: u32, host_max: u32) -> u32 {
@@ -68,6 +25,32 @@ pub fn get_interface(id: u32, version: u32, api: &'static PluginApi) -> *const u
     }
 }
 
+/// The version of this crate.
+#[doc(hidden)]
+pub const SDK_VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The text of [`ABI_MIN`].
+#[doc(hidden)]
+pub const ABI_MIN_TEXT: &str = text(&digits::<{ digit_count(ABI_MIN) }>(ABI_MIN));
+/// The text of [`ABI_MAX`].
+#[doc(hidden)]
+pub const ABI_MAX_TEXT: &str = text(&digits::<{ digit_count(ABI_MAX) }>(ABI_MAX));
+
+/// The text of decimal digits.
+#[doc(hidden)]
+pub const fn text(digits: &'static [u8]) -> &'static str {
+    match std::str::from_utf8(digits) {
+        Ok(text) => text,
+        Err(_) => panic!("decimal digits are ASCII"),
+    }
+}
+
+/// The root module as `abi_stable` exports it.
+#[doc(hidden)]
+pub fn root_ref(root: KeywayRoot) -> KeywayRootRef {
+    use keyway_abi_root::abi_stable::prefix_type::PrefixTypeTrait;
+    root.leak_into_prefix()
+}
+
 /// Runs a plugin's set-up function and hands the result to the host.
 ///
 /// # Safety
@@ -80,7 +63,7 @@ pub unsafe fn initialize(
 ) -> i32 {
     // SAFETY: the host gives a table that lives as long as the process.
     let Some(host) = (unsafe { services::whole(host) }) else { return codes::status::INVALID_ARGUMENT };
-    HOST.store(std::ptr::from_ref(host).cast_mut(), Ordering::Release);
+    connect(host);
     guarded(|| {
         let mut contents = Contents::default();
         setup(&mut contents)?;

@@ -1,7 +1,7 @@
 //! The panic guard: nothing unwinds across the boundary.
 
+use super::connection::host_api;
 use super::error::Error;
-use super::export::host_api;
 use crate::abi::RawStr;
 use crate::abi::codes::status;
 use std::any::Any;

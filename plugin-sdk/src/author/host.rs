@@ -1,11 +1,12 @@
 //! The host's services, safely.
 
+use super::connection::{done, host_api, no_host};
 use super::element::{Element, Plain};
 use super::error::Error;
-use super::export::host_api;
-use super::tensor::{Origin as TensorOrigin, OwnedTensor, Tensor, no_host};
+pub use super::names::{NameKind, intern, name};
+use super::tensor::{Origin as TensorOrigin, OwnedTensor, Tensor};
 use crate::abi::RawStr;
-use crate::abi::codes::{level, matmul_precision, memory_format, name_kind, setting, tag};
+use crate::abi::codes::{level, matmul_precision, memory_format, setting, tag};
 use crate::abi::host::TensorHandle;
 use crate::abi::tensor::{RawArg, RawTensor};
 use std::any::Any;
@@ -15,10 +16,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-pub(super) fn done(status: i32) -> Result<(), Error> {
-    if status == 0 { Ok(()) } else { Err(Error::Host { status }) }
-}
 
 /// The severity of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,54 +146,6 @@ where
             body(i, unsafe { lanes.slice_mut(begin, chunk.min(len - begin)) });
         }
     })
-}
-
-/// The kind of a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NameKind {
-    /// A device such as `cpu`.
-    Device,
-    /// A layout such as `strided`.
-    Layout,
-    /// A dtype such as `f32`.
-    Dtype,
-}
-
-impl NameKind {
-    fn code(self) -> u32 {
-        match self {
-            NameKind::Device => name_kind::DEVICE,
-            NameKind::Layout => name_kind::LAYOUT,
-            NameKind::Dtype => name_kind::DTYPE,
-        }
-    }
-}
-
-/// The number that the host uses for a name.
-pub fn intern(kind: NameKind, name: &str) -> Result<u16, Error> {
-    let host = host_api().ok_or_else(no_host)?;
-    // SAFETY: the host copies the name before it returns.
-    match unsafe { (host.intern)(kind.code(), RawStr::borrow(name)) } {
-        u16::MAX => Err(Error::Failed {
-            detail: format!("the host's table of names is full, so {name} has no number"),
-        }),
-        number => Ok(number),
-    }
-}
-
-/// The name of an interned number of the host.
-pub fn name(kind: NameKind, number: u16) -> Result<&'static str, Error> {
-    let host = host_api().ok_or_else(no_host)?;
-    let mut out = RawStr::EMPTY;
-    // SAFETY: `out` is valid for the write.
-    done(unsafe { (host.name)(kind.code(), number, &mut out) })?;
-    // SAFETY: the host gives a text that lives as long as the process.
-    match unsafe { out.read() } {
-        std::borrow::Cow::Borrowed(name) => Ok(name),
-        std::borrow::Cow::Owned(_) => {
-            Err(Error::Failed { detail: "the host gave a name that is not UTF-8".into() })
-        }
-    }
 }
 
 /// Host memory for the time of a kernel, from the host's caching allocator; from Rust's without a host.
@@ -335,6 +284,22 @@ pub enum Arg<'a> {
     Str(&'a str),
     /// A dtype's number.
     Dtype(u16),
+}
+
+impl Tensor<'_> {
+    /// A tensor of the plugin's own that is this one: for [`Call::set_output`](super::Call::set_output), or to
+    /// keep longer than the call. An error for an output and for a temporary, which has no handle.
+    pub fn retain(&self) -> Result<OwnedTensor, Error> {
+        let raw = lendable(self)?;
+        let host = host_api().ok_or_else(no_host)?;
+        // SAFETY: the tensor is one of the call under way, or of a handle that is held.
+        let handle = unsafe { (host.tensor_retain)(raw) };
+        if handle.is_null() {
+            return Err(Error::Failed { detail: "the host gave no handle of a tensor that has one".into() });
+        }
+        // SAFETY: `tensor_retain` gave an owned handle.
+        unsafe { OwnedTensor::from_handle(handle, true) }
+    }
 }
 
 /// An op's output must not be an argument: the result of the other op could then share its memory.

@@ -3,8 +3,8 @@
 use super::call::{Call, CallFn};
 use super::error::Error;
 use super::extend::kernel_entry;
+use super::extent::entries;
 use super::guard::guarded;
-use super::tensor::entries;
 use crate::abi::RawStr;
 use crate::abi::codes::layout_gradient;
 use crate::abi::layout::{LayoutApi, LayoutOpsApi};

@@ -1,7 +1,7 @@
 //! Lists of tensors that a kernel processes together, as a fused (foreach) optimiser step does.
 
 use super::call::Call;
-use super::element::dtype_size;
+use super::dtype_size::dtype_size;
 use super::error::Error;
 use super::tensor::Tensor;
 use std::ffi::c_void;

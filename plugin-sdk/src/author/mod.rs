@@ -3,21 +3,28 @@
 mod attr;
 mod cache;
 mod call;
+mod connection;
 mod contents;
 mod device;
 mod device_extensions;
 mod dtype;
+mod dtype_size;
 mod element;
 mod error;
 #[doc(hidden)]
 pub mod export;
 mod extend;
+mod extent;
+mod float;
 mod guard;
 mod half_bits;
 pub mod host;
 pub mod interposer;
+#[doc(hidden)]
+pub mod kernel_items;
 mod layout;
 mod lists;
+mod names;
 mod op;
 mod reach;
 mod reduction;
@@ -30,13 +37,15 @@ mod widen;
 pub use attr::new_composite_of;
 pub use cache::CacheKey;
 pub use call::{Call, CallFn, Tensors};
+pub use connection::host_api;
 pub use contents::Contents;
 pub use device::{Device, Properties, device_api};
 pub use device_extensions::{Capture, Peer, Report, capture_api, peer_api, report_api};
 pub use dtype::{Category, DType, DTypeNumber, Limits, dtype_api};
-pub use element::{Element, ElementType, Float, Int, Plain, Real, dtype_name, dtype_size};
+pub use dtype_size::{dtype_name, dtype_size};
+pub use element::{Element, ElementType, Int, Plain};
 pub use error::Error;
-pub use export::host_api;
+pub use float::{Float, Real};
 pub use host::{
     Arg, Format, Level, MatmulPrecision, NameKind, Scratch, call_op, float32_matmul_precision, intern, log,
     name, new_composite, new_host_tensor, new_tensor, new_tensor_in, num_threads, parallel_chunks_mut,

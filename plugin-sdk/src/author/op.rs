@@ -1,9 +1,9 @@
 //! Ops that a plugin provides, as traits, and the ABI tables built from them.
 
 use super::call::{Call, CallFn};
+use super::connection::{host_api, no_host};
 use super::error::Error;
-use super::export::{host_api, run_kernel};
-use super::tensor::no_host;
+use super::export::run_kernel;
 use crate::abi::RawStr;
 use crate::abi::codes::{memory_format, op_flag};
 use crate::abi::op::{RawOp, RawOutput, RawPlan};

@@ -1,6 +1,6 @@
 //! Which devices' memory the host, and so a kernel's own loops, may read through pointers.
 
-use super::host::{NameKind, name};
+use super::names::{NameKind, name};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 

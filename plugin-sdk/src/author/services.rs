@@ -1,6 +1,6 @@
 //! The host's services as this SDK knows them, also of a host that is older and has fewer.
 
-use super::export::host_api;
+use super::connection::host_api;
 use crate::abi::RawStr;
 use crate::abi::codes::status;
 use crate::abi::host::HostApi;

@@ -1,11 +1,11 @@
 //! Tensors as a kernel sees them, without their element type.
 
-use super::dtype::known_size;
-use super::element::{Element, ElementType, Plain, dtype_name};
+use super::connection::{host_api, no_host};
+use super::dtype_size::dtype_name;
+use super::element::ElementType;
 use super::error::Error;
-use super::export::host_api;
+use super::extent::{Extent, entries, extent};
 use super::reach::reaches;
-use super::view::{Reads, View, ViewMut, Writes};
 use crate::abi::codes::tensor_flag;
 use crate::abi::host::TensorHandle;
 use crate::abi::tensor::RawTensor;
@@ -24,19 +24,6 @@ pub(crate) enum Origin<'a> {
     Fresh,
     /// A tensor that another op made or has seen; it may share memory with anything.
     Shared,
-}
-
-/// `len` entries at `pointer`, which may be null if `len` is 0.
-///
-/// # Safety
-/// `pointer` must be null or valid for `len` reads of entries that do not change during `'a`; the caller upholds this.
-#[inline(always)]
-pub(crate) unsafe fn entries<'a, T>(pointer: *const T, len: usize) -> &'a [T] {
-    if len == 0 || pointer.is_null() {
-        return &[];
-    }
-    // SAFETY: the caller guarantees `len` readable entries.
-    unsafe { std::slice::from_raw_parts(pointer, len) }
 }
 
 /// An argument or output of a call, or a tensor that the plugin owns. Cheap to copy.
@@ -174,47 +161,6 @@ impl<'a> Tensor<'a> {
         unsafe { entries(self.raw.attrs, self.raw.n_attrs as usize) }
     }
 
-    /// A tensor of the plugin's own that is this one: for [`Call::set_output`](super::Call::set_output), or to
-    /// keep longer than the call. An error for an output and for a temporary, which has no handle.
-    pub fn retain(&self) -> Result<OwnedTensor, Error> {
-        let raw = super::host::lendable(self)?;
-        let host = host_api().ok_or_else(no_host)?;
-        // SAFETY: the tensor is one of the call under way, or of a handle that is held.
-        let handle = unsafe { (host.tensor_retain)(raw) };
-        if handle.is_null() {
-            return Err(Error::Failed { detail: "the host gave no handle of a tensor that has one".into() });
-        }
-        // SAFETY: `tensor_retain` gave an owned handle.
-        unsafe { OwnedTensor::from_handle(handle, true) }
-    }
-
-    /// A typed, read-only view. An error if the dtype is another, the tensor is composite, an output (see
-    /// [`Call::out`](super::Call::out)), or in memory that the host cannot read.
-    #[inline(always)]
-    pub fn view<T: Element>(&self) -> Result<View<'a, T>, Error> {
-        let reads = match self.origin {
-            Origin::Argument(outputs) => Reads::UnlessWritten(outputs),
-            Origin::Fresh => Reads::Alone,
-            Origin::Shared => Reads::Shared,
-            Origin::Output => return Err(is_an_output()),
-        };
-        self.check(ElementType::of::<T>())?;
-        Ok(View::new(*self, reads))
-    }
-
-    /// As [`Tensor::view`], of the bits of elements whose dtype may be another of the same size: for integers whose sign
-    /// does not count, as in sums that wrap, and for elements that are only moved. An error if the size is another.
-    pub fn view_bits<T: Plain>(&self) -> Result<View<'a, T>, Error> {
-        let reads = match self.origin {
-            Origin::Argument(outputs) => Reads::UnlessWritten(outputs),
-            Origin::Fresh => Reads::Alone,
-            Origin::Shared => Reads::Shared,
-            Origin::Output => return Err(is_an_output()),
-        };
-        self.check(ElementType::bits_of::<T>(self.dtype()))?;
-        Ok(View::new(*self, reads))
-    }
-
     /// The checks of every typed view.
     #[inline(always)]
     pub(crate) fn check(&self, element: ElementType) -> Result<(), Error> {
@@ -244,57 +190,6 @@ fn misfit(raw: &RawTensor, element: ElementType) -> Error {
     unreachable_memory(raw)
 }
 
-/// Bytes that a tensor may touch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Extent {
-    Nothing,
-    Bytes(usize, usize),
-    Unknown,
-}
-
-impl Extent {
-    pub(crate) fn meets(self, other: Extent) -> bool {
-        match (self, other) {
-            (Extent::Nothing, _) | (_, Extent::Nothing) => false,
-            (Extent::Bytes(a, b), Extent::Bytes(c, d)) => a < d && c < b,
-            _ => true,
-        }
-    }
-}
-
-pub(crate) fn extent(raw: &RawTensor) -> Extent {
-    if raw.numel <= 0 || raw.data.is_null() {
-        return Extent::Nothing;
-    }
-    let Some(size) = known_size(raw.dtype) else { return Extent::Unknown };
-    let elements = if raw.flags & tensor_flag::CONTIGUOUS != 0 {
-        raw.numel as usize
-    } else {
-        let tensor = Tensor { raw, origin: Origin::Output };
-        1 + tensor
-            .sizes()
-            .iter()
-            .zip(tensor.strides())
-            .map(|(n, s)| (n - 1) as usize * *s as usize)
-            .sum::<usize>()
-    };
-    let start = raw.data as usize;
-    Extent::Bytes(start, start + elements * size)
-}
-
-/// Whether `range` meets the memory of a tensor or of one of its components.
-///
-/// # Safety
-/// `raw` must be null or a valid tensor; the host upholds this for each tensor of a call.
-pub(crate) unsafe fn meets(range: Extent, raw: *const RawTensor) -> bool {
-    // SAFETY: the caller guarantees null or a valid tensor.
-    let Some(raw) = (unsafe { raw.as_ref() }) else { return false };
-    // SAFETY: `components` has `n_components` valid entries; the host upholds this.
-    let components = unsafe { entries(raw.components, raw.n_components as usize) };
-    // SAFETY: as above.
-    range.meets(extent(raw)) || components.iter().any(|&c| unsafe { meets(range, c) })
-}
-
 #[cold]
 fn no_component(index: usize, len: usize) -> Error {
     Error::InvalidArgument {
@@ -305,7 +200,7 @@ fn no_component(index: usize, len: usize) -> Error {
 }
 
 #[cold]
-fn is_an_output() -> Error {
+pub(super) fn is_an_output() -> Error {
     Error::InvalidArgument {
         argument: "output",
         expected: "an argument; an output is written through `Call::out`".into(),
@@ -373,25 +268,8 @@ impl OwnedTensor {
         Tensor { raw: unsafe { &*self.raw }, origin }
     }
 
-    /// A typed, read-only view.
-    pub fn view<T: Element>(&self) -> Result<View<'_, T>, Error> {
-        self.tensor().view()
-    }
-
-    /// A typed view for writing. An error if another op made or has seen this tensor, since then other
-    /// tensors may share its memory.
-    pub fn view_mut<T: Element>(&mut self) -> Result<ViewMut<'_, T>, Error> {
-        Ok(ViewMut::new(self.own(ElementType::of::<T>())?, Writes::Alone))
-    }
-
-    /// As [`OwnedTensor::view_mut`], of the bits of elements whose dtype may be another of the same size: see
-    /// [`Tensor::view_bits`].
-    pub fn view_bits_mut<T: Plain>(&mut self) -> Result<ViewMut<'_, T>, Error> {
-        Ok(ViewMut::new(self.own(ElementType::bits_of::<T>(self.tensor().dtype()))?, Writes::Alone))
-    }
-
     /// The tensor, if its memory is uniquely owned and its elements are of this type.
-    fn own(&self, element: ElementType) -> Result<Tensor<'_>, Error> {
+    pub(super) fn own(&self, element: ElementType) -> Result<Tensor<'_>, Error> {
         if self.shared.get() {
             return Err(Error::InvalidArgument {
                 argument: "tensor",
@@ -422,13 +300,5 @@ impl Drop for OwnedTensor {
             // SAFETY: the handle is owned and is released this once.
             unsafe { (host.tensor_release)(self.handle) };
         }
-    }
-}
-
-/// The error of a service that only a host can give.
-#[cold]
-pub(crate) fn no_host() -> Error {
-    Error::Unsupported {
-        what: "a host service without a host (before `initialize`, or in a unit test)".into(),
     }
 }

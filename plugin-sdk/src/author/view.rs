@@ -6,9 +6,11 @@
 //! are neither `Send` nor `Sync`, because an element read on one thread could be written on another; slices are, and so is
 //! [`Lanes`], whose use is `unsafe`.
 
-use super::element::{Element, Plain};
+use super::element::{Element, ElementType, Plain};
+use super::error::Error;
+use super::extent::{Extent, entries, meets};
 use super::strided::{Coordinates, Strided};
-use super::tensor::{Extent, Tensor, entries, meets};
+use super::tensor::{Origin, OwnedTensor, Tensor, is_an_output};
 use crate::abi::codes::tag;
 use crate::abi::tensor::{RawArg, RawTensor};
 use std::marker::PhantomData;
@@ -31,6 +33,54 @@ pub(crate) enum Writes<'a> {
     UnlessRead(&'a [RawArg]),
     /// Always: the memory is uniquely owned.
     Alone,
+}
+
+impl<'a> Tensor<'a> {
+    /// A typed, read-only view. An error if the dtype is another, the tensor is composite, an output (see
+    /// [`Call::out`](super::Call::out)), or in memory that the host cannot read.
+    #[inline(always)]
+    pub fn view<T: Element>(&self) -> Result<View<'a, T>, Error> {
+        let reads = match self.origin {
+            Origin::Argument(outputs) => Reads::UnlessWritten(outputs),
+            Origin::Fresh => Reads::Alone,
+            Origin::Shared => Reads::Shared,
+            Origin::Output => return Err(is_an_output()),
+        };
+        self.check(ElementType::of::<T>())?;
+        Ok(View::new(*self, reads))
+    }
+
+    /// As [`Tensor::view`], of the bits of elements whose dtype may be another of the same size: for integers whose sign
+    /// does not count, as in sums that wrap, and for elements that are only moved. An error if the size is another.
+    pub fn view_bits<T: Plain>(&self) -> Result<View<'a, T>, Error> {
+        let reads = match self.origin {
+            Origin::Argument(outputs) => Reads::UnlessWritten(outputs),
+            Origin::Fresh => Reads::Alone,
+            Origin::Shared => Reads::Shared,
+            Origin::Output => return Err(is_an_output()),
+        };
+        self.check(ElementType::bits_of::<T>(self.dtype()))?;
+        Ok(View::new(*self, reads))
+    }
+}
+
+impl OwnedTensor {
+    /// A typed, read-only view.
+    pub fn view<T: Element>(&self) -> Result<View<'_, T>, Error> {
+        self.tensor().view()
+    }
+
+    /// A typed view for writing. An error if another op made or has seen this tensor, since then other
+    /// tensors may share its memory.
+    pub fn view_mut<T: Element>(&mut self) -> Result<ViewMut<'_, T>, Error> {
+        Ok(ViewMut::new(self.own(ElementType::of::<T>())?, Writes::Alone))
+    }
+
+    /// As [`OwnedTensor::view_mut`], of the bits of elements whose dtype may be another of the same size: see
+    /// [`Tensor::view_bits`].
+    pub fn view_bits_mut<T: Plain>(&mut self) -> Result<ViewMut<'_, T>, Error> {
+        Ok(ViewMut::new(self.own(ElementType::bits_of::<T>(self.tensor().dtype()))?, Writes::Alone))
+    }
 }
 
 /// Read-only elements of a tensor.

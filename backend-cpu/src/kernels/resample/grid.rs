@@ -1,10 +1,10 @@
 //! `grid_sample`
 
 use super::GRAIN;
-use super::places::{CHUNK, Grid, Places, check_near, gathered};
+use super::grid_taps::{CHUNK, Grid, GridTaps, check_near, gathered};
+use super::packed::{GROUP, block, elements, is_sparse, packed_steps, side_by_side};
 use super::side::{Side, sides};
 use super::sums::{Made, pixel};
-use super::turned::{GROUP, block, elements, is_sparse, side_by_side, turned_steps};
 use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::vectors::{Lanes as Elements, Vector, sum, write_some};
 use keyway_cpu_loops::{parallel_try, transpose};
@@ -67,7 +67,7 @@ impl<T: Elements> Sampling<'_, T> {
     ///
     /// # Safety
     /// The grid must have a location for each pixel, the image its elements, and these results must be uniquely owned.
-    unsafe fn turned(&self, sample: usize, channels: Range<usize>, block: usize, room: &mut Room<T>) {
+    unsafe fn packed(&self, sample: usize, channels: Range<usize>, block: usize, room: &mut Room<T>) {
         let (all, [_, _, _, height, width]) = (self.pixels(), self.out.sizes);
         let outside = elements(&self.image) * block;
         // SAFETY: as the caller guarantees.
@@ -77,18 +77,18 @@ impl<T: Elements> Sampling<'_, T> {
         let to = self.out.data.as_ptr().wrapping_add(at);
         for first in (0..all).step_by(CHUNK) {
             let pixels = first..(first + CHUNK).min(all);
-            let steps = (turned_steps(&self.image, block), outside as i32);
+            let steps = (packed_steps(&self.image, block), outside as i32);
             // SAFETY: as the caller guarantees; offsets are those of elements of the copy, or of the zeros after them; the
             // block is whole vectors, and `staged` has the results of a group of pixels.
             unsafe {
-                room.places.find(&self.grid, &self.sides, (sample, &pixels), [height, width], steps);
+                room.grid_taps.find(&self.grid, &self.sides, (sample, &pixels), [height, width], steps);
                 for begin in (0..pixels.len()).step_by(GROUP) {
                     // The last few pixels are recomputed together with some previous ones, so that they fill a vector.
                     let begin = begin.min(pixels.len().saturating_sub(FEWEST));
                     let n = GROUP.min(pixels.len() - begin);
                     for p in 0..n {
                         let to = room.staged.as_mut_ptr().add(p * block);
-                        room.places.sum(begin + p, room.image.as_ptr(), block, to);
+                        room.grid_taps.sum(begin + p, room.image.as_ptr(), block, to);
                     }
                     let to = to.wrapping_add(first + begin);
                     transpose(to, plane, room.staged.as_ptr(), block, n, channels.len());
@@ -100,7 +100,7 @@ impl<T: Elements> Sampling<'_, T> {
     /// Computes pixels one by one, by vectors of channels.
     ///
     /// # Safety
-    /// As for [`Sampling::turned`].
+    /// As for [`Sampling::packed`].
     unsafe fn by_pixels(&self, sample: usize, pixels: &Range<usize>, room: &mut Room<T>) {
         let [_, channels, _, height, width] = self.out.sizes;
         let [_, by_channel, by_layer, by_row, by_column] = self.out.strides;
@@ -112,7 +112,7 @@ impl<T: Elements> Sampling<'_, T> {
         for (p, i) in pixels.clone().enumerate() {
             let [z, y, x] = [i / (height * width), i / width % height, i % width];
             let to = to.wrapping_add(z * by_layer + y * by_row + x * by_column);
-            room.places.of_pixel(p, &mut room.elements);
+            room.grid_taps.of_pixel(p, &mut room.elements);
             for c in (0..channels).step_by(some.max(1)) {
                 // SAFETY: as the caller guarantees.
                 unsafe {
@@ -126,9 +126,9 @@ impl<T: Elements> Sampling<'_, T> {
     /// Computes channels one by one, by vectors of pixels with stride `step`.
     ///
     /// # Safety
-    /// As for [`Sampling::turned`].
+    /// As for [`Sampling::packed`].
     unsafe fn by_planes(&self, sample: usize, pixels: &Range<usize>, step: usize, room: &mut Room<T>) {
-        room.places.list_partly(pixels.len(), &mut room.partly, &mut room.at);
+        room.grid_taps.list_partly(pixels.len(), &mut room.partly, &mut room.at);
         for c in 0..self.out.sizes[1] {
             let at = sample * self.image.strides[0] + c * self.image.strides[1];
             let from = self.image.data.as_ptr().cast_const().wrapping_add(at);
@@ -143,7 +143,7 @@ impl<T: Elements> Sampling<'_, T> {
                 unsafe {
                     let to = to.wrapping_add(p as usize * step);
                     if (*to).to_acc().is_nan() {
-                        room.places.of_pixel(p as usize, &mut room.elements);
+                        room.grid_taps.of_pixel(p as usize, &mut room.elements);
                         pixel(from, room.made(), to, (1, 1));
                     }
                 }
@@ -154,7 +154,7 @@ impl<T: Elements> Sampling<'_, T> {
     /// Computes the pixels of a channel. Returns whether all are finite.
     ///
     /// # Safety
-    /// As for [`Sampling::turned`].
+    /// As for [`Sampling::packed`].
     unsafe fn of_plane(
         &self,
         room: &Room<T>,
@@ -167,11 +167,12 @@ impl<T: Elements> Sampling<'_, T> {
         let mut zeros = zero;
         for p in (0..pixels).step_by(lanes) {
             let mut total = zero;
-            for k in 0..room.places.taps {
-                let at = room.at.as_ptr().wrapping_add(room.places.index(k, p));
+            for k in 0..room.grid_taps.taps {
+                let at = room.at.as_ptr().wrapping_add(room.grid_taps.index(k, p));
                 // SAFETY: the caller guarantees the elements; there are whole vectors of offsets and weights.
-                total =
-                    unsafe { gathered(from, at).mul_add(T::Vector::load(room.places.weights(k, p)), total) };
+                total = unsafe {
+                    gathered(from, at).mul_add(T::Vector::load(room.grid_taps.weights(k, p)), total)
+                };
             }
             zeros = total.mul_add(zero, zeros);
             // SAFETY: as the caller guarantees.
@@ -194,7 +195,7 @@ impl<T: Elements> Sampling<'_, T> {
                 for i in range {
                     let (sample, first) = (i / blocks, i % blocks * block);
                     // SAFETY: as the caller guarantees; each channel belongs to one work item.
-                    unsafe { self.turned(sample, first..(first + block).min(channels), block, &mut room) };
+                    unsafe { self.packed(sample, first..(first + block).min(channels), block, &mut room) };
                 }
                 Ok(())
             });
@@ -208,7 +209,7 @@ impl<T: Elements> Sampling<'_, T> {
                 let [_, _, steps @ ..] = self.image.strides;
                 // SAFETY: as the caller guarantees; each pixel belongs to one work item.
                 unsafe {
-                    room.places.find(
+                    room.grid_taps.find(
                         &self.grid,
                         &self.sides,
                         (sample, &pixels),
@@ -228,7 +229,7 @@ impl<T: Elements> Sampling<'_, T> {
 
 /// The scratch memory of a work item.
 struct Room<T: Elements> {
-    places: Places<T>,
+    grid_taps: GridTaps<T>,
     /// Contiguous channels, followed by a pixel of zeros.
     image: Scratch<T::Acc>,
     /// Results before they are transposed.
@@ -245,14 +246,14 @@ struct Room<T: Elements> {
 impl<T: Elements> Room<T> {
     fn new(of: &Sampling<'_, T>, way: Way) -> Result<Self, Error> {
         let wide = CHUNK.min(of.pixels()).next_multiple_of(T::Vector::LANES);
-        let places = Places::new(&of.sides, of.grid.rank, wide, false)?;
+        let grid_taps = GridTaps::new(&of.sides, of.grid.rank, wide, false)?;
         let (image, staged) = match way {
             Way::Turned(block) => ((elements(&of.image) + 1) * block, GROUP * block),
             _ => (0, 0),
         };
-        let at = if matches!(way, Way::Planes(_)) { places.taps * wide } else { 0 };
+        let at = if matches!(way, Way::Planes(_)) { grid_taps.taps * wide } else { 0 };
         Ok(Room {
-            places,
+            grid_taps,
             image: Scratch::zeroed(image)?,
             staged: Scratch::zeroed(staged)?,
             at: Scratch::zeroed(at)?,

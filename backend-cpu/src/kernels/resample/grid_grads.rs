@@ -5,9 +5,9 @@
 //! channels in as many sums as a vector has lanes.
 
 use super::GRAIN;
-use super::places::{CHUNK, Grid, Places, check_near};
+use super::grid_taps::{CHUNK, Grid, GridTaps, check_near};
+use super::packed::{GROUP, apart, block, elements, line_by_line, packed_steps};
 use super::side::{Side, sides};
-use super::turned::{GROUP, apart, block, elements, line_by_line, turned_steps};
 use keyway_cpu_loops::images::{Volume, three};
 use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::{Lanes as Elements, Vector};
@@ -50,9 +50,9 @@ impl<T: Elements> Gradients<'_, T> {
     }
 
     /// Allocates the taps of a chunk, with slopes if requested.
-    fn places(&self, slopes: bool) -> Result<Places<T>, Error> {
+    fn grid_taps(&self, slopes: bool) -> Result<GridTaps<T>, Error> {
         let wide = CHUNK.min(self.pixels()).next_multiple_of(T::Vector::LANES);
-        Places::new(&self.sides, self.grid.rank, wide, slopes)
+        GridTaps::new(&self.sides, self.grid.rank, wide, slopes)
     }
 
     /// Computes the taps of a chunk in images with these strides.
@@ -63,7 +63,7 @@ impl<T: Elements> Gradients<'_, T> {
         &self,
         (sample, pixels): (usize, &Range<usize>),
         steps: ([usize; 3], i32),
-        to: &mut Places<T>,
+        to: &mut GridTaps<T>,
     ) {
         let [.., height, width] = self.grad.sizes;
         // SAFETY: as the caller guarantees.
@@ -116,7 +116,7 @@ impl<T: Elements> Gradients<'_, T> {
         let blocks = channels.div_ceil(block);
         let work = (self.pixels() * self.taps() + elements(&self.image)).saturating_mul(block);
         parallel_try(samples * blocks, GRAIN / work.max(1), |range| {
-            let mut places = self.places(false)?;
+            let mut grid_taps = self.grid_taps(false)?;
             // One extra element, for taps outside the image.
             let plane = elements(&self.image) + 1;
             let mut sums = Scratch::<T::Acc>::zeroed(plane * block)?;
@@ -128,28 +128,28 @@ impl<T: Elements> Gradients<'_, T> {
                 let channels = first..(first + block).min(channels);
                 sums.fill(T::Acc::ZERO);
                 let (steps, outside) = match by_vector {
-                    true => (turned_steps(&self.image, block), elements(&self.image) * block),
-                    false => (turned_steps(&self.image, 1), elements(&self.image)),
+                    true => (packed_steps(&self.image, block), elements(&self.image) * block),
+                    false => (packed_steps(&self.image, 1), elements(&self.image)),
                 };
                 for pixels in self.chunks() {
                     // SAFETY: as the caller guarantees; the buffers have capacity for each element of a block, and for a group.
                     unsafe {
-                        self.find((sample, &pixels), (steps, outside as i32), &mut places);
+                        self.find((sample, &pixels), (steps, outside as i32), &mut grid_taps);
                         for begin in (0..pixels.len()).step_by(GROUP) {
                             let some = begin..(begin + GROUP).min(pixels.len());
                             let group = pixels.start + some.start..pixels.start + some.end;
                             if let Some(long) = &mut long {
-                                long.note(&places, &some, &mut sums)?;
+                                long.note(&grid_taps, &some, &mut sums)?;
                             }
                             if by_vector {
                                 self.turn_grad((sample, &channels), group, block, staged.as_mut_ptr());
-                                add_vectors(&places, some, block, &staged, &mut sums);
+                                add_vectors(&grid_taps, some, block, &staged, &mut sums);
                                 continue;
                             }
                             for (c, sums) in channels.clone().zip(sums.chunks_exact_mut(plane)) {
                                 let channel = (sample, &(c..c + 1));
                                 self.turn_grad(channel, group.clone(), 1, staged.as_mut_ptr());
-                                add_plane(&places, &some, &staged, sums);
+                                add_plane(&grid_taps, &some, &staged, sums);
                             }
                         }
                     }
@@ -179,7 +179,7 @@ impl<T: Elements> Gradients<'_, T> {
 /// # Safety
 /// The taps must be of such elements, `block` be whole vectors, and there must be `block` values for each pixel.
 unsafe fn add_vectors<T: Elements>(
-    places: &Places<T>,
+    grid_taps: &GridTaps<T>,
     pixels: Range<usize>,
     block: usize,
     grad: &[T::Acc],
@@ -187,8 +187,8 @@ unsafe fn add_vectors<T: Elements>(
 ) {
     let (lanes, sums) = (T::Vector::LANES, sums.as_mut_ptr());
     for (p, grad) in pixels.zip(grad.chunks_exact(block)) {
-        for k in 0..places.taps {
-            let (at, weight) = places.tap(k, p);
+        for k in 0..grid_taps.taps {
+            let (at, weight) = grid_taps.tap(k, p);
             let (to, weight) = (sums.wrapping_add(at as usize), T::Vector::splat(weight));
             for c in (0..block).step_by(lanes) {
                 // SAFETY: as the caller guarantees.
@@ -208,13 +208,13 @@ unsafe fn add_vectors<T: Elements>(
 /// # Safety
 /// The taps must be those of elements in `sums`.
 unsafe fn add_plane<T: Elements>(
-    places: &Places<T>,
+    grid_taps: &GridTaps<T>,
     pixels: &Range<usize>,
     grad: &[T::Acc],
     sums: &mut [T::Acc],
 ) {
-    for k in 0..places.taps {
-        for ((at, weight), grad) in places.of_tap(k, pixels).zip(grad) {
+    for k in 0..grid_taps.taps {
+        for ((at, weight), grad) in grid_taps.of_tap(k, pixels).zip(grad) {
             // SAFETY: as the caller guarantees.
             unsafe { *sums.get_unchecked_mut(at as usize) += *grad * weight };
         }
@@ -238,7 +238,7 @@ fn grid_sample_grid_grad<T: Elements>(call: &Call) -> Result<(), Error> {
     let (sides, grid) = (sides(call, 3, &image)?, Grid::argument(call, 2)?);
     let mut out = call.out::<T>(0)?;
     let data = out.as_mut_ptr();
-    let (&[of_sample, ref places @ .., of_axis], rank) = (out.strides(), grid.rank) else {
+    let (&[of_sample, ref spatial @ .., of_axis], rank) = (out.strides(), grid.rank) else {
         return Err(Error::Unsupported { what: "a gradient of another rank than its grid's".into() });
     };
     if out.sizes().contains(&0) {
@@ -248,7 +248,7 @@ fn grid_sample_grid_grad<T: Elements>(call: &Call) -> Result<(), Error> {
     let [of_sample, of_axis] = [of_sample, of_axis].map(|stride| stride.max(0) as usize);
     // SAFETY: the output is uniquely owned, and the host guarantees its elements.
     let data = unsafe { Lanes::new(data) };
-    let out = Grid { data, rank, of_sample, of_place: three(places, 0), of_axis };
+    let out = Grid { data, rank, of_sample, of_position: three(spatial, 0), of_axis };
     // SAFETY: as in `grid_sample_input_grad`; the shape rule refused empty images.
     unsafe { OfGrid { of: &Gradients { grad, image, sides, grid }, out }.run() }
 }

@@ -6,11 +6,11 @@
 
 mod grid;
 mod grid_grads;
-mod places;
+mod grid_taps;
+mod packed;
 mod side;
 mod sums;
 mod tables;
-mod turned;
 
 use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::vectors::Lanes;

@@ -61,7 +61,7 @@ pub fn sides<T>(call: &Call<'_>, at: usize, image: &Volume<'_, T>) -> Result<[Si
     Ok([2, 3, 4].map(|d| Side { size: image.sizes[d], mode, padding, align_corners }))
 }
 
-/// The taps of some locations along a dimension: `[taps][places]`.
+/// The taps of some locations along a dimension: `[taps][positions]`.
 pub struct Along {
     /// The index of the element times the stride; negative if the tap is outside.
     pub at: Scratch<i32>,
@@ -93,8 +93,8 @@ impl Along {
     #[inline(always)]
     fn set(&mut self, k: usize, last: f64, step: usize, taps: impl Iterator<Item = (f64, f64)>) {
         let begin = k * self.wide;
-        let places = self.at[begin..].iter_mut().zip(&mut self.weight[begin..]);
-        for ((at, weight), (element, share)) in places.zip(taps) {
+        let entries = self.at[begin..].iter_mut().zip(&mut self.weight[begin..]);
+        for ((at, weight), (element, share)) in entries.zip(taps) {
             let inside = (element >= 0.0) & (element <= last);
             let number = if inside { element } else { 0.0 };
             // Offsets fit `i32`, as `check_near` ensures.
@@ -135,7 +135,7 @@ impl Side {
 
     /// Whether a location is reflected an odd number of times, after it is on the inner side of the first mirror.
     #[inline(always)]
-    fn is_turned(&self, at: f64) -> bool {
+    fn is_reflected(&self, at: f64) -> bool {
         let (low, span) = self.mirrors();
         ((at - low).abs() / span).floor() % 2.0 == 1.0
     }
@@ -150,14 +150,14 @@ impl Side {
             Padding::Reflection if span == 0.0 => at * 0.0,
             Padding::Reflection => {
                 let rest = (at - low).abs() % span;
-                (low + if self.is_turned(at) { span - rest } else { rest }).clamp(0.0, self.last())
+                (low + if self.is_reflected(at) { span - rest } else { rest }).clamp(0.0, self.last())
             }
         }
     }
 
-    fn move_inside(&self, places: &mut [f64]) {
+    fn move_inside(&self, positions: &mut [f64]) {
         if self.padding != Padding::Zeros {
-            places.iter_mut().for_each(|at| *at = self.moved(*at));
+            positions.iter_mut().for_each(|at| *at = self.moved(*at));
         }
     }
 
@@ -169,7 +169,7 @@ impl Side {
             Padding::Zeros => 1.0,
             Padding::Border => f64::from(u8::from(is_inside(at))),
             Padding::Reflection if !is_inside(self.moved(at)) => 0.0,
-            Padding::Reflection if (at >= self.mirrors().0) != self.is_turned(at) => 1.0,
+            Padding::Reflection if (at >= self.mirrors().0) != self.is_reflected(at) => 1.0,
             Padding::Reflection => -1.0,
         }
     }
@@ -181,26 +181,26 @@ impl Side {
 
     /// Computes the taps of some locations in -1..1, in elements of stride `step`: none outside, or for NaN; and slopes, if
     /// requested. The locations are overwritten.
-    pub fn find(&self, places: &mut [f64], step: usize, to: &mut Along) {
+    pub fn find(&self, positions: &mut [f64], step: usize, to: &mut Along) {
         let (scale, first) = (self.scale(), if self.align_corners { 0.0 } else { 0.5 });
-        places.iter_mut().for_each(|at| *at = (*at + 1.0) * scale - first);
+        positions.iter_mut().for_each(|at| *at = (*at + 1.0) * scale - first);
         let last = self.last();
         match self.mode {
             Mode::Nearest => {
-                self.move_inside(places);
-                to.set(0, last, step, places.iter().map(|at| (at.round_ties_even(), 1.0)));
+                self.move_inside(positions);
+                to.set(0, last, step, positions.iter().map(|at| (at.round_ties_even(), 1.0)));
             }
             Mode::Bilinear => {
                 let begin = to.wide.min(to.slope.len());
-                for (slope, at) in to.slope[begin..].iter_mut().zip(places.iter()) {
+                for (slope, at) in to.slope[begin..].iter_mut().zip(positions.iter()) {
                     *slope = self.direction(*at) * scale;
                 }
-                self.move_inside(places);
+                self.move_inside(positions);
                 let share = |at: f64| at - at.floor();
-                to.set(0, last, step, places.iter().map(|&at| (at.floor(), 1.0 - share(at))));
-                to.set(1, last, step, places.iter().map(|&at| (at.floor() + 1.0, share(at))));
+                to.set(0, last, step, positions.iter().map(|&at| (at.floor(), 1.0 - share(at))));
+                to.set(1, last, step, positions.iter().map(|&at| (at.floor() + 1.0, share(at))));
                 // Both slopes differ only in the sign if both taps are inside.
-                for p in 0..places.len().min(to.slope.len()) {
+                for p in 0..positions.len().min(to.slope.len()) {
                     let slope = to.slope[begin + p];
                     to.slope[p] = if to.at[p] >= 0 { -slope } else { 0.0 };
                     to.slope[begin + p] = if to.at[begin + p] >= 0 { slope } else { 0.0 };
@@ -212,8 +212,8 @@ impl Side {
                         let first = at.floor();
                         (self.moved(first + k as f64 - 1.0), cubic(at - first)[k])
                     };
-                    to.set(k, last, step, places.iter().map(tap));
-                    to.set_slopes(k, places.iter().map(|at| cubic_slope(at - at.floor())[k] * scale));
+                    to.set(k, last, step, positions.iter().map(tap));
+                    to.set_slopes(k, positions.iter().map(|at| cubic_slope(at - at.floor())[k] * scale));
                 }
             }
         }

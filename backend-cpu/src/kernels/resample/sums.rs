@@ -41,7 +41,7 @@ pub unsafe fn weighted<T: Lanes>(
         } else if image.sizes[4] / SPARSE > of.taps().saturating_mul(out.sizes[4])
             || u32::try_from(image.sizes[4]).is_err()
         {
-            of.by_places()
+            of.by_positions()
         } else {
             of.by_rows()
         }
@@ -124,7 +124,7 @@ impl<T: Lanes> Sums<'_, T> {
     ///
     /// # Safety
     /// As for [`weighted`].
-    unsafe fn by_places(&self) -> Result<(), Error> {
+    unsafe fn by_positions(&self) -> Result<(), Error> {
         let [samples, channels, depth, height, width] = self.out.sizes;
         let work = width.saturating_mul(self.taps());
         parallel_try(samples * channels * depth * height, GRAIN / work.max(1), |range| {
@@ -326,10 +326,10 @@ impl<A: Real> Columns<A> {
             // SAFETY: as the caller guarantees.
             return unsafe { self.pick::<V>(row, sums) };
         }
-        for (places, taps, begin) in &self.runs {
-            let end = begin + taps * places.len();
+        for (positions, taps, begin) in &self.runs {
+            let end = begin + taps * positions.len();
             let (at, weights) = (&self.at[*begin..end], &self.weights[*begin..end]);
-            let sums = &mut sums[places.clone()];
+            let sums = &mut sums[positions.clone()];
             // SAFETY: the caller guarantees the elements.
             unsafe {
                 match taps {
@@ -364,8 +364,8 @@ impl<A: Real> Columns<A> {
         let (low, high) = unsafe {
             (load_some::<V>(row.as_ptr(), low), load_some::<V>(row.as_ptr().add(low), row.len() - low))
         };
-        for (places, taps, begin) in &self.runs {
-            let n = places.len();
+        for (positions, taps, begin) in &self.runs {
+            let n = positions.len();
             let mut i = 0;
             while i < n {
                 let mut sum = V::splat(A::ZERO);
@@ -378,7 +378,7 @@ impl<A: Real> Columns<A> {
                     }
                 }
                 // SAFETY: the caller guarantees a sum for each position.
-                unsafe { store_some(sums.as_mut_ptr().add(places.start + i), V::LANES.min(n - i), sum) };
+                unsafe { store_some(sums.as_mut_ptr().add(positions.start + i), V::LANES.min(n - i), sum) };
                 i += V::LANES;
             }
         }

@@ -11,9 +11,10 @@ pub struct Table<A> {
 }
 
 impl<A: Real> Table<A> {
-    /// An empty table with capacity for `places` positions of `each` taps.
-    fn new(places: usize, each: usize) -> Result<Table<A>, Error> {
-        let mut table = Table { ends: reserve(places + 1)?, taps: reserve(places.saturating_mul(each))? };
+    /// An empty table with capacity for `positions` positions of `each` taps.
+    fn new(positions: usize, each: usize) -> Result<Table<A>, Error> {
+        let mut table =
+            Table { ends: reserve(positions + 1)?, taps: reserve(positions.saturating_mul(each))? };
         table.ends.push(0);
         Ok(table)
     }

@@ -197,8 +197,8 @@ impl Drawn {
     }
 
     /// An element of tensor argument `nth`, by its row-major index.
-    pub fn element(&self, fill: &Fill, dtype: DType, nth: usize, place: usize) -> Number {
-        let mut source = Source::of(&[self.seed, nth as u64, place as u64]);
+    pub fn element(&self, fill: &Fill, dtype: DType, nth: usize, position: usize) -> Number {
+        let mut source = Source::of(&[self.seed, nth as u64, position as u64]);
         let value = match self.values {
             _ if dtype == DType::BOOL => return Number::Bool(source.below(2) == 1),
             Values::Own => match fill {
@@ -206,7 +206,7 @@ impl Drawn {
                     low + (high - low) * source.unit()
                 }
                 Fill::Index(size) => (source.unit() * *size as f64).floor(),
-                Fill::Values(list) => list[place % list.len().max(1)],
+                Fill::Values(list) => list[position % list.len().max(1)],
             },
             Values::Uniform => -1.0 + 3.0 * source.unit(),
             Values::Whole => source.below(201) as f64 - 100.0,

@@ -21,7 +21,7 @@ const ELEMENTS: usize = 8_192;
 const TERMS: usize = 500_000;
 /// The fewest and the most results of these.
 const FEWEST: usize = 16;
-const MOST: usize = 512;
+const MAX_LINES: usize = 512;
 /// Factor of the tolerance for results with many addends; and for f16 and bf16, which are rounded at the end.
 const LOOSE: f64 = 100.0;
 const LOOSE_HALF: f64 = 4.0;
@@ -29,7 +29,7 @@ const LOOSE_HALF: f64 = 4.0;
 /// Expected values of some results.
 struct Expected {
     /// Their row-major indices in the result.
-    places: Vec<usize>,
+    positions: Vec<usize>,
     /// Their values.
     values: Array,
     /// Their tolerances, if not the usual ones.
@@ -47,7 +47,7 @@ pub fn judge(context: &Context<'_>, sample: &Sample, drawn: &Drawn) -> Steps {
     for (nth, (fill, dtype)) in fills.iter().enumerate() {
         let (sizes, operand) = (drawn.argument(nth), &drawn.operands[nth]);
         let expanded = if operand.expanded { &operand.broadcast[..] } else { &[] };
-        let element = |place| drawn.element(fill, *dtype, nth, place);
+        let element = |position| drawn.element(fill, *dtype, nth, position);
         placed.push(Large::new((&sizes, expanded), operand.order, *dtype, device, element)?);
     }
     let expected = expected(context, sample, drawn, &placed)?;
@@ -70,7 +70,7 @@ pub fn judge(context: &Context<'_>, sample: &Sample, drawn: &Drawn) -> Steps {
         Out::New
     };
     let made = prepared.call_entry(context.entry()?, &tensors, out);
-    tell(drawn, &placed, given.as_ref(), in_place);
+    describe(drawn, &placed, given.as_ref(), in_place);
     let made = made.map_err(|error| match is_of_arguments(&error) {
         true => Stop::Skipped(format!("the op does not take such sizes: {error}")),
         false => context.refused(error),
@@ -95,7 +95,7 @@ pub fn judge(context: &Context<'_>, sample: &Sample, drawn: &Drawn) -> Steps {
 }
 
 /// The description of the call in the report, with offsets and form.
-fn tell(drawn: &Drawn, placed: &[Large], out: Option<&Large>, in_place: bool) {
+fn describe(drawn: &Drawn, placed: &[Large], out: Option<&Large>, in_place: bool) {
     let Some(mut text) = last::words() else { return };
     if let Some(out) = out {
         text += &format!(
@@ -112,7 +112,7 @@ fn tell(drawn: &Drawn, placed: &[Large], out: Option<&Large>, in_place: bool) {
     if placed.len() == offsets.len() && offsets.iter().any(|&offset| offset > 0) {
         text += &format!(", from elements {offsets:?}");
     }
-    last::tell(format!("{text}; values: {:?}", drawn.values));
+    last::describe(format!("{text}; values: {:?}", drawn.values));
 }
 
 /// The fillings of the tensors, and their dtypes.
@@ -173,7 +173,7 @@ fn arguments(context: &Context<'_>, sample: &Sample, drawn: &Drawn, tensors: &[A
 }
 
 /// Row-major indices into a result: all of a small one, else its corners and others that the seed draws.
-fn places(sizes: &[usize], most: usize, seed: u64) -> Vec<usize> {
+fn positions(sizes: &[usize], most: usize, seed: u64) -> Vec<usize> {
     let count: usize = sizes.iter().product();
     if count <= most {
         return (0..count).collect();
@@ -196,16 +196,16 @@ fn expected(context: &Context<'_>, sample: &Sample, drawn: &Drawn, placed: &[Lar
     let sizes = drawn.result();
     match drawn.kind {
         Kind::Pointwise => {
-            let places = places(&sizes, ELEMENTS, drawn.seed);
+            let positions = positions(&sizes, ELEMENTS, drawn.seed);
             let coordinates: Vec<Vec<usize>> =
-                places.iter().map(|&place| unravelled(&sizes, place)).collect();
+                positions.iter().map(|&position| unravelled(&sizes, position)).collect();
             let of = |large: &Large| {
                 let values = coordinates.iter().map(|at| large.at(at)).collect();
                 Array::new(large.tensor.dtype(), [coordinates.len()], values)
             };
             let arrays: Vec<Array> = placed.iter().map(of).collect();
             let made = context.expected(&Inputs(arguments(context, sample, drawn, &arrays)))?;
-            one(places, made)
+            one(positions, made)
         }
         Kind::Reduction(_) | Kind::Lines | Kind::Normalized(_) => lines(context, sample, drawn, placed),
         Kind::Product | Kind::Batched | Kind::Linear => Ok(products(context, drawn, placed)),
@@ -213,20 +213,20 @@ fn expected(context: &Context<'_>, sample: &Sample, drawn: &Drawn, placed: &[Lar
     }
 }
 
-fn one(places: Vec<usize>, made: Vec<Array>) -> Steps<Expected> {
+fn one(positions: Vec<usize>, made: Vec<Array>) -> Steps<Expected> {
     let mut made = made.into_iter();
     match (made.next(), made.next()) {
-        (Some(values), None) if values.numel() == places.len() => {
-            let values = Array { sizes: vec![places.len()], ..values };
-            Ok(Expected { places, values, allowed: None })
+        (Some(values), None) if values.numel() == positions.len() => {
+            let values = Array { sizes: vec![positions.len()], ..values };
+            Ok(Expected { positions, values, allowed: None })
         }
-        _ => Err(Stop::Skipped("the oracle gives no result for each index".to_string())),
+        _ => Err(Stop::Skipped("the oracle returns no result for each index".to_string())),
     }
 }
 
 /// The number of results of `terms` addends each that are compared.
 fn count(terms: usize) -> usize {
-    (TERMS / terms.max(1)).clamp(FEWEST, MOST)
+    (TERMS / terms.max(1)).clamp(FEWEST, MAX_LINES)
 }
 
 /// Some lines along the dimensions of the call, as the rows of a matrix for the oracle.
@@ -240,7 +240,7 @@ fn lines(context: &Context<'_>, sample: &Sample, drawn: &Drawn, placed: &[Large]
     let of = |dims: &[usize]| dims.iter().map(|&dim| sizes[dim]).collect::<Vec<_>>();
     let (along, across) = (of(&dims), of(&rest));
     let terms: usize = along.iter().product();
-    let rows = places(&across, (TERMS / terms.max(1)).clamp(1, MOST), drawn.seed);
+    let rows = positions(&across, (TERMS / terms.max(1)).clamp(1, MAX_LINES), drawn.seed);
     let mut values = Vec::with_capacity(rows.len() * terms);
     let mut each = Vec::with_capacity(rows.len() * terms);
     let mut at = vec![0; sizes.len()];
@@ -305,10 +305,10 @@ fn products(context: &Context<'_>, drawn: &Drawn, placed: &[Large]) -> Expected 
     let (dtype, sizes) = (context.dtype(), drawn.result());
     let batched = usize::from(drawn.kind == Kind::Batched);
     let terms = drawn.sizes[batched + 1];
-    let places = places(&sizes, count(terms), drawn.seed);
+    let positions = positions(&sizes, count(terms), drawn.seed);
     let [unit, relative] = precision(dtype);
     let (mut values, mut allowed) = (Vec::new(), Vec::new());
-    for at in places.iter().map(|&place| unravelled(&sizes, place)) {
+    for at in positions.iter().map(|&position| unravelled(&sizes, position)) {
         let (row, column) = (at[batched], at[batched + 1]);
         let lead = &at[..batched];
         let pair = |k: usize| {
@@ -332,7 +332,7 @@ fn products(context: &Context<'_>, drawn: &Drawn, placed: &[Large]) -> Expected 
         values.push(sum.number(dtype));
     }
     let values = Array::new(dtype, [values.len()], values);
-    Expected { places, values, allowed: Some(allowed) }
+    Expected { positions, values, allowed: Some(allowed) }
 }
 
 /// Error bound of a sum of `terms` addends, in units of roundoff of the sum of absolute values.
@@ -343,13 +343,13 @@ fn chain(terms: usize) -> f64 {
 fn convolution(context: &Context<'_>, drawn: &Drawn, placed: &[Large]) -> Expected {
     let (dtype, sizes) = (context.dtype(), drawn.result());
     let &[_, inputs, outputs, _, height, width, kernel, stride, padding] = &drawn.sizes[..] else {
-        return Expected { places: Vec::new(), values: Array::new(dtype, [0], Vec::new()), allowed: None };
+        return Expected { positions: Vec::new(), values: Array::new(dtype, [0], Vec::new()), allowed: None };
     };
     let terms = inputs * kernel * kernel;
-    let places = places(&sizes, count(terms), drawn.seed);
+    let positions = positions(&sizes, count(terms), drawn.seed);
     let [unit, relative] = precision(dtype);
     let (mut values, mut allowed) = (Vec::new(), Vec::new());
-    for at in places.iter().map(|&place| unravelled(&sizes, place)) {
+    for at in positions.iter().map(|&position| unravelled(&sizes, position)) {
         let group = at[1] / outputs;
         let read = |at: usize, tap: usize, size: usize| {
             (at * stride + tap).checked_sub(padding).filter(|&at| at < size)
@@ -371,7 +371,7 @@ fn convolution(context: &Context<'_>, drawn: &Drawn, placed: &[Large]) -> Expect
         values.push(sum.number(dtype));
     }
     let values = Array::new(dtype, [values.len()], values);
-    Expected { places, values, allowed: Some(allowed) }
+    Expected { positions, values, allowed: Some(allowed) }
 }
 
 /// Compares the looked-at results.
@@ -382,8 +382,8 @@ fn compare(
     expected: &Expected,
     result: &Result,
 ) -> Steps {
-    let Expected { places, values, allowed } = expected;
-    let got: Option<Vec<Number>> = places.iter().map(|&place| result.at(place)).collect();
+    let Expected { positions, values, allowed } = expected;
+    let got: Option<Vec<Number>> = positions.iter().map(|&position| result.at(position)).collect();
     let Some(got) = got else {
         let what = format!("the result holds bytes that are no {}", values.dtype);
         return Err(Failure::new(what, "valid elements", "invalid bytes").into());
@@ -391,10 +391,10 @@ fn compare(
     let (dtype, def) = (values.dtype, context.def()?);
     let got = Array::new(dtype, values.sizes.clone(), got);
     let all: usize = sizes.iter().product();
-    let told = |mut failure: Failure| {
+    let with_case = |mut failure: Failure| {
         if let Some(mismatch) = &mut failure.mismatch {
             let nth = mismatch.element.first().copied().unwrap_or(0);
-            mismatch.element = unravelled(sizes, places[nth]);
+            mismatch.element = unravelled(sizes, positions[nth]);
             failure.what =
                 format!("{} of {} compared elements, of {all}, are wrong", mismatch.wrong, mismatch.of);
         }
@@ -407,7 +407,7 @@ fn compare(
             Some(Kind::Pointwise) => compare::array(0, values, &got, Tolerance::of(dtype).times(factor)),
             _ => compare::piece(0, values, &got, factor, if half { LOOSE_HALF } else { LOOSE }),
         };
-        return compared.map_err(told);
+        return compared.map_err(with_case);
     };
     let off = |nth: usize| match (values.values[nth], got.values[nth]) {
         (Number::Float(e), Number::Float(g)) if crate::array::round_to(e, dtype) == g => 0.0,
@@ -418,10 +418,10 @@ fn compare(
         (expected, got) if expected == got => 0.0,
         _ => f64::INFINITY,
     };
-    let wrong: Vec<usize> = (0..places.len()).filter(|&nth| off(nth) > 1.0).collect();
+    let wrong: Vec<usize> = (0..positions.len()).filter(|&nth| off(nth) > 1.0).collect();
     let Some(&worst) = wrong.iter().max_by(|&&a, &&b| off(a).total_cmp(&off(b))) else { return Ok(()) };
     let text = |number| crate::encode::text(number, dtype);
-    Err(told(Failure {
+    Err(with_case(Failure {
         what: String::new(),
         expected: text(values.values[worst]),
         got: text(got.values[worst]),
@@ -429,7 +429,7 @@ fn compare(
             output: 0,
             element: vec![worst],
             wrong: wrong.len(),
-            of: places.len(),
+            of: positions.len(),
             rtol: 0.0,
             atol: allowed[worst],
         }),
@@ -452,9 +452,10 @@ fn freivalds(drawn: &Drawn, dtype: DType, placed: &[Large], result: &Result) -> 
     for nth in 0..batch {
         let (a, b, c) = (&a[nth * n * k..][..n * k], &b[nth * k * m..][..k * m], &c[nth * n * m..][..n * m]);
         let (mut by_signs, mut sizes) = (vec![0.0; k], vec![0.0; k]);
-        for (place, &value) in b.iter().enumerate() {
+        for (position, &value) in b.iter().enumerate() {
             // The weight of `linear` is transposed.
-            let (term, column) = if bias.is_some() { (place % k, place / k) } else { (place / m, place % m) };
+            let (term, column) =
+                if bias.is_some() { (position % k, position / k) } else { (position / m, position % m) };
             by_signs[term] += value * signs[column];
             sizes[term] += value.abs();
         }

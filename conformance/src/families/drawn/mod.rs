@@ -141,7 +141,7 @@ fn shrunk(
         break;
     }
     if let Some(words) = words {
-        last::tell(words);
+        last::describe(words);
     }
     if let (false, Some(first)) = (path.is_empty(), first) {
         failure.what = format!("{}; as was drawn: {first}", failure.what);

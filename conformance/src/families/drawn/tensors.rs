@@ -1,7 +1,7 @@
 //! Large tensors of drawn values. The suite stores their bytes alone, and reads from them the elements that it needs.
 
 use super::call::Order;
-use crate::array::{Array, Number, Places};
+use crate::array::{Array, Number, Offsets};
 use crate::call::damaged;
 use crate::encode;
 use crate::memory::{Damage, GUARD};
@@ -45,8 +45,9 @@ impl Large {
         let (size, start) = (dtype.size(), GUARD + laid.offset);
         let reach: usize = stored.iter().zip(&laid.strides).map(|(&n, &s)| (n - 1) * s).sum::<usize>() + 1;
         let mut image = vec![PATTERN; (start + reach + GUARD) * size];
-        for (nth, place) in Places::new(&stored, &laid.strides, start).enumerate() {
-            image[place * size..(place + 1) * size].copy_from_slice(&encode::bytes(element(nth), dtype));
+        for (nth, position) in Offsets::new(&stored, &laid.strides, start).enumerate() {
+            image[position * size..(position + 1) * size]
+                .copy_from_slice(&encode::bytes(element(nth), dtype));
         }
         let strides: Vec<usize> =
             laid.strides.iter().enumerate().map(|(dim, &s)| if is_expanded(dim) { 0 } else { s }).collect();
@@ -80,12 +81,12 @@ impl Large {
 
     /// Every element, in row-major order.
     pub fn floats(&self) -> Vec<f64> {
-        Places::new(&self.sizes, &self.strides, 0).map(|offset| self.read(offset).float()).collect()
+        Offsets::new(&self.sizes, &self.strides, 0).map(|offset| self.read(offset).float()).collect()
     }
 
     /// Every element, as the oracle takes them.
     pub fn array(&self) -> Array {
-        let values = Places::new(&self.sizes, &self.strides, 0).map(|offset| self.read(offset)).collect();
+        let values = Offsets::new(&self.sizes, &self.strides, 0).map(|offset| self.read(offset)).collect();
         Array::new(self.dtype, self.sizes.clone(), values)
     }
 
@@ -98,8 +99,8 @@ impl Large {
         read_bytes(&self.storage, 0, &mut now)?;
         let size = self.dtype.size();
         if written {
-            for place in Places::new(&self.sizes, &self.strides, self.start) {
-                let bytes = place * size..(place + 1) * size;
+            for position in Offsets::new(&self.sizes, &self.strides, self.start) {
+                let bytes = position * size..(position + 1) * size;
                 now[bytes.clone()].copy_from_slice(&self.image[bytes]);
             }
         }
@@ -138,9 +139,9 @@ impl Result {
     }
 
     /// The element at a row-major index; `None` for bytes that are none of the dtype.
-    pub fn at(&self, place: usize) -> Option<Number> {
+    pub fn at(&self, position: usize) -> Option<Number> {
         let size = self.dtype.size();
-        encode::number(self.bytes.get(place * size..(place + 1) * size)?, self.dtype)
+        encode::number(self.bytes.get(position * size..(position + 1) * size)?, self.dtype)
     }
 
     /// Every element.

@@ -24,7 +24,7 @@ pub(super) const WHOLE: &str = "whole";
 
 /// Elements of a row, whole blocks of every usual length, and where a row's mark is.
 const ROW: usize = 512;
-const PLACES: [usize; 14] = [0, 7, 8, 15, 16, 31, 32, 63, 64, 127, 128, 256, 510, 511];
+const POSITIONS: [usize; 14] = [0, 7, 8, 15, 16, 31, 32, 63, 64, 127, 128, 256, 510, 511];
 /// Elements of the vector, a multiple of 32 again. Its mark is the last.
 const VECTOR: usize = 65_568;
 
@@ -74,9 +74,9 @@ fn number(value: f64, dtype: DType) -> Number {
 pub(super) fn marked(context: &Context<'_>) -> Steps {
     let dtype = context.dtype();
     for [most, mark] in pairs(context.def()?, dtype) {
-        let element = |row: usize, at: usize| number(if PLACES[row] == at { mark } else { most }, dtype);
-        let rows = Array::from_fn(dtype, [PLACES.len(), ROW], |index| element(index[0], index[1]));
-        let columns = Array::from_fn(dtype, [ROW, PLACES.len()], |index| element(index[1], index[0]));
+        let element = |row: usize, at: usize| number(if POSITIONS[row] == at { mark } else { most }, dtype);
+        let rows = Array::from_fn(dtype, [POSITIONS.len(), ROW], |index| element(index[0], index[1]));
+        let columns = Array::from_fn(dtype, [ROW, POSITIONS.len()], |index| element(index[1], index[0]));
         compare(context, rows, false)?;
         compare(context, columns, false)?;
     }
@@ -118,7 +118,7 @@ fn compare(context: &Context<'_>, array: Array, exactly: bool) -> Steps {
     let mut inputs: Inputs =
         inputs::of_sample(&context.sample()?.args, context.dtype(), context.sample_seed());
     match inputs.0.iter_mut().find(|value| matches!(value, Value::Array(_))) {
-        Some(place) => *place = Value::Array(array),
+        Some(slot) => *slot = Value::Array(array),
         None => return Err(Stop::Skipped("the sample has no tensor".to_string())),
     }
     let prepared = context.place_bare(&inputs)?;

@@ -87,8 +87,8 @@ pub(super) fn once(context: &Context<'_>) -> Steps {
     };
     for tensors in calls {
         let mut inputs = inputs::of_sample(&sample.args, dtype, context.sample_seed());
-        let places = inputs.0.iter_mut().filter(|value| matches!(value, Value::Array(_)));
-        places.zip(tensors).for_each(|(place, tensor)| *place = tensor);
+        let slots = inputs.0.iter_mut().filter(|value| matches!(value, Value::Array(_)));
+        slots.zip(tensors).for_each(|(slot, tensor)| *slot = tensor);
         let expected = context.expected(&inputs)?;
         let got = context.call(&context.place_bare(&inputs)?)?;
         if !expected.iter().all(|e| e.dtype == dtype) {

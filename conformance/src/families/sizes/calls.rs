@@ -38,9 +38,9 @@ impl Conv {
     /// The sizes of the result.
     fn result(&self) -> Vec<usize> {
         let [stride, padding, dilation] = self.moves;
-        let places =
+        let positions =
             |d: usize| (self.image[d] + 2 * padding - dilation * (self.kernel[d] - 1) - 1) / stride + 1;
-        [self.image[0], self.kernel[0]].into_iter().chain((2..self.image.len()).map(places)).collect()
+        [self.image[0], self.kernel[0]].into_iter().chain((2..self.image.len()).map(positions)).collect()
     }
 
     fn call(&self, tensors: [&[usize]; 2], third: SampleArg) -> Sample {
@@ -124,16 +124,16 @@ pub(super) fn of(op: &str) -> Vec<Sample> {
             vec![sample([plain(&IMAGE)].into_iter().chain(window()).chain([pair(1), SampleArg::Bool(false)]))]
         }
         "max_pool_backward" => {
-            let places = (IMAGE[2] * IMAGE[3]) as i64;
-            vec![sample([plain(&POOLED), index(&POOLED, places), spatial(&IMAGE)])]
+            let positions = (IMAGE[2] * IMAGE[3]) as i64;
+            vec![sample([plain(&POOLED), index(&POOLED, positions), spatial(&IMAGE)])]
         }
         "avg_pool" => vec![sample([plain(&IMAGE)].into_iter().chain(average()))],
         "avg_pool_backward" => {
             vec![sample([plain(&POOLED), spatial(&IMAGE)].into_iter().chain(average()))]
         }
         "max_unpool" => {
-            let places = (IMAGE[2] * IMAGE[3]) as i64;
-            vec![sample([plain(&POOLED), index(&POOLED, places), spatial(&IMAGE)])]
+            let positions = (IMAGE[2] * IMAGE[3]) as i64;
+            vec![sample([plain(&POOLED), index(&POOLED, positions), spatial(&IMAGE)])]
         }
         "adaptive_avg_pool" | "adaptive_max_pool" => vec![sample([plain(&IMAGE), spatial(&POOLED)])],
         "adaptive_avg_pool_backward" => vec![sample([plain(&POOLED), spatial(&IMAGE)])],

@@ -51,14 +51,14 @@ fn stack(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 
 fn flip(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let a = inputs.array(0)?;
-    let mut turned = vec![false; a.ndim()];
+    let mut flipped = vec![false; a.ndim()];
     for &dim in inputs.ints(1)? {
         let dim = wrap(dim, a.ndim()).ok_or_else(|| no_dim(dim))?;
-        turned.iter_mut().skip(dim).take(1).for_each(|t| *t = true);
+        flipped.iter_mut().skip(dim).take(1).for_each(|t| *t = true);
     }
     Ok(vec![Array::from_fn(a.dtype, a.sizes.clone(), |index| {
-        let place = |(d, &i): (usize, &usize)| if turned[d] { a.sizes[d] - 1 - i } else { i };
-        a.at(&index.iter().enumerate().map(place).collect::<Vec<_>>())
+        let source = |(d, &i): (usize, &usize)| if flipped[d] { a.sizes[d] - 1 - i } else { i };
+        a.at(&index.iter().enumerate().map(source).collect::<Vec<_>>())
     })])
 }
 
@@ -144,11 +144,11 @@ fn padded(a: &Array, widths: &[i64], mode: &str, value: Number) -> Result<Vec<Ar
             .map_err(|_| Unknown("more cut off than there is".into()))?;
     }
     Ok(vec![Array::from_fn(a.dtype, sizes, |index| {
-        let place = index.iter().enumerate().map(|(d, &i)| {
+        let inner = index.iter().enumerate().map(|(d, &i)| {
             let before = i as i64 - borders[d][0];
             source(mode, before, a.sizes[d] as i64, borders[d]).map(|i| i as usize)
         });
-        place.collect::<Option<Vec<_>>>().map_or(value, |place| a.at(&place))
+        inner.collect::<Option<Vec<_>>>().map_or(value, |inner| a.at(&inner))
     })])
 }
 

@@ -1,6 +1,6 @@
 //! Bags of rows.
 
-use super::{place, places};
+use super::{checked, checked_all};
 use crate::array::{Array, Number};
 use crate::oracle::args::wrap;
 use crate::oracle::number::sum;
@@ -15,7 +15,7 @@ fn bags(indices: &Array, offsets: Option<&Array>, with_end: bool) -> Result<Vec<
         return Ok((0..rows).map(|row| (row * width..(row + 1) * width).collect()).collect());
     };
     let mut bounds =
-        offsets.values.iter().map(|&at| place(at, n + 1)).collect::<Result<Vec<_>, Unknown>>()?;
+        offsets.values.iter().map(|&at| checked(at, n + 1)).collect::<Result<Vec<_>, Unknown>>()?;
     if !with_end && !bounds.is_empty() {
         bounds.push(n);
     }
@@ -51,7 +51,7 @@ fn embedding_bag(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
         Some(row) => Some(wrap(row, rows).ok_or_else(|| Unknown(format!("row {row} of {rows}")))?),
         None => None,
     };
-    let found = places(indices, rows)?;
+    let found = checked_all(indices, rows)?;
     let mut values = Vec::new();
     let bags = bags(indices, inputs.optional_array(2)?, inputs.bool(5)?)?;
     for bag in &bags {

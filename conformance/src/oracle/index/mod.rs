@@ -24,7 +24,7 @@ fn with_dim(a: &Array) -> Array {
 }
 
 /// An index in `0..size`.
-fn place(i: Number, size: usize) -> Result<usize, Unknown> {
+fn checked(i: Number, size: usize) -> Result<usize, Unknown> {
     usize::try_from(i.int())
         .ok()
         .filter(|&i| i < size)
@@ -32,14 +32,14 @@ fn place(i: Number, size: usize) -> Result<usize, Unknown> {
 }
 
 /// An index in `0..size`; negative ones count from the end.
-fn place_from_end(i: Number, size: usize) -> Result<usize, Unknown> {
+fn checked_from_end(i: Number, size: usize) -> Result<usize, Unknown> {
     let back = if i.int() < 0 { size as i128 } else { 0 };
-    place(Number::Int(i.int() + back), size)
+    checked(Number::Int(i.int() + back), size)
 }
 
 /// All indices of an index tensor.
-fn places(index: &Array, size: usize) -> Result<Vec<usize>, Unknown> {
-    index.values.iter().map(|&i| place(i, size)).collect()
+fn checked_all(index: &Array, size: usize) -> Result<Vec<usize>, Unknown> {
+    index.values.iter().map(|&i| checked(i, size)).collect()
 }
 
 /// The multi-index with another number at `dim`.
@@ -69,7 +69,7 @@ fn pointed(sizes: &[usize], indices: &[Array], dims: &[i64]) -> Result<(Vec<usiz
         let shared: Index = rest.drain(at..at + own.len()).collect();
         others.iter().zip(rest).for_each(|(&d, i)| source[d] = i);
         for (&d, tensor) in dims.iter().zip(indices) {
-            source[d] = place_from_end(tensor.broadcast_at(&shared), sizes[d])?;
+            source[d] = checked_from_end(tensor.broadcast_at(&shared), sizes[d])?;
         }
         found.push(source);
     }

@@ -1,6 +1,6 @@
 //! Ops that read elements at given indices.
 
-use super::{places, pointed, with, with_dim};
+use super::{checked_all, pointed, with, with_dim};
 use crate::array::{Array, Index, Indices, Number};
 use crate::oracle::pointwise::broadcast;
 use crate::oracle::{Family, Inputs, Unknown};
@@ -14,7 +14,7 @@ fn gathered(a: &Array, dim: usize, index: &Array) -> Result<Array, Unknown> {
     if !fits {
         return Err(Unknown(format!("an index of {:?} into {:?}", index.sizes, a.sizes)));
     }
-    let found = places(&given, own.sizes[dim])?;
+    let found = checked_all(&given, own.sizes[dim])?;
     let values = Indices::new(&given.sizes).zip(found).map(|(i, p)| own.at(&with(&i, dim, p))).collect();
     Ok(Array::new(a.dtype, index.sizes.clone(), values))
 }
@@ -52,7 +52,7 @@ fn index_select(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (a, index) = (inputs.array(0)?, inputs.array(2)?);
     let dim = inputs.dim(1, a.ndim())?;
     let own = with_dim(a);
-    let found = places(index, own.sizes[dim])?;
+    let found = checked_all(index, own.sizes[dim])?;
     let mut sizes = own.sizes.clone();
     sizes[dim] = found.len();
     let made = Array::from_fn(a.dtype, sizes, |i| own.at(&with(i, dim, found[i[dim]])));
@@ -71,7 +71,7 @@ fn embedding(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let &[rows, columns] = weight.sizes.as_slice() else {
         return Err(Unknown(format!("a weight of {:?}", weight.sizes)));
     };
-    let found = places(indices, rows)?;
+    let found = checked_all(indices, rows)?;
     let values = found.iter().flat_map(|&row| (0..columns).map(move |c| weight.at(&[row, c]))).collect();
     let sizes: Vec<usize> = indices.sizes.iter().copied().chain([columns]).collect();
     Ok(vec![Array::new(weight.dtype, sizes, values)])
@@ -97,7 +97,7 @@ fn one_hot(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let a = inputs.array(0)?;
     let classes = usize::try_from(inputs.int(1)?).map_err(|_| Unknown("a negative number".into()))?;
     let sizes: Vec<usize> = a.sizes.iter().copied().chain([classes]).collect();
-    let found = places(a, classes)?;
+    let found = checked_all(a, classes)?;
     let row = |p: usize| (0..classes).map(move |c| Number::Int(i128::from(p == c)));
     Ok(vec![Array::new(DType::I64, sizes, found.into_iter().flat_map(row).collect())])
 }
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn places_in_a_sequence() {
+    fn positions_in_a_sequence() {
         let call = |right| {
             let args = [whole(&[4], &[1, 3, 3, 5]), whole(&[3], &[3, 0, 9])].map(Value::Array);
             let args = args.into_iter().chain([Value::Bool(right)]).collect();

@@ -1,6 +1,6 @@
 //! Scatter ops with reductions other than the sum, and the sum.
 
-use super::{places, with, with_dim};
+use super::{checked_all, with, with_dim};
 use crate::array::{Array, Index, Indices, Number, flat, wrapped};
 use crate::oracle::number::{may_overflow, plus, total, zero};
 use crate::oracle::reduce::{average, extreme, product};
@@ -64,8 +64,8 @@ fn scatter_reduce(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     if !fits {
         return Err(Unknown(format!("an index of {:?} into {:?}", index.sizes, a.sizes)));
     }
-    let found = places(&index, own.sizes[dim])?;
-    let to = |(i, place): (Index, usize)| (flat(&own.sizes, &with(&i, dim, place)), src.at(&i));
+    let found = checked_all(&index, own.sizes[dim])?;
+    let to = |(i, position): (Index, usize)| (flat(&own.sizes, &with(&i, dim, position)), src.at(&i));
     joined(inputs, Indices::new(&index.sizes).zip(found).map(to).collect())
 }
 
@@ -73,7 +73,7 @@ fn index_reduce(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let a = inputs.array(0)?;
     let dim = inputs.dim(1, a.ndim())?;
     let (own, source) = (with_dim(a), with_dim(&inputs.array(3)?.cast(a.dtype)));
-    let found = places(inputs.array(2)?, own.sizes[dim])?;
+    let found = checked_all(inputs.array(2)?, own.sizes[dim])?;
     let mut sizes = own.sizes.clone();
     sizes[dim] = found.len();
     if source.sizes != sizes || inputs.str(4)? == "sum" {

@@ -7,12 +7,12 @@ use keyway::DType;
 
 /// The indices that sort the elements.
 fn ranking(line: &[Number], descending: bool) -> Vec<usize> {
-    let mut places: Vec<usize> = (0..line.len()).collect();
-    places.sort_by(|&i, &j| {
+    let mut permutation: Vec<usize> = (0..line.len()).collect();
+    permutation.sort_by(|&i, &j| {
         let ascending = order(line[i], line[j]);
         if descending { ascending.reverse() } else { ascending }
     });
-    places
+    permutation
 }
 
 /// The first `k` elements in order along `dim`, and their indices.
@@ -20,10 +20,10 @@ fn first(a: &Array, dim: usize, k: usize, descending: bool) -> Vec<Array> {
     let values = along(a, dim, a.dtype, k, |line| {
         ranking(line, descending).into_iter().take(k).map(|i| line[i]).collect()
     });
-    let places = along(a, dim, DType::I64, k, |line| {
+    let indices = along(a, dim, DType::I64, k, |line| {
         ranking(line, descending).into_iter().take(k).map(|i| Number::Int(i as i128)).collect()
     });
-    vec![values, places]
+    vec![values, indices]
 }
 
 fn sort(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
@@ -96,7 +96,7 @@ mod tests {
         let a = Array::new(DType::F64, [5], numbers(&[f64::NAN, 1.0, -1.0, 1.0, f64::NAN]));
         let made = unique(&Inputs(vec![Value::Array(a), Value::Bool(true), Value::Bool(true)])).unwrap();
         assert_eq!(made[0].sizes, [4]);
-        let places = [Number::Any, Number::Int(1), Number::Int(0), Number::Int(1), Number::Any];
-        assert_eq!((made[1].values.as_slice(), made[2].ints()), (places.as_slice(), vec![1, 2, 1, 1]));
+        let indices = [Number::Any, Number::Int(1), Number::Int(0), Number::Int(1), Number::Any];
+        assert_eq!((made[1].values.as_slice(), made[2].ints()), (indices.as_slice(), vec![1, 2, 1, 1]));
     }
 }

@@ -1,6 +1,6 @@
 //! Ops that write elements at given indices.
 
-use super::{places, pointed, with, with_dim};
+use super::{checked_all, pointed, with, with_dim};
 use crate::array::{Array, Indices, Number, flat};
 use crate::oracle::number::{plus, times};
 use crate::oracle::pointwise::{broadcast, leaves_range};
@@ -26,8 +26,8 @@ fn scattered(inputs: &Inputs, join: Join) -> Result<Vec<Array>, Unknown> {
     if !fits(&own, Some(dim)) || (src.ndim() > 0 && !fits(&src, None)) {
         return Err(Unknown(format!("an index of {:?} into {:?}", index.sizes, a.sizes)));
     }
-    for (i, place) in Indices::new(&index.sizes).zip(places(&index, own.sizes[dim])?) {
-        let at = flat(&own.sizes, &with(&i, dim, place));
+    for (i, position) in Indices::new(&index.sizes).zip(checked_all(&index, own.sizes[dim])?) {
+        let at = flat(&own.sizes, &with(&i, dim, position));
         own.values[at] = join(own.values[at], if src.ndim() > 0 { src.at(&i) } else { src.values[0] });
     }
     Ok(vec![own.reshaped(a.sizes.clone())])
@@ -46,7 +46,7 @@ fn slices(inputs: &Inputs, source: &Array, join: Join) -> Result<Vec<Array>, Unk
     let a = inputs.array(0)?;
     let dim = inputs.dim(1, a.ndim())?;
     let mut own = with_dim(a);
-    let found = places(inputs.array(2)?, own.sizes[dim])?;
+    let found = checked_all(inputs.array(2)?, own.sizes[dim])?;
     let mut sizes = own.sizes.clone();
     sizes[dim] = found.len();
     if source.ndim() > 0 && source.sizes != sizes {
@@ -79,8 +79,8 @@ fn index_put(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     if broadcast(&[&shape, &values.sizes])? != shape {
         return Err(Unknown(format!("values of {:?} for {shape:?}", values.sizes)));
     }
-    for (i, place) in Indices::new(&shape).zip(found) {
-        let at = flat(&made.sizes, &place);
+    for (i, position) in Indices::new(&shape).zip(found) {
+        let at = flat(&made.sizes, &position);
         made.values[at] = join(made.values[at], values.broadcast_at(&i));
     }
     Ok(vec![made])
@@ -119,11 +119,11 @@ fn adam_rows(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let given = inputs.array(4)?.cast(dtype).floats();
     let [beta1, beta2, eps] = [inputs.float(5)?, inputs.float(6)?, inputs.float(7)?];
     let [rate, decay, shrink] = [inputs.float(8)?, inputs.float(9)?, inputs.float(10)?];
-    let places = places(inputs.array(3)?, rows)?;
+    let found = checked_all(inputs.array(3)?, rows)?;
     let mut made = tables.map(|table| table.cast(dtype));
-    for (&row, column) in places.iter().flat_map(|row| (0..width).map(move |column| (row, column))) {
+    for (&row, column) in found.iter().flat_map(|row| (0..width).map(move |column| (row, column))) {
         let at = row * width + column;
-        let of_row = (0..places.len()).filter(|j| places[*j] == row).map(|j| given[j * width + column]);
+        let of_row = (0..found.len()).filter(|j| found[*j] == row).map(|j| given[j * width + column]);
         let mut from: Vec<f64> = of_row.collect();
         let g = from.iter().sum::<f64>() + if decay == 0.0 { 0.0 } else { decay * p[at] };
         let mean = beta1 * m[at] + (1.0 - beta1) * g;

@@ -62,9 +62,9 @@ fn shift(inputs: &Inputs, by: fn(i128, u32) -> i128) -> Outcome {
     let width = 8 * dtype.size() as i128;
     let (a, b) = (inputs.operand(0)?.cast(dtype), inputs.operand(1)?.cast(dtype));
     each([&a, &b], dtype, |pair| match pair {
-        [Number::Int(x), Number::Int(places)] => {
-            let places = if (0..width).contains(&places) { places } else { width };
-            Ok(Number::Int(by(x, places as u32)))
+        [Number::Int(x), Number::Int(count)] => {
+            let count = if (0..width).contains(&count) { count } else { width };
+            Ok(Number::Int(by(x, count as u32)))
         }
         _ => unknown("it takes integers"),
     })
@@ -84,10 +84,10 @@ fn select(inputs: &Inputs) -> Outcome {
 /// Its ops.
 pub const ALL: Family = &[
     ("bitwise_and", |i| bits(i, |x, y| x & y, |x, y| x & y)),
-    ("bitwise_left_shift", |i| shift(i, |x, places| x << places)),
+    ("bitwise_left_shift", |i| shift(i, |x, count| x << count)),
     ("bitwise_not", bitwise_not),
     ("bitwise_or", |i| bits(i, |x, y| x | y, |x, y| x | y)),
-    ("bitwise_right_shift", |i| shift(i, |x, places| x >> places)),
+    ("bitwise_right_shift", |i| shift(i, |x, count| x >> count)),
     ("bitwise_xor", |i| bits(i, |x, y| x ^ y, |x, y| x ^ y)),
     ("eq", |i| compare(i, f64::eq, i128::eq)),
     ("ge", |i| compare(i, f64::ge, i128::ge)),
@@ -137,10 +137,10 @@ mod tests {
         assert_eq!(ints("bitwise_not", DType::U8, &[&[0, 255]], &[]), Ok(vec![255, 0]));
         assert_eq!(ints("bitwise_not", DType::I8, &[&[0, 127]], &[]), Ok(vec![-1, -128]));
         assert_eq!(ints("bitwise_xor", DType::I8, &[&[-1], &[5]], &[]), Ok(vec![-6]));
-        let places: &[i128] = &[1, 7, 8, -1];
-        assert_eq!(ints("bitwise_left_shift", DType::I8, &[&[3; 4], places], &[]), Ok(vec![6, -128, 0, 0]));
+        let counts: &[i128] = &[1, 7, 8, -1];
+        assert_eq!(ints("bitwise_left_shift", DType::I8, &[&[3; 4], counts], &[]), Ok(vec![6, -128, 0, 0]));
         assert_eq!(
-            ints("bitwise_right_shift", DType::I8, &[&[-3; 4], places], &[]),
+            ints("bitwise_right_shift", DType::I8, &[&[-3; 4], counts], &[]),
             Ok(vec![-2, -1, -1, -1])
         );
         assert_eq!(ints("bitwise_right_shift", DType::U64, &[&[u64::MAX.into()], &[63]], &[]), Ok(vec![1]));

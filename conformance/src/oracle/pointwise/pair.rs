@@ -109,10 +109,10 @@ fn next_after(dtype: DType, x: f64, y: f64) -> f64 {
     let step = |up: f64, down: f64| if upward { up } else { down };
     // For f16 and bf16 the index in that order, counted from 0; a negative value has the bits of its magnitude and a sign.
     let half = |bits: u16, value: fn(u16) -> f64| {
-        let place =
+        let rank =
             i32::from(bits & 0x7fff) * if bits >> 15 == 0 { 1 } else { -1 } + if upward { 1 } else { -1 };
-        let size = value(place.unsigned_abs() as u16);
-        if place < 0 || (place == 0 && x < 0.0) { -size } else { size }
+        let size = value(rank.unsigned_abs() as u16);
+        if rank < 0 || (rank == 0 && x < 0.0) { -size } else { size }
     };
     match dtype {
         DType::F16 => half(half::f16::from_f64(x).to_bits(), |bits| half::f16::from_bits(bits).to_f64()),

@@ -47,20 +47,20 @@ impl Entry {
 }
 
 #[inline]
-fn place(dtype: DType) -> usize {
+fn slot_of(dtype: DType) -> usize {
     usize::from(dtype.0).wrapping_sub(code::VENDOR_FIRST as usize)
 }
 
 /// Bytes of one element; 0 until a plugin describes it.
 #[inline]
 pub(super) fn size(dtype: DType) -> usize {
-    SIZES.get(place(dtype)).map_or(0, |size| size.load(Ordering::Relaxed).into())
+    SIZES.get(slot_of(dtype)).map_or(0, |size| size.load(Ordering::Relaxed).into())
 }
 
 /// The kind of values; [`Category::Other`] until a plugin describes it.
 #[inline]
 pub(super) fn category(dtype: DType) -> Category {
-    match CATEGORIES.get(place(dtype)).map_or(dtype_category::OTHER, |c| c.load(Ordering::Relaxed).into()) {
+    match CATEGORIES.get(slot_of(dtype)).map_or(dtype_category::OTHER, |c| c.load(Ordering::Relaxed).into()) {
         dtype_category::BOOL => Category::Bool,
         dtype_category::UNSIGNED | dtype_category::SIGNED => Category::Integer,
         dtype_category::FLOAT => Category::Float,
@@ -70,7 +70,7 @@ pub(super) fn category(dtype: DType) -> Category {
 }
 
 fn entry(dtype: DType) -> Option<&'static Entry> {
-    let pointer = ENTRIES.get(place(dtype))?.load(Ordering::Acquire);
+    let pointer = ENTRIES.get(slot_of(dtype))?.load(Ordering::Acquire);
     // SAFETY: the pointer is null or came from `describe`, which leaks what it publishes.
     unsafe { pointer.as_ref() }
 }
@@ -273,13 +273,13 @@ pub(crate) fn announce(api: &DTypeApi, plugin: &str) -> Result<DType> {
 
 /// Makes a description visible. The first one stays.
 pub(crate) fn describe(dtype: DType, api: &'static DTypeApi, plugin: &'static str) {
-    let place = place(dtype);
-    let Some(slot) = ENTRIES.get(place).filter(|slot| slot.load(Ordering::Relaxed).is_null()) else { return };
+    let index = slot_of(dtype);
+    let Some(slot) = ENTRIES.get(index).filter(|slot| slot.load(Ordering::Relaxed).is_null()) else { return };
     let promotes_to = built_in(&promotes_to_name(api));
     slot.store(Box::leak(Box::new(Entry { api, plugin, promotes_to })), Ordering::Release);
-    CATEGORIES[place].store(api.category as u8, Ordering::Release);
+    CATEGORIES[index].store(api.category as u8, Ordering::Release);
     // The size is stored last: a reader that sees a nonzero size may create tensors.
-    SIZES[place].store((api.bits / 8) as u8, Ordering::Release);
+    SIZES[index].store((api.bits / 8) as u8, Ordering::Release);
 }
 
 #[cfg(test)]

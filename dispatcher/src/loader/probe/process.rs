@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn each_end_is_told_with_what_was_printed() {
+    fn each_end_is_reported_with_what_was_printed() {
         let (ended, _) = shell("echo out; echo err >&2; exit 3", 20_000);
         assert_eq!((ended.output.as_slice(), ended.errors.as_slice()), (&b"out\n"[..], &b"err\n"[..]));
         assert_eq!(ended.end, End::Exit(3));

@@ -316,7 +316,7 @@ fn advice(source: &std::io::Error) -> &'static str {
             "choose a folder that you may write to, or change its permissions"
         }
         ErrorKind::NotFound | ErrorKind::NotADirectory => "create the folder first",
-        ErrorKind::IsADirectory => "give the name of a file in it",
+        ErrorKind::IsADirectory => "pass the path of a file in it",
         _ => "check the folder and the disk, and save again",
     }
 }

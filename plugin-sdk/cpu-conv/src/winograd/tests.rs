@@ -2,8 +2,8 @@
 
 use super::choice::{Algorithm, fastest, fits};
 use crate::epilogue::Epilogue;
-use crate::gathered::{Product, Weight};
 use crate::image::Pixel;
+use crate::product::{Product, Weight};
 use Algorithm::{F2x2, F4x4};
 use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_sdk::author::{Float, Lanes};

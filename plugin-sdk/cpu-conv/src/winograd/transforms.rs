@@ -10,6 +10,12 @@ use super::algorithms::{Transforms, times};
 use crate::image::{Numbers, Pixel};
 use keyway_cpu_loops::vectors::{Vector, read_some, sum};
 
+/// Whether squares add up to more than a [limit](Transforms::LARGE).
+#[inline]
+pub fn is_large(squares: f32, limit: f32) -> bool {
+    squares.is_nan() || squares >= limit
+}
+
 #[inline(always)]
 fn column<const HEIGHT: usize, const WIDTH: usize>(
     rows: &[[Numbers; WIDTH]; HEIGHT],

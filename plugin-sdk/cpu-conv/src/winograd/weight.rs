@@ -1,11 +1,10 @@
 //! The weight, transformed.
 
-use super::super::WORK;
-use super::super::block::WIDE;
+use super::super::block::{WIDE, WORK};
 use super::super::columns::{CHANNELS, columns};
-use super::super::gathered::Product;
+use super::super::product::Product;
 use super::algorithms::Transforms;
-use super::{is_large, transforms};
+use super::transforms::{self, is_large};
 use crate::image::{Numbers, Pixel};
 use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::Vector;

@@ -2,13 +2,12 @@
 //! all tiles of its transformed pixels times the transformed gradients of its results, and of these sums the kernel's
 //! nine elements. With F(2x2) the four positions of a tile take 16 products for each pair of channels, not 36.
 
-use super::WORK;
 use super::algorithms::{F2x2, F4x4, Transforms, times};
 use super::choice::{SHORT, is_three_wide, may_be_rounded};
 use super::rows::{Image, Rows};
 use super::tiles::Tiles;
-use super::{is_large, transforms};
-use crate::block::{Chains, Operands, Run, Sums, TALL, VECTORS, WIDE, block};
+use super::transforms::{self, is_large};
+use crate::block::{Chains, Operands, Run, Sums, TALL, VECTORS, WIDE, WORK, block};
 use crate::image::{Numbers, Pixel, add, has_dense_channels};
 use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_cpu_loops::vectors::{Vector, write_some};

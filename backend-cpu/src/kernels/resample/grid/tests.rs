@@ -143,7 +143,7 @@ fn check<T: Elements>(problem: Problem, tolerance: f64) {
                 data: unsafe { Lanes::new(grid.as_mut_ptr()) },
                 rank,
                 of_sample: grid_strides[0],
-                of_place: [grid_strides[1], grid_strides[2], grid_strides[3]],
+                of_position: [grid_strides[1], grid_strides[2], grid_strides[3]],
                 of_axis: 1,
             },
         };
@@ -238,7 +238,7 @@ fn the_way_follows_from_the_layout() {
         let mut none: [f32; 0] = [];
         // SAFETY: no element is read.
         let data = unsafe { Lanes::new(none.as_mut_ptr()) };
-        let grid = Grid { data, rank: 2, of_sample: 0, of_place: [0; 3], of_axis: 0 };
+        let grid = Grid { data, rank: 2, of_sample: 0, of_position: [0; 3], of_axis: 0 };
         let side = |d: usize| Side {
             size: sizes[d],
             mode: Mode::Bilinear,

@@ -1,6 +1,6 @@
 //! Sums with more addends than f32 can add without losing digits.
 
-use super::super::places::Places;
+use super::super::grid_taps::GridTaps;
 use crate::kernels::long_sums::CHAIN;
 use keyway_cpu_loops::vectors::Lanes as Elements;
 use keyway_sdk::author::{Error, Real, Scratch};
@@ -38,12 +38,12 @@ impl LongSums {
     /// Counts the addends of the pixels that are added next.
     pub(super) fn note<T: Elements>(
         &mut self,
-        places: &Places<T>,
+        grid_taps: &GridTaps<T>,
         pixels: &Range<usize>,
         sums: &mut [T::Acc],
     ) -> Result<(), Error> {
-        for k in 0..places.taps {
-            for (at, _) in places.of_tap(k, pixels) {
+        for k in 0..grid_taps.taps {
+            for (at, _) in grid_taps.of_tap(k, pixels) {
                 let count = &mut self.counts[at as usize / self.unit];
                 *count += 1;
                 if *count as usize > CHAIN {

@@ -1,8 +1,8 @@
 //! The gradient of the grid.
 
-use super::super::places::{CHUNK, Grid, Places, gathered};
+use super::super::grid_taps::{CHUNK, Grid, GridTaps, gathered};
+use super::super::packed::{GROUP, block, elements, is_sparse, packed_steps, side_by_side};
 use super::super::side::Mode;
-use super::super::turned::{GROUP, block, elements, is_sparse, side_by_side, turned_steps};
 use super::{FEW, GRAIN, Gradients};
 use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::{Lanes as Elements, Vector, load_some, read_some, sum};
@@ -38,7 +38,7 @@ impl<T: Elements> OfGrid<'_, '_, T> {
         unsafe {
             match block {
                 _ if channels < 2 * FEW => self.by_planes(),
-                Some(block) => self.turned(block),
+                Some(block) => self.packed(block),
                 None => self.as_they_lie(),
             }
         }
@@ -48,7 +48,7 @@ impl<T: Elements> OfGrid<'_, '_, T> {
     /// The grid must have the location, uniquely owned.
     unsafe fn write(&self, sample: usize, pixel: usize, numbers: &[T::Acc]) {
         let [.., height, width] = self.of.grad.sizes;
-        let [by_layer, by_row, by_column] = self.out.of_place;
+        let [by_layer, by_row, by_column] = self.out.of_position;
         let [z, y, x] = [pixel / (height * width), pixel / width % height, pixel % width];
         let at = sample * self.out.of_sample + z * by_layer + y * by_row + x * by_column;
         for (axis, number) in numbers.iter().enumerate() {
@@ -70,7 +70,7 @@ impl<T: Elements> OfGrid<'_, '_, T> {
         let chunks = all.div_ceil(CHUNK);
         let work = CHUNK.min(all) * of.taps() * channels;
         parallel_try(samples * chunks, GRAIN / work.max(1), |range| {
-            let mut places = of.places(true)?;
+            let mut grid_taps = of.grid_taps(true)?;
             for i in range {
                 let (sample, first) = (i / chunks, i % chunks * CHUNK);
                 let pixels = first..(first + CHUNK).min(all);
@@ -78,11 +78,11 @@ impl<T: Elements> OfGrid<'_, '_, T> {
                 let image = of.image.data.as_ptr().cast_const().wrapping_add(sample * image_sample);
                 let grad = of.grad.data.as_ptr().cast_const().wrapping_add(sample * by_sample);
                 // SAFETY: as the caller guarantees; each pixel is one piece's.
-                unsafe { of.find((sample, &pixels), (steps, -1), &mut places) };
+                unsafe { of.find((sample, &pixels), (steps, -1), &mut grid_taps) };
                 for (p, pixel) in pixels.enumerate() {
                     let [z, y, x] = [pixel / (height * width), pixel / width % height, pixel % width];
                     let grad = grad.wrapping_add(z * by_layer + y * by_row + x * by_column);
-                    let numbers = slopes(&places, p, of.grid.rank, |at| {
+                    let numbers = slopes(&grid_taps, p, of.grid.rank, |at| {
                         let image = image.wrapping_add(at);
                         // SAFETY: as the caller guarantees.
                         let read = |from: *const T, step, c, n| unsafe {
@@ -115,8 +115,8 @@ impl<T: Elements> OfGrid<'_, '_, T> {
         let work = CHUNK.min(all) * of.taps() * channels;
         parallel_try(samples * chunks, GRAIN / work.max(1), |range| {
             let zero = T::Vector::splat(T::Acc::ZERO);
-            let mut places = of.places(true)?;
-            let (mut partly, mut at) = (Vec::new(), Scratch::<i32>::zeroed(places.taps * wide)?);
+            let mut grid_taps = of.grid_taps(true)?;
+            let (mut partly, mut at) = (Vec::new(), Scratch::<i32>::zeroed(grid_taps.taps * wide)?);
             let mut sums = Scratch::<T::Acc>::zeroed(rank * wide)?;
             let mut grad = Scratch::<T::Acc>::zeroed(wide * channels)?;
             let mut planes = Scratch::<T::Acc>::zeroed(wide * channels)?;
@@ -127,8 +127,8 @@ impl<T: Elements> OfGrid<'_, '_, T> {
                 sums.fill(T::Acc::ZERO);
                 // SAFETY: as the caller guarantees; lists and copies have whole vectors of pixels.
                 unsafe {
-                    of.find((sample, &pixels), (steps, -1), &mut places);
-                    places.list_partly(pixels.len(), &mut partly, &mut at);
+                    of.find((sample, &pixels), (steps, -1), &mut grid_taps);
+                    grid_taps.list_partly(pixels.len(), &mut partly, &mut at);
                     of.turn_grad((sample, &(0..channels)), pixels.clone(), channels, grad.as_mut_ptr());
                     for (c, plane) in planes.chunks_exact_mut(wide).enumerate() {
                         let pixels = grad[c..].iter().step_by(channels).take(pixels.len());
@@ -139,12 +139,12 @@ impl<T: Elements> OfGrid<'_, '_, T> {
                     {
                         let grad = T::Vector::load(planes[c * wide + p..].as_ptr());
                         let from = image.wrapping_add(c * image_plane);
-                        for k in 0..places.taps {
-                            let products = gathered(from, at[places.index(k, p)..].as_ptr());
+                        for k in 0..grid_taps.taps {
+                            let products = gathered(from, at[grid_taps.index(k, p)..].as_ptr());
                             let products = products.mul_add(grad, zero);
                             for axis in 0..rank {
                                 let to = sums[axis * wide + p..].as_mut_ptr();
-                                let slopes = T::Vector::load(places.slopes(axis, k, p));
+                                let slopes = T::Vector::load(grid_taps.slopes(axis, k, p));
                                 products.mul_add(slopes, T::Vector::load(to)).store(to);
                             }
                         }
@@ -157,17 +157,17 @@ impl<T: Elements> OfGrid<'_, '_, T> {
                     if numbers.clone().all(|number| number * T::Acc::ZERO == T::Acc::ZERO) {
                         continue;
                     }
-                    let numbers = slopes(&places, p, rank, |at| {
+                    let numbers = slopes(&grid_taps, p, rank, |at| {
                         // SAFETY: as the caller guarantees.
                         let read = |from: *const T, step, c, n| unsafe {
                             read_some(from.wrapping_add(c * step), step, n)
                         };
-                        let turned = grad[p * channels..].as_ptr();
+                        let packed = grad[p * channels..].as_ptr();
                         products::<T::Vector>(
                             channels,
                             |c, n| read(image.wrapping_add(at), image_plane, c, n),
                             // SAFETY: a pixel has these `n` channels.
-                            |c, n| unsafe { load_some(turned.add(c), n) },
+                            |c, n| unsafe { load_some(packed.add(c), n) },
                         )
                     });
                     (0..rank).for_each(|axis| sums[axis * wide + p] = numbers[axis]);
@@ -187,7 +187,7 @@ impl<T: Elements> OfGrid<'_, '_, T> {
     ///
     /// # Safety
     /// As for [`OfGrid::run`].
-    pub(super) unsafe fn turned(&self, block: usize) -> Result<(), Error> {
+    pub(super) unsafe fn packed(&self, block: usize) -> Result<(), Error> {
         let (of, rank) = (self.of, self.of.grid.rank);
         let ([samples, channels, ..], all) = (of.grad.sizes, of.pixels());
         let (blocks, outside) = (channels.div_ceil(block), elements(&of.image) * block);
@@ -197,7 +197,7 @@ impl<T: Elements> OfGrid<'_, '_, T> {
         let parts = unsafe { Lanes::new(parts.as_mut_ptr()) };
         let work = (all * of.taps() + elements(&of.image)).saturating_mul(block);
         parallel_try(samples * blocks, GRAIN / work.max(1), |range| {
-            let mut places = of.places(true)?;
+            let mut grid_taps = of.grid_taps(true)?;
             let mut image = Scratch::<T::Acc>::zeroed(outside)?;
             let mut staged = Scratch::<T::Acc>::zeroed(GROUP * block)?;
             for i in range {
@@ -211,8 +211,8 @@ impl<T: Elements> OfGrid<'_, '_, T> {
                 unsafe {
                     side_by_side(&of.image, sample, &channels, block, &mut image);
                     for pixels in of.chunks() {
-                        let steps = (turned_steps(&of.image, block), -1);
-                        of.find((sample, &pixels), steps, &mut places);
+                        let steps = (packed_steps(&of.image, block), -1);
+                        of.find((sample, &pixels), steps, &mut grid_taps);
                         for p in 0..pixels.len() {
                             let in_group = p % GROUP;
                             if in_group == 0 {
@@ -221,7 +221,7 @@ impl<T: Elements> OfGrid<'_, '_, T> {
                                 of.turn_grad((sample, &channels), group, block, staged.as_mut_ptr());
                             }
                             let grad = staged[in_group * block..].as_ptr();
-                            let numbers = slopes(&places, p, rank, |at| {
+                            let numbers = slopes(&grid_taps, p, rank, |at| {
                                 let image = image.as_ptr().add(at);
                                 let load = |from: *const T::Acc, c| T::Vector::load(from.add(c));
                                 products::<T::Vector>(block, |c, _| load(image, c), |c, _| load(grad, c))
@@ -257,20 +257,20 @@ impl<T: Elements> OfGrid<'_, '_, T> {
 /// element times the pixel's gradient.
 #[inline(always)]
 fn slopes<T: Elements>(
-    places: &Places<T>,
+    grid_taps: &GridTaps<T>,
     p: usize,
     rank: usize,
     product: impl Fn(usize) -> T::Vector,
 ) -> [T::Acc; AXES] {
     let zero = T::Vector::splat(T::Acc::ZERO);
     let mut sums = [zero; AXES];
-    for k in 0..places.taps {
-        let (at, _) = places.tap(k, p);
+    for k in 0..grid_taps.taps {
+        let (at, _) = grid_taps.tap(k, p);
         // Taps outside are not read: infinity times their slope, 0, is NaN.
         if at >= 0 {
             let products = product(at as usize);
             for (axis, sum) in sums.iter_mut().enumerate().take(rank) {
-                *sum = products.mul_add(T::Vector::splat(places.slope(axis, k, p)), *sum);
+                *sum = products.mul_add(T::Vector::splat(grid_taps.slope(axis, k, p)), *sum);
             }
         }
     }

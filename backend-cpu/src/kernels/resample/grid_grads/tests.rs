@@ -1,13 +1,13 @@
 use super::super::grid::tests::{LAST, PADDINGS, ROWS, count, numbers, steps, taps, volume};
+use super::super::packed::is_sparse;
 use super::super::side::{Mode, Padding};
-use super::super::turned::is_sparse;
 use super::*;
 
 /// One problem: images, locations, and the dimension order and the innermost stride of each.
 #[derive(Clone, Copy, Debug)]
 struct Problem {
     image: [usize; 5],
-    places: [usize; 3],
+    spatial: [usize; 3],
     order: [usize; 5],
     grad_order: [usize; 5],
     gap: usize,
@@ -64,16 +64,16 @@ fn is_smooth(problem: &Problem, place: [f64; 3], rank: usize) -> bool {
 }
 
 fn check<T: Elements>(problem: Problem, tolerance: f64) {
-    let Problem { image: sizes, places, .. } = problem;
-    let mut random = numbers(sizes.iter().chain(&places).sum());
-    let rank = if sizes[2] == 1 && places[0] == 1 { 2 } else { 3 };
-    let grad_sizes = [sizes[0], sizes[1], places[0], places[1], places[2]];
+    let Problem { image: sizes, spatial, .. } = problem;
+    let mut random = numbers(sizes.iter().chain(&spatial).sum());
+    let rank = if sizes[2] == 1 && spatial[0] == 1 { 2 } else { 3 };
+    let grad_sizes = [sizes[0], sizes[1], spatial[0], spatial[1], spatial[2]];
     let strides = steps(sizes, problem.order, problem.gap);
     let grad_strides = steps(grad_sizes, problem.grad_order, problem.gap);
     let mut fill = |n: usize| -> Vec<T> { (0..n).map(|_| T::from_f64(random() * 2.0 - 1.0)).collect() };
     let mut image = fill(count(sizes, strides));
     let mut grad = fill(count(grad_sizes, grad_strides));
-    let pixels: usize = places.iter().product();
+    let pixels: usize = spatial.iter().product();
     let mut grid = fill(sizes[0] * pixels * rank);
     for at in &mut grid {
         *at = T::from_f64(at.to_f64() * 1.6);
@@ -83,7 +83,7 @@ fn check<T: Elements>(problem: Problem, tolerance: f64) {
         grid[at] = T::from_f64(value);
     }
     let place = |index: [usize; 5]| {
-        let pixel = flat(&index[2..], &[places[1] * places[2], places[2], 1]);
+        let pixel = flat(&index[2..], &[spatial[1] * spatial[2], spatial[2], 1]);
         let axis = |d: usize| {
             if d < 3 - rank { 0.0 } else { grid[(index[0] * pixels + pixel) * rank + 2 - d].to_f64() }
         };
@@ -95,7 +95,7 @@ fn check<T: Elements>(problem: Problem, tolerance: f64) {
     let dense = steps(sizes, ROWS, 1);
     for index in indices(grad_sizes) {
         let (at, of) = (place(index), grad[flat(&index, &grad_strides)].to_f64());
-        let pixel = index[0] * pixels + flat(&index[2..], &[places[1] * places[2], places[2], 1]);
+        let pixel = index[0] * pixels + flat(&index[2..], &[spatial[1] * spatial[2], spatial[2], 1]);
         let channel = |[z, y, x]: [usize; 3], to: &mut dyn FnMut(usize, f64)| {
             let element = [index[0], index[1], z, y, x];
             to(flat(&element, &dense), image[flat(&element, &strides)].to_f64());
@@ -121,7 +121,7 @@ fn check<T: Elements>(problem: Problem, tolerance: f64) {
             }
         }
     }
-    let smooth: Vec<bool> = indices([sizes[0], 1, places[0], places[1], places[2]])
+    let smooth: Vec<bool> = indices([sizes[0], 1, spatial[0], spatial[1], spatial[2]])
         .flat_map(|index| vec![is_smooth(&problem, place(index), rank); rank])
         .collect();
     let compare =
@@ -144,7 +144,7 @@ fn check<T: Elements>(problem: Problem, tolerance: f64) {
         data: unsafe { Lanes::new(grid.as_mut_ptr()) },
         rank,
         of_sample: pixels * rank,
-        of_place: [rank * places[1] * places[2], rank * places[2], rank],
+        of_position: [rank * spatial[1] * spatial[2], rank * spatial[2], rank],
         of_axis: 1,
     };
     let of_images = Gradients {
@@ -179,7 +179,7 @@ fn check<T: Elements>(problem: Problem, tolerance: f64) {
         let mut again = vec![T::from_f64(7.0); grid.len()];
         let kernel = OfGrid { of: &of, out: grid_of(&mut again) };
         // SAFETY: as above.
-        unsafe { if other == 0 { kernel.as_they_lie() } else { kernel.turned(other) } }.expect("memory");
+        unsafe { if other == 0 { kernel.as_they_lie() } else { kernel.packed(other) } }.expect("memory");
         if problem.mode != Mode::Nearest {
             let got: Vec<f64> = again.iter().map(|number| number.to_f64()).collect();
             compare("grid, the other way", &got, &of_grid, 1e-6 * scale, &|i| smooth[i]);
@@ -204,9 +204,9 @@ fn check_all<T: Elements>(tolerance: f64) {
         ([2, 6, 3, 2, 4], [2, 3, 5]),
     ];
     let mut n = 0;
-    for (image, places) in shapes {
+    for (image, spatial) in shapes {
         let modes = [Mode::Bilinear, Mode::Nearest, Mode::Bicubic];
-        let is_volume = image[2] > 1 || places[0] > 1;
+        let is_volume = image[2] > 1 || spatial[0] > 1;
         for mode in modes.into_iter().filter(|mode| *mode != Mode::Bicubic || !is_volume) {
             for padding in PADDINGS {
                 for (order, grad_order) in [(ROWS, ROWS), (LAST, LAST), (LAST, ROWS), (ROWS, [0, 1, 2, 4, 3])]
@@ -215,7 +215,7 @@ fn check_all<T: Elements>(tolerance: f64) {
                     n += 1;
                     let (gap, align_corners) = ([1, 1, 3][n % 3], n % 2 == 0);
                     check::<T>(
-                        Problem { image, places, order, grad_order, gap, mode, padding, align_corners },
+                        Problem { image, spatial, order, grad_order, gap, mode, padding, align_corners },
                         tolerance,
                     );
                 }

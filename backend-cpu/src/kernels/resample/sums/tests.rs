@@ -27,7 +27,7 @@ fn check<T: Lanes>(tolerance: f64) {
     for ([n, c, h, w], out) in problems {
         let (sizes, out_sizes) = ([n, c, 2, h, w], [n, c, out[0], out[1], out[2]]);
         for mode in [Mode::Nearest, Mode::NearestExact, Mode::Linear, Mode::Cubic] {
-            for (order, out_order, gap, turned) in
+            for (order, out_order, gap, packed) in
                 [(LAST, LAST, 1, false), (LAST, ROWS, 1, true), (ROWS, ROWS, 1, true), (ROWS, LAST, 2, false)]
             {
                 let of = |d: usize| Spacing {
@@ -38,7 +38,7 @@ fn check<T: Lanes>(tolerance: f64) {
                 };
                 let mut tables = [2, 3, 4].map(|d| of(d).table::<T::Acc>(mode).expect("memory"));
                 let (mut sizes, mut out_sizes) = (sizes, out_sizes);
-                if turned {
+                if packed {
                     tables = std::array::from_fn(|d| tables[d].transposed(sizes[d + 2]).expect("memory"));
                     std::mem::swap(&mut sizes, &mut out_sizes);
                 }
@@ -111,7 +111,7 @@ fn check_picks<A: Lanes<Acc = A> + Real>() {
 }
 
 #[test]
-fn places_are_made_of_what_is_picked_from_two_vectors() {
+fn positions_are_permuted_from_two_vectors() {
     check_picks::<f32>();
     check_picks::<f64>();
 }

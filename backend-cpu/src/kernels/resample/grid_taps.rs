@@ -17,7 +17,7 @@ pub struct Grid<'a, T> {
     pub rank: usize,
     /// The strides, in elements, between samples, along each spatial dimension, and between axes.
     pub of_sample: usize,
-    pub of_place: [usize; 3],
+    pub of_position: [usize; 3],
     pub of_axis: usize,
 }
 
@@ -40,7 +40,7 @@ impl<'a, T: Elements> Grid<'a, T> {
     /// If the argument is not a tensor of 4 or 5 dimensions with this element type.
     pub fn argument(call: &Call<'a>, i: usize) -> Result<Self, Error> {
         let grid = call.view::<T>(i)?;
-        let (&[of_sample, ref places @ .., of_axis], 4..=5) = (grid.strides(), grid.sizes().len()) else {
+        let (&[of_sample, ref spatial @ .., of_axis], 4..=5) = (grid.strides(), grid.sizes().len()) else {
             return Err(Error::InvalidArgument {
                 argument: "grid",
                 expected: "a tensor of 4 or 5 dimensions".into(),
@@ -50,7 +50,7 @@ impl<'a, T: Elements> Grid<'a, T> {
         let [of_sample, of_axis] = [of_sample, of_axis].map(|stride| stride.max(0) as usize);
         // SAFETY: the host guarantees the elements of a call's tensors; they are only read.
         let data = unsafe { Lanes::new(grid.as_ptr().cast_mut()) };
-        Ok(Grid { data, rank: places.len(), of_sample, of_place: three(places, 0), of_axis })
+        Ok(Grid { data, rank: spatial.len(), of_sample, of_position: three(spatial, 0), of_axis })
     }
 
     /// The row segments of some pixels `[.., height, width]`: the number of pixels, and the address of the first one's
@@ -61,7 +61,7 @@ impl<'a, T: Elements> Grid<'a, T> {
         pixels: &Range<usize>,
         [height, width]: [usize; 2],
     ) -> impl Iterator<Item = (usize, *mut T)> + use<T> {
-        let ([by_layer, by_row, by_column], data, end) = (self.of_place, self.data.as_ptr(), pixels.end);
+        let ([by_layer, by_row, by_column], data, end) = (self.of_position, self.data.as_ptr(), pixels.end);
         let (begin, mut next) = (sample * self.of_sample + axis * self.of_axis, pixels.start);
         std::iter::from_fn(move || {
             let [z, y, x] = [next / (height * width), next / width % height, next % width];
@@ -80,7 +80,7 @@ impl<'a, T: Elements> Grid<'a, T> {
         for (count, from) in self.rows(of, pixels, area) {
             for (i, place) in to.iter_mut().enumerate().take(count) {
                 // SAFETY: a coordinate of a location, as the caller guarantees.
-                *place = unsafe { *from.wrapping_add(i * self.of_place[2]) }.to_f64();
+                *place = unsafe { *from.wrapping_add(i * self.of_position[2]) }.to_f64();
             }
             to = &mut to[count..];
         }
@@ -100,7 +100,7 @@ impl<'a, T: Elements> Grid<'a, T> {
         for (count, to) in self.rows(of, pixels, area) {
             for (i, number) in from.iter().enumerate().take(count) {
                 // SAFETY: a coordinate of a location, as the caller guarantees.
-                unsafe { *to.wrapping_add(i * self.of_place[2]) = T::from_acc(*number) };
+                unsafe { *to.wrapping_add(i * self.of_position[2]) = T::from_acc(*number) };
             }
             from = &from[count..];
         }
@@ -108,7 +108,7 @@ impl<'a, T: Elements> Grid<'a, T> {
 }
 
 /// The elements that neighbouring pixels of one sample are interpolated from, and their weights: `[taps][wide]`.
-pub struct Places<T: Elements> {
+pub struct GridTaps<T: Elements> {
     /// Their offsets from the sample's first element; taps outside have the given offset.
     at: Scratch<i32>,
     weight: Scratch<T::Acc>,
@@ -121,7 +121,7 @@ pub struct Places<T: Elements> {
     line: Scratch<f64>,
 }
 
-impl<T: Elements> Places<T> {
+impl<T: Elements> GridTaps<T> {
     /// Allocates the taps of `wide` pixels, a multiple of the lanes, with slopes if requested.
     pub fn new(sides: &[Side; 3], rank: usize, wide: usize, slopes: bool) -> Result<Self, Error> {
         let along = |d: usize| match d < 3 - rank {
@@ -130,7 +130,7 @@ impl<T: Elements> Places<T> {
         };
         let along = [along(0)?, along(1)?, along(2)?];
         let taps = along.iter().map(|along| along.taps).product::<usize>();
-        Ok(Places {
+        Ok(GridTaps {
             at: Scratch::zeroed(taps * wide)?,
             weight: Scratch::zeroed(taps * wide)?,
             slope: Scratch::zeroed(if slopes { rank * taps * wide } else { 0 })?,
@@ -163,8 +163,8 @@ impl<T: Elements> Places<T> {
         let [layers, rows, columns] = &self.along;
         for (k, [l, r, c]) in each(&self.along).enumerate() {
             let at = &mut self.at[k * self.wide..][..n];
-            let places = layers.at[l..].iter().zip(&rows.at[r..]).zip(&columns.at[c..]);
-            for (at, ((&layer, &row), &column)) in at.iter_mut().zip(places) {
+            let axes = layers.at[l..].iter().zip(&rows.at[r..]).zip(&columns.at[c..]);
+            for (at, ((&layer, &row), &column)) in at.iter_mut().zip(axes) {
                 let inside = (layer | row | column) >= 0;
                 *at = if inside { layer.wrapping_add(row).wrapping_add(column) } else { outside };
             }
@@ -203,7 +203,7 @@ impl<T: Elements> Places<T> {
         self.slope[self.index(axis * self.taps + k, p)]
     }
 
-    /// As [`Places::slope`], for the pixels from `p` on.
+    /// As [`GridTaps::slope`], for the pixels from `p` on.
     #[inline(always)]
     pub fn slopes(&self, axis: usize, k: usize, p: usize) -> *const T::Acc {
         self.slope[self.index(axis * self.taps + k, p)..].as_ptr()
@@ -242,7 +242,7 @@ impl<T: Elements> Places<T> {
     }
 
     /// # Safety
-    /// As for [`Places::sum`], for this number of vectors.
+    /// As for [`GridTaps::sum`], for this number of vectors.
     #[inline(always)]
     unsafe fn some<const VECTORS: usize>(&self, p: usize, image: *const T::Acc, to: *mut T) {
         let mut sums = [T::Vector::splat(T::Acc::ZERO); VECTORS];

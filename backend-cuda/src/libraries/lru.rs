@@ -5,32 +5,32 @@ use std::collections::hash_map::Entry;
 use std::hash::Hash;
 
 /// Maximum number of kinds cached per device.
-const MOST: usize = 256;
+const CAPACITY: usize = 256;
 
 /// A value for each kind of call that was met lately.
-pub struct Kept<K, V> {
+pub struct LruCache<K, V> {
     values: HashMap<K, (V, u64)>,
     /// Calls so far.
     uses: u64,
 }
 
-impl<K, V> Default for Kept<K, V> {
-    fn default() -> Kept<K, V> {
-        Kept { values: HashMap::new(), uses: 0 }
+impl<K, V> Default for LruCache<K, V> {
+    fn default() -> LruCache<K, V> {
+        LruCache { values: HashMap::new(), uses: 0 }
     }
 }
 
-impl<K: Copy + Eq + Hash, V> Kept<K, V> {
+impl<K: Copy + Eq + Hash, V> LruCache<K, V> {
     /// The value of a kind, created if missing; the least recently used kind is evicted.
     pub fn get<E>(&mut self, key: &K, make: impl FnOnce() -> Result<V, E>) -> Result<&V, E> {
         self.uses += 1;
-        if self.values.len() >= MOST && !self.values.contains_key(key) {
+        if self.values.len() >= CAPACITY && !self.values.contains_key(key) {
             let oldest = self.values.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| *key);
             oldest.and_then(|key| self.values.remove(&key));
         }
         let (value, used) = match self.values.entry(*key) {
             Entry::Occupied(found) => found.into_mut(),
-            Entry::Vacant(place) => place.insert((make()?, 0)),
+            Entry::Vacant(slot) => slot.insert((make()?, 0)),
         };
         *used = self.uses;
         Ok(value)

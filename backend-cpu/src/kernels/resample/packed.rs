@@ -38,7 +38,7 @@ pub fn is_sparse<T>(image: &Volume<'_, T>, pixels: usize) -> bool {
 }
 
 /// Elements between neighbours of a channel where `block` channels are contiguous.
-pub fn turned_steps<T>(image: &Volume<'_, T>, block: usize) -> [usize; 3] {
+pub fn packed_steps<T>(image: &Volume<'_, T>, block: usize) -> [usize; 3] {
     let [_, _, _, height, width] = image.sizes;
     [height * width * block, width * block, block]
 }

@@ -34,7 +34,7 @@ fn mistaken(mistake: &str) -> Option<tempfile::TempDir> {
 }
 
 #[test]
-fn what_no_call_reaches_is_told_by_every_report() {
+fn every_report_lists_kernels_that_no_call_reaches() {
     for (mistake, clause) in [
         ("OP_UNKNOWN", "2 kernels of op `absolut`, which does not exist (near: `abs`)"),
         ("DTYPE_UNKNOWN", "2 kernels for dtype `f23`, which no plugin brings"),
@@ -79,7 +79,7 @@ fn what_no_call_reaches_is_told_by_every_report() {
 }
 
 #[test]
-fn a_library_that_takes_another_name_is_told() {
+fn a_library_that_takes_another_name_is_reported() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/mistaken.c");
     let flags = ["-DMISTAKE=NONE", "-DNAME=\"keyway-cpu\"", "-DVERSION=\"99.0.0\""];
     let name = format!("mistaken_name_{}", std::process::id());
@@ -95,7 +95,7 @@ fn a_library_that_takes_another_name_is_told() {
 }
 
 #[test]
-fn a_path_of_the_environment_where_nothing_is_is_told() {
+fn a_path_of_the_environment_that_does_not_exist_is_reported() {
     for arguments in [["backend", "list"].as_slice(), &["doctor"]] {
         let mut command = program(Path::new("/nowhere/at/all"));
         command.args(arguments);
@@ -109,7 +109,7 @@ fn a_path_of_the_environment_where_nothing_is_is_told() {
 }
 
 #[test]
-fn a_kernel_for_a_device_that_nobody_brings_serves_nothing() {
+fn a_kernel_for_an_unknown_device_serves_nothing() {
     let Some(folder) = mistaken("DEVICE_UNKNOWN") else { return };
     let ran = said(&folder, &["explain", "abs", "--device", "cuda"]);
     for part in ["nothing serves this key", "no plugin brings the device `cuda`", "no backend for `cuda`"] {
@@ -122,7 +122,7 @@ fn a_kernel_for_a_device_that_nobody_brings_serves_nothing() {
 }
 
 #[test]
-fn a_fallback_to_a_device_that_nobody_brings_serves_nothing() {
+fn a_fallback_to_an_unknown_device_serves_nothing() {
     let folder = folder(&[&library_of("keyway_test_device")]);
     let explained = |policy: &str| {
         said(&folder, &["--fallback", policy, "explain", "ge", "--device", "test.keyway/remote"])
@@ -167,18 +167,18 @@ fn a_preference_is_the_reason_where_it_decides() {
     }
     // A stored preference has the same effect.
     let config = tempfile::tempdir().unwrap();
-    let kept = |arguments: &[&str]| {
+    let with_preferences = |arguments: &[&str]| {
         let mut command = program(folder.path());
         command.args(arguments).env("XDG_CONFIG_HOME", config.path());
         run(command).expect(0).out
     };
-    kept(&["backend", "prefer", "keyway.test/mistaken"]);
-    let out = kept(&["explain", "abs"]);
+    with_preferences(&["backend", "prefer", "keyway.test/mistaken"]);
+    let out = with_preferences(&["explain", "abs"]);
     assert!(out.contains("`keyway.test/mistaken` is preferred"), "{out}");
     // It has no kernel of this op.
     let note =
         "`keyway.test/mistaken` is preferred, but no kernel of it serves this key: that has no effect here";
-    let out = kept(&["explain", "add"]);
+    let out = with_preferences(&["explain", "add"]);
     assert!(out.contains(note), "{out}");
-    assert!(!kept(&["--backend", "keyway-cpu", "explain", "abs"]).contains("has no effect"));
+    assert!(!with_preferences(&["--backend", "keyway-cpu", "explain", "abs"]).contains("has no effect"));
 }
