@@ -3,6 +3,7 @@
 
 use crate::base::dtype::DType;
 use crate::base::key::{Device, Layout};
+use keyway_sdk::abi::codes::status;
 use serde::Serialize;
 use std::fmt;
 
@@ -341,6 +342,12 @@ fn asked(requested: u64, detail: &str) -> String {
 }
 
 impl Error {
+    /// Whether a kernel has returned `UNSUPPORTED`: it refuses the arguments and has written nothing.
+    #[inline]
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, Error::Backend { status: status::UNSUPPORTED, .. })
+    }
+
     /// This error as an error of `outer`, whose part failed: the caller knows the op or function that was called, not
     /// the ops that it is implemented with. If the argument at fault is one of `params`, the parameters of `outer`, the
     /// error names that parameter; otherwise the error of the part is wrapped in [`Error::Part`].

@@ -1,7 +1,9 @@
 //! Calls of a thread that go to one plugin's kernels where it has any.
 
-use super::others::{self, Asked, Next};
-use super::{Call, Place, backend, place, plan};
+use super::candidates::ask;
+use super::kernel::Request;
+use super::target::Target;
+use super::{Call, backend, plan};
 use crate::base::error::{Error, Result};
 use crate::base::key::{DispatchKey, KeyGuard, KeySet};
 use crate::base::plugin::PluginEntry;
@@ -74,17 +76,13 @@ fn chosen_first(call: &Call<'_>) -> Result<Outputs> {
         return Err(Error::UnknownOp { name: call.args.name().to_string() });
     };
     let Some((plan, allocates)) = plan::of(&call.args)? else { return backend(generation, rows, call) };
-    let place = place(&call.args)?;
-    let Place { device, layout, .. } = place;
+    let target = Target::of(&call.args)?;
+    let Target { device, layout, .. } = target;
     let kernels = generation.cell(rows, device, layout, plan.compute).kernels();
     let chosen = CHOSEN.with_borrow(|all| all.last().map(|(_, chosen)| *chosen));
     let of_chosen =
         |kernel: &&'static KernelEntry| chosen.is_some_and(|chosen| std::ptr::eq(kernel.plugin, chosen));
     let (mut order, others): (Vec<_>, Vec<_>) = kernels.partition(of_chosen);
     order.extend(others);
-    others::ask(
-        call,
-        Asked { plan: &plan, allocates, place },
-        Next { generation, rest: &order, refused: &[] },
-    )
+    ask(generation, &Request { call, plan: &plan, allocates, target }, &order, None)
 }

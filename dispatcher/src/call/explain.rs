@@ -5,11 +5,12 @@ use crate::base::error::{Error, MissingKernel};
 use crate::base::intern::DEVICES;
 use crate::base::key::{Device, Layout};
 use crate::base::plugin::PluginEntry;
-use crate::call::fallback::CHANGED_BY;
 use crate::device::{is_there, server};
 use crate::op::{Arg, Args, OpEntry};
 use crate::registry::table::current;
-use crate::registry::{InterposerInfo, KernelEntry, interposers_of, is_preferred, kernels, plugins, serving};
+use crate::registry::{
+    CHANGED_BY, InterposerInfo, KernelEntry, interposers_of, is_preferred, kernels, plugins, serving,
+};
 use serde::Serialize;
 use smallvec::SmallVec;
 use std::fmt;

@@ -13,35 +13,13 @@ use crate::base::progress::Nested;
 use crate::call::ledger::{self, Served};
 use crate::call::route;
 use crate::device::capture::is_captured;
-use crate::memory::{Shared, Storage, copy_bytes};
+use crate::memory::{Shared, copy_bytes};
 use crate::op::{Arg, Args, Call, Out, Outputs};
-use crate::tensor::{TensorImpl, TensorRef};
+use crate::registry::CHANGED_BY;
+use crate::tensor::{TensorRef, empty_twin, span, twin};
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::marker::PhantomData;
-
-/// The byte range of a tensor's elements in its storage: offset of the first one, and length.
-fn span(t: &TensorRef) -> (usize, usize) {
-    let size = t.dtype().size();
-    let reach: usize = t.sizes().iter().zip(t.strides()).map(|(&n, &s)| n.saturating_sub(1) * s).sum();
-    (t.offset() * size, if t.numel() == 0 { 0 } else { (reach + 1) * size })
-}
-
-/// The same strides over a copy of the tensor's bytes on another device. Needs no kernel.
-///
-/// # Errors
-/// Errors of the devices; a composite tensor is returned unchanged.
-pub fn twin(t: &TensorRef, device: Device) -> Result<TensorRef> {
-    let Some(storage) = t.storage() else { return Ok(t.clone()) };
-    let (from, bytes) = span(t);
-    let copy = Storage::allocate(device, bytes)?;
-    copy_bytes(&copy, 0, storage, from, bytes)?;
-    TensorImpl::strided(copy, 0, t.sizes(), t.strides(), t.dtype())
-}
-
-/// The ways to change a policy, for messages.
-pub(super) const CHANGED_BY: &str =
-    "change the policy with `--fallback`, KEYWAY_FALLBACK, `set_fallback` or `set_device_fallback`";
 
 /// The error of a call that would go to a device that no plugin brings.
 #[cold]
@@ -291,9 +269,4 @@ fn is_argument(args: &Args<'_>, target: &TensorRef) -> bool {
         Arg::Tensors(list) => list.iter().any(|t| Shared::ptr_eq(t, target)),
         _ => false,
     })
-}
-
-/// As [`twin`] of a tensor without gaps, whose elements are not copied.
-fn empty_twin(t: &TensorRef, device: Device) -> Result<TensorRef> {
-    TensorImpl::empty_strided(t.sizes().into(), t.strides().into(), t.dtype(), device)
 }

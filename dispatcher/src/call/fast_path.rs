@@ -3,27 +3,26 @@
 //!
 //! It does the work of the general path, in the same order, and decides nothing differently.
 
+use super::candidates::resolved;
 use super::integers;
-use super::invoke;
-use super::marshal::fits_straight;
-use super::others::is_refusal;
+use super::ledger::{self, Served};
+use super::marshal::{INLINE_ARGS, call_straight};
 use super::outputs::may_overwrite;
 use super::strides::strides_like;
 use crate::base::dims;
 use crate::base::dtype::DType;
 use crate::base::error::Result;
 use crate::base::key::Layout;
-use crate::call::ledger::{self, Served};
 use crate::device::{streams_in_use, streams_in_use_on};
 use crate::memory::may_choose;
-use crate::op::{Arg, Args, Call, Out, Outputs, Typing};
+use crate::op::{Arg, Args, Call, Out, Outputs, Plan, Typing};
 use crate::registry::KernelEntry;
 use crate::registry::table::{Generation, OpRows};
 use crate::tensor::{TensorImpl, TensorRef};
 use keyway_sdk::abi::codes::kernel_flag;
 
-/// The operands and plan of a call on the fast path.
-pub(super) struct Alike<'a> {
+/// The operands of a call on the fast path.
+struct Alike<'a> {
     kernel: &'static KernelEntry,
     /// An input, representative of all of them.
     like: &'a TensorRef,
@@ -31,9 +30,60 @@ pub(super) struct Alike<'a> {
     target: Option<&'a TensorRef>,
 }
 
-/// The plan of a call, if it may take the fast path.
+/// Runs an element-wise call: its first kernel straight on the operands if it may take the fast path, otherwise by a plan.
+///
+/// # Errors
+/// Those of the devices and of the candidates.
 #[inline(always)]
-pub(super) fn find<'a>(
+pub(super) fn run(
+    generation: &'static Generation,
+    rows: &OpRows,
+    call: &Call<'_>,
+    inputs: u32,
+    typing: Typing,
+) -> Result<Outputs> {
+    let args = &call.args;
+    let Some(Alike { kernel, like, target }) = find(generation, rows, call, inputs, typing) else {
+        return by_plan(generation, rows, call, inputs, typing);
+    };
+    let mut outputs = Outputs::new();
+    outputs.push(match target {
+        None if like.is_row_major() => TensorImpl::empty_like(like, typing.result)?,
+        None => empty_in_order_of(like, typing.result)?,
+        Some(target) => target.clone(),
+    });
+    let filled = match target {
+        Some(target) if may_choose(target.dtype()) => fill_integers(kernel, args, target, &outputs),
+        _ => call_straight(kernel, args, &outputs, like.device()),
+    };
+    ledger::set_served(Served::Kernel(kernel));
+    match filled {
+        Ok(()) => {
+            if let Some(target) = target {
+                target.bump_version();
+            }
+            Ok(outputs)
+        }
+        Err(error) if error.is_refusal() => by_plan(generation, rows, call, inputs, typing),
+        Err(error) => Err(error),
+    }
+}
+
+/// Runs a call that the fast path does not take, or whose kernel has refused there.
+#[inline(never)]
+fn by_plan(
+    generation: &'static Generation,
+    rows: &OpRows,
+    call: &Call<'_>,
+    inputs: u32,
+    typing: Typing,
+) -> Result<Outputs> {
+    resolved(generation, rows, call, &Plan::elementwise(&call.args, inputs, typing)?, false)
+}
+
+/// The operands of a call, if it may take the fast path.
+#[inline(always)]
+fn find<'a>(
     generation: &'static Generation,
     rows: &OpRows,
     call: &Call<'a>,
@@ -54,7 +104,7 @@ pub(super) fn find<'a>(
     }
     let kernel = generation.cell(rows, like.device(), layout, typing.compute).kernel?;
     if kernel.flags & kernel_flag::ALLOCATES != 0
-        || !fits_straight(args, 1)
+        || args.values.len() > INLINE_ARGS
         || (streams_in_use() && streams_in_use_on(like.device()))
     {
         return None;
@@ -71,39 +121,6 @@ pub(super) fn find<'a>(
     Some(Alike { kernel, like, target })
 }
 
-/// Runs the kernel of such a call. If it refuses, the call continues with `otherwise`.
-#[inline(always)]
-pub(super) fn run(
-    found: Alike<'_>,
-    call: &Call<'_>,
-    typing: Typing,
-    otherwise: impl FnOnce() -> Result<Outputs>,
-) -> Result<Outputs> {
-    let args = &call.args;
-    let Alike { kernel, like, target } = found;
-    let mut outputs = Outputs::new();
-    outputs.push(match target {
-        None if like.is_row_major() => TensorImpl::empty_like(like, typing.result)?,
-        None => empty_in_order_of(like, typing.result)?,
-        Some(target) => target.clone(),
-    });
-    let filled = match target {
-        Some(target) if may_choose(target.dtype()) => fill_integers(kernel, args, target, &outputs),
-        _ => invoke::fill_straight(kernel, args, &outputs, like.device()),
-    };
-    ledger::set_served(Served::Kernel(kernel));
-    match filled {
-        Ok(()) => {
-            if let Some(target) = target {
-                target.bump_version();
-            }
-            Ok(outputs)
-        }
-        Err(error) if is_refusal(&error) => otherwise(),
-        Err(error) => Err(error),
-    }
-}
-
 /// Runs the kernel of a call that writes to integers of the caller.
 #[inline(never)]
 fn fill_integers(
@@ -113,7 +130,7 @@ fn fill_integers(
     outputs: &[TensorRef],
 ) -> Result<()> {
     let _in_use = integers::enter_target(args, target)?;
-    invoke::fill_straight(kernel, args, outputs, target.device())
+    call_straight(kernel, args, outputs, target.device())
 }
 
 /// A new tensor with the strides of `like`.

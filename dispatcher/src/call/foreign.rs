@@ -1,53 +1,18 @@
-//! Ops that plugins brought: their plans, decompositions and references.
+//! Ops that plugins brought: their dtypes, decompositions and references.
 
 use super::invoke::general;
 use super::marshal::{CallContext, Marshalling};
 use super::outputs::unalias;
-use super::place;
-use super::plan::like_first;
-use crate::base::dims::Dims;
+use super::plan;
+use super::target::Target;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::key::Device;
 use crate::base::message::failure;
-use crate::op::{Args, Outputs, Plan, Rule, Strides, Typing};
+use crate::op::{Args, Outputs, Plan, Rule, Typing};
 use crate::tensor::TensorImpl;
 use keyway_sdk::abi::codes::status;
 use keyway_sdk::abi::tensor::KernelFn;
-
-/// The plan of an op of a plugin: as its rule states it, or like argument 0.
-pub(super) fn plan(rule: Option<KernelFn>, args: &Args<'_>) -> Result<Plan> {
-    let like_first = like_first(args);
-    let Some(run) = rule else { return like_first };
-    let device = place(args)?.device;
-    let mut context = CallContext { n_args: args.values.len(), ..CallContext::default() };
-    let code = general(args.values, Marshalling::AS_IS, &[], 0, device, Some(&mut context), run);
-    let failed = |status: i32, message: String| {
-        Err(Error::Backend { op: args.name(), plugin: args.op.spec.owner, status, message })
-    };
-    if code != status::OK {
-        return Err(failure(args.name(), args.op.spec.owner, device, code));
-    }
-    let expected = args.op.schema.outputs.unwrap_or(context.stated.len());
-    if context.stated.len() != expected {
-        let stated = context.stated.len();
-        return failed(
-            status::FAILED,
-            format!(
-                "its `rule` stated {stated} outputs, but the schema has {expected}: call `rule_output` for each"
-            ),
-        );
-    }
-    // An op without tensors states its own dtype.
-    let compute = context.stated.first().map_or(DType::F32, |output| output.dtype);
-    let mut plan = match (context.plan, like_first) {
-        (Some(plan), _) => plan,
-        (None, Ok(plan)) => plan,
-        (None, Err(_)) => Plan::one(compute, Dims::new(), compute, Strides::Contiguous),
-    };
-    plan.outputs = context.stated;
-    Ok(plan)
-}
 
 fn inputs_of(args: &Args<'_>) -> u32 {
     if let Rule::Elementwise(inputs, _) = args.op.spec.rule { inputs } else { 0 }
@@ -74,7 +39,7 @@ pub(crate) fn decomposed(args: &Args<'_>) -> Result<Outputs> {
     let Some(run) = args.op.spec.foreign.and_then(|foreign| foreign.decomposition) else {
         return Err(Error::UnknownOp { name: args.name().to_string() });
     };
-    let device = place(args)?.device;
+    let device = Target::of(args)?.device;
     let mut context = CallContext::default();
     let count = args.op.schema.outputs;
     let code =
@@ -112,7 +77,7 @@ pub fn reference(args: &Args<'_>) -> Option<Result<Outputs>> {
 }
 
 fn run_reference(run: KernelFn, args: &Args<'_>) -> Result<Outputs> {
-    let Some((plan, _)) = super::plan::of(args)? else {
+    let Some((plan, _)) = plan::of(args)? else {
         return Err(Error::UnknownOp { name: args.name().to_string() });
     };
     let wide = |dtype: DType| if dtype.is_float() { DType::F64 } else { dtype };

@@ -4,10 +4,8 @@
 //! An element-wise kernel on the fast path needs no protection of its inputs: no address depends on the value of an
 //! element.
 
-use super::fallback::twin;
-use super::kernel::Owned;
 use crate::base::error::Result;
-use crate::memory::{InUse, Place, Use, may_choose};
+use crate::memory::{Access, InUse, Use, may_choose};
 use crate::op::{Arg, Args, Call, Out};
 use crate::tensor::{TensorImpl, TensorRef};
 use smallvec::SmallVec;
@@ -40,20 +38,20 @@ pub(super) fn enter(call: &Call<'_>, args: &Args<'_>) -> Result<Option<Box<InUse
 
 #[inline(never)]
 fn enter_all(call: &Call<'_>, args: &Args<'_>) -> Result<Box<InUse>> {
-    let mut places = Places::new();
+    let mut accesses = Accesses::new();
     for arg in args.values {
         match arg {
-            Arg::Tensor(t) => collect(t, Use::Read, &mut places),
-            Arg::Tensors(list) => list.iter().for_each(|t| collect(t, Use::Read, &mut places)),
+            Arg::Tensor(t) => collect(t, Use::Read, &mut accesses),
+            Arg::Tensors(list) => list.iter().for_each(|t| collect(t, Use::Read, &mut accesses)),
             _ => {}
         }
     }
     match call.out {
         Out::New => {}
-        Out::Given(list) => list.iter().for_each(|t| collect(t, Use::Write, &mut places)),
-        Out::InPlace => collect(call.args.tensor(0)?, Use::Write, &mut places),
+        Out::Given(list) => list.iter().for_each(|t| collect(t, Use::Write, &mut accesses)),
+        Out::InPlace => collect(call.args.tensor(0)?, Use::Write, &mut accesses),
     }
-    InUse::enter(args.name(), &mut places)
+    InUse::enter(args.name(), &mut accesses)
 }
 
 /// As [`enter`], of an element-wise kernel that writes to this strided tensor.
@@ -61,9 +59,9 @@ fn enter_all(call: &Call<'_>, args: &Args<'_>) -> Result<Box<InUse>> {
 /// # Errors
 /// As [`InUse::enter`].
 pub(super) fn enter_target(args: &Args<'_>, target: &TensorRef) -> Result<Box<InUse>> {
-    let mut places = Places::new();
-    collect(target, Use::Write, &mut places);
-    InUse::enter(args.name(), &mut places)
+    let mut accesses = Accesses::new();
+    collect(target, Use::Write, &mut accesses);
+    InUse::enter(args.name(), &mut accesses)
 }
 
 /// Keeps other threads' ops from writing to the integers of tensors that a plugin reads outside any op.
@@ -71,45 +69,17 @@ pub(super) fn enter_target(args: &Args<'_>, target: &TensorRef) -> Result<Box<In
 /// # Errors
 /// As [`InUse::enter`].
 pub(super) fn enter_read(what: &'static str, tensors: &[&TensorRef]) -> Result<Box<InUse>> {
-    let mut places = Places::new();
-    tensors.iter().for_each(|t| collect(t, Use::Read, &mut places));
-    InUse::enter(what, &mut places)
+    let mut accesses = Accesses::new();
+    tensors.iter().for_each(|t| collect(t, Use::Read, &mut accesses));
+    InUse::enter(what, &mut accesses)
 }
 
-/// A copy of each integer tensor whose memory may also be written as floats, which blocks no writer.
-///
-/// # Errors
-/// The device's error.
-#[cold]
-pub(super) fn own_copies(args: &Args<'_>) -> Result<Owned> {
-    let mut copies = Owned::new();
-    for (i, arg) in args.values.iter().enumerate() {
-        match arg {
-            Arg::Tensor(t) => copies.push((i, vec![own_copy(t)?])),
-            Arg::Tensors(list) => copies.push((i, list.iter().map(|t| own_copy(t)).collect::<Result<_>>()?)),
-            _ => {}
-        }
-    }
-    Ok(copies)
-}
-
-fn own_copy(t: &TensorRef) -> Result<TensorRef> {
-    match t.storage() {
-        Some(storage) if may_choose(t.dtype()) && storage.may_hold_floats_too() => twin(t, t.device()),
-        Some(_) => Ok(t.clone()),
-        None => {
-            let components = t.components().iter().map(own_copy).collect::<Result<_>>()?;
-            TensorImpl::composite(t.layout(), t.dtype(), t.sizes().into(), components, t.attributes())
-        }
-    }
-}
-
-type Places<'a> = SmallVec<[Place<'a>; 4]>;
+type Accesses<'a> = SmallVec<[Access<'a>; 4]>;
 
 /// The address ranges of a tensor's integers.
-fn collect<'a>(t: &'a TensorImpl, kind: Use, into: &mut Places<'a>) {
+fn collect<'a>(t: &'a TensorImpl, kind: Use, into: &mut Accesses<'a>) {
     match (t.storage(), t.reach()) {
-        (Some(storage), Some(range)) if may_choose(t.dtype()) => into.push(Place { storage, range, kind }),
+        (Some(storage), Some(range)) if may_choose(t.dtype()) => into.push(Access { storage, range, kind }),
         _ => t.components().iter().for_each(|component| collect(component, kind, into)),
     }
 }

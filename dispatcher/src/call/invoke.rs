@@ -1,7 +1,7 @@
 //! Calls of kernels and of shape rules.
 
 use super::integers;
-use super::marshal::{CallContext, Marshalling, inline_call, is_straight, with_call};
+use super::marshal::{CallContext, Marshalling, call_straight, is_straight, with_call};
 use crate::base::error::{Error, Result};
 use crate::base::key::Device;
 use crate::base::message::failure;
@@ -25,25 +25,10 @@ pub(crate) fn fill(
     plain: bool,
 ) -> Result<()> {
     if plain && is_straight(args, plan, outputs.len()) {
-        return fill_straight(kernel, args, outputs, device);
+        return call_straight(kernel, args, outputs, device);
     }
     let marshalling = Marshalling::planned(plan, args.op.number_slots);
     let code = general(args.values, marshalling, outputs, outputs.len(), device, None, kernel.run);
-    if code == status::OK { Ok(()) } else { Err(failure(args.name(), kernel.plugin.name, device, code)) }
-}
-
-/// As [`fill`], for a call that [`is_straight`].
-#[inline(always)]
-pub(crate) fn fill_straight(
-    kernel: &'static KernelEntry,
-    args: &Args<'_>,
-    outputs: &[TensorRef],
-    device: Device,
-) -> Result<()> {
-    let code = inline_call(args, outputs, device, |call| {
-        // SAFETY: `call` is valid for the time of this call, and the plugin's library is never unmapped.
-        unsafe { (kernel.run)(call) }
-    });
     if code == status::OK { Ok(()) } else { Err(failure(args.name(), kernel.plugin.name, device, code)) }
 }
 

@@ -1,166 +1,136 @@
 //! Runs a kernel by a plan: on converted arguments, into new tensors or those of the caller.
 
-use super::convert::{cast, contiguous};
+use super::arguments::{Replaced, converted, needs_conversion, own_copies};
 use super::integers;
 use super::invoke;
-use super::others::{Asked, Next, after_failure, as_of};
+use super::ledger::{self, Served};
 use super::outputs::{check_apart, check_device, check_target, deliver, may_overwrite_all, targets, unalias};
 use super::strides::choose_strides;
-use crate::base::error::Result;
-use crate::call::ledger::{self, Served};
+use super::target::Target;
+use crate::base::error::{Error, Result};
 use crate::memory::InUse;
-use crate::op::{Arg, Args, Call, Out, Outputs, Plan};
+use crate::op::{Args, Call, Out, Outputs, Plan};
 use crate::registry::KernelEntry;
-use crate::tensor::{TensorImpl, TensorRef};
-use keyway_sdk::abi::codes::kernel_flag;
-use smallvec::SmallVec;
+use crate::tensor::TensorImpl;
+use keyway_sdk::abi::codes::{kernel_flag, status};
 
-#[inline(always)]
-pub(super) fn with_kernel(
-    kernel: &'static KernelEntry,
-    call: &Call<'_>,
-    asked: Asked<'_>,
-    next: Next<'_>,
-) -> Result<Outputs> {
-    if needs_conversion(&call.args, asked.plan) {
-        return with_converted(kernel, call, asked, next);
-    }
-    run(kernel, call, &call.args, asked, next)
+/// A call as its candidates are asked for it.
+#[derive(Clone, Copy)]
+pub(super) struct Request<'a> {
+    pub(super) call: &'a Call<'a>,
+    pub(super) plan: &'a Plan,
+    /// Whether each kernel allocates its outputs itself, since their sizes depend on the data.
+    pub(super) allocates: bool,
+    pub(super) target: Target,
 }
 
-/// Runs a kernel after the arguments that need it are converted.
+/// The reason why a kernel has not served a call.
+pub(super) enum NotServed {
+    /// The kernel has refused the arguments, with this reason. It has written nothing, and the call is as it was.
+    Refused(String),
+    /// The call fails.
+    Failed(Error),
+}
+
+impl From<Error> for NotServed {
+    fn from(error: Error) -> NotServed {
+        NotServed::Failed(error)
+    }
+}
+
+/// The results of a kernel.
+type Answer = Result<Outputs, NotServed>;
+
+/// Asks a kernel for a call.
+///
+/// # Errors
+/// Those of the conversions, of targets that cannot hold the results, of the devices and of the kernel.
+#[inline(always)]
+pub(super) fn run(kernel: &'static KernelEntry, request: &Request<'_>) -> Answer {
+    let args = &request.call.args;
+    if needs_conversion(args, request.plan) {
+        return run_converted(kernel, request);
+    }
+    run_on(kernel, request, args)
+}
+
+/// [`run`] after the arguments that need it are converted.
 #[inline(never)]
-fn with_converted(
-    kernel: &'static KernelEntry,
-    call: &Call<'_>,
-    asked: Asked<'_>,
-    next: Next<'_>,
-) -> Result<Outputs> {
-    let owned = prepare(&call.args, asked.plan)?;
-    run_with(kernel, call, &call.args, &owned, asked, next)
+fn run_converted(kernel: &'static KernelEntry, request: &Request<'_>) -> Answer {
+    let args = &request.call.args;
+    let replaced = converted(args, request.plan)?;
+    let lists = replaced.lists();
+    run_on(kernel, request, &Args { op: args.op, values: &replaced.values(args, &lists) })
 }
 
-/// Tensor arguments, or lists of them, that replace others.
-pub(super) type Owned = SmallVec<[(usize, Vec<TensorRef>); 2]>;
-
-/// Runs a kernel on arguments, some of which are replaced.
-fn run_with(
-    kernel: &'static KernelEntry,
-    call: &Call<'_>,
-    args: &Args<'_>,
-    owned: &Owned,
-    asked: Asked<'_>,
-    next: Next<'_>,
-) -> Result<Outputs> {
-    let lists: Vec<Vec<&TensorRef>> = owned.iter().map(|(_, list)| list.iter().collect()).collect();
-    let mut values: SmallVec<[Arg<'_>; 8]> = SmallVec::from_slice(args.values);
-    for ((i, list), references) in owned.iter().zip(&lists) {
-        values[*i] = match values[*i] {
-            Arg::Tensors(_) => Arg::Tensors(references),
-            _ => Arg::Tensor(&list[0]),
-        };
-    }
-    run(kernel, call, &Args { op: args.op, values: &values }, asked, next)
-}
-
-/// Whether some argument is not yet as the kernel wants it.
+/// [`run`] on arguments in the dtypes and order of the plan.
 #[inline(always)]
-fn needs_conversion(args: &Args<'_>, plan: &Plan) -> bool {
-    plan.cast | plan.cast_index | plan.contiguous != 0 && differs_from(args, plan)
-}
-
-fn differs_from(args: &Args<'_>, plan: &Plan) -> bool {
-    let differs = |i: usize, t: &TensorRef| {
-        let bit = 1 << i;
-        (plan.cast & bit != 0 && t.dtype() != plan.compute)
-            || (plan.cast_index & bit != 0 && t.dtype() != crate::base::dtype::DType::I64)
-            || (plan.contiguous & bit != 0 && t.is_strided() && !t.is_contiguous())
-    };
-    args.values.iter().enumerate().any(|(i, arg)| match arg {
-        Arg::Tensor(t) => differs(i, t),
-        Arg::Tensors(list) => list.iter().any(|t| differs(i, t)),
-        _ => false,
-    })
-}
-
-/// Converts the arguments that the kernel wants in another dtype or without gaps.
-fn prepare(args: &Args<'_>, plan: &Plan) -> Result<Owned> {
-    let mut owned = Owned::new();
-    for (i, arg) in args.values.iter().enumerate() {
-        let bit = 1 << i;
-        let dtype = if plan.cast & bit != 0 {
-            Some(plan.compute)
-        } else if plan.cast_index & bit != 0 {
-            Some(crate::base::dtype::DType::I64)
-        } else {
-            None
-        };
-        let dense = plan.contiguous & bit != 0;
-        // A composite tensor is cast by an op of its layout, and has no gaps.
-        let gaps = |t: &TensorRef| dense && t.is_strided() && !t.is_contiguous();
-        let wants = |t: &TensorRef| dtype.is_some_and(|d| d != t.dtype()) || gaps(t);
-        let convert = |t: &TensorRef| -> Result<TensorRef> {
-            let mut t = t.clone();
-            if let Some(dtype) = dtype.filter(|d| *d != t.dtype()) {
-                t = cast(&t, dtype)?;
-            }
-            if gaps(&t) {
-                t = contiguous(&t)?;
-            }
-            Ok(t)
-        };
-        match arg {
-            Arg::Tensor(t) if wants(t) => owned.push((i, vec![convert(t)?])),
-            Arg::Tensors(list) if list.iter().any(|t| wants(t)) => {
-                owned.push((i, list.iter().map(|t| convert(t)).collect::<Result<_>>()?));
-            }
-            _ => {}
-        }
-    }
-    Ok(owned)
-}
-
-/// Runs a kernel on arguments that are as it wants them; `call` is as the next candidate is asked for it.
-#[inline(always)]
-fn run(
-    kernel: &'static KernelEntry,
-    call: &Call<'_>,
-    args: &Args<'_>,
-    asked: Asked<'_>,
-    next: Next<'_>,
-) -> Result<Outputs> {
-    let Asked { plan, allocates, place } = asked;
-    let in_use = integers::enter(call, args)?;
+fn run_on(kernel: &'static KernelEntry, request: &Request<'_>, args: &Args<'_>) -> Answer {
+    let in_use = integers::enter(request.call, args)?;
     if in_use.as_ref().is_some_and(|in_use| in_use.may_be_written_as_floats) {
         drop(in_use);
-        return run_with(kernel, call, args, &integers::own_copies(args)?, asked, next);
+        return run_on_copies(kernel, request, args, &own_copies(args)?);
     }
-    if allocates || kernel.flags & kernel_flag::ALLOCATES != 0 {
-        return into_made(kernel, call, args, in_use, asked, next);
+    into_outputs(kernel, request, args, in_use)
+}
+
+/// [`run_on`] copies of the integers, which no other thread writes.
+#[cold]
+fn run_on_copies(
+    kernel: &'static KernelEntry,
+    request: &Request<'_>,
+    args: &Args<'_>,
+    copies: &Replaced,
+) -> Answer {
+    let lists = copies.lists();
+    let args = Args { op: args.op, values: &copies.values(args, &lists) };
+    let in_use = integers::enter(request.call, &args)?;
+    into_outputs(kernel, request, &args, in_use)
+}
+
+/// Runs a kernel on arguments that are as it wants them.
+#[inline(always)]
+fn into_outputs(
+    kernel: &'static KernelEntry,
+    request: &Request<'_>,
+    args: &Args<'_>,
+    in_use: Option<Box<InUse>>,
+) -> Answer {
+    if request.allocates || kernel.flags & kernel_flag::ALLOCATES != 0 {
+        into_made(kernel, request, args, in_use)
+    } else if matches!(request.call.out, Out::New) {
+        into_new(kernel, request, args, in_use)
+    } else {
+        into_given(kernel, request, args, in_use)
     }
-    if !matches!(call.out, Out::New) {
-        return into_given(kernel, call, args, in_use, asked, next);
-    }
+}
+
+/// Runs a kernel into new tensors.
+#[inline(always)]
+fn into_new(
+    kernel: &'static KernelEntry,
+    request: &Request<'_>,
+    args: &Args<'_>,
+    in_use: Option<Box<InUse>>,
+) -> Answer {
+    let Request { plan, target: Target { device, plain, .. }, .. } = *request;
     let mut outputs = Outputs::new();
     for spec in &plan.outputs {
         let output = match choose_strides(args, plan, spec) {
-            None => TensorImpl::empty(&spec.sizes, spec.dtype, place.device),
-            Some(strides) => TensorImpl::empty_strided(spec.sizes.clone(), strides, spec.dtype, place.device),
+            None => TensorImpl::empty(&spec.sizes, spec.dtype, device),
+            Some(strides) => TensorImpl::empty_strided(spec.sizes.clone(), strides, spec.dtype, device),
         };
         match output {
             Ok(output) => outputs.push(output),
-            Err(error) => return Err(as_of(args, error)),
+            Err(error) => return Err(args.error_of_part(error).into()),
         }
     }
-    let filled = invoke::fill(kernel, args, plan, &outputs, place.device, place.plain);
+    let filled = invoke::fill(kernel, args, plan, &outputs, device, plain);
     drop(in_use);
     ledger::set_served(Served::Kernel(kernel));
     match filled {
         Ok(()) => Ok(outputs),
-        Err(error) => {
-            drop(outputs);
-            after_failure(error, kernel, call, asked, next)
-        }
+        Err(error) => Err(not_served(kernel, error)),
     }
 }
 
@@ -168,13 +138,11 @@ fn run(
 #[inline(never)]
 fn into_made(
     kernel: &'static KernelEntry,
-    call: &Call<'_>,
+    request: &Request<'_>,
     args: &Args<'_>,
     in_use: Option<Box<InUse>>,
-    asked: Asked<'_>,
-    next: Next<'_>,
-) -> Result<Outputs> {
-    let Asked { plan, place, .. } = asked;
+) -> Answer {
+    let Request { call, plan, target: Target { device, .. }, .. } = *request;
     let count = args.op.schema.outputs.unwrap_or(plan.outputs.len());
     // A tensor that cannot be written is refused before the work is done.
     let given = targets(call)?;
@@ -185,9 +153,9 @@ fn into_made(
             _ => target.dtype(),
         };
         check_target(call.out, args, target, target.sizes(), dtype)?;
-        check_device(call, target, place.device)?;
+        check_device(call, target, device)?;
     }
-    let made = invoke::make(kernel.run, kernel.plugin.name, args, plan, count, place.device);
+    let made = invoke::make(kernel.run, kernel.plugin.name, args, plan, count, device);
     drop(in_use);
     let served = Served::Kernel(kernel);
     ledger::set_served(served);
@@ -197,9 +165,9 @@ fn into_made(
             let delivered = deliver(call, made);
             // Copies of arguments were part of this call.
             ledger::set_served(served);
-            delivered
+            Ok(delivered?)
         }
-        Err(error) => after_failure(error, kernel, call, asked, next),
+        Err(error) => Err(not_served(kernel, error)),
     }
 }
 
@@ -207,20 +175,18 @@ fn into_made(
 #[inline(never)]
 fn into_given(
     kernel: &'static KernelEntry,
-    call: &Call<'_>,
+    request: &Request<'_>,
     args: &Args<'_>,
     in_use: Option<Box<InUse>>,
-    asked: Asked<'_>,
-    next: Next<'_>,
-) -> Result<Outputs> {
-    let Asked { plan, place, .. } = asked;
+) -> Answer {
+    let Request { call, plan, target: Target { device, plain, .. }, .. } = *request;
     let targets = targets(call)?;
     let mut direct = targets.len() == plan.outputs.len();
     for (target, spec) in targets.iter().zip(&plan.outputs) {
         check_target(call.out, args, target, &spec.sizes, spec.dtype)?;
-        let is_here = target.device() == place.device;
+        let is_here = target.device() == device;
         if !is_here {
-            check_device(call, target, place.device)?;
+            check_device(call, target, device)?;
         }
         direct &= target.dtype() == spec.dtype && is_here && target.is_strided();
     }
@@ -228,15 +194,12 @@ fn into_given(
     direct = direct && may_overwrite_all(args, &targets, plan.alias);
     if !direct {
         // Nothing is in use while the results are written, which may have to wait.
-        drop(in_use);
-        let fresh = Call { args: call.args, out: Out::New };
-        let made = run(kernel, &fresh, args, Asked { allocates: false, ..asked }, next)?;
-        let served = ledger::last_served();
+        let made = into_new(kernel, request, args, in_use)?;
         let delivered = deliver(call, made);
-        ledger::set_served(served);
-        return delivered;
+        ledger::set_served(Served::Kernel(kernel));
+        return Ok(delivered?);
     }
-    let filled = invoke::fill(kernel, args, plan, &targets, place.device, place.plain);
+    let filled = invoke::fill(kernel, args, plan, &targets, device, plain);
     drop(in_use);
     ledger::set_served(Served::Kernel(kernel));
     match filled {
@@ -244,6 +207,18 @@ fn into_given(
             targets.iter().for_each(|t| t.bump_version());
             Ok(targets)
         }
-        Err(error) => after_failure(error, kernel, call, asked, next),
+        Err(error) => Err(not_served(kernel, error)),
+    }
+}
+
+/// The error of a kernel: a refusal for the status `UNSUPPORTED`.
+#[cold]
+#[inline(never)]
+fn not_served(kernel: &'static KernelEntry, error: Error) -> NotServed {
+    match error {
+        Error::Backend { status: status::UNSUPPORTED, message, .. } => {
+            NotServed::Refused(format!("`{}`: {message}", kernel.plugin.name))
+        }
+        error => NotServed::Failed(error),
     }
 }

@@ -3,11 +3,13 @@
 use super::holder::Holder;
 use crate::base::dims::{self, Dims, expanded_strides, same};
 use crate::base::dtype::{Category, DType};
+use crate::base::error::Result;
 use crate::base::key::Device;
-use crate::base::message::set_error;
+use crate::base::message::{failure, set_error};
 use crate::device::{current_stream, streams_in_use};
 use crate::memory::Storage;
 use crate::op::{Arg, Args, OutSpec, Plan};
+use crate::registry::KernelEntry;
 use crate::tensor::TensorRef;
 use keyway_sdk::abi::codes::{dtype as code, status, tag, tensor_flag};
 use keyway_sdk::abi::tensor::{RawArg, RawCall, RawTensor};
@@ -86,7 +88,7 @@ fn encode_by_plugin(real: f64, dtype: DType) -> Option<[u8; 16]> {
 
 /// Tensors, arguments and broadcast shapes that fit the stack; more are allocated on the heap.
 const INLINE_TENSORS: usize = 6;
-const INLINE_ARGS: usize = 8;
+pub(super) const INLINE_ARGS: usize = 8;
 const INLINE_OUTPUTS: usize = 4;
 
 /// Arena for values that never move once written.
@@ -395,17 +397,14 @@ pub(crate) fn with_call<R>(
     Ok(run(&call))
 }
 
-/// Whether a call is of few enough arguments and outputs for [`inline_call`].
-#[inline(always)]
-pub(crate) fn fits_straight(args: &Args<'_>, outputs: usize) -> bool {
-    args.values.len() <= INLINE_ARGS && outputs <= INLINE_OUTPUTS
-}
-
 /// Whether the arguments of a call can be passed unchanged, given that no argument needs marshalling because of its
 /// kind and no stream is to be recorded.
 #[inline(always)]
 pub(crate) fn is_straight(args: &Args<'_>, plan: &Plan, outputs: usize) -> bool {
-    fits_straight(args, outputs) && !streams_in_use() && (plan.broadcast == 0 || !broadcasts_any(args, plan))
+    args.values.len() <= INLINE_ARGS
+        && outputs <= INLINE_OUTPUTS
+        && !streams_in_use()
+        && (plan.broadcast == 0 || !broadcasts_any(args, plan))
 }
 
 fn broadcasts_any(args: &Args<'_>, plan: &Plan) -> bool {
@@ -416,15 +415,17 @@ fn broadcasts_any(args: &Args<'_>, plan: &Plan) -> bool {
         .any(|(i, arg)| matches!(arg, Arg::Tensor(t) if marshalling.broadcasts(i, t)))
 }
 
-/// As [`with_call`], for a call that [`is_straight`] and whose kernel makes no outputs: nothing is built but lists of
-/// addresses.
+/// Runs a kernel, which makes no outputs, on a call that [`is_straight`]: nothing is built but lists of addresses.
+///
+/// # Errors
+/// Those of the kernel.
 #[inline(always)]
-pub(crate) fn inline_call<R>(
+pub(super) fn call_straight(
+    kernel: &'static KernelEntry,
     args: &Args<'_>,
     outputs: &[TensorRef],
     device: Device,
-    run: impl FnOnce(*const RawCall) -> R,
-) -> R {
+) -> Result<()> {
     let mut slots = [const { MaybeUninit::uninit() }; INLINE_ARGS];
     let mut raw_args: Arena<'_, RawArg> = Arena { slots: &mut slots, used: 0 };
     let mut slots = [const { MaybeUninit::uninit() }; INLINE_OUTPUTS];
@@ -438,7 +439,7 @@ pub(crate) fn inline_call<R>(
     outputs.iter().for_each(|t| {
         pointers.push(t.raw().get());
     });
-    run(&RawCall {
+    let call = RawCall {
         struct_size: size_of::<RawCall>() as u32,
         n_args: raw_args.used as u32,
         args: raw_args.first(),
@@ -447,5 +448,8 @@ pub(crate) fn inline_call<R>(
         reserved: 0,
         stream: current_stream(device),
         context: std::ptr::null_mut(),
-    })
+    };
+    // SAFETY: `call` is valid for the time of this call, and the plugin's library is never unmapped.
+    let code = unsafe { (kernel.run)(&call) };
+    if code == status::OK { Ok(()) } else { Err(failure(args.name(), kernel.plugin.name, device, code)) }
 }

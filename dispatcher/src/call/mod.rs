@@ -1,7 +1,15 @@
-//! The path of one call: key set, dispatch keys from the highest down, then the backend.
+//! The path of one call: key set, dispatch keys from the highest down, the op's rule, then the candidates of the backend key.
+//!
+//! The path runs down these files, and none calls one above it: this one (keys, handlers, the op's rule), `fast_path` for
+//! contiguous element-wise calls, `candidates` (the loop over kernels and other candidates), `kernel` (conversions of the
+//! arguments, outputs, delivery), `invoke` and `marshal` (the raw call of a plugin). Only what dispatches a new call
+//! returns to this file: a conversion (`convert`), a part of a `decomposition`, a call on another device (`fallback`).
 
+mod arguments;
+mod candidates;
 mod choice;
 pub mod convert;
+mod decomposition;
 pub mod explain;
 pub mod fallback;
 mod fast_path;
@@ -14,28 +22,28 @@ mod kernel;
 pub mod layouts;
 pub mod ledger;
 mod marshal;
-mod others;
 mod outputs;
 mod plan;
 mod strides;
+mod target;
 
+pub use candidates::without_successors;
 pub use choice::{BackendGuard, choose_backend};
+pub use decomposition::{decompose, decompose_or_leave};
 pub use foreign::reference;
 pub(crate) use holder::{Holder, tensor_of};
 pub(crate) use marshal::{CallContext, Marshalling, with_call};
-pub use others::{decompose, decompose_or_leave, without_successors};
 pub(crate) use outputs::deliver;
 pub use outputs::unalias;
 
 use self::ledger::Served;
 use crate::base::error::{Error, Result};
-use crate::base::key::{Device, DispatchKey, KeySet, Layout, local_keys};
+use crate::base::key::{DispatchKey, KeySet, local_keys};
 use crate::base::progress::Nested;
-use crate::op::{Arg, Args, Call, Out, Outputs, Plan, Rule, Typing, ViewSpec};
-use crate::registry::more_special;
+use crate::op::{Arg, Args, Call, Out, Outputs, Plan, Rule, ViewSpec};
 use crate::registry::table::{Generation, OpRows, current};
-use crate::tensor::{Format, Images, TensorImpl, TensorRef};
-use kernel::with_kernel;
+use crate::tensor::TensorImpl;
+use candidates::{resolved, serve};
 
 /// Calls an op.
 ///
@@ -95,83 +103,6 @@ fn functional(generation: &Generation, call: &Call<'_>, keys: KeySet, key: Dispa
     }
 }
 
-/// The dispatch key of a call.
-#[derive(Clone, Copy)]
-struct Place {
-    device: Device,
-    layout: Layout,
-    /// Whether every tensor is passed unchanged, is strided and on the device, and no scalar replaces a tensor: the
-    /// arguments need no marshalling.
-    plain: bool,
-}
-
-/// The dispatch target of a call.
-#[inline(always)]
-fn place(args: &Args<'_>) -> Result<Place> {
-    let mut found = Place { device: Device::CPU, layout: Layout::STRIDED, plain: true };
-    // A 0-d tensor in host memory combines with any device; it decides only if no other argument does.
-    let (mut decided, mut anywhere, mut meant) = (false, false, false);
-    for (i, arg) in args.values.iter().enumerate() {
-        let tensors = match arg {
-            Arg::Tensor(t) => std::slice::from_ref(t),
-            Arg::Tensors(list) => {
-                found.plain = false;
-                list
-            }
-            Arg::Int(_) | Arg::Float(_) | Arg::Bool(_) => {
-                found.plain &= args.op.number_slots & (1 << i) == 0;
-                continue;
-            }
-            _ => continue,
-        };
-        for t in tensors {
-            match t.format() {
-                Format::EitherLast => meant = true,
-                _ => found.layout = more_special(found.layout, t.dispatch_layout()),
-            }
-            found.plain &= t.is_strided();
-            if t.ndim() == 0 && t.device() == Device::CPU {
-                anywhere = true;
-            } else if !decided {
-                (decided, found.device) = (true, t.device());
-            } else if t.device() != found.device {
-                return Err(elsewhere(args, i, found.device, t));
-            }
-        }
-    }
-    found.plain &= !anywhere || found.device == Device::CPU;
-    if meant && found.layout == Layout::STRIDED {
-        found.layout = meant_layout(args);
-    }
-    Ok(found)
-}
-
-/// The layout of a call with an argument that is both contiguous and channels_last, and whose strides are those of
-/// channels_last.
-#[cold]
-fn meant_layout(args: &Args<'_>) -> Layout {
-    let mut images = Images::default();
-    for arg in args.values {
-        match arg {
-            Arg::Tensor(t) => images.add(t),
-            Arg::Tensors(list) => list.iter().for_each(|t| images.add(t)),
-            _ => {}
-        }
-    }
-    // A slice of a channels_last tensor has gaps, which kernels of that layout do not expect.
-    if images.are_meant_alone() { Layout::CHANNELS_LAST } else { Layout::STRIDED }
-}
-
-#[cold]
-fn elsewhere(args: &Args<'_>, i: usize, expected: Device, t: &TensorRef) -> Error {
-    Error::DeviceMismatch {
-        op: args.name(),
-        argument: args.op.schema.param_name(i),
-        expected,
-        got: t.device(),
-    }
-}
-
 // Inlined into both callers.
 #[inline(always)]
 fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> Result<Outputs> {
@@ -179,12 +110,7 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
     match rows.op.spec.rule {
         Rule::Elementwise(inputs, typing) => {
             let typing = typing(args)?;
-            match fast_path::find(generation, rows, call, inputs, typing) {
-                Some(found) => fast_path::run(found, call, typing, || {
-                    elementwise(generation, rows, call, inputs, typing)
-                }),
-                None => elementwise(generation, rows, call, inputs, typing),
-            }
+            fast_path::run(generation, rows, call, inputs, typing)
         }
         // The plan is used where the rule wrote it: it is too large to move about.
         Rule::Structured(rule) => match rule(args) {
@@ -198,13 +124,13 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
                     let mut views = Outputs::new();
                     match TensorImpl::view(base, spec.offset, &spec.sizes, spec.strides.as_deref(), false) {
                         Ok(view) => views.push(view),
-                        Err(error) => return Err(others::as_of(args, error)),
+                        Err(error) => return Err(args.error_of_part(error)),
                     }
                     if matches!(call.out, Out::New) { Ok(views) } else { deliver(call, views) }
                 }
                 Err(error) => Err(error),
             },
-            _ => resolved(generation, rows, call, &plan::like_first(args)?, true),
+            _ => resolved(generation, rows, call, &Plan::like_first(args)?, true),
         },
         Rule::Views(rule) => match args.get(0) {
             Arg::Tensor(base) if base.is_strided() => {
@@ -214,7 +140,7 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
                 ledger::set_served(Served::View);
                 if matches!(call.out, Out::New) { Ok(views) } else { deliver(call, views) }
             }
-            _ => resolved(generation, rows, call, &plan::like_first(args)?, true),
+            _ => resolved(generation, rows, call, &Plan::like_first(args)?, true),
         },
         Rule::Allocates(rule) => match rule(args) {
             Ok(ref plan) => resolved(generation, rows, call, plan, true),
@@ -223,55 +149,10 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
         Rule::Host(run) => {
             let _nested = Nested::enter();
             let result =
-                run(args).and_then(|made| deliver(call, made)).map_err(|error| others::as_of(args, error));
+                run(args).and_then(|made| deliver(call, made)).map_err(|error| args.error_of_part(error));
             ledger::set_served(Served::Host);
             result
         }
-        Rule::Foreign(rule) => resolved(generation, rows, call, &foreign::plan(rule, args)?, false),
-    }
-}
-
-/// An element-wise call that the fast path does not take, or whose kernel has refused.
-#[inline(never)]
-fn elementwise(
-    generation: &'static Generation,
-    rows: &OpRows,
-    call: &Call<'_>,
-    inputs: u32,
-    typing: Typing,
-) -> Result<Outputs> {
-    resolved(generation, rows, call, &Plan::elementwise(&call.args, inputs, typing)?, false)
-}
-
-/// [`serve`] out of line, for calls too rare to be worth its code size.
-#[inline(never)]
-fn resolved(
-    generation: &'static Generation,
-    rows: &OpRows,
-    call: &Call<'_>,
-    plan: &Plan,
-    allocates: bool,
-) -> Result<Outputs> {
-    serve(generation, rows, call, plan, allocates)
-}
-
-/// Dispatches to the first kernel, and to the next candidates if it refuses or there is none.
-#[inline(always)]
-fn serve(
-    generation: &'static Generation,
-    rows: &OpRows,
-    call: &Call<'_>,
-    plan: &Plan,
-    allocates: bool,
-) -> Result<Outputs> {
-    let place = place(&call.args)?;
-    let cell = generation.cell(rows, place.device, place.layout, plan.compute);
-    let asked = others::Asked { plan, allocates, place };
-    match cell.kernel {
-        Some(kernel) => {
-            let next = others::Next { generation, rest: cell.rest, refused: &[] };
-            with_kernel(kernel, call, asked, next)
-        }
-        None => others::without_kernel(generation, call, plan, place, &[]),
+        Rule::Foreign(rule) => resolved(generation, rows, call, &plan::stated(rule, args)?, false),
     }
 }

@@ -115,7 +115,7 @@ pub fn copy_bytes_async(
 
 /// Keeps ops of other threads from going by integers that are about to be written.
 fn written(op: &'static str, target: &Storage, offset: usize, bytes: usize) -> Result<Option<Box<InUse>>> {
-    let enter = || InUse::enter(op, &mut [target.place(offset..offset + bytes, Use::Write)]);
+    let enter = || InUse::enter(op, &mut [target.access(offset..offset + bytes, Use::Write)]);
     target.holds_integers().then(enter).transpose()
 }
 

@@ -32,7 +32,7 @@ pub(crate) enum Use {
 
 /// An address range in a storage, and the kind of access.
 #[derive(Clone, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct Access<'a> {
     pub(crate) storage: &'a Storage,
     pub(crate) range: Range<usize>,
     pub(crate) kind: Use,
@@ -57,9 +57,9 @@ struct Entry {
 
 impl Entry {
     /// Whether this entry excludes an op of thread `thread` from a range.
-    fn excludes(&self, place: &Place<'_>, thread: usize) -> bool {
-        let meets = self.range.start < place.range.end && place.range.start < self.range.end;
-        self.thread != thread && self.kind != place.kind && meets
+    fn excludes(&self, access: &Access<'_>, thread: usize) -> bool {
+        let meets = self.range.start < access.range.end && access.range.start < self.range.end;
+        self.thread != thread && self.kind != access.kind && meets
     }
 }
 
@@ -116,18 +116,18 @@ fn ignoring_poison<T>(result: Result<T, PoisonError<T>>) -> T {
 impl Entries {
     /// Whether another thread's op blocks these ranges: one that uses them or, for an op with `ticket`, waits for them
     /// ahead of it.
-    fn are_taken(&self, places: &[Place<'_>], ticket: Option<u64>) -> bool {
+    fn are_taken(&self, accesses: &[Access<'_>], ticket: Option<u64>) -> bool {
         let thread = thread();
         let counts = |entry: &Entry| !entry.waits || ticket.is_some_and(|ticket| entry.ticket < ticket);
-        let taken = |place| self.list.iter().any(|entry| counts(entry) && entry.excludes(place, thread));
-        places.iter().any(taken)
+        let taken = |access| self.list.iter().any(|entry| counts(entry) && entry.excludes(access, thread));
+        accesses.iter().any(taken)
     }
 
-    fn add(&mut self, places: &[Place<'_>], ticket: u64, waits: bool) {
+    fn add(&mut self, accesses: &[Access<'_>], ticket: u64, waits: bool) {
         let thread = thread();
-        self.list.extend(places.iter().map(|place| Entry {
-            range: place.range.clone(),
-            kind: place.kind,
+        self.list.extend(accesses.iter().map(|access| Entry {
+            range: access.range.clone(),
+            kind: access.kind,
             thread,
             ticket,
             waits,
@@ -162,30 +162,30 @@ impl InUse {
     /// # Errors
     /// `InUse` of `op` after a minute.
     #[inline(never)]
-    pub(crate) fn enter(op: &'static str, places: &mut [Place<'_>]) -> Result<Box<InUse>> {
-        places.sort_unstable_by_key(|place| address(place.storage));
+    pub(crate) fn enter(op: &'static str, accesses: &mut [Access<'_>]) -> Result<Box<InUse>> {
+        accesses.sort_unstable_by_key(|access| address(access.storage));
         let mut entered = Box::new(InUse::default());
-        for of_storage in places.chunk_by(|a, b| a.storage.same_as(b.storage)) {
+        for of_storage in accesses.chunk_by(|a, b| a.storage.same_as(b.storage)) {
             entered.enter_storage(op, of_storage)?;
         }
-        let floats = |place: &Place<'_>| place.kind == Use::Read && place.storage.may_hold_floats_too();
-        entered.may_be_written_as_floats = places.iter().any(floats);
+        let floats = |access: &Access<'_>| access.kind == Use::Read && access.storage.may_hold_floats_too();
+        entered.may_be_written_as_floats = accesses.iter().any(floats);
         Ok(entered)
     }
 
-    fn enter_storage(&mut self, op: &'static str, places: &[Place<'_>]) -> Result<()> {
-        let shard = Shard::of(places[0].storage);
+    fn enter_storage(&mut self, op: &'static str, accesses: &[Access<'_>]) -> Result<()> {
+        let shard = Shard::of(accesses[0].storage);
         let mut entries = shard.lock();
         entries.last_ticket += 1;
         let ticket = entries.last_ticket;
         let behind = (INSIDE.get() == 0).then_some(ticket);
-        let taken = entries.are_taken(places, behind);
-        entries.add(places, ticket, taken);
+        let taken = entries.are_taken(accesses, behind);
+        entries.add(accesses, ticket, taken);
         if taken {
             entries.waiting += 1;
             let begun = Instant::now();
             let mut in_time = true;
-            while in_time && entries.are_taken(places, behind) {
+            while in_time && entries.are_taken(accesses, behind) {
                 let left = PATIENCE.saturating_sub(begun.elapsed());
                 in_time = !left.is_zero();
                 entries = ignoring_poison(shard.fewer.wait_timeout(entries, left)).0;
@@ -196,7 +196,7 @@ impl InUse {
                 drop(entries);
                 // Ops that wait for this one need not wait any more.
                 shard.fewer.notify_all();
-                let reads = places.iter().any(|place| place.kind == Use::Read);
+                let reads = accesses.iter().any(|access| access.kind == Use::Read);
                 return Err(Error::InUse { op, writes: reads });
             }
             entries
@@ -270,15 +270,15 @@ impl Storage {
             (true, false) if self.is_unique() => INTEGERS,
             _ => INTEGERS | FLOATS_TOO,
         };
-        let _alone = InUse::enter(op, &mut [self.place(0..self.bytes(), Use::Write)])?;
+        let _alone = InUse::enter(op, &mut [self.access(0..self.bytes(), Use::Write)])?;
         self.holds().fetch_or(noted, Ordering::Relaxed);
         Ok(())
     }
 
     /// Bytes of this storage.
-    pub(crate) fn place(&self, bytes: Range<usize>, kind: Use) -> Place<'_> {
+    pub(crate) fn access(&self, bytes: Range<usize>, kind: Use) -> Access<'_> {
         let first = self.pointer().addr().get();
-        Place { storage: self, range: first + bytes.start..first + bytes.end, kind }
+        Access { storage: self, range: first + bytes.start..first + bytes.end, kind }
     }
 
     /// Whether there are integer tensors over this storage.
@@ -307,7 +307,7 @@ mod tests {
     }
 
     fn use_of(storage: &Storage, kind: Use) -> Result<Box<InUse>> {
-        InUse::enter("example", &mut [storage.place(0..64, kind)])
+        InUse::enter("example", &mut [storage.access(0..64, kind)])
     }
 
     fn other(kind: Use) -> Use {
@@ -319,8 +319,8 @@ mod tests {
         std::thread::scope(|scope| scope.spawn(run).join().unwrap())
     }
 
-    fn is_refused(places: &mut [Place<'_>], word: &str) {
-        let text = elsewhere(|| InUse::enter("example", places).err().expect("in the way").to_string());
+    fn is_refused(accesses: &mut [Access<'_>], word: &str) {
+        let text = elsewhere(|| InUse::enter("example", accesses).err().expect("in the way").to_string());
         assert!(text.contains(word) && text.contains("`copy()`"), "{text}");
     }
 
@@ -338,10 +338,10 @@ mod tests {
         for (kind, word) in [(Use::Read, "read"), (Use::Write, "write to")] {
             let held = use_of(storage, kind).unwrap();
             let both = [Use::Read, Use::Write, Use::Write];
-            drop(InUse::enter("example", &mut both.map(|kind| storage.place(0..64, kind))).unwrap());
+            drop(InUse::enter("example", &mut both.map(|kind| storage.access(0..64, kind))).unwrap());
             elsewhere(|| drop(use_of(storage, kind).unwrap()));
-            is_refused(&mut [storage.place(0..64, other(kind))], word);
-            is_refused(&mut [storage.place(60..64, other(kind))], word);
+            is_refused(&mut [storage.access(0..64, other(kind))], word);
+            is_refused(&mut [storage.access(60..64, other(kind))], word);
             drop(held);
             elsewhere(|| drop(use_of(storage, other(kind)).unwrap()));
         }
@@ -351,9 +351,9 @@ mod tests {
     #[test]
     fn disjoint_ranges_are_used_at_once() {
         let storage = &integers();
-        let _first = InUse::enter("example", &mut [storage.place(0..32, Use::Read)]).unwrap();
-        elsewhere(|| drop(InUse::enter("example", &mut [storage.place(32..64, Use::Write)]).unwrap()));
-        is_refused(&mut [storage.place(31..64, Use::Write)], "read");
+        let _first = InUse::enter("example", &mut [storage.access(0..32, Use::Read)]).unwrap();
+        elsewhere(|| drop(InUse::enter("example", &mut [storage.access(32..64, Use::Write)]).unwrap()));
+        is_refused(&mut [storage.access(31..64, Use::Write)], "read");
     }
 
     #[test]
@@ -389,8 +389,8 @@ mod tests {
         let (a, b) = (&integers(), &integers());
         let run = |read: &Storage, written: &Storage| {
             for _ in 0..if cfg!(miri) { 20 } else { 20_000 } {
-                let mut places = [read.place(0..64, Use::Read), written.place(0..64, Use::Write)];
-                drop(InUse::enter("example", &mut places).unwrap());
+                let mut accesses = [read.access(0..64, Use::Read), written.access(0..64, Use::Write)];
+                drop(InUse::enter("example", &mut accesses).unwrap());
             }
         };
         std::thread::scope(|scope| {
@@ -428,7 +428,7 @@ mod tests {
         struct Late(Storage);
         impl Drop for Late {
             fn drop(&mut self) {
-                let both = [Use::Read, Use::Write].map(|kind| self.0.place(0..64, kind));
+                let both = [Use::Read, Use::Write].map(|kind| self.0.access(0..64, kind));
                 let begun = Instant::now();
                 assert!(InUse::enter("example", &mut both.clone()).is_ok() && begun.elapsed() < PATIENCE);
             }

@@ -28,7 +28,7 @@ pub use elements::{ElementReader, StridedElements};
 pub(crate) use extension::Extension;
 pub use foreign::Blob;
 pub use host::host_vec;
-pub(crate) use in_use::{InUse, Place, Use, may_choose};
+pub(crate) use in_use::{Access, InUse, Use, may_choose};
 pub use observer::{Observation, StorageObserver, observe_storages};
 pub(crate) use published::Published;
 pub(crate) use scratch::{allocate_scratch, free_scratch};

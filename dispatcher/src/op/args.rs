@@ -152,6 +152,14 @@ impl<'a> Args<'a> {
         values.iter().copied().chain(defaults).collect()
     }
 
+    /// The error of a part of the op, as an error of the op.
+    #[cold]
+    pub(crate) fn error_of_part(&self, error: Error) -> Error {
+        let schema = &self.op.schema;
+        let params: Vec<&str> = (0..schema.params.len()).map(|i| schema.param_name(i)).collect();
+        error.within(self.op.name, &params)
+    }
+
     /// Fails unless there is one argument for each parameter, of its kind. For boxed calls by name, which the compiler
     /// does not check: a plugin's kernel reads the number of arguments in its signature, each with the type of its
     /// letter.

@@ -1,9 +1,9 @@
 //! The result of a rule for a call: outputs, compute dtype, and the form of the kernel's arguments.
 
-use super::Args;
+use super::{Arg, Args};
 use crate::base::dims::Dims;
 use crate::base::dtype::DType;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use smallvec::SmallVec;
 
 /// The choice of an output's strides.
@@ -93,6 +93,22 @@ impl Plan {
     pub fn elementwise(args: &Args<'_>, inputs: u32, typing: Typing) -> Result<Plan> {
         let plan = Plan::one(typing.compute, args.broadcast(inputs)?, typing.result, Strides::Preserve);
         Ok(Plan { cast: inputs, broadcast: inputs, alias: true, ..plan })
+    }
+
+    /// The plan of an op whose output is like its first tensor, contiguous.
+    ///
+    /// # Errors
+    /// `Value` without a tensor.
+    pub(crate) fn like_first(args: &Args<'_>) -> Result<Plan> {
+        let first = args.values.iter().find_map(|arg| match arg {
+            Arg::Tensor(t) => Some(*t),
+            Arg::Tensors(list) => list.first().copied(),
+            _ => None,
+        });
+        let Some(first) = first else {
+            return Err(args.tensor(0).err().unwrap_or(Error::UnknownOp { name: args.name().into() }));
+        };
+        Ok(Plan::one(first.dtype(), Dims::from_slice(first.sizes()), first.dtype(), Strides::Contiguous))
     }
 
     /// Adds an output.

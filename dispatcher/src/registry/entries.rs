@@ -116,6 +116,10 @@ pub enum FallbackPolicy {
     Allow(u16),
 }
 
+/// The ways to change a fallback policy, for messages.
+pub(crate) const CHANGED_BY: &str =
+    "change the policy with `--fallback`, KEYWAY_FALLBACK, `set_fallback` or `set_device_fallback`";
+
 impl FallbackPolicy {
     /// Reads `error`, `cpu:warn`, `cpu:allow`, or `cpu`, which warns.
     ///

@@ -15,6 +15,7 @@ mod unreached;
 
 pub use conversion::{Conversion, LayoutOption, LayoutSample, LayoutTolerance};
 pub(crate) use conversion::{Declared, as_args};
+pub(crate) use entries::CHANGED_BY;
 pub use entries::{
     FallbackPolicy, Handler, KernelEntry, KeyHandler, LayoutEntry, LayoutOpsEntry, PreferenceEntry,
 };

@@ -70,27 +70,18 @@ pub fn candidates(
     layout: Layout,
     dtype: DType,
 ) -> SmallVec<[Candidate; 4]> {
-    let composed = rows.op.spec.decomposition.is_some();
     let leaves = Search { generation, may_leave: true }.leaves_whole(rows.op, device, layout, dtype, 0);
-    let mut found = without_leaving(generation, rows, device, layout, dtype, composed && !leaves);
-    if leaves || !composed {
-        match generation.fallback(device.kind) {
-            FallbackPolicy::Error => {}
-            FallbackPolicy::Warn(to) => found.push(Candidate::Fallback { to, warn: true }),
-            FallbackPolicy::Allow(to) => found.push(Candidate::Fallback { to, warn: false }),
-        }
-    }
-    found
+    all(generation, rows, device, layout, dtype, leaves)
 }
 
-/// The candidates of a key on its own device.
-fn without_leaving(
+/// [`candidates`], where `leaves` is whether a composite op leaves its device whole.
+fn all(
     generation: &Generation,
     rows: &OpRows,
     device: Device,
     layout: Layout,
     dtype: DType,
-    composed: bool,
+    leaves: bool,
 ) -> SmallVec<[Candidate; 4]> {
     let mut found = SmallVec::new();
     match rows.op.spec.rule {
@@ -99,13 +90,46 @@ fn without_leaving(
         _ => {}
     }
     found.extend(generation.cell(rows, device, layout, dtype).kernels().map(Candidate::Kernel));
-    if composed {
-        found.push(Candidate::Decomposition);
-    }
-    if is_host_cast(rows.op, layout, dtype) {
-        found.push(Candidate::Host);
-    }
+    found.extend(after_kernels(generation, rows.op, device, layout, dtype, leaves).into_iter().flatten());
     found
+}
+
+/// The candidates of one call, in the order of [`candidates`]: these kernels, then the others of the key, which are determined
+/// only where the call gets to them.
+pub(crate) fn in_order(
+    generation: &'static Generation,
+    op: &'static OpEntry,
+    (device, layout, dtype): (Device, Layout, DType),
+    kernels: &[&'static KernelEntry],
+) -> impl Iterator<Item = Candidate> {
+    let others = std::iter::once_with(move || {
+        let leaves = op.spec.decomposition.is_some() && leaves_whole(generation, op, device, layout, dtype);
+        after_kernels(generation, op, device, layout, dtype, leaves)
+    });
+    kernels.iter().copied().map(Candidate::Kernel).chain(others.flatten().flatten())
+}
+
+/// The candidates after the kernels of a key, in order; `leaves` is whether a composite op leaves its device whole.
+fn after_kernels(
+    generation: &Generation,
+    op: &OpEntry,
+    device: Device,
+    layout: Layout,
+    dtype: DType,
+    leaves: bool,
+) -> [Option<Candidate>; 3] {
+    let decomposed = op.spec.decomposition.is_some() && !leaves;
+    let fallback = match generation.fallback(device.kind) {
+        _ if decomposed => None,
+        FallbackPolicy::Error => None,
+        FallbackPolicy::Warn(to) => Some(Candidate::Fallback { to, warn: true }),
+        FallbackPolicy::Allow(to) => Some(Candidate::Fallback { to, warn: false }),
+    };
+    [
+        decomposed.then_some(Candidate::Decomposition),
+        is_host_cast(op, layout, dtype).then_some(Candidate::Host),
+        fallback,
+    ]
 }
 
 /// The first candidate that can serve a key. A decomposition can if each of its parts is served for its dtype, a
@@ -197,19 +221,18 @@ impl Search<'_> {
         if depth > MAX_DEPTH {
             return None;
         }
-        let composed = op.spec.decomposition.is_some();
         let leaves = self.leaves_whole(op, device, layout, dtype, depth);
-        let here = without_leaving(self.generation, rows, device, layout, dtype, composed && !leaves)
-            .into_iter()
-            .find(|candidate| match candidate {
+        all(self.generation, rows, device, layout, dtype, leaves).into_iter().find(|candidate| {
+            match *candidate {
                 Candidate::Decomposition => self.missing_part(op, device, layout, dtype, depth).is_none(),
+                Candidate::Fallback { to, .. } => {
+                    let there = Device { kind: to, index: 0 };
+                    self.may_leave
+                        && is_there(to)
+                        && self.server(op, there, layout, dtype, depth + 1).is_some()
+                }
                 _ => true,
-            });
-        here.or_else(|| {
-            let policy = self.generation.fallback(device.kind);
-            let to = policy.target().filter(|to| self.may_leave && (leaves || !composed) && is_there(*to))?;
-            self.server(op, Device { kind: to, index: 0 }, layout, dtype, depth + 1)?;
-            Some(Candidate::Fallback { to, warn: matches!(policy, FallbackPolicy::Warn(_)) })
+            }
         })
     }
 

@@ -7,11 +7,14 @@ mod format;
 mod geometry;
 mod make;
 mod raw;
+mod twin;
 
 pub use attrs::Attrs;
 pub(crate) use derived::{Derived, Elements};
 pub use format::{Format, Images};
 pub(crate) use raw::OwnRaw;
+pub use twin::twin;
+pub(crate) use twin::{empty_twin, span};
 
 use crate::base::dims;
 use crate::base::dtype::DType;

@@ -153,6 +153,27 @@ pub fn binary(args: &Args<'_>) -> Result<Typing> {
     Ok(Typing::of(dtype))
 }
 
+/// The dtype rule of two promoted arguments and a factor in argument 2, which must be an integer if they are.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{DType, Tensor, dispatcher::op::Args, ops::{pointwise, rules}};
+/// let x = Tensor::new([1i64])?;
+/// let args = |factor| [(&x).into(), (&x).into(), factor];
+/// let op = pointwise::add::DEF.entry()?;
+/// assert_eq!(rules::binary_scaled(&Args { op, values: &args(2.into()) })?.result, DType::I64);
+/// assert!(rules::binary_scaled(&Args { op, values: &args(0.5.into()) }).is_err());
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Those of [`whole_factor`].
+pub fn binary_scaled(args: &Args<'_>) -> Result<Typing> {
+    let dtype = args.promote(FIRST_TWO)?;
+    whole_factor(args, 2, dtype)?;
+    Ok(Typing::of(dtype))
+}
+
 /// The dtype rule of two promoted arguments; integers and bool become f32.
 ///
 /// ```

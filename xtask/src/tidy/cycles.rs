@@ -27,7 +27,7 @@ const LIMITS: &[Limit] = &[
     limit("backend-sparse/src/", 8, 8),
     limit("cli/src/", 7, 16),
     limit("conformance/src/", 57, 108),
-    limit("dispatcher/src/", 14, 65),
+    limit("dispatcher/src/", 14, 63),
     limit("frontend/src/", 68, 126),
     limit("plugin-sdk/cpu-loops/src/", 4, 11),
     limit("test-plugins/coo/src/", 2, 2),

@@ -28,6 +28,7 @@ const HOMES: &[&str] = &[
     "libraries",
     "loader",
     "loader_support",
+    "marshal",
     "math",
     "memory",
     "raw",

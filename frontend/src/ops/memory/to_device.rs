@@ -76,7 +76,7 @@ fn moved(t: &TensorRef, device: Device, non_blocking: bool) -> RuleResult<Tensor
     } else if t.device() == Device::CPU || packs(t)? {
         Tensor::from_ref(t.clone()).contiguous()?.into_ref()
     } else {
-        return moved(&keyway_dispatcher::fallback::twin(t, Device::CPU)?, device, non_blocking);
+        return moved(&keyway_dispatcher::tensor::twin(t, Device::CPU)?, device, non_blocking);
     };
     if source.device() == device {
         return Ok(source);

@@ -7,8 +7,7 @@ use crate::ops::sample::{
 };
 use crate::ops::{forms, rules};
 use crate::{DType, Tensor};
-use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Typing};
+use keyway_dispatcher::op::Arg;
 
 forms! {
     /// `self + other`, broadcast and promoted.
@@ -127,13 +126,6 @@ fn added_at_places(t: &Tensor, sparse: &Tensor, factor: Arg<'_>) -> Result<bool>
     Ok(true)
 }
 
-/// The rule, shared with `sub`: refuses an `alpha` that the operands' dtype cannot hold.
-pub(super) fn rule(args: &Args<'_>) -> RuleResult<Typing> {
-    let typing = rules::binary(args)?;
-    rules::whole_factor(args, 2, typing.compute)?;
-    Ok(typing)
-}
-
 fn samples() -> Vec<Sample> {
     let pairs = PAIRS.iter().map(|(a, b)| sample([plain(a), plain(b), SampleArg::Int(1)]));
     let more = [
@@ -153,7 +145,7 @@ fn errors() -> Vec<ErrorSample> {
 /// `add`
 pub static DEF: OpDef = OpDef::binary(
     "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    rule,
+    rules::binary_scaled,
     Derivative::of_grad(|b, g| {
         g.set(0, || Ok(b.grad(0)?.clone()))?;
         g.set(1, || match b.arg(2) {

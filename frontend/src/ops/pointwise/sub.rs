@@ -97,7 +97,7 @@ impl Tensor {
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Typing> {
-    let typing = super::add::rule(args)?;
+    let typing = rules::binary_scaled(args)?;
     let numbers = "numbers: a bool difference is `bitwise_xor`, a complement `logical_not`";
     rules::require(args, 0, typing.compute, typing.compute != DType::BOOL, numbers)?;
     Ok(typing)
