@@ -72,7 +72,7 @@ pub fn serve(job: &Job, input: impl BufRead, mut output: impl Write) -> std::io:
         let reason = super::SelectionError::Case { got: got.clone() }.to_string();
         return say(&Said::Refused { reason, usage: true });
     }
-    let names = if job.listed { cases.iter().map(name).collect() } else { Vec::new() };
+    let names = if job.listed { cases.iter().map(|case| name(&target, case)).collect() } else { Vec::new() };
     say(&Said::Ready { judged: judged(&target), cases: names })?;
     let (own, mut seen) = (std::process::id(), HashSet::new());
     let numbered: HashMap<*const KernelEntry, u32> =
@@ -276,13 +276,14 @@ fn registered(target: &Target) -> Vec<(String, String)> {
     named.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-fn name(case: &Case) -> CaseName {
+fn name(target: &Target, case: &Case) -> CaseName {
     CaseName {
         id: case.to_string(),
         family: case.family.to_string(),
         op: case.name().to_string(),
         dtype: case.dtype.map_or(String::new(), |d| d.name().to_string()),
         sample: case.sample,
+        kernel: families::tested_kernel(case, case.device.unwrap_or(target.device)),
     }
 }
 
