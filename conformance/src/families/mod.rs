@@ -40,14 +40,12 @@ mod sizes;
 mod soak;
 mod state;
 mod strided;
-mod tested_kernel;
 mod threads;
 mod unclaimed;
 mod values;
 
 pub use context::Context;
 pub use drawn::Draws;
-pub(crate) use tested_kernel::tested_kernel;
 
 use crate::case::Case;
 use crate::oracle;

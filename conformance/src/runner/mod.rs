@@ -4,6 +4,7 @@ mod child;
 mod protocol;
 mod selection;
 mod start;
+mod tested_kernel;
 mod timeouts;
 pub mod worker;
 

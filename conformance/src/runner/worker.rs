@@ -3,6 +3,7 @@
 use super::protocol::{CaseName, Judged, Kernels, MARK, Said};
 use super::selection::Selection;
 use super::start::paths;
+use super::tested_kernel::tested_kernel;
 use crate::arithmetic;
 use crate::call::last;
 use crate::case::Case;
@@ -283,7 +284,7 @@ fn name(target: &Target, case: &Case) -> CaseName {
         op: case.name().to_string(),
         dtype: case.dtype.map_or(String::new(), |d| d.name().to_string()),
         sample: case.sample,
-        kernel: families::tested_kernel(case, case.device.unwrap_or(target.device)),
+        kernel: tested_kernel(case, case.device.unwrap_or(target.device)),
     }
 }
 
