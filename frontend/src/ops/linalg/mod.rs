@@ -2,6 +2,7 @@
 
 mod added;
 mod cdist;
+mod cov;
 mod equation;
 mod kron;
 
