@@ -5,6 +5,7 @@ mod cdist;
 mod cov;
 mod equation;
 mod kron;
+mod pairwise_distance;
 
 crate::ops::family! {
     addmm,
