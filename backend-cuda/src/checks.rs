@@ -184,7 +184,7 @@ impl Checks {
         Err(Error::Failed {
             detail: format!(
                 "this is the error of an earlier call of `{op}`: expected `{argument}` to hold {expected}, got {noun} {number}. \
-                 Nothing outside was read or written; what was computed from it is wrong.{others} \
+                 Nothing outside was read or written; results that were computed from it are wrong.{others} \
                  {VARIABLE}=now makes it the error of the call or replay"
             ),
         })

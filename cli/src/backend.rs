@@ -18,6 +18,7 @@ use keyway::dispatcher::loader::{
     Candidate, Discovery, Preferences, Searched, Verdict, judged, missing_entries, probe, relative_entries,
 };
 use keyway::dispatcher::registry::edit_distance;
+use keyway::plan::Preference;
 use keyway_conformance::certificate::{self, Standing};
 use serde::Serialize;
 
@@ -63,6 +64,8 @@ struct Listed<'a> {
     left_out: Vec<String>,
     /// Registrations that no call reaches, one clause each.
     without_effect: Vec<String>,
+    /// Declared times of ops in memory formats and layouts.
+    preferences: Vec<Preference>,
     /// Remarks on a library in use, one clause each: the libraries that it shadows, and a name of the form `keyway-*`.
     remarks: Vec<String>,
 }
@@ -100,6 +103,7 @@ pub fn run(command: &Command, choice: &Choice, screen: &mut Screen) -> Result<()
                 conformance: standing(candidate).to_string(),
                 left_out: installed::left_out(candidate),
                 without_effect: installed::unreached(candidate),
+                preferences: installed::preferences(candidate),
                 remarks: discovery.remarks(candidate),
             };
             let backends = discovery.candidates.iter().map(listed).collect();
@@ -233,6 +237,15 @@ fn list(discovery: &Discovery, untried: Option<&str>, screen: &mut Screen) {
         if let Some(found) = interposers(candidate, untried.is_none()) {
             let name = candidate.checked.as_ref().map_or("", |checked| &checked.manifest.name);
             screen.line(format!("\n{name}: interposers {found}"));
+        }
+    }
+    for candidate in &discovery.candidates {
+        let declared = installed::preferences(candidate);
+        if !declared.is_empty() {
+            let one = |p: &Preference| format!("{} on {} in {} ({})", p.op, p.device, p.format, p.cost);
+            let name = candidate.checked.as_ref().map_or("", |checked| &checked.manifest.name);
+            let all: Vec<String> = declared.iter().map(one).collect();
+            screen.line(format!("\n{name}: times relative to row-major order: {}", all.join(", ")));
         }
     }
     for candidate in &discovery.candidates {

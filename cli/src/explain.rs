@@ -1,13 +1,17 @@
 //! `keyway explain`: every candidate for a key, with the reason why it is selected or passed over.
 
+use crate::documentation::Documentation;
 use crate::failure::Failure;
 use crate::installed::Choice;
 use crate::known::would_serve;
 use crate::screen::Screen;
 use crate::{installed, names};
 use keyway::Device;
+use keyway::dispatcher::explain::Explanation;
 use keyway::dispatcher::explain::explain;
 use keyway::dispatcher::{device as devices, registry};
+use keyway::plan::{Preference, preferences};
+use serde::Serialize;
 
 /// The key to explain.
 #[derive(clap::Args)]
@@ -23,27 +27,52 @@ pub struct Options {
     /// The dtype that is computed in.
     #[arg(long, default_value = "f32")]
     dtype: String,
+    /// Show the op's documentation instead: arguments, formula, edge cases, errors, dtypes and gradient.
+    #[arg(long, conflicts_with_all = ["device", "layout", "dtype"])]
+    doc: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// Explains which candidate serves a key.
+/// An explanation, with the formats that plugins declare for the op on the device.
+#[derive(Serialize)]
+struct Explained<'a> {
+    #[serde(flatten)]
+    explanation: &'a Explanation,
+    preferences: Vec<Preference>,
+}
+
+/// Explains which candidate serves a key, or documents the op.
 ///
 /// # Errors
 /// Names that do not exist.
 pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<(), Failure> {
     let backends = installed::start(choice)?;
     let op = names::op(&options.op)?;
+    if options.doc {
+        let documentation = Documentation::of(op);
+        if options.json {
+            screen.json(&documentation)
+        } else {
+            documentation.print(screen)
+        }
+        return Ok(());
+    }
     let device = names::device_kind(&options.device)?;
     let layout = names::layout(&options.layout)?;
     let dtype = names::dtype(&options.dtype)?;
     let explanation = explain(op, device, layout, dtype);
+    let mut preferences = preferences()?;
+    preferences.retain(|declared| declared.op == op.name && declared.device == device.name());
     if options.json {
-        screen.json(&explanation);
+        screen.json(&Explained { explanation: &explanation, preferences });
         return Ok(());
     }
     screen.line(explanation.to_string());
+    for Preference { format, cost, plugin, .. } in preferences {
+        screen.line(format!("  `{plugin}` declares {format}: {cost} times the time in row-major order"));
+    }
     if let Some((0, reason)) = devices::server(device.kind).map(devices::count) {
         let reason = if reason.is_empty() { "none is present" } else { &reason };
         screen.line(format!("  {}: 0 devices: {reason}", device.name()));

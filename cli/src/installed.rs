@@ -6,6 +6,7 @@ use keyway::dispatcher::loader::{
     Candidate, Config, Discovery, KernelRecord, LoadError, Loader, SameAs, SearchOrigin, Searched, Verdict,
 };
 use keyway::dispatcher::registry;
+use keyway::plan::Preference;
 use keyway::runtime::{self, Backends};
 use std::path::{Path, PathBuf};
 
@@ -91,6 +92,15 @@ pub fn unreached(candidate: &Candidate) -> Vec<String> {
     }
     let of_library = registry::unreached(|plugin| plugin.path == candidate.path);
     of_library.iter().flat_map(|(_, found)| found).map(ToString::to_string).collect()
+}
+
+/// The times that a library in use declares for its ops in memory formats and layouts; none before the backends are loaded.
+pub fn preferences(candidate: &Candidate) -> Vec<Preference> {
+    let is_loaded = runtime::backends().is_some() && matches!(candidate.verdict, Verdict::Chosen);
+    let Some(checked) = candidate.checked.as_ref().filter(|_| is_loaded) else { return Vec::new() };
+    let mut all = keyway::plan::preferences().unwrap_or_default();
+    all.retain(|declared| declared.plugin == checked.manifest.name);
+    all
 }
 
 /// Loads the backends. Libraries that cannot be used are named on standard error.

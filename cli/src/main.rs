@@ -9,6 +9,7 @@ mod bench;
 mod conformance;
 mod devices;
 mod doctor;
+mod documentation;
 mod explain;
 mod failure;
 mod files;

@@ -18,7 +18,7 @@ pub struct Options {
     /// Only those of this device.
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
-    /// List what a device lacks for a tier of ops: load, infer or train.
+    /// List what a device lacks for a tier of ops: load, infer, train or train-images.
     #[arg(long, value_name = "TIER")]
     missing_for: Option<String>,
     /// Print JSON.

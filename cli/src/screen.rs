@@ -56,6 +56,11 @@ impl Screen {
         self.print(&format!("{}\n", wrap(&text.to_string())));
     }
 
+    /// Writes prose, wrapped without an indent.
+    pub fn paragraph(&mut self, text: impl std::fmt::Display) {
+        self.print(&format!("{}\n", wrap_line(&text.to_string(), 0)));
+    }
+
     /// Writes a line that is to be copied, a command or code.
     pub fn whole_line(&mut self, text: impl std::fmt::Display) {
         self.print(&format!("{text}\n"));
@@ -156,15 +161,16 @@ const INDENT: usize = 4;
 
 /// Wraps lines at spaces.
 fn wrap(text: &str) -> String {
-    text.split('\n').map(wrap_line).collect::<Vec<_>>().join("\n")
+    text.split('\n').map(|line| wrap_line(line, INDENT)).collect::<Vec<_>>().join("\n")
 }
 
-fn wrap_line(line: &str) -> String {
+/// Wraps a line, with this indent of further lines in addition to its own.
+fn wrap_line(line: &str, further: usize) -> String {
     if line.chars().count() <= COLUMNS {
         return line.to_string();
     }
     let begin = line.chars().take_while(|c| *c == ' ').count();
-    let indent = " ".repeat(begin + INDENT);
+    let indent = " ".repeat(begin + further);
     let (mut out, mut column) = (String::new(), 0);
     // Words retain the spaces before them, except at a line break.
     for word in line.split_inclusive(' ') {

@@ -194,6 +194,23 @@ fn faults_of_a_lossy_layout_are_found() {
     }
 }
 
+/// A format is declared for an op only if the plugin has a kernel that serves it.
+#[test]
+fn a_format_declared_without_a_kernel_is_found() {
+    let claims = ["--family", "claims"];
+    let (_, report) = judge_with("keyway_test_int8", "", &[], &claims);
+    assert_eq!(bad(&report), BTreeSet::new());
+    let (ran, report) = judge_with("keyway_test_int8", "int8_preference", &[], &claims);
+    let cases = report["cases"].as_array().unwrap().iter();
+    let failed: Vec<_> = cases.filter(|case| case["status"] == "failed").collect();
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    assert_eq!(
+        failed[0]["failure"]["got"],
+        "format `test.keyway/int8` declared for `bmm` on `cpu`: the plugin has no kernel of it there"
+    );
+    ran.expect(1);
+}
+
 /// The plugin answers no call after a panic, so each case after it needs another process.
 #[test]
 fn a_panic_fails_only_the_cases_in_which_it_happens() {

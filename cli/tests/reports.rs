@@ -101,6 +101,27 @@ fn a_key_is_explained() {
 }
 
 #[test]
+fn the_documentation_of_an_op_is_shown_without_a_backend() {
+    let ran = bare(&["explain", "clamp", "--doc"]).expect(0);
+    for part in [
+        "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor\n\nClamps each element",
+        "as in `Tensor::maximum`",
+        "\n    let a = Tensor::new([-2.0f32, 0.5, 2.0])?;\n",
+        "\nErrors\nNo bound at all",
+        "min       Scalar or None  None",
+        "forms: functional, in place, out=",
+        "gradient: a formula",
+    ] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
+    assert!(!ran.out.contains("# fn main") && !ran.out.contains("[`"), "{}", ran.out);
+    let json = bare(&["explain", "clamp", "--doc", "--json"]).expect(0).json();
+    assert_eq!((&json["signature"], &json["arguments"][1]["name"]), (&"Tss>T".into(), &"min".into()));
+    assert_eq!(json["arguments"][1]["optional"], true);
+    assert!(bare(&["explain", "clamp", "--doc", "--dtype", "f32"]).expect(2).err.contains("--dtype"));
+}
+
+#[test]
 fn names_that_do_not_exist_are_wrong_usage() {
     for (arguments, parts) in [
         (vec!["explain", "ad"], ["no op `ad`", "`add`"]),

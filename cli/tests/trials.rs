@@ -358,7 +358,7 @@ fn what_changes_its_process_when_it_is_loaded_is_quarantined() {
         ("ctor:folder", "the working directory"),
         ("setup:folder", "the working directory"),
         ("ctor:close", "an open file"),
-        ("ctor:interrupt", "what a signal does"),
+        ("ctor:interrupt", "a signal handler"),
         ("setup:mask", "which signals the thread gets"),
         ("ctor:locale", "the locale"),
         ("ctor:timer", "a timer that sends signals"),

@@ -55,6 +55,19 @@ fn every_report_lists_kernels_that_no_call_reaches() {
             "`mistaken_same_backwrd`, the backward op of `mistaken_same`, which does not exist \
              (near: `mistaken_same_backward`): `mistaken_same` has no gradient",
         ),
+        (
+            "FORMAT_OP",
+            "format `channels_last` declared for `abss` on `cpu`: there is no such op (near: `abs`)",
+        ),
+        ("FORMAT_DEVICE", "format `channels_last` declared for `abs` on `cuda`: no plugin brings the device"),
+        (
+            "FORMAT_LAYOUT",
+            "format `channels_lost` declared for `abs` on `cpu`: no plugin brings the layout (near: `channels_last`)",
+        ),
+        (
+            "FORMAT_KERNEL",
+            "format `channels_last` declared for `exp` on `cpu`: the plugin has no kernel of it there",
+        ),
     ] {
         let Some(folder) = mistaken(mistake) else { return };
         let effect = format!("without effect: {clause}");
@@ -76,6 +89,27 @@ fn every_report_lists_kernels_that_no_call_reaches() {
     let Some(folder) = mistaken("NONE") else { return };
     let ran = said(&folder, &["backend", "list"]);
     assert!(!ran.out.contains("without effect") && ran.err.is_empty(), "{}{}", ran.out, ran.err);
+}
+
+#[test]
+fn a_plugin_that_declares_a_cost_which_is_no_number_is_refused() {
+    let Some(folder) = mistaken("FORMAT_COST") else { return };
+    let ran = |command: &str| {
+        let mut program = program(folder.path());
+        program.arg(command);
+        run(program)
+    };
+    let report = ran("doctor").expect(1);
+    for part in [
+        "keyway.test/mistaken",
+        "preferences[0]",
+        "a finite `cost` above 0, the time relative to row-major order",
+        "NaN for `abs` on `cpu` in `channels_last`",
+    ] {
+        assert!(report.out.contains(part), "{part}: {}", report.out);
+    }
+    let err = ran("ops").err;
+    assert!(err.contains("NaN for `abs`"), "{err}");
 }
 
 #[test]

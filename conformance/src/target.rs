@@ -178,7 +178,7 @@ impl Target {
 
     /// Registrations of the target that no call reaches, a clause each, by what they name: an op, device, layout or dtype. These
     /// are kernels of ops that do not exist here, or have another signature, for a device, layout or dtype that no plugin
-    /// provides, and for a key that the target has a kernel for already.
+    /// provides, and for a key that the target has a kernel for already, and declared formats that none of its kernels serves.
     pub fn without_effect(&self) -> BTreeMap<String, Vec<String>> {
         let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut add = |subject: &str, clause: String| {
@@ -203,6 +203,7 @@ impl Target {
                 match &unreached {
                     Unreached::Op { op, .. }
                     | Unreached::Second { op, .. }
+                    | Unreached::Preference { op, .. }
                     | Unreached::Backward { op, .. } => {
                         add(op, unreached.to_string());
                     }

@@ -105,7 +105,7 @@ fn each_fault_is_refused_with_the_table_and_the_field() {
         (23, &["kernels[0]", "a `dtype`", "an empty one"]),
         (24, &["interposers[0]", "the function `run`", "a null pointer"]),
         (25, &["contents[0]", "`struct_size` of at least 72", "got 0"]),
-        (26, &["contents[0]", "`struct_size` of at most 120", "got 4000"]),
+        (26, &["contents[0]", "`struct_size` of at most 136", "got 4000"]),
         (27, &["contents[0]", "`struct_size` of at least 72", "got 71"]),
         (29, &["interfaces[0]", "an `abi_version` within ABI 1", "got 7"]),
     ] {

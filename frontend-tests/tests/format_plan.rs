@@ -6,10 +6,12 @@ use keyway::nn::models::ResNet;
 use keyway::nn::{
     BatchNorm2d, Conv2d, ConvOptions, Dropout, Flatten, Func, Linear, MaxPool2d, Module, Relu, Sequential,
 };
-use keyway::plan::{Costs, Plan, Work, plan, plan_with};
+use keyway::plan::{
+    Costs, ESTIMATED_BANDWIDTH, ESTIMATED_BYTES_PER_PRODUCT, Plan, Work, plan, plan_with, preferences,
+};
 use keyway::rng::{self, Generator};
 use keyway::{DType, Device, MemoryFormat, Result, Tensor};
-use rehearsal_support::load;
+use rehearsal_support::{load, remote};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 const BOTH: &[&str] = &["keyway_backend_channels_last"];
@@ -213,6 +215,73 @@ fn a_pass_that_makes_other_calls_than_the_plan_is_right() {
         let input = images([batch, 3, 8, 8]);
         assert_equal(&pass(&planned, &input), &pass(&model(), &input));
     }
+}
+
+#[test]
+fn a_cnn_is_planned_by_what_its_backends_declare() {
+    let _one = load(BOTH);
+    let (model, input) = (cnn(), images([2, 3, 8, 8]));
+    let planned = || plan_with(&model, &input, Costs::Declared).unwrap();
+    let plan = planned();
+    assert_eq!((formats(&plan).as_str(), plan.conversions()), ("LLLLLL", 1));
+    assert_eq!(plan.parameters.len(), 2);
+    // The image of 2 * 3 * 8 * 8 doubles, the kernel of 8 * 3 * 3 * 3 and the result of 2 * 8 * 8 * 8, with 27 products each.
+    let bytes = (8 * (384 + 216 + 1024)) as f64 + (1024 * 27) as f64 * ESTIMATED_BYTES_PER_PRODUCT;
+    let images: Vec<_> = plan.steps.iter().filter(|step| step.format.is_some()).collect();
+    let conv = images[0];
+    let close = |got: f64, wanted: f64| assert!((got / wanted - 1.0).abs() < 1e-9, "{got}, not {wanted}");
+    close(conv.before, bytes / ESTIMATED_BANDWIDTH);
+    let declared = preferences().unwrap();
+    for step in &images[..4] {
+        let cost = declared.iter().find(|d| (d.op, d.format) == (step.op, "channels_last")).map(|d| d.cost);
+        close(step.after, step.before * cost.unwrap_or(1.0));
+        assert_eq!(cost.is_some(), step.op != "relu", "{}", step.op);
+    }
+    close(conv.conversions[0].seconds, f64::from(2 * 384 * 8) / ESTIMATED_BANDWIDTH);
+    let again = planned();
+    assert_eq!((again.before, again.after), (plan.before, plan.after), "nothing is measured");
+    // With the CPU backend alone less is gained, which does not pay for the conversion of the image.
+    let gained = images[3].before - images[3].after;
+    assert!(gained > 0.0 && gained < conv.conversions[0].seconds);
+}
+
+#[test]
+fn a_device_declares_a_format_for_its_kernels() {
+    let _one = load(&["keyway_test_device"]);
+    let input = Tensor::ones((1, 2, 4, 4)).unwrap().to_device(remote(0)).unwrap();
+    let exps = |count: usize| {
+        let model = Func::new(move |x| (0..count).try_fold(x.clone(), |x, _| x.exp()));
+        plan_with(&model, &input, Costs::Declared).unwrap()
+    };
+    // The declared 0.25 saves 0.75 * 256 bytes of traffic in each call; a conversion is 256.
+    assert_eq!((formats(&exps(1)).as_str(), exps(1).conversions()), ("o", 0));
+    assert_eq!((formats(&exps(2)).as_str(), exps(2).conversions()), ("LL", 1));
+}
+
+#[test]
+fn declarations_are_listed_with_their_plugins() {
+    let _one = load(&["keyway_backend_channels_last", "keyway_test_int8"]);
+    let all = preferences().unwrap();
+    let of = |op: &str, format: &str| *all.iter().find(|d| (d.op, d.format) == (op, format)).unwrap();
+    let conv = of("conv", "channels_last");
+    assert_eq!((conv.device, conv.plugin, conv.is_planned()), ("cpu", "keyway-channels-last", true));
+    assert_eq!(of("max_pool_values", "channels_last").plugin, "keyway-cpu");
+    let product = of("mm", "test.keyway/int8");
+    assert_eq!((product.cost, product.plugin, product.is_planned()), (0.5, "keyway.test/int8", false));
+}
+
+#[test]
+fn ops_without_a_declaration_are_an_error() {
+    let _one = load(BOTH);
+    let images = images([1, 3, 8, 8]);
+    let error = plan_with(&Func::new(|x| x.exp()?.neg()), &images, Costs::Declared).unwrap_err().to_string();
+    for part in ["declare a memory format", "none for `exp` on `cpu`, `neg` on `cpu`", "Costs::Measured"] {
+        assert!(error.contains(part), "{error}");
+    }
+    // Without images there is nothing to choose.
+    let flat = images.flatten_all().unwrap();
+    let plan = plan_with(&Func::new(|x| x.exp()), &flat, Costs::Declared).unwrap();
+    assert_eq!((plan.steps.len(), formats(&plan).as_str()), (1, ""));
 }
 
 #[test]

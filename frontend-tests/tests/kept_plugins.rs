@@ -5,8 +5,9 @@
 use keyway::autograd::BackwardOptions;
 use keyway::dispatcher::op::Arg;
 use keyway::ops::by_name;
-use keyway::{DType, Device, Layout, Tensor, runtime};
+use keyway::{DType, Device, Layout, Tensor, ops, runtime};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -42,6 +43,20 @@ fn nothing_is_kept_that_the_list_does_not_state() {
     kept.sort();
     assert_eq!(kept, ["arena_device", "c_plugin", "diagonal_plugin", "fp8_plugin", "softsign_plugin"]);
     kept.iter().for_each(|name| drop(bytes(name)));
+}
+
+/// A kernel names the signature that it was written against, so an op keeps its own within ABI 1: one that needs another argument
+/// gets a sibling, whose decomposition calls it.
+#[test]
+fn ops_keep_their_signatures() {
+    let list = std::fs::read_to_string(Path::new(KEPT).join("signatures.txt")).unwrap();
+    let now = ops::all().map(|op| (op.name(), op.entry().unwrap().schema.signature.as_str()));
+    let now: BTreeMap<&str, &str> = now.collect();
+    for line in list.lines() {
+        let (op, signature) = line.split_once(' ').unwrap();
+        assert_eq!(now.get(op), Some(&signature), "kernels of `{op}` were written for {signature}");
+    }
+    assert!(list.lines().count() >= 272, "a signature is never removed");
 }
 
 /// A device with its memory, copies and kernels.

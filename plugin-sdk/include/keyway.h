@@ -50,6 +50,7 @@ typedef struct KeywayOutput KeywayOutput;
 typedef struct KeywayPlan KeywayPlan;
 typedef struct KeywayInterposed KeywayInterposed;
 typedef struct KeywayInterposer KeywayInterposer;
+typedef struct KeywayPreference KeywayPreference;
 typedef struct KeywayEntryPoint KeywayEntryPoint;
 typedef struct KeywayPluginContents KeywayPluginContents;
 typedef struct KeywayPluginApi KeywayPluginApi;
@@ -982,6 +983,27 @@ struct KeywayInterposer {
     int32_t (*run)(const KeywayInterposed *call);
 };
 
+/* Times of ops in memory formats and layouts, as a plugin declares them for planning. */
+
+/* The time of one op on one device in one memory format or layout, relative to its time in row-major order. A program that
+ * plans without measurements uses it; calls are dispatched as if it were absent. */
+struct KeywayPreference {
+    /* Size of this structure in bytes. */
+    uint32_t struct_size;
+    /* Zero. */
+    uint32_t reserved;
+    /* The op's name. The plugin has a kernel of it that serves this format on this device. */
+    KeywayStr op;
+    /* Device name. */
+    KeywayStr device;
+    /* The format: `channels_last`, or the name of a layout. Row-major order (`contiguous`, `strided`) is what all others are
+     * relative to, and is refused here. */
+    KeywayStr format;
+    /* The op's time in this format, without conversions, over its time in row-major order: 0.6 for 40 % less time, 1.5 for
+     * half as much again. Finite and above 0. */
+    double cost;
+};
+
 /* The table that a plugin returns. */
 
 /* The symbol that a plugin exports as `ENTRY_SYMBOL`. It is constant: nothing of the plugin runs before the host asks. */
@@ -1040,6 +1062,12 @@ typedef struct KeywayLayoutOpsList {
     size_t len;
 } KeywayLayoutOpsList;
 
+/* Pointers that the plugin keeps for the life of the process: to KeywayPreference. */
+typedef struct KeywayPreferenceList {
+    const KeywayPreference *const *items;
+    size_t len;
+} KeywayPreferenceList;
+
 /* The contents of a plugin. Filled in by `initialize`, so that nothing runs before the host calls it. */
 struct KeywayPluginContents {
     /* Size of this structure in bytes: the host's at first, then that of the fields that the plugin wrote, at most the
@@ -1061,6 +1089,8 @@ struct KeywayPluginContents {
     KeywayDTypeList dtypes;
     /* Conversions of layouts, for each device. */
     KeywayLayoutOpsList layout_ops;
+    /* Times of ops in memory formats and layouts, for planning. */
+    KeywayPreferenceList preferences;
 };
 
 /* The interface `interface.PLUGIN`. */

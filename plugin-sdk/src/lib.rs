@@ -50,6 +50,7 @@ pub mod __private {
     pub use crate::abi::host::HostApi;
     pub use crate::abi::interposer::RawInterposer;
     pub use crate::abi::plugin::{EntryPoint, PluginApi, PluginContents};
+    pub use crate::abi::preference::RawPreference;
     pub use crate::abi::tensor::{KernelFn, RawCall};
     pub use crate::abi::{ABI_MAX, ABI_MIN, RawStr, manifest};
     pub use crate::author::export::{
@@ -58,6 +59,7 @@ pub mod __private {
     };
     pub use crate::author::interposer::{InterposerItem, raw_strs, table as interposer};
     pub use crate::author::kernel_items::KernelItems;
+    pub use crate::author::preference::{PreferenceItem, table as preference};
     pub use inventory;
     pub use keyway_abi_root::{KeywayRoot, KeywayRootRef, abi_stable};
 }

@@ -106,6 +106,7 @@ fn the_authors_names_are_the_authors_and_the_plugin_is_whole() {
         interposers: empty(),
         dtypes: empty(),
         layout_ops: empty(),
+        preferences: empty(),
     };
     // A host of the least size whose every service ends the test: this plugin asks for none.
     let words: &'static mut [usize] =

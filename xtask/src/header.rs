@@ -17,7 +17,7 @@ use syn::{Attribute, Expr, Fields, GenericArgument, Item, ItemStruct, Lit, Meta,
 pub const HEADER: &str = "plugin-sdk/include/keyway.h";
 
 /// The sources, in an order in which each follows those whose structures it holds by value.
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 12] = [
     "mod.rs",
     "codes.rs",
     "tensor.rs",
@@ -28,6 +28,7 @@ const SOURCES: [&str; 11] = [
     "dtype.rs",
     "op.rs",
     "interposer.rs",
+    "preference.rs",
     "plugin.rs",
 ];
 

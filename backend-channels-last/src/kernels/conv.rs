@@ -29,6 +29,9 @@ keyway_sdk::register_kernel! {
     op: "conv", signature: "TTOIIIi>T", device: "cpu", layout: "channels_last",
     f32 => conv::<f32>, f16 => conv::<f16>, bf16 => conv::<bf16>,
 }
+// In benches/RESULTS.md, the table of 28 November 2026 (Zen 5, one thread, f32): channels_last over row-major 6.87/5.60 ms
+// (3x3), 4.61/6.19 (1x1), 1.80/2.25 (depthwise) and 8.64/10.7 (7x7 stem), geometric mean 0.88.
+keyway_sdk::register_preference! { op: "conv", device: "cpu", format: "channels_last", cost: 0.88 }
 keyway_sdk::register_kernel! {
     op: "conv_act", signature: "TTOIIIiOS>T", device: "cpu", layout: "channels_last",
     f32 => conv_act::<f32>, f16 => conv_act::<f16>, bf16 => conv_act::<bf16>,

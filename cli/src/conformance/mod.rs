@@ -46,7 +46,7 @@ pub struct Options {
     /// Only this case, by its id or a pattern of ids; may be repeated.
     #[arg(long, value_name = "ID")]
     case: Vec<String>,
-    /// Judge the ops of a tier (load, infer, train), all of which the backend must serve.
+    /// Judge the ops of a tier (load, infer, train, train-images), all of which the backend must serve.
     #[arg(long, value_name = "TIER")]
     profile: Option<String>,
     /// A part of the cases: some samples, dtypes and strides of each op.

@@ -1,5 +1,6 @@
 //! `keyway plan`: which memory format each call of a network should have.
 
+mod costs;
 mod model;
 mod summary;
 
@@ -7,10 +8,11 @@ use crate::failure::Failure;
 use crate::installed::Choice;
 use crate::machine::{self, Format};
 use crate::screen::{self, Screen};
+use costs::Source;
 use keyway::autograd::no_grad;
 use keyway::dispatcher::parallel;
 use keyway::nn::Module;
-use keyway::plan::{Costs, plan_with};
+use keyway::plan::{Costs, Plan, Preference, plan_with, preferences};
 use keyway::rng::{self, Generator};
 use keyway::{Device, MemoryFormat, Result, Tensor, device};
 use model::Model;
@@ -27,7 +29,7 @@ const WARM_UP: u32 = 2;
 #[command(after_long_help = "\
 The network runs once; each call of an op on images is measured in row-major order and in channels_last, and so is each conversion \
 between them. A minimum cut of the graph of calls gives the formats with the least time of calls and conversions together. The whole \
-pass is then measured without the plan and with it. Programs do the same with `keyway::plan::plan` and `Plan::apply`; nothing is \
+pass is then measured without the plan and with it. With `--costs declared` no call is measured: a time in row-major order is estimated from the size of the tensors and the multiply-adds of convolutions, and multiplied by what a backend declares for the op, as `keyway backend list` shows; a conversion takes the time to read and write a tensor once. Programs do the same with `keyway::plan::plan` and `Plan::apply`; nothing is \
 planned unless asked for.")]
 pub struct Options {
     /// The network, with random weights, in use.
@@ -44,6 +46,9 @@ pub struct Options {
     /// How images and kernels lie in memory without the plan.
     #[arg(long, value_name = "FORMAT", default_value = "contiguous")]
     memory_format: Format,
+    /// Where the times of calls and conversions come from.
+    #[arg(long, value_enum, default_value = "measured")]
+    costs: Source,
     /// How often each call, and each whole pass, is measured; the least time of a call counts, and the median of passes.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000), allow_negative_numbers = true, value_name = "N")]
     rounds: u32,
@@ -74,7 +79,11 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     // Two instances of the same network, since a plan converts parameters.
     let (model, images) = load(options.model, [batch, size], device, format)?;
     let (plain, _) = load(options.model, [batch, size], device, format)?;
-    let plan = plan_with(&model, &images, Costs::Measured(rounds as usize))?;
+    let costs = match options.costs {
+        Source::Measured => Costs::Measured(rounds as usize),
+        Source::Declared => Costs::Declared,
+    };
+    let plan = plan_with(&model, &images, costs)?;
     let planned = plan.apply(model)?;
     let [(before, expected), (after, scores)] = measure([&plain, &planned], &images, device, rounds)?;
     let difference = scores.sub(&expected)?.abs()?.max_all()?.item::<f32>()?;
@@ -85,6 +94,8 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
         size,
         memory_format: format.name(),
         threads: parallel::num_threads(),
+        costs: options.costs,
+        unplanned: unplanned(planned.plan(), device)?,
         plan: planned.plan(),
         before,
         after,
@@ -95,6 +106,14 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
         false => results.print(screen),
     }
     Ok(())
+}
+
+/// The layouts that backends declare for the ops of a plan, which are not planned.
+fn unplanned(plan: &Plan, device: Device) -> Result<Vec<Preference>> {
+    let mut all = preferences()?;
+    let is_of = |op: &str| plan.steps.iter().any(|step| step.op == op);
+    all.retain(|declared| !declared.is_planned() && declared.device == device.name() && is_of(declared.op));
+    Ok(all)
 }
 
 /// The network with its weights, and a batch of square images; the same in each call.

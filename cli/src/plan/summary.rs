@@ -1,7 +1,8 @@
 //! A plan and its speedup, as data and as text.
 
+use super::costs::Source;
 use crate::screen::{self, Screen};
-use keyway::plan::{Plan, Step};
+use keyway::plan::{Plan, Preference, Step};
 use serde::Serialize;
 
 /// The op of a row for a conversion that the plan inserts before the next one.
@@ -17,6 +18,10 @@ pub struct Results<'a> {
     /// The format of images and kernels without the plan.
     pub memory_format: &'static str,
     pub threads: usize,
+    /// The source of the times in the plan.
+    pub costs: Source,
+    /// Layouts that backends declare for the ops, and that are not planned.
+    pub unplanned: Vec<Preference>,
     pub plan: &'a Plan,
     /// Median seconds of a whole pass without the plan.
     pub before: f64,
@@ -34,6 +39,10 @@ pub struct Data<'a> {
     size: usize,
     memory_format: &'a str,
     threads: usize,
+    /// Where the seconds of calls come from: `measured`, or `declared` for estimates.
+    costs: &'static str,
+    /// Layouts that backends declare for the ops, and that are not planned.
+    unplanned: &'a [Preference],
     /// Each call, in order.
     steps: Vec<StepData<'a>>,
     /// Parameters with the formats that the plan assigns.
@@ -84,6 +93,8 @@ impl Results<'_> {
             size: self.size,
             memory_format: self.memory_format,
             threads: self.threads,
+            costs: if self.costs == Source::Declared { "declared" } else { "measured" },
+            unplanned: &self.unplanned,
             steps: plan.steps.iter().map(data).collect(),
             parameters: plan.parameters.iter().map(|(name, format)| (name.as_str(), format.name())).collect(),
             conversions: plan.conversions(),
@@ -97,7 +108,8 @@ impl Results<'_> {
 
     /// Prints the calls on images and the totals.
     pub fn print(&self, screen: &mut Screen) {
-        let Results { model, device, batch, size, memory_format, threads, plan, .. } = self;
+        let Results { model, device, batch, size, memory_format, threads, plan, costs, .. } = self;
+        let estimated = if *costs == Source::Declared { ", estimated from declarations" } else { "" };
         let plural = |count: usize| if count == 1 { "" } else { "s" };
         screen.line(format!(
             "{model}: batch {batch}, {size}x{size} pixels, f32, {memory_format} without a plan"
@@ -129,8 +141,14 @@ impl Results<'_> {
             format!("{} ms -> {} ms ({percent:+.1} %)", ms(before), ms(after))
         };
         screen.line(format!("conversions inserted: {moved}"));
-        screen.line(format!("sum of calls: {}", gain(plan.before, plan.after)));
+        screen.line(format!("sum of calls{estimated}: {}", gain(plan.before, plan.after)));
         screen.line(format!("whole pass: {}", gain(self.before, self.after)));
+        for Preference { op, format, cost, plugin, .. } in &self.unplanned {
+            let time = format!("{cost} times the time in row-major order");
+            screen.line(format!(
+                "not planned, since it is a plugin's layout: {op} in {format}, {time} as `{plugin}` declares"
+            ));
+        }
         screen.line(format!("largest difference of a score: {:.1e}", self.difference));
     }
 }

@@ -18,6 +18,11 @@ static int32_t nothing(const KeywayCall *call) {
 #define BACKWARD 7
 #define NONE 8
 #define CLAIM 9
+#define FORMAT_OP 10
+#define FORMAT_DEVICE 11
+#define FORMAT_LAYOUT 12
+#define FORMAT_KERNEL 13
+#define FORMAT_COST 14
 
 #if MISTAKE == OP_UNKNOWN
 KEYWAY_KERNEL(first, "absolut", "T>T", "cpu", "strided", "f32", nothing);
@@ -72,6 +77,36 @@ static const KeywayOp same_backward = {
 static const KeywayOp *const ops[] = { &same, &same_backward };
 #endif
 
+#if MISTAKE >= FORMAT_OP
+#include <math.h>
+static const KeywayPreference preference = {
+    .struct_size = sizeof(KeywayPreference),
+#if MISTAKE == FORMAT_OP
+    .op = KEYWAY_STR("abss"),
+#elif MISTAKE == FORMAT_KERNEL
+    .op = KEYWAY_STR("exp"),
+#else
+    .op = KEYWAY_STR("abs"),
+#endif
+#if MISTAKE == FORMAT_DEVICE
+    .device = KEYWAY_STR("cuda"),
+#else
+    .device = KEYWAY_STR("cpu"),
+#endif
+#if MISTAKE == FORMAT_LAYOUT
+    .format = KEYWAY_STR("channels_lost"),
+#else
+    .format = KEYWAY_STR("channels_last"),
+#endif
+#if MISTAKE == FORMAT_COST
+    .cost = NAN,
+#else
+    .cost = 0.5,
+#endif
+};
+static const KeywayPreference *const preferences[] = { &preference };
+#endif
+
 #if MISTAKE == CLAIM
 #define DEVICES "\"cpu\", \"acme.example/npu\""
 #else
@@ -88,6 +123,8 @@ static int32_t initialize(const KeywayHostApi *given, KeywayPluginContents *out)
     KeywayPluginContents contents = { .kernels = { kernels, sizeof kernels / sizeof *kernels } };
 #if MISTAKE == INTERPOSER
     contents.interposers = (KeywayInterposerList){ interposers, 1 };
+#elif MISTAKE >= FORMAT_OP
+    contents.preferences = (KeywayPreferenceList){ preferences, 1 };
 #elif MISTAKE == BACKWARD
     contents.ops = (KeywayOpList){ ops, 2 };
 #endif

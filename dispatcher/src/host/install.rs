@@ -9,7 +9,7 @@ use crate::device::DeviceEntry;
 use crate::loader::{LoadError, Plugin, Rejected};
 use crate::registry::{
     self, Batch, Conversion, Declared, KernelEntry, LayoutEntry, LayoutOpsEntry, LayoutTolerance,
-    MAX_PRIORITY,
+    MAX_PRIORITY, PreferenceEntry,
 };
 use keyway_sdk::abi::RawStr;
 use std::borrow::Cow;
@@ -194,6 +194,16 @@ fn register(batch: &mut Batch, loaded: &Plugin, names: &mut Names) -> Result<()>
             plugin,
         })));
     }
+    let mut preferences = Vec::new();
+    for raw in tables.preferences {
+        preferences.push(&*Box::leak(Box::new(PreferenceEntry {
+            op: text(raw.op),
+            device: names.device(text(raw.device))?,
+            format: names.layout(text(raw.format))?,
+            cost: raw.cost,
+            plugin,
+        })));
+    }
 
     let ops = super::ops::specs(tables.ops, plugin.name)?;
     batch.all_or_nothing(|batch| {
@@ -207,6 +217,7 @@ fn register(batch: &mut Batch, loaded: &Plugin, names: &mut Names) -> Result<()>
     })?;
     dtypes.into_iter().for_each(|(dtype, api)| describe(dtype, api, plugin.name));
     batch.state.layout_ops.extend(layout_ops);
+    batch.state.preferences.extend(preferences);
     batch.add(plugin, devices, layouts, kernels);
     Ok(())
 }

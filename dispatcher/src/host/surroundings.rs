@@ -122,7 +122,7 @@ impl Surroundings {
                 self.arithmetic != now.arithmetic,
                 "how numbers are rounded (floating-point control, as gcc's -ffast-math sets it; link without it)",
             ),
-            (self.handlers != now.handlers, "what a signal does (SIGINT, SIGTERM, SIGPIPE, SIGCHLD, ...)"),
+            (self.handlers != now.handlers, "a signal handler (SIGINT, SIGTERM, SIGPIPE, SIGCHLD, ...)"),
             (self.blocked != now.blocked, "which signals the thread gets (its signal mask)"),
             (self.locale != now.locale, "the locale, and with it how C libraries write numbers"),
             (closed, "an open file that is not its own"),

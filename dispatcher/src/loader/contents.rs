@@ -9,6 +9,7 @@ use keyway_sdk::abi::interposer::RawInterposer;
 use keyway_sdk::abi::layout::{LayoutApi, LayoutOpsApi};
 use keyway_sdk::abi::op::{RawKernel, RawOp};
 use keyway_sdk::abi::plugin::{EntryPoint, PluginApi, PluginContents, RawList};
+use keyway_sdk::abi::preference::RawPreference;
 use keyway_sdk::abi::table::{Table, complete, stated_size};
 use std::mem::{MaybeUninit, offset_of};
 
@@ -64,6 +65,7 @@ entry!(
 );
 entry!(RawInterposer, "interposers", Name name, Function run; flags interposer_flag::DEFAULT_ON);
 entry!(DTypeApi, "dtypes", Name name, Text promotes_to, Function to_f64, Function from_f64);
+entry!(RawPreference, "preferences", Name op, Name device, Name format);
 entry!(PluginApi, "interfaces", Function initialize);
 entry!(PluginContents, "contents");
 entry!(EntryPoint, "entry", Function negotiate, Function get_interface);
@@ -302,6 +304,8 @@ pub struct Tables {
     pub dtypes: &'static [&'static DTypeApi],
     /// Functions of layouts, for each device.
     pub layout_ops: &'static [&'static LayoutOpsApi],
+    /// Times of ops in memory formats and layouts.
+    pub preferences: &'static [&'static RawPreference],
 }
 
 /// Checks all that `initialize` wrote.
@@ -319,6 +323,7 @@ pub(super) unsafe fn check(contents: &PluginContents) -> Result<Tables, LoadErro
             interposers: check_list(&contents.interposers)?,
             dtypes: check_list(&contents.dtypes)?,
             layout_ops: check_list(&contents.layout_ops)?,
+            preferences: check_list(&contents.preferences)?,
         }
     };
     check_devices(tables.devices)?;

@@ -260,7 +260,7 @@ pub enum LoadError {
     },
     /// The library's set-up answered with an error.
     #[error(
-        "expected the plugin's set-up to succeed, got status {status}: {message}; remedy what it names, or remove the plugin"
+        "expected the plugin's set-up to succeed, got status {status}: {message}; fix the cause that it names, or remove the plugin"
     )]
     InitFailed {
         /// See `keyway_sdk::abi::codes::status`.
@@ -325,7 +325,7 @@ pub enum LoadError {
     Changed,
     /// The system's loader refused the library for another reason.
     #[error(
-        "expected the system to open the library, got: {detail}; remedy what it names, or build the plugin on this system"
+        "expected the system to open the library, got: {detail}; fix the cause that it names, or build the plugin on this system"
     )]
     Open {
         /// The message of the system's loader.

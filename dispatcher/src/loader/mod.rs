@@ -17,6 +17,7 @@ mod acl;
 pub mod config;
 mod contents;
 mod cpu;
+mod declared;
 mod discovery;
 mod elf;
 mod error;

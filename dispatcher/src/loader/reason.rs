@@ -166,8 +166,8 @@ impl fmt::Display for Distrust {
             ),
             Distrust::RunPath { entry, why } => write!(
                 f,
-                "expected that only trusted users choose what it has loaded, but it names `{entry}`: {why}; build it \
-                 without that run path, or install what it needs among the system's libraries"
+                "expected that only trusted users choose its dependencies, but it names `{entry}`: {why}; build it \
+                 without that run path, or install its dependencies among the system's libraries"
             ),
             Distrust::ForeignOwner { path, owner, accepted } => write!(
                 f,

@@ -169,12 +169,12 @@ impl<'a, T: Element, const N: usize> Accessor<'a, T, N> {
     /// The same elements by reference, with `a[[i, j]]`, rows as slices, and for other threads.
     ///
     /// ```
-    /// use keyway_dispatcher::memory::{Accessor, Places, Storage};
+    /// use keyway_dispatcher::memory::{Accessor, StridedElements, Storage};
     /// # fn main() -> keyway_dispatcher::Result<()> {
     /// let storage = Storage::from_vec(vec![1i32, 2, 3, 4]);
-    /// let places = Places { offset: 0, sizes: &[2, 2], strides: &[2, 1], element: 4 };
-    /// // SAFETY: nobody else has the storage.
-    /// let a = unsafe { Accessor::<i32, 2>::new("example", &storage, places)?.assume_unwritten() };
+    /// let elements = StridedElements { offset: 0, sizes: &[2, 2], strides: &[2, 1], element: 4 };
+    /// // SAFETY: the storage is uniquely owned.
+    /// let a = unsafe { Accessor::<i32, 2>::new("example", &storage, elements)?.assume_unwritten() };
     /// assert_eq!((a[[1, 0]], a.row([0])), (3, Some(&[1, 2][..])));
     /// # Ok(()) }
     /// ```

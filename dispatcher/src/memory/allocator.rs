@@ -311,7 +311,7 @@ mod tests {
         let crooked = Arc::new(Counting { most: 100, skew: 4, ..Counting::default() });
         let error = with(&crooked, || Storage::allocate(Device::CPU, 50).unwrap_err());
         assert!(error.to_string().contains("a multiple of 64"), "{error}");
-        assert_eq!(crooked.held.load(SeqCst), 0, "what was refused went back");
+        assert_eq!(crooked.held.load(SeqCst), 0, "refused memory was freed");
     }
 
     #[test]

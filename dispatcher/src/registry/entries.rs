@@ -63,6 +63,21 @@ pub struct LayoutOpsEntry {
     pub plugin: &'static PluginEntry,
 }
 
+/// The time of an op in a format, as a plugin declares it for planning.
+#[derive(Debug)]
+pub struct PreferenceEntry {
+    /// The op's name.
+    pub op: &'static str,
+    /// Device kind.
+    pub device: u16,
+    /// The memory format or layout.
+    pub format: Layout,
+    /// The time in this format over that in row-major order, without conversions; finite and above 0.
+    pub cost: f64,
+    /// Whose declaration it is.
+    pub plugin: &'static PluginEntry,
+}
+
 /// The handler of a dispatch key; the key set contains the keys that act below it.
 pub type Handler = dyn Fn(&Call<'_>, KeySet) -> Result<Outputs> + Send + Sync;
 

@@ -5,6 +5,7 @@ mod entries;
 mod interposers;
 mod layouts;
 mod near;
+mod preferences;
 mod program;
 mod resolve;
 pub mod serving;
@@ -14,12 +15,15 @@ mod unreached;
 
 pub use conversion::{Conversion, LayoutOption, LayoutSample, LayoutTolerance};
 pub(crate) use conversion::{Declared, as_args};
-pub use entries::{FallbackPolicy, Handler, KernelEntry, KeyHandler, LayoutEntry, LayoutOpsEntry};
+pub use entries::{
+    FallbackPolicy, Handler, KernelEntry, KeyHandler, LayoutEntry, LayoutOpsEntry, PreferenceEntry,
+};
 pub(crate) use interposers::first_of;
 pub use interposers::{InterposerInfo, InterposerSpec, interposers, interposers_of};
 pub(crate) use layouts::more_special;
 pub use layouts::{all_layout_ops, layout_ops};
 pub use near::{edit_distance, near_ops};
+pub use preferences::{preference, preferences};
 pub use program::register_interceptor;
 pub use state::{
     Batch, LeftOut, devices, find_key, find_op, is_preferred, kernels, layouts, left_out, plugins, prefer,

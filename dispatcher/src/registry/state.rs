@@ -1,7 +1,7 @@
 //! The registered entries, and changes to them.
 
 use super::table::Row;
-use super::{FallbackPolicy, KernelEntry, KeyHandler, LayoutEntry, LayoutOpsEntry};
+use super::{FallbackPolicy, KernelEntry, KeyHandler, LayoutEntry, LayoutOpsEntry, PreferenceEntry};
 use crate::base::error::{Error, Result};
 use crate::base::intern::DEVICES;
 use crate::base::key::DispatchKey;
@@ -22,6 +22,7 @@ pub(crate) struct State {
     pub(crate) devices: Vec<&'static DeviceEntry>,
     pub(crate) layouts: Vec<&'static LayoutEntry>,
     pub(crate) layout_ops: Vec<&'static LayoutOpsEntry>,
+    pub(crate) preferences: Vec<&'static PreferenceEntry>,
     pub(crate) plugins: Vec<&'static PluginEntry>,
     pub(super) functional: Vec<&'static KeyHandler>,
     pub(super) fallbacks: Fallbacks,

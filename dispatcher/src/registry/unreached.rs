@@ -1,10 +1,11 @@
-//! Entries of a plugin that can have no effect: kernels for ops, devices, layouts and dtypes that no plugin provides,
-//! and names of ops that do not exist. Another plugin may provide them, so this is computed once all plugins are
+//! Entries of a plugin that can have no effect: kernels and declared formats for ops, devices, layouts and dtypes that no plugin
+//! provides, and names of ops that do not exist. Another plugin may provide them, so this is computed once all plugins are
 //! loaded.
 
 use super::interposers::{interposers, matches};
 use super::near::{near_ops, nearest_of};
-use super::state::{kernels, plugins};
+use super::preferences::{is_served, preferences};
+use super::state::{kernels, lock, plugins};
 use super::table::{Generation, current};
 use crate::base::dtype::DType;
 use crate::base::intern::{DEVICES, DTYPES, LAYOUTS};
@@ -62,6 +63,19 @@ pub enum Unreached {
         /// The op that was perhaps meant.
         near: Option<&'static str>,
     },
+    /// A declared format that planning never uses.
+    Preference {
+        /// The op.
+        op: &'static str,
+        /// The device.
+        device: &'static str,
+        /// The memory format or layout.
+        format: &'static str,
+        /// `op`, `device` or `layout` if no plugin brings it, `kernel` if this plugin has none that serves the format.
+        missing: &'static str,
+        /// The name that was perhaps meant.
+        near: Option<&'static str>,
+    },
     /// An op whose backward op does not exist.
     Backward {
         /// The op.
@@ -108,6 +122,15 @@ impl fmt::Display for Unreached {
             Unreached::Interposer { name, op, near } => {
                 write!(f, "`{op}` in the list of interposer `{name}`: there is no such op{}", meant(near))
             }
+            Unreached::Preference { op, device, format, missing, near } => {
+                write!(f, "format `{format}` declared for `{op}` on `{device}`: ")?;
+                match *missing {
+                    "op" => f.write_str("there is no such op")?,
+                    "kernel" => f.write_str("the plugin has no kernel of it there")?,
+                    what => write!(f, "no plugin brings the {what}")?,
+                }
+                f.write_str(&meant(near))
+            }
             Unreached::Backward { op, backward, near } => {
                 write!(
                     f,
@@ -150,6 +173,25 @@ pub fn unreached(wanted: impl Fn(&PluginEntry) -> bool) -> Vec<(&'static PluginE
                 }
             },
         }
+    }
+    for declared in preferences() {
+        let Some((_, list)) = found.iter_mut().find(|(plugin, _)| std::ptr::eq(*plugin, declared.plugin))
+        else {
+            continue;
+        };
+        let (op, device, format) = (declared.op, DEVICES.name(declared.device), declared.format);
+        let (missing, near) = if !ops.contains_key(op) {
+            ("op", nearest(op))
+        } else if !is_there(declared.device) {
+            ("device", nearest_target("device", device))
+        } else if format != Layout::CHANNELS_LAST && generation.layout(format).is_none() {
+            ("layout", nearest_target("layout", format.name()))
+        } else if !is_served(&lock().state, declared) {
+            ("kernel", None)
+        } else {
+            continue;
+        };
+        list.push(Unreached::Preference { op, device, format: format.name(), missing, near });
     }
     let interposers = interposers();
     for (plugin, list) in &mut found {

@@ -43,7 +43,7 @@ where
 
     fn backward(&self, context: &Context, grads: &[Tensor]) -> Result<Vec<Option<Tensor>>> {
         if is_grad_enabled() {
-            let reason = "what a checkpoint computes again leaves no graph of its gradients (`create_graph`), so call the \
+            let reason = "the recomputation of a checkpoint records no graph of its gradients (`create_graph`), so call the \
                           function without it";
             return Err(AutogradError::Missing { op: "checkpoint".into(), reason: reason.into() }.into());
         }

@@ -514,7 +514,7 @@ impl Grads<'_> {
     ///
     /// ```
     /// use keyway::ops::def::Derivative;
-    /// // A gradient that stays sparse: that at the places of the first row.
+    /// // A gradient that stays sparse: that of the first row.
     /// let derivative = Derivative::of_grad(|b, g| g.set_sparse(0, || b.grad(0)?.narrow(0, 0, 1)?.to_sparse()));
     /// assert!(matches!(derivative, Derivative::Formula { saves: 0, .. }));
     /// ```

@@ -193,7 +193,7 @@ pub enum AutogradError {
     },
     /// Something that waits for a gradient, on a tensor that gets none.
     #[error(
-        "{op}: the tensor requires no grad, so it receives none; call `requires_grad_(true)` on it, or on what it is computed from, \
+        "{op}: the tensor requires no grad, so it receives none; call `requires_grad_(true)` on it, or on an input of it, \
          before"
     )]
     RequiresNoGrad {
@@ -202,7 +202,7 @@ pub enum AutogradError {
     },
     /// An inference tensor in the graph.
     #[error(
-        "{op}: a tensor made in inference mode cannot be saved for backward; use what `copy()` makes of it outside"
+        "{op}: a tensor made in inference mode cannot be saved for backward; use a `copy()` of it made outside"
     )]
     Inference {
         /// The op.

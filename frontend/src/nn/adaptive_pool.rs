@@ -159,8 +159,8 @@ unpools! {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{MaxPoolOptions, MaxUnpool1d}};
     /// let x = Tensor::new([[[1.0f32, 4.0, 3.0, 2.0]]])?;
-    /// let (largest, places) = x.max_pool1d_with_indices(MaxPoolOptions::new(2))?;
-    /// let back = MaxUnpool1d::new(2).forward(&largest, &places, None)?;
+    /// let (largest, indices) = x.max_pool1d_with_indices(MaxPoolOptions::new(2))?;
+    /// let back = MaxUnpool1d::new(2).forward(&largest, &indices, None)?;
     /// assert_eq!(back.to_vec::<f32>()?, [0.0, 4.0, 3.0, 0.0]);
     /// # Ok(()) }
     /// ```
@@ -172,8 +172,8 @@ unpools! {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{MaxPoolOptions, MaxUnpool2d}};
     /// let x = Tensor::from_vec(vec![1.0f32, 2.0, 4.0, 3.0], (1, 1, 2, 2))?;
-    /// let (largest, places) = x.max_pool2d_with_indices(MaxPoolOptions::new(2))?;
-    /// let back = MaxUnpool2d::new(2).forward(&largest, &places, None)?;
+    /// let (largest, indices) = x.max_pool2d_with_indices(MaxPoolOptions::new(2))?;
+    /// let back = MaxUnpool2d::new(2).forward(&largest, &indices, None)?;
     /// assert_eq!(back.to_vec::<f32>()?, [0.0, 0.0, 4.0, 0.0]);
     /// # Ok(()) }
     /// ```
@@ -185,8 +185,8 @@ unpools! {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, nn::{MaxPoolOptions, MaxUnpool3d}};
     /// let x = Tensor::ones((1, 2, 4, 4, 4))?;
-    /// let (largest, places) = x.max_pool3d_with_indices(MaxPoolOptions::new(2))?;
-    /// assert_eq!(MaxUnpool3d::new(2).forward(&largest, &places, None)?.shape(), x.shape());
+    /// let (largest, indices) = x.max_pool3d_with_indices(MaxPoolOptions::new(2))?;
+    /// assert_eq!(MaxUnpool3d::new(2).forward(&largest, &indices, None)?.shape(), x.shape());
     /// # Ok(()) }
     /// ```
     MaxUnpool3d 3 max_unpool3d ("(1, 1, 1, 1, 2)", "[1, 1, 2]");

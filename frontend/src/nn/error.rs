@@ -165,7 +165,7 @@ fn state_message(owner: &str, missing: &[String], unexpected: &[String], mismatc
     part("unexpected", unexpected.len(), first(unexpected));
     part("of another shape", mismatched.len(), first(mismatched));
     format!(
-        "{owner}: the state dict does not fit, and nothing was loaded: {}; load it into what it was saved from, or rename \
+        "{owner}: the state dict does not fit, and nothing was loaded: {}; load it into the module that it was saved from, or rename \
          its entries",
         parts.join("; ")
     )

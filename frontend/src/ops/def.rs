@@ -398,8 +398,8 @@ impl OpDef {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::{Tensor, ops::index::sort};
     /// let a = Tensor::new([3, 1, 2])?;
-    /// let (values, places) = sort::DEF.run_pair(&[(&a).into(), 0.into(), false.into(), true.into()])?;
-    /// assert_eq!((values.to_vec::<i32>()?, places.to_vec::<i64>()?), (vec![1, 2, 3], vec![1, 2, 0]));
+    /// let (values, indices) = sort::DEF.run_pair(&[(&a).into(), 0.into(), false.into(), true.into()])?;
+    /// assert_eq!((values.to_vec::<i32>()?, indices.to_vec::<i64>()?), (vec![1, 2, 3], vec![1, 2, 0]));
     /// # Ok(()) }
     /// ```
     #[allow(clippy::missing_errors_doc)]

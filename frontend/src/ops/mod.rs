@@ -5,6 +5,7 @@ pub mod by_name;
 pub(crate) mod composite;
 pub mod def;
 mod define;
+mod documentation;
 mod formats;
 mod forms;
 mod nearest;

@@ -1,7 +1,7 @@
-//! The ops that a device needs for a use: to hold and print tensors, for inference, for training.
+//! The ops that a device needs for a use: to hold and print tensors, for inference, for training, for training on images.
 //!
 //! A tier lists ops as programs call them. A device does not need a kernel for each: an op is supported if its decomposition
-//! is, so some twenty kernels suffice for all three tiers (`keyway ops --device D --missing-for train` lists the missing ones).
+//! is, so some twenty kernels suffice for the first three tiers (`keyway ops --device D --missing-for train` lists the missing ones).
 
 use crate::error::Result;
 use crate::{DType, Device, Layout};
@@ -26,7 +26,7 @@ pub struct Tier {
 }
 
 /// The tiers; each includes the previous ones.
-pub static ALL: [Tier; 3] = [
+pub static ALL: [Tier; 4] = [
     Tier {
         name: "load",
         about: "hold tensors of any strides, convert, fill, print, save and load them",
@@ -114,6 +114,34 @@ pub static ALL: [Tier; 3] = [
             "uniform",
             "normal",
             "dropout",
+        ],
+    },
+    Tier {
+        name: "train-images",
+        about: "train networks of images: convolutions, pooling, norms of channels, interpolation, and their gradients",
+        ops: &[
+            "conv",
+            "conv_act",
+            "conv_input_grad",
+            "conv_weight_grad",
+            "max_pool",
+            "max_pool_values",
+            "max_pool_backward",
+            "avg_pool",
+            "avg_pool_backward",
+            "adaptive_avg_pool",
+            "adaptive_avg_pool_backward",
+            "channel_norm",
+            "channel_norm_backward",
+            "frozen_norm",
+            "group_norm_backward",
+            "interpolate",
+            "interpolate_backward",
+            "pad",
+            "leaky_relu",
+            "elu",
+            "hardswish",
+            "hardswish_backward",
         ],
     },
 ];
@@ -219,8 +247,10 @@ mod tests {
         let lacks = missing(&ALL[..1], nowhere, DType::F32).unwrap();
         assert_eq!(lacks.ops, ALL[0].ops);
         assert!(lacks.kernels.contains(&("clone", "f32")));
-        let lacks = missing(&ALL, nowhere, DType::F32).unwrap();
-        let ops: BTreeSet<&str> = lacks.kernels.iter().map(|(op, _)| *op).collect();
-        assert_eq!(ops.len(), 26, "{ops:?}");
+        for (tier, kernels) in [("train", 26), ("train-images", 39)] {
+            let lacks = missing(up_to(tier).unwrap(), nowhere, DType::F32).unwrap();
+            let ops: BTreeSet<&str> = lacks.kernels.iter().map(|(op, _)| *op).collect();
+            assert_eq!(ops.len(), kernels, "{ops:?}");
+        }
     }
 }

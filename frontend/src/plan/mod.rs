@@ -3,7 +3,8 @@
 //! [`plan`] runs the forward function of a module once and records its calls and the tensors that flow between them. It
 //! measures each call with images among its arguments (tensors of four or five dimensions) in both formats, and each
 //! conversion, and chooses the formats with the minimum total time of calls and conversions. [`Plan::apply`] returns a module
-//! that uses them. Results and gradients are equal up to rounding: a format changes strides, never a value. Planning is
+//! that uses them. With [`Costs::Declared`] nothing is measured: the costs are estimates with the relative times that plugins
+//! declare, which [`preferences`] lists. Results and gradients are equal up to rounding: a format changes strides, never a value. Planning is
 //! explicit; nothing is planned by default.
 //!
 //! ```
@@ -30,14 +31,19 @@
 //!   by the order of calls: if a later forward pass calls other ops, it converts nothing more, and its results are still
 //!   correct;
 //! - a tensor that two calls need converted is converted twice: caching it would hold its memory for the whole pass;
+//! - declared costs are ratios to row-major order, since a plugin cannot know the sizes and the machine. The estimate that they
+//!   multiply is a roofline model, because a conversion costs as much as an element-wise op and little beside a convolution;
+//!   one unit per call would convert images for pools alone;
 //! - only the two memory formats are planned, layouts of plugins are not.
 
 mod choose;
 mod cut;
+mod declared;
 mod follow;
 mod order;
 mod record;
 
+pub use declared::{ESTIMATED_BANDWIDTH, ESTIMATED_BYTES_PER_PRODUCT, Preference, preferences};
 pub use follow::Planned;
 
 use crate::autograd::no_grad;
@@ -45,7 +51,7 @@ use crate::nn::Module;
 use crate::rng::generator::Places;
 use crate::{Device, MemoryFormat, Result, Tensor};
 use follow::record;
-use order::{FORMATS, NEITHER};
+use order::FORMATS;
 use record::{Node, Origin, Recorded};
 
 /// The number of times that [`plan`] runs each call, after one warm-up run; the minimum time counts.
@@ -117,6 +123,13 @@ pub enum Work<'a> {
 pub enum Costs<'a> {
     /// Measured: each call and conversion runs this number of times after one warm-up run; the minimum time counts.
     Measured(usize),
+    /// Declared by plugins and estimated, without measurements, so that the same program plans the same on each machine.
+    ///
+    /// A call in row-major order takes the time to move its images and its first result once at [`ESTIMATED_BANDWIDTH`], plus
+    /// that of [`ESTIMATED_BYTES_PER_PRODUCT`] for each multiply-add of a convolution. In another format it takes this time
+    /// multiplied by the cost that a plugin declares for the op on that device ([`preferences`]), or the same time if none does.
+    /// A conversion takes the time to read and write the tensor once. Only ratios of these times are meaningful.
+    Declared,
     /// The seconds that this function returns; a negative or NaN cost counts as 0, and infinity excludes a format.
     Given(&'a dyn Fn(&Work<'_>) -> f64),
 }
@@ -261,7 +274,7 @@ pub fn plan<M: Module + ?Sized>(module: &M, input: &Tensor) -> Result<Plan> {
     plan_with(module, input, Costs::Measured(ROUNDS))
 }
 
-/// [`plan`] with given costs, or another number of measurements.
+/// [`plan`] with given or declared costs, or another number of measurements.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -270,11 +283,14 @@ pub fn plan<M: Module + ?Sized>(module: &M, input: &Tensor) -> Result<Plan> {
 /// let images = Tensor::ones((1, 3, 8, 8))?;
 /// let plan = plan_with(&Relu, &images, Costs::Given(&|_| 1.0))?;
 /// assert_eq!(plan.steps[0].format, Some(MemoryFormat::Contiguous), "as it is, where nothing is gained");
+/// // No plugin declares a format for `relu`.
+/// let error = plan_with(&Relu, &images, Costs::Declared).unwrap_err().to_string();
+/// assert!(error.contains("declare a memory format"));
 /// # Ok(()) }
 /// ```
 ///
 /// # Errors
-/// Those of [`plan`].
+/// Those of [`plan`]; with [`Costs::Declared`], calls on images for none of which a plugin declares a memory format.
 pub fn plan_with<M: Module + ?Sized>(module: &M, input: &Tensor, costs: Costs<'_>) -> Result<Plan> {
     let _off = no_grad();
     let rounds = if let Costs::Measured(rounds) = costs { rounds.max(1) } else { 0 };
@@ -289,8 +305,10 @@ pub fn plan_with<M: Module + ?Sized>(module: &M, input: &Tensor, costs: Costs<'_
         generator.set_state(was);
     }
     let mut nodes = recorded?;
-    if let Costs::Given(seconds) = costs {
-        nodes.iter_mut().for_each(|node| price(node, seconds));
+    match costs {
+        Costs::Measured(_) => {}
+        Costs::Declared => declared::price(&mut nodes)?,
+        Costs::Given(seconds) => nodes.iter_mut().for_each(|node| price(node, seconds)),
     }
     let labels = choose::problem(&nodes).solve();
     Ok(choose::plan(&nodes, &labels))
@@ -300,7 +318,7 @@ pub fn plan_with<M: Module + ?Sized>(module: &M, input: &Tensor, costs: Costs<'_
 fn price(node: &mut Node, seconds: &dyn Fn(&Work<'_>) -> f64) {
     let Origin::Call(call) = &mut node.origin else { return };
     let positive = |cost: f64| if cost > 0.0 { cost } else { 0.0 };
-    let Recorded { op, device, shape, bytes, inputs, before, is_uniform, .. } = call;
+    let Recorded { op, device, shape, bytes, inputs, .. } = call;
     for input in inputs.iter_mut() {
         for (from, costs) in input.conversion.iter_mut().enumerate() {
             for (to, cost) in costs.iter_mut().enumerate().filter(|(to, _)| from != *to) {
@@ -318,7 +336,5 @@ fn price(node: &mut Node, seconds: &dyn Fn(&Work<'_>) -> f64) {
             };
         }
     }
-    // Arguments of mixed formats cost no less than the cheaper format.
-    let least = call.seconds[0].min(call.seconds[1]);
-    call.as_given = if *is_uniform && *before != NEITHER { call.seconds[*before] } else { least };
+    call.set_as_given();
 }

@@ -2,7 +2,8 @@
 
 use super::order::{self, FORMATS, NEITHER, is_image, is_in_place, tensors};
 use crate::arguments::replacing;
-use crate::ops::def::{OpFlags, definition};
+use crate::ops::conv;
+use crate::ops::def::{OpDef, OpFlags, definition};
 use crate::profiler::module_path;
 use crate::{Device, Error, Result, Tensor, device};
 use keyway_dispatcher::call::redispatch;
@@ -69,10 +70,24 @@ pub(super) struct Recorded {
     pub(super) inputs: Vec<Input>,
     /// The size of the images among the arguments, in bytes.
     pub(super) bytes: u64,
+    /// The size of the first result, in bytes.
+    pub(super) result_bytes: u64,
+    /// The estimated multiply-adds of a convolution; 0 for other ops.
+    pub(super) products: u64,
     /// The seconds in each format; infinite if the call fails in it.
     pub(super) seconds: [f64; 2],
     /// The seconds with the arguments in their original formats.
     pub(super) as_given: f64,
+}
+
+impl Recorded {
+    /// Sets the time without the plan to that of the original format. Arguments of mixed formats cost no less than the cheaper
+    /// format.
+    pub(super) fn set_as_given(&mut self) {
+        let least = self.seconds[0].min(self.seconds[1]);
+        self.as_given =
+            if self.is_uniform && self.before != NEITHER { self.seconds[self.before] } else { least };
+    }
 }
 
 /// The recording of a thread.
@@ -168,6 +183,8 @@ impl Recording {
             is_uniform,
             inputs,
             bytes: images.iter().map(|(_, t)| bytes(t)).sum(),
+            result_bytes: first.map_or(0, bytes),
+            products: first.map_or(0, |result| products(call, result)),
             seconds,
             as_given,
         };
@@ -272,6 +289,25 @@ fn choice(call: &Call<'_>) -> Result<Choice> {
     let takes = matches!(call.out, Out::New | Out::InPlace) && tensors(call).all(|t| t.is_strided());
     let has = takes && !is(OpFlags::SETS_FORMAT) && tensors(call).any(is_image);
     Ok(if has { Choice::Free } else { Choice::None })
+}
+
+/// The multiply-adds of a convolution of an image by a kernel of the same rank, whose first dimension is the channels of the
+/// result, or of the image if the convolution is transposed; 0 for other ops.
+fn products(call: &Call<'_>, result: &TensorRef) -> u64 {
+    let convolutions = [&conv::conv::DEF, &conv::conv_act::DEF, &conv::conv_input_grad::DEF];
+    let is_convolution = |def: &&OpDef| convolutions.iter().any(|conv| std::ptr::eq(*conv, *def));
+    if definition(call.args.op).filter(is_convolution).is_none() {
+        return 0;
+    }
+    let mut operands = tensors(call);
+    let (Some(image), Some(kernel)) = (operands.next(), operands.next()) else { return 0 };
+    let channels = kernel.sizes().first().copied().unwrap_or(0);
+    if !is_image(image) || kernel.ndim() != image.ndim() || channels == 0 {
+        return 0;
+    }
+    let outputs = [image, result].into_iter().filter(|t| t.sizes().get(1) == Some(&channels));
+    let elements = outputs.map(|t| t.numel() as u64).max().unwrap_or(0);
+    elements.saturating_mul(kernel.numel() as u64 / channels as u64)
 }
 
 /// Bytes of the elements of a tensor.

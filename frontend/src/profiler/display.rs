@@ -32,13 +32,16 @@ impl fmt::Display for Report {
             writeln!(f, "{}: peak {} bytes in tensors", memory.device, memory.peak_in_use)?;
         }
         for found in &self.reorderings {
-            let (place, calls, bytes) = (found.location(), found.calls, found.bytes);
+            let (location, calls, bytes) = (found.location(), found.calls, found.bytes);
             let (op, from, to, ms) = (&found.op, &found.from, &found.to, ms(found.ns));
-            writeln!(f, "reordered: {op} by {place}: {from} -> {to}, {calls} calls, {bytes} bytes, {ms} ms")?;
+            writeln!(
+                f,
+                "reordered: {op} by {location}: {from} -> {to}, {calls} calls, {bytes} bytes, {ms} ms"
+            )?;
         }
         for change in &self.format_changes {
-            let (op, from, to, place) = (&change.op, &change.from, &change.to, change.location());
-            writeln!(f, "format changed: {op} by {place}: {from} -> {to}, {} calls", change.calls)?;
+            let (op, from, to, location) = (&change.op, &change.from, &change.to, change.location());
+            writeln!(f, "format changed: {op} by {location}: {from} -> {to}, {} calls", change.calls)?;
         }
         for fallback in &self.fallbacks {
             let Fallback { op, from, to, calls, moves } = fallback;

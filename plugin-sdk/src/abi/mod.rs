@@ -48,6 +48,7 @@ pub mod layout;
 pub mod manifest;
 pub mod op;
 pub mod plugin;
+pub mod preference;
 mod sizes;
 pub mod table;
 pub mod tensor;

@@ -6,6 +6,7 @@ use super::host::HostApi;
 use super::interposer::RawInterposer;
 use super::layout::{LayoutApi, LayoutOpsApi};
 use super::op::{RawKernel, RawOp};
+use super::preference::RawPreference;
 use std::ffi::c_void;
 
 /// The name of the data symbol by which a library is a plugin: an [`EntryPoint`].
@@ -63,6 +64,8 @@ pub struct PluginContents {
     pub dtypes: RawList<DTypeApi>,
     /// Conversions of layouts, for each device.
     pub layout_ops: RawList<LayoutOpsApi>,
+    /// Times of ops in memory formats and layouts, for planning.
+    pub preferences: RawList<RawPreference>,
 }
 
 /// The interface [`codes::interface::PLUGIN`](super::codes::interface::PLUGIN).

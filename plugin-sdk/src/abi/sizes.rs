@@ -15,6 +15,7 @@ use super::interposer::{RawInterposed, RawInterposer};
 use super::layout::{LayoutApi, LayoutOpsApi};
 use super::op::{RawKernel, RawOp, RawOutput, RawPlan};
 use super::plugin::{EntryPoint, PluginApi, PluginContents, RawList};
+use super::preference::RawPreference;
 use super::table::{Field, Structure, Table};
 use super::tensor::{RawArg, RawCall, RawTensor};
 
@@ -89,9 +90,9 @@ structures! {
     }
     table EntryPoint: 24 least 24 { struct_size: 0, reserved: 4, negotiate: 8, get_interface: 16 }
     table PluginApi: 16 least 16 { struct_size: 0, abi_version: 4, initialize: 8 }
-    table PluginContents: 120 least 72 {
+    table PluginContents: 136 least 72 {
         struct_size: 0, reserved: 4, devices: 8, layouts: 24, ops: 40, kernels: 56, interposers: 72, dtypes: 88,
-        layout_ops: 104,
+        layout_ops: 104, preferences: 120,
     }
     table DTypeApi: 104 least 96 {
         struct_size: 0, bits: 4, name: 8, alignment: 24, category: 28, flags: 32, promotes_to: 40, max: 56, min: 64,
@@ -130,6 +131,7 @@ structures! {
     table RawKernel: 96 least 96 {
         struct_size: 0, flags: 4, op: 8, signature: 24, device: 40, layout: 56, dtype: 72, run: 88,
     }
+    table RawPreference: 64 least 64 { struct_size: 0, reserved: 4, op: 8, device: 24, format: 40, cost: 56 }
     table RawOp: 104 least 64 {
         struct_size: 0, flags: 4, schema: 8, rule: 24, elementwise: 32, saves: 36, saves_outputs: 40, n_parts: 44,
         backward: 48, decomposition: 64, parts: 72, samples: 80, reference: 96,

@@ -4,6 +4,7 @@ use super::host::{Level, log};
 use super::interposer::InterposerItem;
 use super::kernel_items::KernelItems;
 use super::names::{NameKind, intern};
+use super::preference::{self, PreferenceItem};
 use super::reach::set_reachable;
 use crate::abi::codes::device_flag;
 use crate::abi::device::DeviceApi;
@@ -12,12 +13,13 @@ use crate::abi::interposer::RawInterposer;
 use crate::abi::layout::{LayoutApi, LayoutOpsApi};
 use crate::abi::op::{RawKernel, RawOp};
 use crate::abi::plugin::{PluginContents, RawList};
+use crate::abi::preference::RawPreference;
 use crate::abi::table::fill;
 use std::borrow::Cow;
 use std::mem::offset_of;
 
-/// Devices, layouts, dtypes and ops that the plugin brings. Kernels and interposers need no line here:
-/// `register_kernel!` and `register_interposer!` gather them.
+/// Devices, layouts, dtypes and ops that the plugin brings. Kernels, interposers and preferences need no line here:
+/// `register_kernel!`, `register_interposer!` and `register_preference!` gather them.
 #[derive(Default)]
 pub struct Contents {
     devices: Vec<&'static DeviceApi>,
@@ -25,6 +27,7 @@ pub struct Contents {
     layout_ops: Vec<&'static LayoutOpsApi>,
     ops: Vec<&'static RawOp>,
     dtypes: Vec<&'static DTypeApi>,
+    preferences: Vec<RawPreference>,
 }
 
 impl Contents {
@@ -58,6 +61,31 @@ impl Contents {
         self
     }
 
+    /// Declares the time of an op in a memory format or layout, as [`register_preference!`](crate::register_preference) does,
+    /// with a cost that is known at run time, such as one that depends on the hardware. The host refuses the plugin if the
+    /// cost is not finite and above 0.
+    ///
+    /// ```
+    /// use keyway_sdk::author::{Contents, Error};
+    ///
+    /// fn setup(contents: &mut Contents) -> Result<(), Error> {
+    ///     let has_tiles = false; // As the device reports it.
+    ///     contents.preference("conv", "cpu", "channels_last", if has_tiles { 0.4 } else { 0.9 });
+    ///     Ok(())
+    /// }
+    /// # assert!(setup(&mut Contents::default()).is_ok());
+    /// ```
+    pub fn preference(
+        &mut self,
+        op: &'static str,
+        device: &'static str,
+        format: &'static str,
+        cost: f64,
+    ) -> &mut Self {
+        self.preferences.push(preference::raw(op, device, format, cost));
+        self
+    }
+
     /// Writes the lists to the host's structure.
     ///
     /// # Safety
@@ -84,6 +112,10 @@ impl Contents {
             inventory::iter::<InterposerItem>.into_iter().map(|item| item.0).collect();
         // SAFETY: as for the kernels.
         interposers.sort_by_key(|i| unsafe { i.name.read() });
+        let mut preferences = self.preferences;
+        preferences.extend(inventory::iter::<PreferenceItem>.into_iter().map(|item| item.0));
+        // SAFETY: as for the kernels.
+        preferences.sort_by_key(|p| unsafe { (p.op.read(), p.device.read(), p.format.read()) });
         let contents = PluginContents {
             struct_size: 0,
             reserved: 0,
@@ -94,12 +126,14 @@ impl Contents {
             interposers: list(interposers),
             dtypes: list(self.dtypes),
             layout_ops: list(self.layout_ops),
+            preferences: list(preferences.leak().iter().collect()),
         };
         // SAFETY: the caller guarantees that `out` is writable for the size that it says.
         let written = unsafe { fill(out, &contents) };
         let later = [
             ("interposers", offset_of!(PluginContents, interposers), contents.interposers.len),
             ("functions of layouts", offset_of!(PluginContents, layout_ops), contents.layout_ops.len),
+            ("declared formats", offset_of!(PluginContents, preferences), contents.preferences.len),
             ("dtypes of plugins", offset_of!(PluginContents, dtypes), contents.dtypes.len),
         ];
         for (what, offset, count) in later {

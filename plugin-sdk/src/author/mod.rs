@@ -26,6 +26,8 @@ mod layout;
 mod lists;
 mod names;
 mod op;
+#[doc(hidden)]
+pub mod preference;
 mod reach;
 mod reduction;
 mod services;

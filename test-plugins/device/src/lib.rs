@@ -75,6 +75,8 @@ keyway_sdk::plugin! {
     layouts: ["strided"],
     setup: |contents| {
         faults::announce(FAULTS).map_err(|detail| keyway_sdk::Error::Failed { detail })?;
+        // The device has no time of its own; the figure is for tests of planning.
+        contents.preference("exp", "test.keyway/remote", "channels_last", 0.25);
         contents.device(&device::API).device(&device::FARTHER).op(&kernels::PAUSE).op(&kernels::FAIL);
         Ok(())
     },

@@ -84,6 +84,7 @@ register_kernel! {
     op: "mm", signature: "TT>T", device: "cpu", layout: "test.keyway/int8",
     f32 => mm::<f32>, f64 => mm::<f64>,
 }
+keyway_sdk::register_preference! { op: "mm", device: "cpu", format: "test.keyway/int8", cost: 0.5 }
 register_kernel! {
     op: "transpose", signature: "Tii>T", device: "cpu", layout: "test.keyway/int8",
     flags: allocates,

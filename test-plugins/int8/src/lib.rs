@@ -13,7 +13,7 @@ mod pruned;
 use keyway_test_faults::{self as faults, Fault};
 
 /// What the suite must find in the layout and its kernels.
-const FAULTS: [Fault; 9] = [
+const FAULTS: [Fault; 10] = [
     Fault::of_families("int8_last_scale", &["layout"], "the last block has the scale of the first"),
     Fault::of_families("int8_truncates", &["layout"], "values are rounded toward zero"),
     Fault::of_families("int8_saturates", &["layout"], "codes are clamped to 120 of 127"),
@@ -26,6 +26,11 @@ const FAULTS: [Fault; 9] = [
         "a projected gradient is that of the first of each pair",
     ),
     Fault::of_families("pruned_gradient_lost", &["layout"], "a projected gradient is 0 for the last pair"),
+    Fault::of_families(
+        "int8_preference",
+        &["claims"],
+        "the layout is declared for `bmm`, for which there is no kernel",
+    ),
     Fault::of_ops("int8_mm_scale", &["mm"], "a product takes each row's first scale for all of its blocks"),
 ];
 
@@ -41,6 +46,9 @@ keyway_sdk::plugin! {
         pruned::learn_number()?;
         contents.layout(&layout::API).layout_ops(&layout::OPS);
         contents.layout(&pruned::API).layout_ops(&pruned::OPS);
+        if faults::is("int8_preference") {
+            contents.preference("bmm", "cpu", "test.keyway/int8", 0.5);
+        }
         Ok(())
     },
 }

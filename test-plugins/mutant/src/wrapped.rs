@@ -84,6 +84,7 @@ fn empty_contents() -> PluginContents {
         interposers: empty(),
         dtypes: empty(),
         layout_ops: empty(),
+        preferences: empty(),
     }
 }
 

@@ -121,7 +121,7 @@ unsafe fn conv_act<T: Multiply + Pixel>(of: &Operands<'_, T>) -> Result<(), Erro
     let axes = moves.axes(input, places, kernel)?;
     let axes = planes::axes(&axes, weight.sizes[1], weight.sizes[0] / moves.groups);
     let Some(axes) = axes.filter(|_| out.strides[4] == 1) else {
-        return Err(unsupported("what follows such a convolution"));
+        return Err(unsupported("an epilogue of such a convolution"));
     };
     let taps = weight.places(kernel.map(|size| 0..size))?;
     let first = out.data.as_ptr().addr();

@@ -271,6 +271,8 @@ fn avg_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
 }
 
 kernel!("avg_pool", "TIIIbbi>T", avg_pool, [f32, f64, f16, bf16]);
+// In benches/RESULTS.md, "Images, one thread" (f32): channels_last over row-major 1.8/3.3 ms.
+keyway_sdk::register_preference! { op: "avg_pool", device: "cpu", format: "channels_last", cost: 0.55 }
 kernel!("avg_pool_backward", "TIIIIbbi>T", avg_pool_backward, [f32, f64, f16, bf16]);
 
 #[cfg(test)]

@@ -197,6 +197,8 @@ fn max_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
 
 kernel!("max_pool", "TIIIIb>TT", max_pool, [f32, f64, f16, bf16]);
 kernel!("max_pool_values", "TIIIIb>T", max_pool_values, [f32, f64, f16, bf16]);
+// In benches/RESULTS.md, the table of 28 November 2026 (Zen 5, one thread, f32): channels_last over row-major 2.40/3.10 ms.
+keyway_sdk::register_preference! { op: "max_pool_values", device: "cpu", format: "channels_last", cost: 0.77 }
 kernel!("max_pool_backward", "TTI>T", max_pool_backward, [f32, f64, f16, bf16]);
 
 #[cfg(test)]

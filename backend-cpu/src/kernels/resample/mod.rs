@@ -93,4 +93,6 @@ fn interpolate_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
 }
 
 kernel!("interpolate", "TISbF>T", interpolate, [f32, f64, f16, bf16]);
+// In benches/RESULTS.md, "Images, one thread" (bilinear, f32): channels_last over row-major 2.6/6.5 ms.
+keyway_sdk::register_preference! { op: "interpolate", device: "cpu", format: "channels_last", cost: 0.4 }
 kernel!("interpolate_backward", "TISbF>T", interpolate_backward, [f32, f64, f16, bf16]);

@@ -275,7 +275,7 @@ mod tests {
         let (cause, reason, state) = why(judged(&all[..1], End::TimedOut, ""));
         assert_eq!((cause, state.as_deref()), (Cause::Hang, Some(machine::boot())));
         assert!(
-            reason.starts_with("it did not end within 3 s while what it brings was registered"),
+            reason.starts_with("it did not end within 3 s while its contents were registered"),
             "{reason}"
         );
         let (_, _, state) = why(judged(&all[..2], End::Signal(6), ""));

@@ -31,7 +31,7 @@ pub(crate) enum Stage {
 
 const STAGES: [(Stage, &str, &str); 6] = [
     (Stage::Opening, "opening", "it was opened and set up"),
-    (Stage::Registering, "registering", "what it brings was registered"),
+    (Stage::Registering, "registering", "its contents were registered"),
     (Stage::Devices, "devices", "its devices were counted"),
     (Stage::Using, "using", "the functions of its devices were called"),
     (Stage::Ending, "ending", "it was left to itself for a moment"),

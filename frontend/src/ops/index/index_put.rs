@@ -124,7 +124,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     if let Arg::Tensor(values) = args.get(3)
         && broadcast(args.name(), &shape, values.sizes())? != shape
     {
-        let expected = format!("of a shape that broadcasts to {shape:?}, what the indices point at");
+        let expected = format!("of a shape that broadcasts to {shape:?}, the shape of the indexed elements");
         return Err(wrong_shape(args, 3, expected, values.sizes()));
     }
     let mut plan = Plan::one(t.dtype(), Dims::from_slice(t.sizes()), t.dtype(), kept(t, t.sizes()));

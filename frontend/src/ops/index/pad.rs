@@ -154,7 +154,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
                 match mode {
                     PadMode::Circular if before < 0 || after < 0 => {
                         format!(
-                            "widths of at most {most}, which is what negative ones leave of a dimension of size {size}"
+                            "widths of at most {most}, the remainder of a dimension of size {size} after negative ones"
                         )
                     }
                     _ => format!("widths of at most {most} for a dimension of size {size}"),

@@ -17,9 +17,9 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let (values, places) = Tensor::new([3, 1, 2])?.sort(0)?;
+    /// let (values, indices) = Tensor::new([3, 1, 2])?.sort(0)?;
     /// assert_eq!(values.to_vec::<i32>()?, [1, 2, 3]);
-    /// assert_eq!(places.to_vec::<i64>()?, [1, 2, 0]);
+    /// assert_eq!(indices.to_vec::<i64>()?, [1, 2, 0]);
     /// # Ok(()) }
     /// ```
     ///
@@ -35,8 +35,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let (values, places) = Tensor::new([1, 3, 2])?.sort_with(0, true, true)?;
-    /// assert_eq!((values.to_vec::<i32>()?, places.to_vec::<i64>()?), (vec![3, 2, 1], vec![1, 2, 0]));
+    /// let (values, indices) = Tensor::new([1, 3, 2])?.sort_with(0, true, true)?;
+    /// assert_eq!((values.to_vec::<i32>()?, indices.to_vec::<i64>()?), (vec![3, 2, 1], vec![1, 2, 0]));
     /// # Ok(()) }
     /// ```
     ///

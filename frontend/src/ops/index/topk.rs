@@ -19,9 +19,9 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let (values, places) = Tensor::new([3, 1, 2])?.topk(2, 0)?;
+    /// let (values, indices) = Tensor::new([3, 1, 2])?.topk(2, 0)?;
     /// assert_eq!(values.to_vec::<i32>()?, [3, 2]);
-    /// assert_eq!(places.to_vec::<i64>()?, [0, 2]);
+    /// assert_eq!(indices.to_vec::<i64>()?, [0, 2]);
     /// # Ok(()) }
     /// ```
     ///
@@ -36,8 +36,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let (values, places) = Tensor::new([1, 3, 2])?.topk_with(2, 0, false, true)?;
-    /// assert_eq!((values.to_vec::<i32>()?, places.to_vec::<i64>()?), (vec![1, 2], vec![0, 2]));
+    /// let (values, indices) = Tensor::new([1, 3, 2])?.topk_with(2, 0, false, true)?;
+    /// assert_eq!((values.to_vec::<i32>()?, indices.to_vec::<i64>()?), (vec![1, 2], vec![0, 2]));
     /// # Ok(()) }
     /// ```
     ///

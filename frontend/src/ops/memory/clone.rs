@@ -61,7 +61,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(Plan::one(t.dtype(), sizes, t.dtype(), strides))
 }
 
-/// `clone`
+/// `clone`: a copy of `self` in new memory, in the memory format of this name; `preserve` is that of `self`.
 pub static DEF: OpDef = OpDef {
     schema: "clone(Tensor self, *, str memory_format=preserve) -> Tensor",
     rule: Rule::Structured(rule),

@@ -64,7 +64,7 @@ impl Tensor {
     }
 }
 
-/// `fill`
+/// `fill`: sets every element of `self` to `value`, in place.
 pub static DEF: OpDef = OpDef {
     schema: "fill(Tensor self, Scalar value) -> Tensor",
     rule: Rule::Elementwise(rules::FIRST, |args| {

@@ -98,7 +98,7 @@ fn errors() -> Vec<ErrorSample> {
     ]
 }
 
-/// `where`
+/// `where`: the elements of `self` where `condition` is true, those of `other` elsewhere; all three broadcast.
 pub static DEF: OpDef = OpDef {
     schema: "where(Tensor condition, Tensor self, Tensor other) -> Tensor",
     rule: Rule::Structured(rule),

@@ -37,12 +37,7 @@ fn place(target: &Tensor, words: Words) -> Result<[Arg<'static>; 2]> {
 /// [`place`] for `count` values on a device.
 fn place_of(device: Device, count: usize, words: Words) -> Result<[Arg<'static>; 2]> {
     let reason = "each replay would draw the same numbers, since their offset in the stream is recorded";
-    crate::graph::refuse(
-        "a random op",
-        device,
-        reason,
-        "draw outside, and copy what was drawn into an input",
-    )?;
+    crate::graph::refuse("a random op", device, reason, "draw outside, and copy the values into an input")?;
     let per_block = match words {
         Words::One => 4,
         Words::Two => 2,

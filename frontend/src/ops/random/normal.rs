@@ -110,7 +110,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     })
 }
 
-/// `normal`
+/// `normal`: random values of the normal distribution of this mean and standard deviation, from the Philox4x32-10 stream of
+/// `seed` at `offset`.
 pub static DEF: OpDef = OpDef {
     schema: "normal(Tensor self, float mean, float std, int seed, int offset) -> Tensor",
     rule: Rule::Structured(rule),

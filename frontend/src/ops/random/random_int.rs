@@ -179,7 +179,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
-/// `random_int`
+/// `random_int`: uniform random integers in `low..high`, from the Philox4x32-10 stream of `seed` at `offset`.
 pub static DEF: OpDef = OpDef {
     schema: "random_int(Tensor self, int low, int high, int seed, int offset) -> Tensor",
     rule: Rule::Structured(rule),

@@ -105,7 +105,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Err(Error::Value { op: args.name(), argument: "low", expected, got: low.to_string() })
 }
 
-/// `uniform`
+/// `uniform`: uniform random values in `low..high`, from the Philox4x32-10 stream of `seed` at `offset`.
 pub static DEF: OpDef = OpDef {
     schema: "uniform(Tensor self, float low, float high, int seed, int offset) -> Tensor",
     rule: Rule::Structured(rule),

@@ -15,9 +15,9 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let (values, places) = Tensor::new([3.0f32, 4.0, 1.0])?.cummin(0)?;
+    /// let (values, indices) = Tensor::new([3.0f32, 4.0, 1.0])?.cummin(0)?;
     /// assert_eq!(values.to_vec::<f32>()?, [3.0, 3.0, 1.0]);
-    /// assert_eq!(places.to_vec::<i64>()?, [0, 0, 2]);
+    /// assert_eq!(indices.to_vec::<i64>()?, [0, 0, 2]);
     /// # Ok(()) }
     /// ```
     ///

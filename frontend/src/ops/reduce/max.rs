@@ -31,8 +31,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let (values, places) = Tensor::new([[1, 5, 3]])?.max_keepdim(1)?;
-    /// assert_eq!((values.to_vec2::<i32>()?, places.to_vec2::<i64>()?), (vec![vec![5]], vec![vec![1]]));
+    /// let (values, indices) = Tensor::new([[1, 5, 3]])?.max_keepdim(1)?;
+    /// assert_eq!((values.to_vec2::<i32>()?, indices.to_vec2::<i64>()?), (vec![vec![5]], vec![vec![1]]));
     /// # Ok(()) }
     /// ```
     ///

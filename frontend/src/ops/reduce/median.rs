@@ -19,8 +19,8 @@ impl Tensor {
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::prelude::*;
     /// let x = Tensor::new([[3, 1, 2], [9, 8, 7]])?;
-    /// let (medians, places) = x.median(1)?;
-    /// assert_eq!((medians.to_vec::<i32>()?, places.to_vec::<i64>()?), (vec![2, 8], vec![2, 1]));
+    /// let (medians, indices) = x.median(1)?;
+    /// assert_eq!((medians.to_vec::<i32>()?, indices.to_vec::<i64>()?), (vec![2, 8], vec![2, 1]));
     /// # Ok(()) }
     /// ```
     ///
@@ -35,8 +35,8 @@ impl Tensor {
     /// ```
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let (values, places) = Tensor::new([[1, 5, 3]])?.median_keepdim(1)?;
-    /// assert_eq!((values.to_vec2::<i32>()?, places.to_vec2::<i64>()?), (vec![vec![3]], vec![vec![2]]));
+    /// let (values, indices) = Tensor::new([[1, 5, 3]])?.median_keepdim(1)?;
+    /// assert_eq!((values.to_vec2::<i32>()?, indices.to_vec2::<i64>()?), (vec![vec![3]], vec![vec![2]]));
     /// # Ok(()) }
     /// ```
     ///

@@ -19,9 +19,9 @@ impl Tensor {
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
     /// use keyway::Tensor;
-    /// let places = Tensor::new([[0.0f32, 1.0], [0.0, 0.0]])?.to_sparse()?;
+    /// let pattern = Tensor::new([[0.0f32, 1.0], [0.0, 0.0]])?.to_sparse()?;
     /// let a = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?;
-    /// assert_eq!(places.sampled_mm(&a, &a)?.values()?.to_vec::<f32>()?, [10.0]);
+    /// assert_eq!(pattern.sampled_mm(&a, &a)?.values()?.to_vec::<f32>()?, [10.0]);
     /// # Ok(()) }
     /// ```
     ///

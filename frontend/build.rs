@@ -1,0 +1,68 @@
+//! Collects the documentation of each op from its source file, for `OpDef::documentation`.
+//!
+//! An op is defined once: the text that rustdoc shows above its method is the text that a program shows.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+fn main() -> io::Result<()> {
+    let ops = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("src/ops");
+    println!("cargo::rerun-if-changed={}", ops.display());
+    let mut table = BTreeMap::new();
+    for family in sorted(&ops)?.iter().filter(|path| path.is_dir()) {
+        let mut files = Vec::new();
+        for path in sorted(family)? {
+            files.push(fs::read_to_string(path)?);
+        }
+        for file in &files {
+            for name in defined(file) {
+                // Some methods are declared beside other ones of the family; internal ops have no method.
+                let method = format!("pub fn {name}");
+                let mut texts = std::iter::once(file).chain(&files).filter_map(|text| above(text, &method));
+                let text = texts.next().or_else(|| above(file, "pub static DEF")).unwrap_or_default();
+                table.insert(name.to_string(), text);
+            }
+        }
+    }
+    let rows: Vec<String> = table.iter().map(|(name, text)| format!("({name:?}, {text:?}),\n")).collect();
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default()).join("op_documentation.rs");
+    fs::write(out, format!("&[\n{}]", rows.concat()))
+}
+
+/// The entries of a folder, by name.
+fn sorted(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    paths.sort();
+    Ok(paths)
+}
+
+/// The names of the ops whose schema is a string literal of the file: `"name(parameters) -> results"`. A default of text ends
+/// the piece at its escaped quotation mark.
+fn defined(text: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    for literal in text.split('"').skip(1).step_by(2) {
+        if let Some((name, rest)) = literal.split_once('(')
+            && (rest.contains(") -> ") || rest.ends_with('\\'))
+            && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+        {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// The documentation above an item, `None` without one.
+fn above(text: &str, item: &str) -> Option<String> {
+    let start = text.match_indices(item).map(|(start, _)| start).find(|start| {
+        !text[start + item.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+    })?;
+    let lines = text[..start].trim_end_matches(' ').lines().rev().map(str::trim_start);
+    let mut lines: Vec<&str> = lines
+        .take_while(|line| line.starts_with("///") || line.starts_with("#["))
+        .filter_map(|line| line.strip_prefix("///"))
+        .map(|line| line.strip_prefix(' ').unwrap_or(line))
+        .collect();
+    lines.reverse();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
