@@ -223,6 +223,80 @@ setters! { crate::nn::KlDivLoss, KlDivLoss, "keyway::nn";
     /// With this reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
+setters! { crate::nn::HingeEmbeddingLoss, HingeEmbeddingLoss, "keyway::nn";
+    /// With this margin.
+    margin: f64, "0.5", "0.5";
+    /// With this reduction.
+    reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
+}
+setters! { crate::nn::SoftMarginLoss, SoftMarginLoss, "keyway::nn";
+    /// With this reduction.
+    reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
+}
+setters! { crate::nn::MultiMarginLoss, MultiMarginLoss, "keyway::nn";
+    /// With this power of the hinge, 1 or 2.
+    p: i64, "2", "2";
+    /// With this margin.
+    margin: f64, "0.5", "0.5";
+    /// With these weights of the classes.
+    weight: Tensor => Some;
+    /// With this reduction.
+    reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
+}
+setters! { crate::nn::PoissonNllLoss, PoissonNllLoss, "keyway::nn";
+    /// With inputs that are logarithms, or expected values.
+    log_input: bool, "false", "false";
+    /// With the constant of the targets, or without.
+    full: bool, "true", "true";
+    /// With this number added before the logarithm.
+    eps: f64, "1e-3", "1e-3";
+    /// With this reduction.
+    reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
+}
+setters! { crate::nn::TripletMarginOptions, TripletMarginOptions, "keyway::nn";
+    /// With this margin.
+    margin: f64, "0.5", "0.5";
+    /// With the norm of this `p`.
+    p: f64, "1.0", "1.0";
+    /// With this number added to each difference.
+    eps: f64, "1e-3", "1e-3";
+    /// With the smaller of the negative's distances from anchor and positive, or with that from the anchor.
+    swap: bool, "true", "true";
+    /// With this reduction.
+    reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
+}
+setters! { crate::nn::TripletMarginLoss, TripletMarginLoss, "keyway::nn";
+    /// With this margin.
+    margin: f64, "0.5", "0.5";
+    /// With the norm of this `p`.
+    p: f64, "1.0", "1.0";
+    /// With this number added to each difference.
+    eps: f64, "1e-3", "1e-3";
+    /// With the smaller of the negative's distances from anchor and positive, or with that from the anchor.
+    swap: bool, "true", "true";
+    /// With this reduction.
+    reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
+}
+setters! { crate::nn::CosineEmbeddingLoss, CosineEmbeddingLoss, "keyway::nn";
+    /// With this margin.
+    margin: f64, "0.5", "0.5";
+    /// With this reduction.
+    reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
+}
+setters! { crate::nn::MarginRankingLoss, MarginRankingLoss, "keyway::nn";
+    /// With this margin.
+    margin: f64, "0.5", "0.5";
+    /// With this reduction.
+    reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
+}
+setters! { crate::nn::GaussianNllLoss, GaussianNllLoss, "keyway::nn";
+    /// With the constant, or without.
+    full: bool, "true", "true";
+    /// With this smallest variance.
+    eps: f64, "1e-3", "1e-3";
+    /// With this reduction.
+    reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
+}
 
 /// PyTorch's pair of decay rates.
 macro_rules! betas {

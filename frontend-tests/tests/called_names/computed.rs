@@ -40,6 +40,7 @@ pub fn reduced() -> Table {
         cummax: f(&[2]).cummax(1), f(&[2]).cummax(-2);
         cummin: f(&[2]).cummin(1), f(&[2]).cummin(FAR);
         logcumsumexp: f(&[2]).logcumsumexp(1);
+        trapezoid: f(&[2]).trapezoid(1), f(&[]).trapezoid(0), f(&[2]).trapezoid_with(&f(&[3]), 0), f(&[2]).trapezoid_with(true, 0);
         diff: f(&[2]).diff(1), f(&[]).diff(0), f(&[2]).diff_with(1, -2);
         trace: f(&[2]).trace();
         softmax: f(&[2]).softmax(1), l(&[2]).softmax(2);
@@ -69,6 +70,8 @@ pub fn multiplied() -> Table {
         tensordot_inner: f(&[2, 3]).tensordot_inner(&f(&[2, 3]), 1), f(&[2]).tensordot_inner(&f(&[2]), 2),
             f(&[2]).tensordot_inner(&f(&[2]), FAR), f(&[2]).tensordot_inner(&f(&[2]), 1 << 60);
         kron: Tensor::zeros((1usize << 40, 0)).unwrap().kron(&Tensor::zeros((1usize << 40, 0)).unwrap());
+        cov: f(&[1, 2, 3]).cov(), f(&[1, 2, 3]).cov_with(0);
+        corrcoef: f(&[1, 2, 3]).corrcoef();
         cdist: f(&[2]).cdist(&f(&[2])), f(&[2, 3]).cdist(&f(&[2, 4])), f(&[2, 3]).cdist_with(&f(&[2, 3]), -1.0),
             f(&[2, 2, 3]).cdist(&f(&[3, 2, 3])), l(&[2, 3]).cdist(&l(&[2, 3]));
         cross: f(&[2]).cross(&f(&[2])), f(&[3]).cross_with(&f(&[3]), 1);

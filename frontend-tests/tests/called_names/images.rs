@@ -1,6 +1,6 @@
 //! Pooling, convolutions, images, norms and losses.
 
-use super::{Call, FAR, Table, b, f, l};
+use super::{Call, FAR, Table, b, f, far, l};
 use keyway::nn::{
     self, Activation, AvgPoolOptions, ConvOptions, ConvTransposeOptions, GridOptions, InterpolateMode,
     InterpolateOptions, LpPoolOptions, MaxPoolOptions, MaxUnpoolOptions, UnfoldOptions,
@@ -99,6 +99,21 @@ pub fn images() -> Table {
         smooth_l1_loss: f(&[2]).smooth_l1_loss(&f(&[3])), f(&[2]).smooth_l1_loss_with(&f(&[2]), -1.0, nn::Reduction::Mean);
         huber_loss: f(&[2]).huber_loss(&f(&[3])), f(&[2]).huber_loss_with(&f(&[2]), -1.0, nn::Reduction::Mean), l(&[2]).huber_loss(&l(&[2]));
         kl_div: f(&[2]).kl_div(&f(&[3]));
+        pairwise_distance: f(&[2]).pairwise_distance(&f(&[3])), f(&[]).pairwise_distance(&f(&[2])), l(&[2]).pairwise_distance(&f(&[2])),
+            f(&[2]).pairwise_distance_with(&f(&[2]), f64::NAN, 1e-6, false);
+        triplet_margin_loss: f(&[2]).triplet_margin_loss(&f(&[3]), &f(&[2])), f(&[2]).triplet_margin_loss(&f(&[2]), &f(&[3])),
+            f(&[]).triplet_margin_loss(&f(&[]), &f(&[])), l(&[2]).triplet_margin_loss(&f(&[2]), &f(&[2])),
+            f(&[2]).triplet_margin_loss_with(&f(&[2]), &f(&[2]), nn::TripletMarginOptions::default().p(f64::NAN));
+        cosine_embedding_loss: f(&[2, 3]).cosine_embedding_loss(&f(&[2, 4]), &f(&[2])), f(&[]).cosine_embedding_loss(&f(&[]), &f(&[])),
+            f(&[2, 3]).cosine_embedding_loss_with(&f(&[2, 3]), &f(&[2]), f64::NAN, nn::Reduction::Mean);
+        margin_ranking_loss: f(&[2]).margin_ranking_loss(&f(&[3]), &f(&[2])), f(&[2]).margin_ranking_loss(&f(&[2]), &f(&[3]));
+        hinge_embedding_loss: f(&[2]).hinge_embedding_loss(&f(&[3])), l(&[2]).hinge_embedding_loss(&l(&[2]));
+        soft_margin_loss: f(&[2]).soft_margin_loss(&f(&[3])), f(&[2]).soft_margin_loss_with(&f(&[2]), nn::Reduction::BatchMean);
+        multi_margin_loss: f(&[2, 3]).multi_margin_loss(&l(&[3])), f(&[]).multi_margin_loss(&l(&[])), f(&[2, 3]).multi_margin_loss(&far()),
+            f(&[2, 3]).multi_margin_loss(&f(&[2])), f(&[2, 3]).multi_margin_loss_with(&l(&[2]), 3, 1.0, None, nn::Reduction::Mean);
+        poisson_nll_loss: f(&[2]).poisson_nll_loss(&f(&[3])), f(&[2]).poisson_nll_loss_with(&f(&[2]), false, true, -1.0, nn::Reduction::Mean);
+        gaussian_nll_loss: f(&[2]).gaussian_nll_loss(&f(&[3]), &f(&[2])), f(&[2]).gaussian_nll_loss(&f(&[2]), &f(&[3])),
+            f(&[2]).gaussian_nll_loss(&f(&[2]), &f(&[2]).neg().unwrap());
         binary_cross_entropy: f(&[2]).binary_cross_entropy(&f(&[3]));
         binary_cross_entropy_with_logits: f(&[2]).binary_cross_entropy_with_logits(&f(&[3]));
     });

@@ -120,6 +120,7 @@ const NEVER: &[&str] = &[
     "rad2deg",
     "relu6",
     "signbit",
+    "sinc",
     "softsign",
     "sqr",
     "storage",

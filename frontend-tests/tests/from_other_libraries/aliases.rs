@@ -221,7 +221,6 @@ fn names_of_what_is_composed_here_are_found() {
         ("new_tensor", "new"),
         ("affine", "mul"),
         ("slice_assign", "copy_"),
-        ("pairwise_distance", "norm"),
         ("get_rng_state", "state"),
         ("set_rng_state", "set_state"),
         ("VarMap", "StateDict"),

@@ -2,11 +2,12 @@
 //! None of them returns a `Result`, since none can fail.
 
 use super::{
-    BceLoss, BceWithLogitsLoss, Celu, ChannelShuffle, CrossEntropyLoss, Elu, Flatten, Fold, Gelu, Glu,
-    Hardshrink, Hardsigmoid, Hardswish, Hardtanh, HuberLoss, Identity, KlDivLoss, L1Loss, LeakyRelu,
-    LogSigmoid, LogSoftmax, Mish, MseLoss, NllLoss, PixelShuffle, PixelUnshuffle, Relu, Relu6, Selu, Sigmoid,
-    Silu, SmoothL1Loss, Softmax, Softplus, Softshrink, Softsign, Tanh, Tanhshrink, Threshold, Unfold,
-    Upsample,
+    BceLoss, BceWithLogitsLoss, Celu, ChannelShuffle, CosineEmbeddingLoss, CrossEntropyLoss, Elu, Flatten,
+    Fold, GaussianNllLoss, Gelu, Glu, Hardshrink, Hardsigmoid, Hardswish, Hardtanh, HingeEmbeddingLoss,
+    HuberLoss, Identity, KlDivLoss, L1Loss, LeakyRelu, LogSigmoid, LogSoftmax, MarginRankingLoss, Mish,
+    MseLoss, MultiMarginLoss, NllLoss, PixelShuffle, PixelUnshuffle, PoissonNllLoss, Relu, Relu6, Selu,
+    Sigmoid, Silu, SmoothL1Loss, SoftMarginLoss, Softmax, Softplus, Softshrink, Softsign, Tanh, Tanhshrink,
+    Threshold, TripletMarginLoss, Unfold, Upsample,
 };
 use crate::ops::conv::PerDim;
 use crate::ops::image::{InterpolateOptions, UnfoldOptions};
@@ -34,6 +35,8 @@ of_default! {
     Relu Silu Sigmoid Tanh Hardswish Relu6 Hardsigmoid LogSigmoid Softsign Tanhshrink Identity Mish Selu
     Gelu Flatten
     MseLoss L1Loss SmoothL1Loss HuberLoss BceLoss BceWithLogitsLoss NllLoss CrossEntropyLoss KlDivLoss
+    HingeEmbeddingLoss SoftMarginLoss MultiMarginLoss PoissonNllLoss
+    TripletMarginLoss CosineEmbeddingLoss MarginRankingLoss GaussianNllLoss
 }
 
 /// Modules whose `new` takes their fields as arguments.

@@ -12,10 +12,12 @@
 //! # Ok(()) }
 //! ```
 
-use super::loss::same_shape;
+mod losses;
+
 use super::{AttentionOptions, AvgPoolOptions, ConvOptions, GridOptions, InterpolateOptions, MaxPoolOptions};
 use crate::tensor::IntoShape;
 use crate::{Result, Tensor};
+pub use losses::*;
 
 /// [`Tensor::embedding`], with the indices first as in PyTorch.
 ///
@@ -499,79 +501,4 @@ functions! {
     /// # Ok(()) }
     /// ```
     threshold(input, threshold: f64, value: f64);
-}
-
-macro_rules! losses {
-    ($($(#[$example:meta])+ $name:ident;)*) => {$(
-        #[doc = concat!("[`Tensor::", stringify!($name), "`] of two tensors of one shape.")]
-        ///
-        $(#[$example])+
-        ///
-        /// # Errors
-        /// Those of the method; a target of another shape.
-        pub fn $name(input: &Tensor, target: &Tensor) -> Result<Tensor> {
-            same_shape(stringify!($name), input, target)?;
-            input.$name(target)
-        }
-    )*};
-}
-
-losses! {
-    /// ```
-    /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, nn::functional as F};
-    /// let loss = F::binary_cross_entropy(&Tensor::new([0.5f32])?, &Tensor::new([1.0f32])?)?;
-    /// assert!((loss.item::<f32>()? - 2f32.ln()).abs() < 1e-6);
-    /// # Ok(()) }
-    /// ```
-    binary_cross_entropy;
-    /// ```
-    /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, nn::functional as F};
-    /// let (logits, target) = (Tensor::new([-200.0f32, 3.0])?, Tensor::new([0.0f32])?);
-    /// assert_eq!(F::binary_cross_entropy_with_logits(&logits.narrow(0, 0, 1)?, &target)?.item::<f32>()?, 0.0);
-    /// assert!(F::binary_cross_entropy_with_logits(&logits, &target).is_err(), "no broadcasting");
-    /// # Ok(()) }
-    /// ```
-    binary_cross_entropy_with_logits;
-    /// ```
-    /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, nn::functional as F};
-    /// let (x, target) = (Tensor::new([1.0f32, 4.0])?, Tensor::new([1.0f32, 2.0])?);
-    /// assert_eq!(F::huber_loss(&x, &target)?.item::<f32>()?, 0.75);
-    /// # Ok(()) }
-    /// ```
-    huber_loss;
-    /// ```
-    /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, nn::functional as F};
-    /// let p = Tensor::new([0.5f32, 0.5])?;
-    /// assert_eq!(F::kl_div(&p.log()?, &p)?.item::<f32>()?, 0.0);
-    /// # Ok(()) }
-    /// ```
-    kl_div;
-    /// ```
-    /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, nn::functional as F};
-    /// let (x, target) = (Tensor::new([1.0f32, 2.0])?, Tensor::new([3.0f32, 2.0])?);
-    /// assert_eq!(F::l1_loss(&x, &target)?.item::<f32>()?, 1.0);
-    /// # Ok(()) }
-    /// ```
-    l1_loss;
-    /// ```
-    /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, nn::functional as F};
-    /// let (x, target) = (Tensor::new([1.0f32, 2.0])?, Tensor::new([3.0f32, 2.0])?);
-    /// assert_eq!(F::mse_loss(&x, &target)?.item::<f32>()?, 2.0);
-    /// # Ok(()) }
-    /// ```
-    mse_loss;
-    /// ```
-    /// # fn main() -> keyway::Result<()> {
-    /// use keyway::{Tensor, nn::functional as F};
-    /// let (x, target) = (Tensor::new([1.0f32])?, Tensor::new([3.0f32])?);
-    /// assert_eq!(F::smooth_l1_loss(&x, &target)?.item::<f32>()?, 1.5);
-    /// # Ok(()) }
-    /// ```
-    smooth_l1_loss;
 }

@@ -211,4 +211,77 @@ loss_module! {
         same_shape("kl_div", input, target)?;
         input.kl_div_with(target, self.log_target, self.reduction)
     }, ["Tensor::new([0.5f32, 0.5])?.log()?", "Tensor::new([1.0f32, 0.0])?", "2f32.ln() / 2.0"];
+
+    /// [`Tensor::hinge_embedding_loss`] as a module; the input is distances, the targets are 1 and -1.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::HingeEmbeddingLoss};
+    /// let loss = HingeEmbeddingLoss { margin: 2.0, ..Default::default() };
+    /// assert_eq!(loss.forward(&Tensor::new(0.5f32)?, &Tensor::new(-1.0f32)?)?.item::<f32>()?, 1.5);
+    /// # Ok(()) }
+    /// ```
+    HingeEmbeddingLoss {
+        /// The distance above which a target of -1 has no loss.
+        margin: f64 = 1.0,
+    } => |self, input, target| {
+        same_shape("hinge_embedding_loss", input, target)?;
+        input.hinge_embedding_loss_with(target, self.margin, self.reduction)
+    }, ["Tensor::new([0.5f32, 0.25])?", "Tensor::new([1.0f32, -1.0])?", "0.625"];
+
+    /// [`Tensor::soft_margin_loss`] as a module; the targets are 1 and -1.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::SoftMarginLoss};
+    /// let loss = SoftMarginLoss::default().forward(&Tensor::new(-200.0f32)?, &Tensor::new(1.0f32)?)?;
+    /// assert_eq!(loss.item::<f32>()?, 200.0);
+    /// # Ok(()) }
+    /// ```
+    SoftMarginLoss {} => |self, input, target| {
+        same_shape("soft_margin_loss", input, target)?;
+        input.soft_margin_loss_with(target, self.reduction)
+    }, ["Tensor::new([0.0f32, 0.0])?", "Tensor::new([1.0f32, -1.0])?", "2f32.ln()"];
+
+    /// [`Tensor::multi_margin_loss`] as a module; the targets are classes.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::MultiMarginLoss};
+    /// let loss = MultiMarginLoss { p: 2, ..Default::default() };
+    /// assert_eq!(loss.forward(&Tensor::new([[1.0f32, 2.0]])?, &Tensor::new([0i64])?)?.item::<f32>()?, 2.0);
+    /// # Ok(()) }
+    /// ```
+    MultiMarginLoss {
+        /// The power of the hinge, 1 or 2.
+        p: i64 = 1,
+        /// The difference by which the target's score should exceed the others.
+        margin: f64 = 1.0,
+        /// A factor for each class.
+        weight: Option<Tensor> = None,
+    } => |self, input, target| {
+        input.multi_margin_loss_with(target, self.p, self.margin, self.weight.as_ref(), self.reduction)
+    }, ["Tensor::new([[1.0f32, 2.0]])?", "Tensor::new([0i64])?", "1.0"];
+
+    /// [`Tensor::poisson_nll_loss`] as a module.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, nn::PoissonNllLoss};
+    /// let loss = PoissonNllLoss { log_input: false, ..Default::default() };
+    /// assert_eq!(loss.forward(&Tensor::new(1.0f32)?, &Tensor::new(3.0f32)?)?.item::<f32>()?, 1.0);
+    /// # Ok(()) }
+    /// ```
+    #[doc(alias = "PoissonNLLLoss")]
+    PoissonNllLoss {
+        /// Whether the input is logarithms of expected values.
+        log_input: bool = true,
+        /// Whether the loss has the constant of the targets, by Stirling's approximation.
+        full: bool = false,
+        /// The number added to the input before the logarithm.
+        eps: f64 = 1e-8,
+    } => |self, input, target| {
+        same_shape("poisson_nll_loss", input, target)?;
+        input.poisson_nll_loss_with(target, self.log_input, self.full, self.eps, self.reduction)
+    }, ["Tensor::new([0.0f32, 0.0])?", "Tensor::new([3.0f32, 1.0])?", "1.0"];
 }

@@ -46,6 +46,7 @@ mod layer_norm;
 mod linear;
 mod local_response_norm;
 mod loss;
+mod loss_of_three;
 pub mod models;
 mod module;
 mod parameter;
@@ -66,7 +67,7 @@ pub use crate::ops::image::{
 };
 pub use crate::ops::index::embedding_bag::{BagMode, BagOptions};
 pub use crate::ops::index::pad::PadMode;
-pub use crate::ops::loss::Reduction;
+pub use crate::ops::loss::{Reduction, TripletMarginOptions};
 pub use crate::ops::pointwise::gelu::Approximate;
 pub use crate::ops::pool::{AvgPoolOptions, LpPoolOptions, MaxPoolOptions, MaxUnpoolOptions, OutputSize};
 pub use activation::{
@@ -95,9 +96,10 @@ pub use layer_norm::LayerNorm;
 pub use linear::Linear;
 pub use local_response_norm::LocalResponseNorm;
 pub use loss::{
-    BceLoss, BceWithLogitsLoss, CrossEntropyLoss, HuberLoss, KlDivLoss, L1Loss, MseLoss, NllLoss,
-    SmoothL1Loss,
+    BceLoss, BceWithLogitsLoss, CrossEntropyLoss, HingeEmbeddingLoss, HuberLoss, KlDivLoss, L1Loss, MseLoss,
+    MultiMarginLoss, NllLoss, PoissonNllLoss, SmoothL1Loss, SoftMarginLoss,
 };
+pub use loss_of_three::{CosineEmbeddingLoss, GaussianNllLoss, MarginRankingLoss, TripletMarginLoss};
 pub use module::Module;
 pub(crate) use module::convert_named;
 pub use parameter::{Buffer, Parameter, TrainingMode};

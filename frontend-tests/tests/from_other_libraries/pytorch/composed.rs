@@ -50,6 +50,13 @@ section! {
     "torch.select_scatter(x, p, 0, 1)" => { x.select_scatter(&p, 0, 1)? };
     "torch.slice_scatter(x, y[:1], 0, 1, 2)" => { x.narrow_scatter(&y.i(..1)?, 0, 1, 1)? } "a start and a length";
     "torch.kthvalue(x, 2).values" => { x.kthvalue(2, -1)?.0 };
+    "torch.sinc(x)" => { x.sinc()? };
+    "torch.cov(x)" => { x.cov()? };
+    "torch.cov(x, correction=0)" => { x.cov_with(0)? };
+    "torch.corrcoef(y)" => { y.corrcoef()? };
+    "torch.trapezoid(x)" => { x.trapezoid(-1)? };
+    "torch.trapezoid(x, dx=0.5, dim=0)" => { x.trapezoid_with(0.5, 0)? };
+    "torch.trapezoid(x, p)" => { x.trapezoid_with(&p, -1)? };
     "F.huber_loss(x, y, delta=0.5)" => { x.huber_loss_with(&y, 0.5, nn::Reduction::Mean)? };
 }
 
@@ -70,9 +77,6 @@ section! {
     "torch.broadcast_tensors(x, p)" => { vec![x.clone(), p.expand_as(&x)?] };
     "torch.msort(x)" => { x.sort(0)?.0 };
     "torch.normal(x, y)" => { (&x + (&y * x.randn_like()))? };
-    "F.pairwise_distance(x, y)" => { (&x - &y)?.norm(1)? };
-    "F.soft_margin_loss(x, torch.ones(2, 2))" => { x.neg()?.softplus()?.mean(..)? };
-    "F.poisson_nll_loss(x, y)" => { (x.exp()? - (&x * &y))?.mean(..)? };
     "nn.ZeroPad2d(1)(x[None])" => { x.unsqueeze(0)?.pad((1, 1, 1, 1))? };
     "x.is_cuda" => { x.is_cuda() };
     "x.apply_(lambda v: v + 1)" => { let mut x = x; x.as_slice_mut::<f32>()?.iter_mut().for_each(|v| *v += 1.0); x } "of a tensor that nobody else holds";

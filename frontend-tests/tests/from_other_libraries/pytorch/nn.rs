@@ -183,6 +183,21 @@ section! {
     "F.binary_cross_entropy(x, y)" => { F::binary_cross_entropy(&x, &y)? };
     "F.binary_cross_entropy_with_logits(x, y)" => { F::binary_cross_entropy_with_logits(&x, &y)? };
     "F.kl_div(x, y, reduction='batchmean')" => { x.kl_div_with(&y, false, Reduction::BatchMean)? };
+    "F.pairwise_distance(x, y)" => { F::pairwise_distance(&x, &y)? };
+    "F.pairwise_distance(x, y, p=1, keepdim=True)" => { x.pairwise_distance_with(&y, 1.0, 1e-6, true)? };
+    "F.triplet_margin_loss(x, y, -y)" => { F::triplet_margin_loss(&x, &y, &y.neg()?)? };
+    "F.triplet_margin_loss(x, y, -y, margin=2., swap=True)" => { x.triplet_margin_loss_with(&y, &y.neg()?, TripletMarginOptions::default().margin(2.0).swap(true))? };
+    "F.cosine_embedding_loss(x, y, 2 * at - 1)" => { F::cosine_embedding_loss(&x, &y, &at.mul(2)?.sub(1)?)? };
+    "F.margin_ranking_loss(x, y, 2 * y - 1)" => { F::margin_ranking_loss(&x, &y, &y.mul(2)?.sub(1)?)? };
+    "F.hinge_embedding_loss(x, 2 * y - 1)" => { F::hinge_embedding_loss(&x, &y.mul(2)?.sub(1)?)? };
+    "F.hinge_embedding_loss(x, 2 * y - 1, margin=0.5)" => { x.hinge_embedding_loss_with(&y.mul(2)?.sub(1)?, 0.5, Reduction::Mean)? };
+    "F.soft_margin_loss(x, 2 * y - 1)" => { F::soft_margin_loss(&x, &y.mul(2)?.sub(1)?)? };
+    "F.multi_margin_loss(x, at)" => { F::multi_margin_loss(&x, &at)? };
+    "F.multi_margin_loss(x, at, p=2)" => { x.multi_margin_loss_with(&at, 2, 1.0, None, Reduction::Mean)? };
+    "F.poisson_nll_loss(x, y)" => { F::poisson_nll_loss(&x, &y)? };
+    "F.poisson_nll_loss(x, y, log_input=False)" => { x.poisson_nll_loss_with(&y, false, false, 1e-8, Reduction::Mean)? };
+    "F.gaussian_nll_loss(x, y, x)" => { F::gaussian_nll_loss(&x, &y, &x)? };
+    "F.gaussian_nll_loss(x, y, x, full=True)" => { x.gaussian_nll_loss_with(&y, &x, true, 1e-6, Reduction::Mean)? };
     "nn.CrossEntropyLoss()" => { nn::CrossEntropyLoss::default() };
     "nn.CrossEntropyLoss(label_smoothing=0.1)(x, at)" => { nn::CrossEntropyLoss::new().label_smoothing(0.1).forward(&x, &at)? };
     "nn.MSELoss()" => { nn::MseLoss::default() };
@@ -192,5 +207,13 @@ section! {
     "nn.NLLLoss()" => { nn::NllLoss::default() };
     "nn.BCELoss()" => { nn::BceLoss::default() };
     "nn.BCEWithLogitsLoss()" => { nn::BceWithLogitsLoss::default() };
+    "nn.TripletMarginLoss(swap=True)" => { nn::TripletMarginLoss::new().swap(true) };
+    "nn.CosineEmbeddingLoss()" => { nn::CosineEmbeddingLoss::new() };
+    "nn.MarginRankingLoss()" => { nn::MarginRankingLoss::new() };
+    "nn.HingeEmbeddingLoss()" => { nn::HingeEmbeddingLoss::new() };
+    "nn.SoftMarginLoss()" => { nn::SoftMarginLoss::new() };
+    "nn.MultiMarginLoss(p=2)" => { nn::MultiMarginLoss::new().p(2) };
+    "nn.PoissonNLLLoss()" => { nn::PoissonNllLoss::new() };
+    "nn.GaussianNLLLoss()" => { nn::GaussianNllLoss::new() };
     "nn.KLDivLoss(reduction='batchmean')" => { nn::KlDivLoss::new().reduction(Reduction::BatchMean) };
 }

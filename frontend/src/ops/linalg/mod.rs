@@ -2,8 +2,10 @@
 
 mod added;
 mod cdist;
+mod cov;
 mod equation;
 mod kron;
+mod pairwise_distance;
 
 crate::ops::family! {
     addmm,

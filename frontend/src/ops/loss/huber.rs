@@ -1,10 +1,9 @@
 //! The Huber loss.
 
-use super::{Reduction, in_pieces};
+use super::{Reduction, finished, floats, in_pieces, wrong};
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::composite::{cast, widened};
-use keyway_dispatcher::error::Error;
+use crate::ops::composite::widened;
 
 impl Tensor {
     /// The mean Huber loss of the differences `d` from `target`: `d^2 / 2` where `|d| < delta`, else
@@ -38,26 +37,12 @@ impl Tensor {
     /// The same; a `delta` that is not above 0 or is infinite; [`Reduction::BatchMean`].
     pub fn huber_loss_with(&self, target: &Tensor, delta: f64, reduction: Reduction) -> Result<Tensor> {
         called("huber_loss", &["self", "target", "delta", "reduction"], || {
-            let wrong = |argument, expected: &str, got| {
-                Err(Error::Value { op: "huber_loss", argument, expected: expected.to_string(), got }.into())
-            };
-            if !self.dtype().is_float() {
-                return wrong("self", "a float dtype; cast integers first", self.dtype().to_string());
-            }
+            floats("huber_loss", &[("self", self)])?;
             if !(delta > 0.0 && delta.is_finite()) {
-                return wrong("delta", "a finite number above 0", delta.to_string());
+                return Err(wrong("huber_loss", "delta", "a finite number above 0", delta));
             }
             let difference = widened(self)?.sub(&widened(target)?)?;
-            let loss = in_pieces(&difference, delta, delta)?;
-            let loss = match reduction {
-                Reduction::None => loss,
-                Reduction::Mean => loss.mean_all()?,
-                Reduction::Sum => loss.sum_all()?,
-                Reduction::BatchMean => {
-                    return wrong("reduction", "none, mean or sum", "`batchmean`".to_string());
-                }
-            };
-            cast(loss, self.dtype().promote(target.dtype()).unwrap_or(difference.dtype()))
+            finished("huber_loss", in_pieces(&difference, delta, delta)?, reduction, &[self, target])
         })
     }
 }

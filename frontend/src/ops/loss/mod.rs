@@ -9,6 +9,12 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Strides};
 
 mod huber;
+mod likelihood;
+mod margin;
+mod multi_margin;
+mod triplet;
+
+pub use triplet::TripletMarginOptions;
 
 crate::ops::family! {
     binary_cross_entropy,
@@ -125,6 +131,47 @@ fn reduce(args: &Args<'_>, i: usize, loss: Tensor) -> Result<Tensor> {
         "sum" => loss.sum_all(),
         _ => Ok(loss),
     }
+}
+
+/// The error of a function `op` about the value of its `argument`.
+fn wrong(op: &'static str, argument: &'static str, expected: &str, got: impl ToString) -> crate::Error {
+    Error::Value { op, argument, expected: expected.to_string(), got: got.to_string() }.into()
+}
+
+/// The error of a function `op` about the shape of its `argument`.
+fn wrong_shape(op: &'static str, argument: &'static str, expected: String, got: &Tensor) -> crate::Error {
+    Error::Shape { op, argument, expected, got: got.shape().into() }.into()
+}
+
+/// Refuses arguments of `op` that are not floats.
+fn floats(op: &'static str, arguments: &[(&'static str, &Tensor)]) -> Result<()> {
+    match arguments.iter().find(|(_, t)| !t.dtype().is_float()) {
+        Some((argument, t)) => {
+            Err(wrong(op, argument, "a float dtype; cast with `to_dtype` first", t.dtype()))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Refuses a number that is not finite.
+fn finite(op: &'static str, argument: &'static str, number: f64) -> Result<()> {
+    if number.is_finite() { Ok(()) } else { Err(wrong(op, argument, "a finite number", number)) }
+}
+
+/// Reduces the loss that a function `op` computed in f32 at least from `inputs`, and casts it to their promoted dtype.
+fn finished(op: &'static str, loss: Tensor, reduction: Reduction, inputs: &[&Tensor]) -> Result<Tensor> {
+    let loss = match reduction {
+        Reduction::None => loss,
+        Reduction::Mean => loss.mean_all()?,
+        Reduction::Sum => loss.sum_all()?,
+        Reduction::BatchMean => {
+            return Err(wrong(op, "reduction", "none, mean or sum", "`batchmean`"));
+        }
+    };
+    let own = loss.dtype();
+    let dtypes = inputs.iter().map(|t| t.dtype());
+    let dtype = dtypes.map(Some).reduce(|a, b| a?.promote(b?)).flatten();
+    cast(loss, dtype.unwrap_or(own))
 }
 
 /// A function that is quadratic up to `corner` from 0 and linear with this `slope` beyond, continuously differentiable.

@@ -76,6 +76,36 @@ impl Tensor {
         })
     }
 
+    /// The normalized sinc function `sin(pi x) / (pi x)`, 1 at 0. Near 0 its power series is computed, so derivatives of every
+    /// order are exact there too.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let y = Tensor::new([0.0f32, 0.5])?.sinc()?.to_vec::<f32>()?;
+    /// assert!(y[0] == 1.0 && (y[1] - 2.0 / std::f32::consts::PI).abs() < 1e-6);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn sinc(&self) -> Result<Tensor> {
+        called("sinc", &["self"], || {
+            let t = real(self)?.mul(std::f64::consts::PI)?;
+            let far = t.detach().abs()?.ge(0.5)?;
+            // Each branch is computed from values of its own range: outside, gradients would be 0 times infinity.
+            let outside = far.where_cond(&t, 1.0)?;
+            let square = far.where_cond(0.0, &t)?.square()?;
+            // `sum of (-square)^n / (2 n + 1)!` by Horner's rule; the first addend left out is below 1e-19.
+            let mut series = square.ones_like()?;
+            for n in (1..=7).rev() {
+                let factor = f64::from(2 * n * (2 * n + 1));
+                series = series.mul(&square)?.mul(-1.0 / factor)?.add(1.0)?;
+            }
+            cast(far.where_cond(&outside.sin()?.div(&outside)?, &series)?, float_of(self.dtype()))
+        })
+    }
+
     /// The larger element; a NaN operand is ignored if the other is a number. [`Tensor::maximum`] propagates NaN.
     ///
     /// ```

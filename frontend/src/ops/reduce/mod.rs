@@ -9,6 +9,7 @@ mod median;
 pub mod quantile;
 mod scan;
 mod spread;
+mod trapezoid;
 mod truth;
 
 crate::ops::family! {

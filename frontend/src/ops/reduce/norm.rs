@@ -30,7 +30,6 @@ reduction! {
     ///
     /// # Errors
     /// A dtype that is not a float; a dimension out of range or given twice.
-    #[doc(alias = "pairwise_distance")]
     #[doc(alias = "vector_norm")]
     pub fn norm(x; dims, keepdim) -> Tensor { DEF.run(&[x.into(), Arg::Float(2.0), dims, keepdim]) }
     keepdim: norm_keepdim, all: norm_all
