@@ -227,6 +227,42 @@ fn a_panic_fails_only_the_cases_in_which_it_happens() {
     }
 }
 
+/// Each case of the kernel would take the time limit; the cases of the other dtype are judged.
+#[test]
+fn a_kernel_that_hangs_costs_a_few_time_limits() {
+    /// Seconds without progress after which a case that waits is ended, for a limit of one second of processor time.
+    const ASLEEP: f64 = 3.0;
+    let (mutant, folder) = (library_of("keyway_test_mutant"), tempfile::tempdir().unwrap());
+    let path = |name: &str| folder.path().join(name);
+    let mut command = program(&library());
+    command.args(["conformance", "--op", "relu", "--dtype", "i16", "--dtype", "i32", "--family", "strided"]);
+    command.args(["--family", "out", "--timeout", "1", "--jobs", "2", "--library"]).arg(&mutant);
+    command.arg("--json").arg(path("json")).arg("--junit").arg(path("junit")).arg("--html").arg(path("html"));
+    command.env("KEYWAY_FAULT", "hang").env("KEYWAY_MUTANT_OF", library());
+    let ran = run(command).expect(1);
+    let text = |name: &str| std::fs::read_to_string(path(name)).unwrap();
+    let report: Value = serde_json::from_str(&text("json")).unwrap();
+    let cases = report["cases"].as_array().unwrap();
+    let count = |dtype: &str, status: &str| {
+        cases.iter().filter(|case| case["dtype"] == dtype && case["status"] == status).count()
+    };
+    let (died, not_run) = (count("i16", "died"), count("i16", "not_run"));
+    // The other worker may be in a case of the kernel at its third time-out.
+    assert!((3..=4).contains(&died), "{died} died");
+    assert!(not_run > 50 && report["counts"]["not_run"] == not_run, "{not_run} not run");
+    assert!(count("i32", "passed") > 50 && count("i32", "not_run") == 0);
+    assert_eq!((&report["interrupted"], &report["wanted"]), (&Value::Bool(false), &cases.len().into()));
+    // Without the limit two workers would take half of this for each.
+    let (seconds, each) = (report["seconds"].as_f64().unwrap(), ASLEEP / 2.0 * not_run as f64);
+    assert!(seconds < each / 2.0, "{seconds} s, of {each} s for every case");
+    let why = "3 cases of kernel relu/i16 on cpu:strided timed out";
+    assert!(ran.out.contains(&format!("  {not_run} cases: {why}")), "{}", ran.out);
+    let bad = died + not_run;
+    assert!(ran.out.contains(&format!("  relu: {bad} of {}", cases.len())), "{}", ran.out);
+    assert!(ran.err.contains(&format!("{bad} of {} cases", cases.len())), "{}", ran.err);
+    assert!(text("junit").contains(&format!("not run: {why}")) && text("html").contains(why));
+}
+
 #[test]
 fn a_run_may_end_at_the_first_case_that_fails() {
     let fast = |fault| judge_with("keyway_test_mutant", fault, &["relu"], &["--jobs", "1", "--fail-fast"]);

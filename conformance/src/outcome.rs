@@ -79,12 +79,17 @@ pub enum Outcome {
         /// Signal or exit code, or that it ran out of time or memory.
         how: String,
     },
+    /// It was not run after time-outs of other cases, and counts as failed.
+    NotRun {
+        /// Which cases timed out.
+        reason: String,
+    },
 }
 
 impl Outcome {
     /// Whether the outcome is a fault of the backend.
     pub fn is_failure(&self) -> bool {
-        matches!(self, Outcome::Failed(_) | Outcome::Died { .. })
+        matches!(self, Outcome::Failed(_) | Outcome::Died { .. } | Outcome::NotRun { .. })
     }
 }
 

@@ -34,11 +34,12 @@ pub fn print(report: &Report, screen: &mut Screen) {
             screen.line(format!("  {op}: {bad} of {of}"));
         }
     }
-    let failures: Vec<&Row> = report.bad().collect();
+    let failures: Vec<&Row> = report.bad().filter(|row| row.status != Status::NotRun).collect();
     failures.iter().take(SHOWN).for_each(|row| failure(row, screen));
     if failures.len() > SHOWN {
         screen.line(format!("\n{} more; `--json` and `--html` write them all", failures.len() - SHOWN));
     }
+    not_run(report, screen);
     if !report.judged_by.is_empty() {
         screen.line("\nJudged by something else than the oracle:");
         for (by, ops) in &report.judged_by {
@@ -109,6 +110,19 @@ pub fn print(report: &Report, screen: &mut Screen) {
     }
 }
 
+/// Prints why cases were not run after time-outs, and how to run them.
+fn not_run(report: &Report, screen: &mut Screen) {
+    let reasons = report.not_run();
+    if reasons.is_empty() {
+        return;
+    }
+    screen.line("\nNot run after time-outs, and counted as failed:");
+    for (reason, count) in reasons {
+        screen.line(format!("  {count} case{}: {reason}", if count == 1 { "" } else { "s" }));
+    }
+    screen.line("  Fix the kernels that hang, or give a slow library more time with `--timeout`");
+}
+
 /// The candidates that served the cases, where the judged library was not the only one.
 fn served(report: &Report) -> String {
     let (all, own, others) = (report.cases.len(), report.served(), report.counts.of(Status::ByOthers));
@@ -126,7 +140,9 @@ fn served(report: &Report) -> String {
         let rest = if own + others == all { "the others".to_string() } else { others.to_string() };
         text.push_str(&format!(", {rest} by {}", names.join(", ")));
     }
-    for (status, word) in [(Status::Unsupported, "refused"), (Status::Skipped, "not judged")] {
+    for (status, word) in
+        [(Status::Unsupported, "refused"), (Status::Skipped, "not judged"), (Status::NotRun, "not run")]
+    {
         match report.counts.of(status) {
             0 => {}
             count => text.push_str(&format!(", {count} {word}")),
@@ -136,7 +152,8 @@ fn served(report: &Report) -> String {
 }
 
 fn line(name: &str, counts: &Counts) -> [String; 8] {
-    let failed = counts.of(Status::Failed) + counts.of(Status::Died) + counts.of(Status::UnexpectedPass);
+    let bad = [Status::Failed, Status::Died, Status::NotRun, Status::UnexpectedPass];
+    let failed = bad.into_iter().map(|status| counts.of(status)).sum();
     let number = |n: usize| if n == 0 { "-".to_string() } else { n.to_string() };
     [
         name.to_string(),

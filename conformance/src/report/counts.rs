@@ -28,8 +28,14 @@ impl Counts {
 
     /// Whether other plugins ran every case that was run at all: the run is then no evidence about the tested library.
     pub fn is_by_others(&self) -> bool {
-        const JUDGED: [Status; 5] =
-            [Status::Passed, Status::Failed, Status::Died, Status::KnownFailure, Status::UnexpectedPass];
+        const JUDGED: [Status; 6] = [
+            Status::Passed,
+            Status::Failed,
+            Status::Died,
+            Status::NotRun,
+            Status::KnownFailure,
+            Status::UnexpectedPass,
+        ];
         self.of(Status::ByOthers) > 0 && JUDGED.iter().all(|status| self.of(*status) == 0)
     }
 }
@@ -47,9 +53,14 @@ mod tests {
         };
         assert!(counts(&[Status::ByOthers, Status::Unsupported, Status::Skipped]).is_by_others());
         assert!(!counts(&[Status::Unsupported]).is_by_others());
-        for judged in
-            [Status::Passed, Status::Failed, Status::Died, Status::KnownFailure, Status::UnexpectedPass]
-        {
+        for judged in [
+            Status::Passed,
+            Status::Failed,
+            Status::Died,
+            Status::NotRun,
+            Status::KnownFailure,
+            Status::UnexpectedPass,
+        ] {
             assert!(judged.is_judged() && !counts(&[Status::ByOthers, judged]).is_by_others(), "{judged:?}");
         }
     }

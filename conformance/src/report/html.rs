@@ -1,5 +1,5 @@
 //! A self-contained HTML page: no other file, no network. Cases with the expected outcome are counted by op, family and dtype;
-//! the others, and known failures, are listed in full.
+//! the others, and known failures, are listed in full, except those that were not run after time-outs.
 
 use super::{Report, Row, Status};
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ fn cases(report: &Report, names: &mut Names) -> Vec<Value> {
     for row in &report.cases {
         let key = [&row.family, &row.op, &row.dtype].map(|name| names.of(name));
         let status = letter(row.status);
-        if row.failure.is_some() || row.status.is_bad() {
+        if row.failure.is_some() || row.status.is_bad() && row.status != Status::NotRun {
             let details = json!({
                 "id": row.id, "failure": row.failure, "reason": row.reason, "judged_by": row.judged_by,
                 "call": row.call, "rerun": row.rerun,
@@ -95,6 +95,9 @@ fn cases(report: &Report, names: &mut Names) -> Vec<Value> {
 fn shared(row: &Row) -> String {
     let reason = row.reason.as_deref().unwrap_or_default();
     let mut text = String::from(letter(row.status));
+    if row.status == Status::NotRun {
+        return text + reason;
+    }
     let mut in_number = false;
     for c in reason.chars() {
         if !(in_number && c.is_ascii_digit()) {
@@ -116,5 +119,6 @@ fn letter(status: Status) -> &'static str {
         Status::UnexpectedPass => "u",
         Status::Unsupported => "n",
         Status::Skipped => "s",
+        Status::NotRun => "t",
     }
 }

@@ -41,9 +41,11 @@ fn case(row: &Row) -> TestCase {
     let reason = row.reason.clone().unwrap_or_default();
     let status = match row.status {
         Status::Passed | Status::ByOthers => TestCaseStatus::success(),
-        Status::Failed | Status::Died | Status::UnexpectedPass => {
-            let kind =
-                if row.status == Status::Died { NonSuccessKind::Error } else { NonSuccessKind::Failure };
+        Status::Failed | Status::Died | Status::NotRun | Status::UnexpectedPass => {
+            let kind = match row.status {
+                Status::Died | Status::NotRun => NonSuccessKind::Error,
+                _ => NonSuccessKind::Failure,
+            };
             let mut status = TestCaseStatus::non_success(kind);
             match &row.failure {
                 Some(f) => {
@@ -59,6 +61,9 @@ fn case(row: &Row) -> TestCase {
                 }
                 None if row.status == Status::UnexpectedPass => {
                     status.set_message(format!("passes, but is listed as a known failure: {reason}"));
+                }
+                None if row.status == Status::NotRun => {
+                    status.set_message(format!("not run: {reason}"));
                 }
                 None => {
                     status.set_message(reason);

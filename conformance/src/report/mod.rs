@@ -41,15 +41,18 @@ pub enum Status {
     Unsupported,
     /// There is no verdict.
     Skipped,
+    /// It was not run after time-outs of its kernel, or of many kernels.
+    NotRun,
 }
 
 impl Status {
     /// Whether it makes the run a failure.
     pub fn is_bad(self) -> bool {
-        matches!(self, Status::Failed | Status::Died | Status::UnexpectedPass)
+        matches!(self, Status::Failed | Status::Died | Status::UnexpectedPass | Status::NotRun)
     }
 
-    /// Whether the case is evidence about the tested library: the library ran a part of it, and there is a verdict.
+    /// Whether the case is evidence about the tested library: the library ran a part of it, or was not asked to after time-outs, and
+    /// there is a verdict.
     pub fn is_judged(self) -> bool {
         !matches!(self, Status::ByOthers | Status::Unsupported | Status::Skipped)
     }
@@ -74,7 +77,8 @@ pub struct Row {
     /// The reference of its results, if it is not the oracle.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judged_by: Option<String>,
-    /// Reason why the worker died, why the case was skipped or is unsupported, why it is known to fail, or that it passed alone.
+    /// Reason why the worker died, why the case was skipped, not run or is unsupported, why it is known to fail, or that it passed
+    /// alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The call in words.
@@ -227,7 +231,7 @@ impl Report {
             refused: of(Status::Unsupported),
             known: of(Status::KnownFailure),
         };
-        let drawn = cases.iter().filter(|row| row.family == DRAWN).count();
+        let drawn = cases.iter().filter(|row| row.family == DRAWN && row.status != Status::NotRun).count();
         let (seed, left_out) = (selection.draws, ran.left_out);
         let draws = (drawn > 0).then(|| Draws { seed, cases: drawn, left_out, again: rerun(None) });
         let about_ops = cases.iter().filter(|r| !NO_OPS.contains(&r.family.as_str()));
@@ -305,7 +309,12 @@ impl Report {
             1 => ", with 1 known failure".to_string(),
             known => format!(", with {known} known failures"),
         };
-        format!("{text}{tier}{known}; {}", self.coverage.text())
+        let not_run = match self.counts.of(Status::NotRun) {
+            0 => String::new(),
+            1 => ", 1 case was not run after time-outs".to_string(),
+            count => format!(", {count} cases were not run after time-outs"),
+        };
+        format!("{text}{tier}{known}{not_run}; {}", self.coverage.text())
     }
 
     /// The restriction of the run, as a sentence without its end; `None` for the whole suite with its usual values.
@@ -327,7 +336,7 @@ impl Report {
 
     /// Number of cases that the tested library itself ran.
     pub fn served(&self) -> usize {
-        self.cases.iter().filter(|row| row.status.is_judged()).count()
+        self.cases.iter().filter(|row| row.status.is_judged() && row.status != Status::NotRun).count()
     }
 
     /// The plugins that ran the other cases, the one with most of them first.
@@ -350,6 +359,15 @@ impl Report {
     pub fn lacks_gradients(&self) -> bool {
         let mut rows = self.cases.iter().filter(|row| GRADIENTS.contains(&row.family.as_str()));
         self.selection.profile.as_deref() == Some(TRAIN) && !rows.any(|row| row.status.is_judged())
+    }
+
+    /// Number of cases that were not run after time-outs, by reason.
+    pub fn not_run(&self) -> BTreeMap<&str, usize> {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for row in self.cases.iter().filter(|row| row.status == Status::NotRun) {
+            *counts.entry(row.reason.as_deref().unwrap_or_default()).or_default() += 1;
+        }
+        counts
     }
 
     /// The cases that are not as expected.
@@ -421,7 +439,8 @@ fn case_list(selection: &Selection, ran: &Ran) -> String {
 fn row(finished: Finished, known: &KnownFailures, rerun: &impl Fn(Option<&str>) -> String) -> Row {
     let Finished { case, outcome, call, judged_by, shrunk, passed_alone, panicked, duration } = finished;
     let known = known.reason(&case.id);
-    let bad = outcome.is_failure();
+    // A case that was not run has no result to repeat; those that timed out have their commands.
+    let bad = outcome.is_failure() && !matches!(outcome, Outcome::NotRun { .. });
     let mut failure = None;
     let (status, reason) = match (outcome, known) {
         (Outcome::Failed(why), Some(_)) if panicked => {
@@ -438,6 +457,7 @@ fn row(finished: Finished, known: &KnownFailures, rerun: &impl Fn(Option<&str>) 
         }
         (Outcome::Died { how }, Some(_)) => (Status::Died, Some(format!("{how}, which no list can excuse"))),
         (Outcome::Died { how }, None) => (Status::Died, Some(how)),
+        (Outcome::NotRun { reason }, _) => (Status::NotRun, Some(reason)),
         (Outcome::Passed, Some(reason)) if !is_drawn(&case.id) => {
             (Status::UnexpectedPass, Some(reason.to_string()))
         }

@@ -118,6 +118,7 @@ fn finished(outcome: Outcome) -> Finished {
             op: "add".to_string(),
             dtype: "f32".to_string(),
             sample: 0,
+            kernel: "kernel add/f32 on cpu:strided".to_string(),
         },
         outcome,
         call: None,
@@ -222,6 +223,39 @@ fn report(cases: Vec<Row>, profile: Option<&str>) -> Report {
     let mut counts = Counts::default();
     cases.iter().for_each(|row| counts.add(row.status));
     Report { cases, counts, ..empty }
+}
+
+#[test]
+fn cases_that_were_not_run_after_time_outs_are_failures_in_every_report() {
+    let reason = "3 cases of kernel add/f32 on cpu:strided timed out";
+    let entry = crate::known::Known { case: "values/add/*".to_string(), reason: "rounds twice".to_string() };
+    let not_run = |known: &KnownFailures| {
+        let finished = finished(Outcome::NotRun { reason: reason.to_string() });
+        super::row(finished, known, &|_: Option<&str>| "again".to_string())
+    };
+    let listed = not_run(&KnownFailures { known: vec![entry] });
+    assert_eq!(
+        (listed.status, listed.reason.as_deref()),
+        (Status::NotRun, Some(reason)),
+        "no list excuses it"
+    );
+    let row = not_run(&KnownFailures::default());
+    assert_eq!(row.rerun, None, "it has no result to repeat");
+
+    let cases = vec![self::row("values/add/f32/1", Status::Passed, ""), row.clone(), row];
+    let mut run = report(cases, None);
+    run.families.insert("values".to_string(), Counts::default());
+    assert!(!run.is_green() && !run.interrupted && run.bad().count() == 2);
+    assert_eq!((run.served(), run.not_run()), (1, BTreeMap::from([(reason, 2)])));
+    assert!(run.verdict().contains("not every case is as expected, 2 cases were not run after time-outs"));
+    assert!(run.json().contains("\"not_run\": 2") && run.json().contains(reason));
+    assert!(run.junit().contains("errors=\"2\"") && run.junit().contains(&format!("not run: {reason}")));
+    // On the page they are one row, with the number of cases.
+    assert_eq!(run.html().matches(reason).count(), 1);
+    assert!(run.html().contains("\"t\",2,"), "{}", run.html());
+    let certificate = crate::certificate::Certificate::of(&run).expect("a certificate");
+    assert_eq!((certificate.green, certificate.passed, certificate.judged), (false, 1, 3));
+    assert_eq!(certificate.standing(&certificate.sha256).to_string(), "failed 2 of 3");
 }
 
 #[test]

@@ -4,12 +4,15 @@ mod child;
 mod protocol;
 mod selection;
 mod start;
+mod tested_kernel;
+mod timeouts;
 pub mod worker;
 
 pub use child::{Silence, Worker};
 pub use protocol::{CaseName, Judged, Kernels, Said};
 pub use selection::{Selection, SelectionError};
 pub use start::{Start, neutral, summoned};
+pub use timeouts::{CASES_OF_A_KERNEL, KERNELS_OF_A_RUN};
 
 use crate::families::DRAWN;
 use crate::outcome::Outcome;
@@ -18,6 +21,7 @@ use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use timeouts::Timeouts;
 
 /// Limits of a run.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +58,22 @@ pub struct Finished {
     pub panicked: bool,
     /// Its duration.
     pub duration: Duration,
+}
+
+impl Finished {
+    /// A case without an answer of a worker.
+    fn unanswered(case: &CaseName, outcome: Outcome, duration: Duration) -> Finished {
+        Finished {
+            case: case.clone(),
+            outcome,
+            call: None,
+            judged_by: None,
+            shrunk: None,
+            passed_alone: false,
+            panicked: false,
+            duration,
+        }
+    }
 }
 
 /// Results of a run.
@@ -112,6 +132,7 @@ struct Shared<'a> {
     left_out: AtomicUsize,
     /// Whether each kernel ran a call.
     reached: Mutex<Vec<bool>>,
+    timeouts: Mutex<Timeouts>,
 }
 
 /// Progress of a run.
@@ -123,8 +144,10 @@ pub struct Progress {
     pub all: usize,
 }
 
-/// Runs all cases that a worker lists. `command` starts a worker; its argument is whether the worker lists its cases. `stop` ends
-/// the run early. `done` is called with each finished case and returns whether to continue.
+/// Runs all cases that a worker lists, except those after [`CASES_OF_A_KERNEL`] time-outs of their kernel, and all after time-outs
+/// of [`KERNELS_OF_A_RUN`] kernels: these end as [`Outcome::NotRun`], and drawn ones are left out in the latter case. `command`
+/// starts a worker; its argument is whether the worker lists its cases. `stop` ends the run early. `done` is called with each
+/// finished case and returns whether to continue.
 ///
 /// # Errors
 /// [`RunError`].
@@ -151,6 +174,7 @@ pub fn run(
         drawing: AtomicU64::new(0),
         left_out: AtomicUsize::new(0),
         reached: Mutex::new(vec![false; registered]),
+        timeouts: Mutex::default(),
     };
     let mut finished: Vec<(usize, Finished)> = std::thread::scope(|scope| {
         let mut first = Some(first);
@@ -250,12 +274,23 @@ fn drain(shared: &Shared<'_>, mut worker: Option<Worker>) -> Vec<(usize, Finishe
         let Some(nth) = next.filter(|_| !ends) else { return finished };
         let case = &shared.cases[nth];
         let drawn = case.family == DRAWN;
-        if drawn && u128::from(shared.drawing.load(Ordering::Relaxed)) >= shared.limits.drawing.as_micros() {
+        let (refusal, ended) = {
+            let timeouts = shared.timeouts.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            (timeouts.refusal(&case.kernel), timeouts.end_the_run())
+        };
+        let drawn_for = u128::from(shared.drawing.load(Ordering::Relaxed));
+        if drawn && (ended || drawn_for >= shared.limits.drawing.as_micros()) {
             shared.left_out.fetch_add(1, Ordering::Relaxed);
             continue;
         }
         let begun = Instant::now();
-        let Some(result) = one(shared, &mut worker, case) else { return finished };
+        let result = match refusal {
+            Some(reason) => Finished::unanswered(case, Outcome::NotRun { reason }, Duration::ZERO),
+            None => match one(shared, &mut worker, case) {
+                Some(result) => result,
+                None => return finished,
+            },
+        };
         if drawn {
             shared.drawing.fetch_add(begun.elapsed().as_micros() as u64, Ordering::Relaxed);
         }
@@ -286,18 +321,10 @@ fn one(shared: &Shared<'_>, worker: &mut Option<Worker>, case: &CaseName) -> Opt
                     (first, fresh) = (Some(how), true);
                     continue;
                 }
-                let outcome = Outcome::Died { how };
-                let (case, duration) = (case.clone(), begun.elapsed());
-                return Some(Finished {
-                    case,
-                    outcome,
-                    call: None,
-                    judged_by: None,
-                    shrunk: None,
-                    passed_alone: false,
-                    panicked: false,
-                    duration,
-                });
+                if matches!(silence, Silence::TimedOut | Silence::Asleep(_)) {
+                    shared.timeouts.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).add(&case.kernel);
+                }
+                return Some(Finished::unanswered(case, Outcome::Died { how }, begun.elapsed()));
             }
         };
         let Said::Done { id, outcome, call, judged_by, shrunk, reached, spoiled, panicked, micros } = said
@@ -470,6 +497,48 @@ mod tests {
             }
             assert_eq!(ran.finished[2].outcome, Outcome::Passed, "a fresh worker goes on");
         }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_kernel_that_hangs_costs_a_few_time_limits_and_many_kernels_end_the_run() {
+        // Cases of `of` kernels, in turns, and last one that would pass.
+        let judge = |of: usize, each: usize| -> (Ran, Vec<&'static str>) {
+            let one = |id: String, kernel: String| {
+                format!(
+                    r#"{{\"id\":\"{id}\",\"family\":\"values\",\"op\":\"add\",\"dtype\":\"f32\",\"sample\":0,\"kernel\":\"{kernel}\"}}"#
+                )
+            };
+            let hanging =
+                (0..of * each).map(|nth| one(format!("hangs{nth}"), format!("kernel {}", nth % of)));
+            let cases: Vec<String> =
+                hanging.chain([one("last".to_string(), "kernel of last".to_string())]).collect();
+            let script = SCRIPT
+                .replace("$(named a),$(named b),$(named c)", &cases.join(","))
+                .replace("before=1\n", "case $id in hangs*) while :; do :; done;; esac\n");
+            assert!(script.contains("hangs0") && script.contains("esac"));
+            let limits = Limits { timeout: Duration::from_millis(100), ..LIMITS };
+            let all = |_: &_, _, _: &_| ControlFlow::Continue(());
+            let ran = run(&|_| scripted(&script), limits, &AtomicBool::new(false), &all).unwrap();
+            let status = |finished: &Finished| match &finished.outcome {
+                Outcome::Died { .. } => "died",
+                Outcome::NotRun { .. } => "not run",
+                Outcome::Passed => "passed",
+                other => panic!("{other:?}"),
+            };
+            let statuses = ran.finished.iter().map(status).collect();
+            (ran, statuses)
+        };
+        let (ran, statuses) = judge(1, 5);
+        assert_eq!(statuses, ["died", "died", "died", "not run", "not run", "passed"]);
+        assert_eq!((ran.wanted, ran.interrupted), (6, false));
+        let reason = "3 cases of kernel 0 timed out".to_string();
+        assert_eq!(ran.finished[3].outcome, Outcome::NotRun { reason });
+        let (ran, statuses) = judge(KERNELS_OF_A_RUN + 1, 1);
+        let expected = [["died"; KERNELS_OF_A_RUN].as_slice(), &["not run"; 2]].concat();
+        assert_eq!(statuses, expected);
+        let reason = "cases of 10 different kernels timed out, which ended the run".to_string();
+        assert_eq!(ran.finished[KERNELS_OF_A_RUN + 1].outcome, Outcome::NotRun { reason });
     }
 
     #[test]

@@ -22,6 +22,9 @@ pub struct CaseName {
     pub dtype: String,
     /// Index of the op's sample.
     pub sample: usize,
+    /// The kernel that its time-outs count for: op, dtype, device and layout.
+    #[serde(default)]
+    pub kernel: String,
 }
 
 /// The kernels that a library registers for a device and a layout.

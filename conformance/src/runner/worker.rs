@@ -3,6 +3,7 @@
 use super::protocol::{CaseName, Judged, Kernels, MARK, Said};
 use super::selection::Selection;
 use super::start::paths;
+use super::tested_kernel::tested_kernel;
 use crate::arithmetic;
 use crate::call::last;
 use crate::case::Case;
@@ -72,7 +73,7 @@ pub fn serve(job: &Job, input: impl BufRead, mut output: impl Write) -> std::io:
         let reason = super::SelectionError::Case { got: got.clone() }.to_string();
         return say(&Said::Refused { reason, usage: true });
     }
-    let names = if job.listed { cases.iter().map(name).collect() } else { Vec::new() };
+    let names = if job.listed { cases.iter().map(|case| name(&target, case)).collect() } else { Vec::new() };
     say(&Said::Ready { judged: judged(&target), cases: names })?;
     let (own, mut seen) = (std::process::id(), HashSet::new());
     let numbered: HashMap<*const KernelEntry, u32> =
@@ -276,13 +277,14 @@ fn registered(target: &Target) -> Vec<(String, String)> {
     named.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-fn name(case: &Case) -> CaseName {
+fn name(target: &Target, case: &Case) -> CaseName {
     CaseName {
         id: case.to_string(),
         family: case.family.to_string(),
         op: case.name().to_string(),
         dtype: case.dtype.map_or(String::new(), |d| d.name().to_string()),
         sample: case.sample,
+        kernel: tested_kernel(case, case.device.unwrap_or(target.device)),
     }
 }
 
