@@ -105,7 +105,7 @@ fn the_documentation_of_an_op_is_shown_without_a_backend() {
     let ran = bare(&["explain", "clamp", "--doc"]).expect(0);
     for part in [
         "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor\n\nClamps each element",
-        "as in `Tensor::maximum`",
+        "each gets half, as in\n`Tensor::maximum`.\n",
         "\n    let a = Tensor::new([-2.0f32, 0.5, 2.0])?;\n",
         "\nErrors\nNo bound at all",
         "min       Scalar or None  None",
