@@ -37,7 +37,7 @@ fn load_with_the_named_fault() {
                 LoadError::InitFailed { status: 1, message: "told to fail at load".to_string() }
             );
             assert!(
-                text.contains("expected") && text.contains("status 1") && text.contains("remedy"),
+                text.contains("expected") && text.contains("status 1") && text.contains("fix the cause"),
                 "{text}"
             );
         }

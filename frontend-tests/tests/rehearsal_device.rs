@@ -404,7 +404,7 @@ fn tensors_on_other_devices_are_named_as_they_were_passed() {
     }
     assert_eq!("TEST.KEYWAY/REMOTE:1".parse::<Device>().unwrap(), remote(1));
     let text = message(Device::parse("gpu:0").map_err(Into::into));
-    assert!(text.contains("of `cpu`, `") && text.contains("`test.keyway/remote`"), "{text}");
+    assert!(text.contains("device, `cpu`, `") && text.contains("`test.keyway/remote`"), "{text}");
 }
 
 #[test]

@@ -113,7 +113,7 @@ impl Device {
         }
         if lower == "gpu" && !lacking::is_there(name) {
             return Err(wrong_for(format!(
-                "a device by its backend's name for it, here {} (a GPU of NVIDIA is `cuda`)",
+                "the name of a device, {} here (`cuda` for a GPU of NVIDIA)",
                 lacking::devices()
             )));
         }

@@ -301,7 +301,7 @@ pub enum LoadError {
     },
     /// The library is not known good, and the program that tries libraries could not do its work.
     #[error(
-        "expected to try the library in a process of its own before it is loaded, got: {why}; remedy that (a limit such as \
+        "expected to try the library in a process of its own before it is loaded, got: {why}; fix that (a limit such as \
          `ulimit -n` or `-u`, a wrong KEYWAY_PROBE), or load libraries untried with KEYWAY_PROBE=off"
     )]
     Untried {
