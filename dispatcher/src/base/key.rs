@@ -72,7 +72,7 @@ impl Device {
     /// assert_eq!(Device::parse("cpu")?, Device::parse("cpu:0")?);
     /// assert_eq!(Device::parse("CPU")?, Device::CPU);
     /// assert!(Device::parse("cpu:first").is_err());
-    /// assert!(Device::parse("gpu").unwrap_err().to_string().contains("of `cpu` here"));
+    /// assert!(Device::parse("gpu").unwrap_err().to_string().contains("`cpu` here"));
     /// # Ok(()) }
     /// ```
     ///
