@@ -4,12 +4,14 @@ use crate::screen::{Screen, table};
 use keyway::dispatcher::op::OpEntry;
 use keyway::ops::def::{Derivative, Dtypes, Forms, OpDef, definition};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// The documentation of an op.
 #[derive(Serialize)]
 pub struct Documentation {
     op: &'static str,
     schema: &'static str,
+    owner: &'static str,
     signature: String,
     arguments: Vec<Argument>,
     /// Markdown; empty for an op of a plugin.
@@ -17,7 +19,7 @@ pub struct Documentation {
     forms: Vec<&'static str>,
     dtypes: Vec<&'static str>,
     gradient: Option<String>,
-    /// The ops that the decomposition calls; null without one.
+    /// The ops that the decomposition calls, by name; null without one.
     decomposition: Option<Vec<&'static str>>,
 }
 
@@ -39,14 +41,15 @@ impl Documentation {
             optional: param.optional,
             default: param.default,
         });
+        // A part is listed once for each dtype that it is computed in.
         let parts = |decomposition: keyway::dispatcher::op::Decomposition| {
-            let mut ops: Vec<&str> = decomposition.parts.iter().map(|part| part.op).collect();
-            ops.dedup();
-            ops
+            let ops: BTreeSet<&str> = decomposition.parts.iter().map(|part| part.op).collect();
+            ops.into_iter().collect()
         };
         Documentation {
             op: op.name,
             schema: op.schema.text,
+            owner: op.spec.owner,
             signature: op.schema.signature.clone(),
             arguments: arguments.collect(),
             text: definition.map_or("", OpDef::documentation),
@@ -62,7 +65,7 @@ impl Documentation {
         screen.line(self.schema);
         screen.line("");
         if self.text.is_empty() {
-            screen.line("An op of a plugin, which documents it.");
+            screen.line(format!("An op of `{}`, whose own documentation describes it.\n", self.owner));
         }
         print_markdown(&plain(self.text), screen);
         let mut rows = table(&["ARGUMENT", "TYPE", "DEFAULT"], &[]);

@@ -1,4 +1,4 @@
-//! Arguments that a kernel sees in place of those of the call: converted to the dtype or order that the plan states, or copied.
+//! Replacements of a call's arguments: converted to the dtype or strides that the plan demands, or copied.
 
 use super::convert::{cast, contiguous};
 use crate::base::dtype::DType;
@@ -17,7 +17,7 @@ impl Replaced {
         self.0.iter().map(|(_, list)| list.iter().collect()).collect()
     }
 
-    /// The arguments of a call with these in place of its own; `lists` is [`Replaced::lists`].
+    /// The arguments of a call, each replaced by its copy where there is one; `lists` is [`Replaced::lists`].
     pub(super) fn values<'a>(
         &'a self,
         args: &Args<'a>,
