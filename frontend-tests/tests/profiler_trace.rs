@@ -323,7 +323,7 @@ fn damaged_and_foreign_files_are_told_apart() -> Result<()> {
     }
     let newer = "{\"keyway\":{\"version\":99},\"traceEvents\":[]}";
     assert!(matches!(Trace::read_json(newer.as_bytes()), Err(TraceError::Version { got: 99, .. })));
-    let hollow = "{\"keyway\":{\"version\":1},\"traceEvents\":[]}";
+    let hollow = "{\"keyway\":{\"version\":2},\"traceEvents\":[]}";
     assert!(matches!(Trace::read_json(hollow.as_bytes()), Err(TraceError::Damaged { .. })));
     // A number that no event can have breaks nothing.
     let text = String::from_utf8(file).unwrap().replacen("\"ts\":", "\"ts\":-1e300,\"was\":", 1);

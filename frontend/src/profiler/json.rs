@@ -11,7 +11,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::sync::Arc;
 
 /// Counts up where the member of this program changes its meaning.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// The program's own section of the file.
 #[derive(Serialize, Deserialize)]
