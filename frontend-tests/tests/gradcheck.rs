@@ -40,7 +40,7 @@ fn check(def: &'static OpDef, second: bool) -> Result<usize, String> {
 }
 
 fn run(second: bool) {
-    let _one = rehearsal_support::load(&["keyway_backend_sparse"]);
+    let _one = rehearsal_support::load(&["keyway_backend_sparse", "keyway_backend_linalg"]);
     let only = std::env::var("KEYWAY_OPS").ok();
     let wanted = |name: &str| only.as_ref().is_none_or(|o| o.split(',').any(|n| n == name));
     let mut failures = Vec::new();

@@ -18,7 +18,7 @@ fn ops() -> impl Iterator<Item = &'static OpDef> {
 
 #[test]
 fn every_sample_runs() {
-    let _one = rehearsal_support::load(&["keyway_backend_sparse"]);
+    let _one = rehearsal_support::load(&["keyway_backend_sparse", "keyway_backend_linalg"]);
     let mut failures = Vec::new();
     for def in ops() {
         let dtypes: Vec<DType> = FLOATS.into_iter().filter(|&dtype| def.dtypes.has(dtype)).collect();
@@ -42,7 +42,7 @@ fn every_sample_runs() {
 
 #[test]
 fn every_error_sample_fails_with_its_message() {
-    let _one = rehearsal_support::load(&["keyway_backend_sparse"]);
+    let _one = rehearsal_support::load(&["keyway_backend_sparse", "keyway_backend_linalg"]);
     let mut failures = Vec::new();
     for def in ops() {
         let dtype = FLOATS.into_iter().find(|&dtype| def.dtypes.has(dtype)).unwrap_or(DType::I64);

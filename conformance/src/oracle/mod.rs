@@ -10,6 +10,7 @@ mod channels;
 mod conv;
 mod create;
 mod einsum;
+mod factor;
 mod image;
 mod index;
 mod linalg;
@@ -66,6 +67,7 @@ const FAMILIES: &[Family] = &[
     vectors::ALL,
     lines::ALL,
     einsum::ALL,
+    factor::ALL,
     shape::ALL,
     sparse::ALL,
     index::ARRANGE,

@@ -440,8 +440,14 @@ fn help(
     if device != Device::CPU {
         ways.push("let the CPU do it with `--fallback cpu` or `set_fallback`");
     }
-    if ways.is_empty() {
-        ways.push("install a backend that serves it");
+    let library = args.op.spec.library.filter(|_| kernels.is_empty());
+    let install = library.map(|library| {
+        format!("install the library `{library}`, which has its kernels, with `keyway backend install`")
+    });
+    match &install {
+        Some(install) => ways.insert(0, install),
+        None if ways.is_empty() => ways.push("install a backend that serves it"),
+        None => {}
     }
     format!(
         "run `keyway explain {} --device {name} --layout {layout} --dtype {dtype}`; {}",

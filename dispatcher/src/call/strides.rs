@@ -123,6 +123,7 @@ mod tests {
             extra: None,
             foreign: None,
             owner: "tests",
+            library: None,
         };
         let schema = Schema::parse(text).unwrap();
         let op: &'static OpEntry =

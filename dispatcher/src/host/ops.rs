@@ -198,6 +198,7 @@ fn spec(op: &Read, plugin: &'static str) -> OpSpec {
             reference: raw.reference,
         }))),
         owner: plugin,
+        library: None,
     }
 }
 

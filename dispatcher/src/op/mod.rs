@@ -37,6 +37,8 @@ pub struct OpSpec {
     pub foreign: Option<&'static ForeignOp>,
     /// The plugin or crate that defined it.
     pub owner: &'static str,
+    /// The library to install for its kernels, where that is not the device's own backend.
+    pub library: Option<&'static str>,
 }
 
 /// A registered op.

@@ -29,6 +29,7 @@ pub fn spec(schema: &'static str) -> OpSpec {
         extra: None,
         foreign: None,
         owner: "tests",
+        library: None,
     }
 }
 

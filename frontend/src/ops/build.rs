@@ -74,9 +74,21 @@ pub fn values(fill: &Fill, count: usize, seed: u64) -> Vec<f64> {
             }
             all
         }
+        Fill::Definite(n) | Fill::Permuted(n) => {
+            let uniform: Vec<f64> = (0..count).map(|_| 2.0 * generator.unit() - 1.0).collect();
+            let large = large_elements(fill, *n);
+            uniform.into_iter().enumerate().map(|(i, v)| if large(i) { v + *n as f64 } else { v }).collect()
+        }
         Fill::Index(size) => (0..count).map(|_| (generator.next() % (*size).max(1) as u64) as f64).collect(),
         Fill::Values(given) => given.iter().copied().cycle().take(count).collect(),
     }
+}
+
+/// Whether a fill by matrices of `n` columns has its large value at this row-major position. Rows beyond the columns of a tall
+/// matrix continue the pattern.
+fn large_elements(fill: &Fill, n: usize) -> impl Fn(usize) -> bool {
+    let (n, shift) = (n.max(1), usize::from(matches!(fill, Fill::Permuted(_))));
+    move |position| position % n == (position / n + shift) % n
 }
 
 fn tensor(sample: &TensorSample, tested: DType, seed: u64) -> Result<Tensor> {

@@ -219,7 +219,7 @@ fn unreadable(op: &OpEntry, reason: &str) -> crate::Error {
 /// The keys of a sample, of a tensor in it, and of a fill.
 const OF_SAMPLE: [&str; 3] = ["args", "smooth", "loosened"];
 const OF_TENSOR: [&str; 3] = ["sizes", "dtype", "fill"];
-const OF_FILL: [&str; 5] = ["uniform", "distinct", "away_from", "values", "index"];
+const OF_FILL: [&str; 7] = ["uniform", "distinct", "away_from", "values", "index", "definite", "permuted"];
 
 /// Refuses unknown keys: ignoring one would test another call than was meant.
 fn check_keys(op: &OpEntry, sample: &Value) -> Result<()> {
@@ -311,6 +311,8 @@ fn tensor(value: &Value) -> Option<TensorSample> {
                 ("away_from", Some(&[low, high, step])) => Fill::AwayFrom(low, high, step),
                 ("values", Some(values)) if !values.is_empty() => Fill::Values(values.to_vec()),
                 ("index", None) => Fill::Index(value.as_i64()?),
+                ("definite", None) => Fill::Definite(usize::try_from(value.as_i64()?).ok()?),
+                ("permuted", None) => Fill::Permuted(usize::try_from(value.as_i64()?).ok()?),
                 _ => return None,
             }
         }

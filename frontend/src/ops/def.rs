@@ -56,6 +56,8 @@ impl Dtypes {
     pub const ALL: Dtypes = Dtypes(7);
     /// Integers and bool.
     pub const INTEGRAL: Dtypes = Dtypes(6);
+    /// f64 and f32: an op whose algorithm is unstable in a narrower dtype.
+    pub const F32_F64: Dtypes = Dtypes(8);
 
     /// Whether the set contains this dtype.
     ///
@@ -64,6 +66,9 @@ impl Dtypes {
     /// assert!(Dtypes::FLOAT.has(DType::BF16) && !Dtypes::FLOAT.has(DType::I64));
     /// ```
     pub fn has(self, dtype: crate::DType) -> bool {
+        if self == Dtypes::F32_F64 {
+            return matches!(dtype, crate::DType::F32 | crate::DType::F64);
+        }
         let bit = if dtype.is_float() {
             1
         } else if dtype.is_integer() {
@@ -218,6 +223,7 @@ pub struct OpDef {
 pub struct Registration {
     registered: OnceLock<&'static OpEntry>,
     flags: OpFlags,
+    library: Option<&'static str>,
 }
 
 impl Registration {
@@ -234,7 +240,7 @@ impl Registration {
     /// ```
     #[allow(clippy::new_without_default)]
     pub const fn new() -> Registration {
-        Registration { registered: OnceLock::new(), flags: OpFlags::NONE }
+        Registration { registered: OnceLock::new(), flags: OpFlags::NONE, library: None }
     }
 }
 
@@ -260,6 +266,31 @@ impl OpDef {
     pub const fn with(mut self, flags: OpFlags) -> OpDef {
         self.registration.flags = self.registration.flags.and(flags);
         self
+    }
+
+    /// Names the library of this project whose kernels serve the op, where that is not the device's own backend. The error of a
+    /// call without it names the library to install.
+    ///
+    /// ```
+    /// use keyway::ops::def::{Derivative, OpDef};
+    /// use keyway::ops::rules;
+    /// let twice = OpDef::unary("twice(Tensor self) -> Tensor", rules::unary, Derivative::ZERO);
+    /// assert_eq!(twice.in_library("keyway-twice").library(), Some("keyway-twice"));
+    /// ```
+    #[must_use]
+    pub const fn in_library(mut self, name: &'static str) -> OpDef {
+        self.registration.library = Some(name);
+        self
+    }
+
+    /// The library of [`OpDef::in_library`].
+    ///
+    /// ```
+    /// assert_eq!(keyway::ops::pointwise::exp::DEF.library(), None);
+    /// assert_eq!(keyway::ops::linalg::cholesky::DEF.library(), Some("keyway-linalg"));
+    /// ```
+    pub const fn library(&self) -> Option<&'static str> {
+        self.registration.library
     }
 
     /// Sets the decomposition of the definition.
@@ -304,6 +335,7 @@ impl OpDef {
             extra: Some(self),
             foreign: None,
             owner: "keyway",
+            library: self.registration.library,
         }
     }
 

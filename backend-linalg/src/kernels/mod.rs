@@ -1,0 +1,20 @@
+//! The kernels, one file for each op.
+
+/// Registers a generic kernel for f32 and f64.
+macro_rules! kernel {
+    ($op:literal, $signature:literal, $run:ident) => {
+        keyway_sdk::register_kernel! {
+            op: $op, signature: $signature, device: "cpu", layout: "strided",
+            f32 => $run::<f32>, f64 => $run::<f64>,
+        }
+    };
+}
+pub(crate) use kernel;
+
+mod cholesky;
+mod eigh;
+mod lu_factor;
+mod lu_solve;
+mod qr;
+mod solve_triangular;
+mod svd;

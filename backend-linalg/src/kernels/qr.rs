@@ -1,0 +1,65 @@
+//! `qr`: blocked Householder reflections of `faer`. Scratch: both factors for each task.
+
+use crate::matrices::{Batch, Need, each, pieces};
+use crate::number::Number;
+use faer::linalg::householder::{
+    apply_block_householder_sequence_on_the_left_in_place_scratch as apply_scratch,
+    apply_block_householder_sequence_on_the_left_in_place_with_conj as apply,
+};
+use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch, recommended_block_size};
+use faer::{Conj, MatMut, Par, Spec};
+use keyway_cpu_loops::CallExt;
+use keyway_sdk::author::{Call, Error};
+
+fn qr<T: Number>(call: &Call<'_>) -> Result<(), Error> {
+    let batch = Batch::<T>::read(call, 0)?;
+    let complete = call.str(1)? == "complete";
+    let (m, n, count) = (batch.rows, batch.columns, batch.count());
+    let k = m.min(n);
+    // The columns of Q, which are the rows of R.
+    let inner = if complete { m } else { k };
+    let (mut q, mut r) = (call.contiguous_out::<T>(0)?, call.contiguous_out::<T>(1)?);
+    let block = recommended_block_size::<T>(m, n);
+    let need = Need {
+        elements: m * n + block * k + m * inner,
+        stack: qr_in_place_scratch::<T>(m, n, block, Par::Seq, Spec::default())
+            .or(apply_scratch::<T>(m, block, inner)),
+        cost: 2 * m * n * k + 2 * m * inner * k + m * (n + inner),
+    };
+    let mut jobs: Vec<_> =
+        pieces(&mut q, m * inner, count).into_iter().zip(pieces(&mut r, inner * n, count)).collect();
+    each(&mut jobs, &need, |nth, (q, r), workspace| {
+        let (elements, stack) = workspace.parts();
+        let (a, rest) = elements.split_at_mut(m * n);
+        let (factors, basis) = rest.split_at_mut(block * k);
+        let mut a = MatMut::from_column_major_slice_mut(a, m, n);
+        let mut factors = MatMut::from_column_major_slice_mut(factors, block, k);
+        let mut basis = MatMut::from_column_major_slice_mut(basis, m, inner);
+        a.copy_from(batch.matrix(nth, batch.lead));
+        for j in 0..inner {
+            for i in 0..m {
+                basis[(i, j)] = if i == j { T::ONE } else { T::ZERO };
+            }
+        }
+        if k > 0 {
+            qr_in_place(a.as_mut(), factors.as_mut(), Par::Seq, stack, Spec::default());
+            let reflections = a.as_ref().subcols(0, k);
+            apply(reflections, factors.as_ref(), Conj::No, basis.as_mut(), Par::Seq, stack);
+        }
+        let is_negative = |i: usize| i < k && a[(i, i)] < T::ZERO;
+        for i in 0..inner {
+            for j in 0..n {
+                let value = if i <= j { a[(i, j)] } else { T::ZERO };
+                r[i * n + j] = if is_negative(i) { -value } else { value };
+            }
+        }
+        for j in 0..inner {
+            for i in 0..m {
+                q[i * inner + j] = if is_negative(j) { -basis[(i, j)] } else { basis[(i, j)] };
+            }
+        }
+        Ok(())
+    })
+}
+
+kernel!("qr", "Ts>TT", qr);

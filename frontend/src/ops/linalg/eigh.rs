@@ -1,0 +1,89 @@
+//! `eigh`
+
+use super::matrix::{LIBRARY, gaps, square, symmetric, t};
+use crate::autograd::Backward;
+use crate::error::Result;
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::sample::{Fill, Sample, error, fixed, plain, sample, tensor};
+use crate::{DType, Tensor};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
+
+impl Tensor {
+    /// The eigenvalues (`[.., n]`) and orthonormal eigenvectors (the columns of `[.., n, n]`) of each symmetric matrix,
+    /// `[.., n, n]` of f32 or f64: `A = V diag(L) Vᵀ`, with the eigenvalues in ascending order.
+    ///
+    /// `A` is the symmetric part `(self + selfᵀ) / 2`; PyTorch reads one triangle instead. The first component of each
+    /// eigenvector that is larger than a thousandth of its largest one is positive, so the vectors of distinct eigenvalues are
+    /// unique. LAPACK, and thus PyTorch and NumPy, leave the signs to the algorithm.
+    ///
+    /// The gradient (Giles 2008, 3.1) of the eigenvalues is always finite. That of the eigenvectors divides by the differences
+    /// of the eigenvalues: it is infinite or NaN if two are equal, and inaccurate if two are close.
+    /// [`Tensor::eigvalsh`] computes the values alone. The kernels are those of the library `keyway-linalg`.
+    ///
+    /// ```no_run
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (values, vectors) = Tensor::new([[0.0f64, 2.0], [2.0, 3.0]])?.eigh()?;
+    /// assert_eq!(values.round()?.to_vec::<f64>()?, [-1.0, 4.0]);
+    /// assert!(vectors.select(0, 0)?.to_vec::<f64>()?.iter().all(|&x| x > 0.0));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Matrices that are not square; another dtype; an element that is NaN or infinite: the error names the index of the matrix
+    /// in the batch.
+    #[doc(alias = "linalg_eigh")]
+    pub fn eigh(&self) -> Result<(Tensor, Tensor)> {
+        DEF.run_pair(&[self.into()])
+    }
+}
+
+fn rule(args: &Args<'_>) -> RuleResult<Plan> {
+    let a = square(args, 0)?;
+    let (values, vectors) = (a.with(&[a.rows]), a.with(&[a.rows, a.rows]));
+    let plan = Plan::one(a.dtype, values, a.dtype, Strides::Contiguous);
+    Ok(plan.and(vectors, a.dtype, Strides::Contiguous))
+}
+
+/// The symmetric part of `V (diag(gL) + F ∘ (Vᵀ gV)) Vᵀ`, where `F` has `1 / (Lⱼ - Lᵢ)` off the diagonal and 0 on it.
+fn derivative(b: &Backward<'_>) -> Result<Tensor> {
+    let (values, v) = (b.output(0)?, b.output(1)?);
+    let mut inner = b.grad(0)?.diag_embed()?;
+    if b.has_grad(1) {
+        inner = inner.add(&t(&v)?.matmul(b.grad(1)?)?.mul(&gaps(&values)?)?)?;
+    }
+    symmetric(&v.matmul(&inner)?.matmul(&t(&v)?)?)
+}
+
+/// The sizes of the samples of both ops.
+pub(super) fn samples() -> Vec<Sample> {
+    let sizes: [&[usize]; 8] =
+        [&[1, 1], &[3, 3], &[4, 4], &[2, 3, 3], &[2, 1, 2, 2], &[0, 0], &[0, 3, 3], &[2, 0, 0]];
+    sizes.iter().map(|sizes| sample([tensor(sizes, Fill::Definite(sizes[sizes.len() - 1]))])).collect()
+}
+
+/// `eigh`
+pub static DEF: OpDef = OpDef {
+    schema: "eigh(Tensor self) -> (Tensor, Tensor)",
+    rule: Rule::Structured(rule),
+    decomposition: None,
+    derivative: Derivative::Formula {
+        saves: 0,
+        saves_outputs: 0b11,
+        formula: |b, g| g.set(0, || derivative(b)),
+    },
+    forms: Forms::New,
+    dtypes: Dtypes::F32_F64,
+    samples,
+    errors: || {
+        vec![
+            error([plain(&[3])], "a matrix or a batch of matrices"),
+            error([plain(&[2, 3])], "a square matrix"),
+            error([fixed(&[2, 2], DType::I64, Fill::Index(3))], "f32 or f64"),
+            error([tensor(&[1, 1], Fill::Values(vec![f64::NAN]))], "finite elements"),
+        ]
+    },
+    registration: Registration::new(),
+}
+.in_library(LIBRARY);

@@ -1,0 +1,131 @@
+//! What the factorisations share: the rules of matrix arguments, and helpers of their derivatives.
+
+use crate::error::Result;
+use crate::ops::rules::wrong_shape;
+use crate::{DType, Tensor};
+use keyway_dispatcher::dims::{Dims, broadcast};
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::{Arg, Args};
+
+/// The library of this project with the kernels of the factorisations.
+pub(super) const LIBRARY: &str = "keyway-linalg";
+
+/// A batch of matrices: the leading dimensions, rows and columns, and the dtype.
+pub(super) struct Matrices<'a> {
+    pub(super) lead: &'a [usize],
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    pub(super) dtype: DType,
+}
+
+impl Matrices<'_> {
+    /// The leading dimensions followed by `rest`.
+    pub(super) fn with(&self, rest: &[usize]) -> Dims {
+        let mut sizes = Dims::from_slice(self.lead);
+        sizes.extend(rest.iter().copied());
+        sizes
+    }
+}
+
+/// Refuses an argument that is neither f32 nor f64.
+fn checked_dtype(args: &Args<'_>, i: usize) -> RuleResult<DType> {
+    let (dtype, argument) = (args.tensor(i)?.dtype(), args.op.schema.param_name(i));
+    match dtype {
+        DType::F32 | DType::F64 => Ok(dtype),
+        got => Err(Error::DType { op: args.name(), argument, expected: "f32 or f64".to_string(), got }),
+    }
+}
+
+/// Argument `i`, a batch of matrices of f32 or f64.
+///
+/// # Errors
+/// `DType`, `Shape`.
+pub(super) fn matrices<'a>(args: &Args<'a>, i: usize) -> RuleResult<Matrices<'a>> {
+    let dtype = checked_dtype(args, i)?;
+    match args.tensor(i)?.sizes() {
+        [lead @ .., rows, columns] => Ok(Matrices { lead, rows: *rows, columns: *columns, dtype }),
+        got => Err(wrong_shape(args, i, "a matrix or a batch of matrices, [.., m, n]".to_string(), got)),
+    }
+}
+
+/// Argument `i`, a batch of square matrices of f32 or f64.
+///
+/// # Errors
+/// `DType`, `Shape`.
+pub(super) fn square<'a>(args: &Args<'a>, i: usize) -> RuleResult<Matrices<'a>> {
+    let batch = matrices(args, i)?;
+    if batch.rows != batch.columns {
+        let got = args.tensor(i)?.sizes();
+        return Err(wrong_shape(args, i, "a square matrix or a batch of them, [.., n, n]".to_string(), got));
+    }
+    Ok(batch)
+}
+
+/// The sizes of the solution of a system with the square matrices of argument `i` and the right sides of argument `j`, which
+/// has as many rows, or, on the other side, as many columns.
+///
+/// # Errors
+/// `DType`, `Shape`, `Broadcast`.
+pub(super) fn solution(args: &Args<'_>, [i, j]: [usize; 2], left: bool) -> RuleResult<(DType, Dims)> {
+    let (a, b) = (square(args, i)?, matrices(args, j)?);
+    let name = args.op.schema.param_name(i);
+    if a.dtype != b.dtype {
+        let (argument, expected) = (args.op.schema.param_name(j), format!("{}, as `{name}`", a.dtype));
+        return Err(Error::DType { op: args.name(), argument, expected, got: b.dtype });
+    }
+    let (size, what) = if left { (b.rows, "rows") } else { (b.columns, "columns") };
+    if size != a.rows {
+        let expected = format!("of {} {what}, as many as `{name}` has", a.rows);
+        return Err(wrong_shape(args, j, expected, args.tensor(j)?.sizes()));
+    }
+    let mut sizes = broadcast(args.name(), a.lead, b.lead)?;
+    sizes.extend([b.rows, b.columns]);
+    Ok((a.dtype, sizes))
+}
+
+/// The transpose of each matrix.
+pub(super) fn t(matrix: &Tensor) -> Result<Tensor> {
+    matrix.transpose(-2, -1)
+}
+
+/// The symmetric part of each matrix, `(A + Aᵀ) / 2`.
+pub(super) fn symmetric(matrix: &Tensor) -> Result<Tensor> {
+    matrix.add(&t(matrix)?)?.mul(0.5)
+}
+
+/// The lower triangle with half the diagonal.
+pub(super) fn half_lower(matrix: &Tensor) -> Result<Tensor> {
+    matrix.tril()?.add(&matrix.tril_with(-1)?)?.mul(0.5)
+}
+
+/// The matrix of `1 / (vⱼ - vᵢ)` off the diagonal and 0 on it, for each vector of values.
+pub(super) fn gaps(values: &Tensor) -> Result<Tensor> {
+    let n = values.dim(-1)?;
+    let one = Tensor::eye_with(n, n, (values.dtype(), values.device()))?;
+    let differences = values.unsqueeze(-2)?.sub(&values.unsqueeze(-1)?)?;
+    differences.add(&one)?.reciprocal()?.sub(&one)
+}
+
+/// The bound at or below which a singular value counts as 0, `[.., 1]`: the larger one of `atol` and `rtol` times the largest
+/// singular value. The default of `rtol` is `max(m, n)` times the dtype's epsilon, or 0 if `atol` is given and above 0.
+pub(super) fn cutoff(a: &Tensor, s: &Tensor, atol: Option<f64>, rtol: Option<f64>) -> Result<Tensor> {
+    let epsilon = if a.dtype() == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
+    let usual = a.dim(-1)?.max(a.dim(-2)?) as f64 * epsilon;
+    let atol = atol.unwrap_or(0.0);
+    let rtol = rtol.unwrap_or(if atol > 0.0 { 0.0 } else { usual });
+    if s.dim(-1)? == 0 {
+        return s.sum_keepdim(-1);
+    }
+    s.amax_keepdim(-1)?.mul(rtol)?.clamp_min(atol)
+}
+
+/// Number argument `i`, if it was given.
+///
+/// # Errors
+/// `Value`.
+pub(super) fn optional_float(args: &Args<'_>, i: usize) -> RuleResult<Option<f64>> {
+    match args.get(i) {
+        Arg::None => Ok(None),
+        _ => args.float(i).map(Some),
+    }
+}
