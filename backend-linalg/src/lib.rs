@@ -16,6 +16,7 @@
 
 mod kernels;
 mod matrices;
+mod memory;
 mod number;
 mod signs;
 

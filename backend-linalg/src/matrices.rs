@@ -1,11 +1,11 @@
 //! Batches of matrices: reading the arguments, splitting the outputs, running one job for each matrix.
 
+use crate::memory::Workspace;
 use crate::number::Number;
 use faer::MatRef;
-use faer::dyn_stack::{MemStack, StackReq};
+use faer::dyn_stack::StackReq;
 use keyway_cpu_loops::{Contiguous, ViewExt};
-use keyway_sdk::author::{Call, Element, Error, Plain, Scratch, parallel_for};
-use std::mem::MaybeUninit;
+use keyway_sdk::author::{Call, Element, Error, Plain, parallel_for};
 use std::sync::Mutex;
 
 /// The number of floating-point operations that a task has at least.
@@ -90,28 +90,6 @@ pub fn pieces<T>(mut all: &mut [T], size: usize, count: usize) -> Vec<&mut [T]> 
         all = rest;
     }
     made
-}
-
-/// Scratch memory of a task, reused for each of its matrices: elements that the kernel uses, and a stack for `faer`.
-pub struct Workspace<T: Plain> {
-    elements: Scratch<T>,
-    stack: Scratch<u8>,
-}
-
-impl<T: Plain> Workspace<T> {
-    fn new(elements: usize, stack: StackReq) -> Result<Workspace<T>, Error> {
-        let bytes = stack.size_bytes().saturating_add(stack.align_bytes());
-        Ok(Workspace { elements: Scratch::zeroed(elements)?, stack: Scratch::zeroed(bytes)? })
-    }
-
-    /// Both parts.
-    pub fn parts(&mut self) -> (&mut [T], &mut MemStack) {
-        let bytes: &mut [u8] = &mut self.stack;
-        // SAFETY: `MaybeUninit<u8>` has the layout of `u8`. The stack may leave bytes without a value; nothing reads them as
-        // `u8`, since `stack` is accessed here only.
-        let bytes = unsafe { &mut *(std::ptr::from_mut(bytes) as *mut [MaybeUninit<u8>]) };
-        (&mut self.elements, MemStack::new(bytes))
-    }
 }
 
 /// The scratch memory and the cost of the work on one matrix.

@@ -35,7 +35,56 @@ def numpy_tensordot(numpy, a, b, dims, other):
     return numpy.tensordot(a, b, (dims, other)).astype(a.dtype)
 
 
+def lu_solve(torch, lu, pivots, b, left, adjoint):
+    # PyTorch broadcasts the factors, but not the pivots.
+    return torch.linalg.lu_solve(lu, pivots, b, left=left, adjoint=adjoint)
+
+
+def signed(x):
+    """1 or -1 for each column, by which its first component that is not negligible becomes positive."""
+    large = x.abs() > x.abs().amax(-2, keepdim=True) / 1024
+    first = large.int().argmax(-2, keepdim=True)
+    return x.gather(-2, first).sign()
+
+
+def qr(torch, a, mode):
+    q, r = torch.linalg.qr(a, mode=mode)
+    signs = torch.ones(q.shape[:-2] + q.shape[-1:], dtype=a.dtype)
+    diagonal = r.diagonal(dim1=-2, dim2=-1)
+    signs[..., :diagonal.shape[-1]] = torch.where(diagonal < 0, -1.0, 1.0)
+    return q * signs[..., None, :], r * signs[..., :, None]
+
+
+def symmetric(a):
+    return (a + a.mT) / 2
+
+
+def eigh(torch, a):
+    values, vectors = torch.linalg.eigh(symmetric(a))
+    return values, vectors * signed(vectors) if a.numel() else vectors
+
+
+def svd(torch, a, full):
+    u, s, vt = torch.linalg.svd(a, full_matrices=full)
+    if not s.numel() or (full and a.shape[-1] != a.shape[-2]):
+        # The vectors beyond the singular values are any basis.
+        raise TypeError("vectors that are not unique")
+    signs = signed(u)
+    return u * signs, s, vt * signs.mT
+
+
 OPS = {
+    "cholesky": lambda torch, a, upper: torch.linalg.cholesky(symmetric(a), upper=upper),
+    "solve_triangular": lambda torch, a, b, upper, left, unit: torch.linalg.solve_triangular(
+        a, b, upper=upper, left=left, unitriangular=unit),
+    "lu_factor": lambda torch, a: tuple(torch.linalg.lu_factor_ex(a))[:2],
+    "lu_solve": lu_solve,
+    "solve": lambda torch, a, b, left: torch.linalg.solve(a, b, left=left),
+    "inv": lambda torch, a: torch.linalg.inv(a),
+    "qr": qr, "eigh": eigh, "svd": svd,
+    "eigvalsh": lambda torch, a: torch.linalg.eigvalsh(symmetric(a)),
+    "svdvals": lambda torch, a: torch.linalg.svdvals(a),
+    "pinv": lambda torch, a, atol, rtol: torch.linalg.pinv(a, atol=atol, rtol=rtol),
     "einsum": in_f64(einsum),
     "tensordot": lambda torch, a, b, dims, other: torch.tensordot(a, b, dims=(dims, other)),
     "cross": in_f64(lambda torch, a, b, dim: torch.linalg.cross(a, b, dim=dim)),

@@ -2,6 +2,8 @@
 //! those that a run calls, and that the decomposition of an op that has a kernel agrees with the kernel.
 //! `KEYWAY_OPS=linear,matmul` limits the run to those ops.
 
+mod rehearsal_support;
+
 use keyway::ops::build::{Built, build};
 use keyway::ops::def::{Derivative, OpDef};
 use keyway::ops::sample::{Fill, Sample, SampleArg, fixed, index, plain, sample};
@@ -30,6 +32,8 @@ fn is_composite(def: &OpDef) -> bool {
 }
 
 fn ops() -> impl Iterator<Item = &'static OpDef> {
+    static LOADED: Once = Once::new();
+    LOADED.call_once(|| drop(rehearsal_support::load(&["keyway_backend_linalg"])));
     let only = std::env::var("KEYWAY_OPS").ok();
     keyway::ops::all()
         .filter(|def| def.decomposition.is_some())

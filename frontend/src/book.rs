@@ -16,6 +16,7 @@ pages! {
     install: "book/src/install.md",
     interposer: "book/src/plugins/interposer.md",
     kernel: "book/src/plugins/kernel.md",
+    linear_algebra: "book/src/linear-algebra.md",
     memory_formats: "book/src/memory-formats.md",
     profiling: "book/src/profiling.md",
     readme: "README.md",

@@ -14,7 +14,8 @@ pub const PROBE: &str = "keyway-probe";
 /// The builds of a backend.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Builds {
-    /// Once, for the architecture's baseline: for a GPU's backend, whose host code takes little of the time.
+    /// Once, for the architecture's baseline: for a GPU's backend, whose host code takes little of the time, and for a library
+    /// that selects its code at run time.
     Once,
     /// On x86-64 once for each level of [`LEVELS`], elsewhere once.
     PerLevel {
@@ -44,6 +45,8 @@ pub const BACKENDS: &[Backend] = &[
     Backend { package: "keyway-backend-cpu", builds: Builds::PerLevel { v4_features: &["x86-v4"] } },
     Backend { package: "keyway-backend-channels-last", builds: Builds::PerLevel { v4_features: &[] } },
     Backend { package: "keyway-backend-cuda", builds: Builds::Once },
+    // `faer` selects its code for the CPU at run time.
+    Backend { package: "keyway-backend-linalg", builds: Builds::Once },
     Backend { package: "keyway-backend-sparse", builds: Builds::PerLevel { v4_features: &[] } },
 ];
 

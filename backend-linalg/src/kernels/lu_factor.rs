@@ -18,7 +18,8 @@ fn lu_factor<T: Number>(call: &Call<'_>) -> Result<(), Error> {
         stack: lu_in_place_scratch::<usize, T>(m, n, Par::Seq, Spec::default()),
         cost: m * n * k + m * n,
     };
-    let mut jobs: Vec<_> = pieces(&mut lu, m * n, count).into_iter().zip(pieces(&mut pivots, k, count)).collect();
+    let mut jobs: Vec<_> =
+        pieces(&mut lu, m * n, count).into_iter().zip(pieces(&mut pivots, k, count)).collect();
     each(&mut jobs, &need, |nth, (out, pivots), workspace| {
         let (elements, stack) = workspace.parts();
         let mut a = MatMut::from_column_major_slice_mut(elements, m, n);

@@ -1,7 +1,8 @@
 //! `lu_solve`: row exchanges and two substitutions, in the memory of the result. Scratch: none.
 
 use crate::kernels::solve_triangular::solve;
-use crate::matrices::{Batch, Need, Workspace, count, each, pieces, wrong};
+use crate::matrices::{Batch, Need, count, each, pieces, wrong};
+use crate::memory::Workspace;
 use crate::number::Number;
 use faer::dyn_stack::StackReq;
 use faer::{MatMut, MatRef};
@@ -18,29 +19,25 @@ fn lu_solve<T: Number>(call: &Call<'_>) -> Result<(), Error> {
     let mut out = call.contiguous_out::<T>(0)?;
     let need =
         Need { elements: 0, stack: StackReq::EMPTY, cost: 2 * n * rows * columns + rows * columns + n };
-    each(
-        &mut pieces(&mut out, rows * columns, count(lead)),
-        &need,
-        |nth, out, _: &mut Workspace<T>| {
-            out.copy_from_slice(b.at(nth, lead));
-            let (lu, pivots) = (lu.matrix(nth, lead), pivots.at(nth, lead));
-            if let Some(at) = (0..n).find(|&i| lu[(i, i)] == T::ZERO) {
-                let got = format!("a singular one: element [{at}, {at}] of U is 0");
-                return Err(wrong("self", "a regular matrix", got, nth, lead));
-            }
-            if let Some(pivot) = pivots.iter().find(|pivot| !(1..=n as i64).contains(&i64::from(**pivot))) {
-                let expected = format!("row numbers from 1 to {n}, as `lu_factor` returns them");
-                return Err(wrong("pivots", &expected, pivot.to_string(), nth, lead));
-            }
-            let x = MatMut::from_row_major_slice_mut(out, rows, columns);
-            // X A = B is Aᵀ Xᵀ = Bᵀ.
-            match left {
-                true => with_factors(lu, pivots, x, adjoint),
-                false => with_factors(lu, pivots, x.transpose_mut(), !adjoint),
-            }
-            Ok(())
-        },
-    )
+    each(&mut pieces(&mut out, rows * columns, count(lead)), &need, |nth, out, _: &mut Workspace<T>| {
+        out.copy_from_slice(b.at(nth, lead));
+        let (lu, pivots) = (lu.matrix(nth, lead), pivots.at(nth, lead));
+        if let Some(at) = (0..n).find(|&i| lu[(i, i)] == T::ZERO) {
+            let got = format!("a singular one: element [{at}, {at}] of U is 0");
+            return Err(wrong("self", "a regular matrix", got, nth, lead));
+        }
+        if let Some(pivot) = pivots.iter().find(|pivot| !(1..=n as i64).contains(&i64::from(**pivot))) {
+            let expected = format!("row numbers from 1 to {n}, as `lu_factor` returns them");
+            return Err(wrong("pivots", &expected, pivot.to_string(), nth, lead));
+        }
+        let x = MatMut::from_row_major_slice_mut(out, rows, columns);
+        // X A = B is Aᵀ Xᵀ = Bᵀ.
+        match left {
+            true => with_factors(lu, pivots, x, adjoint),
+            false => with_factors(lu, pivots, x.transpose_mut(), !adjoint),
+        }
+        Ok(())
+    })
 }
 
 /// Solves `P L U x = b`, or `(P L U)ᵀ x = b`, in the memory of `b`. The diagonal of L is 1 and not stored.

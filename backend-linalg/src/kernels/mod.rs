@@ -9,7 +9,6 @@ macro_rules! kernel {
         }
     };
 }
-pub(crate) use kernel;
 
 mod cholesky;
 mod eigh;

@@ -62,4 +62,4 @@ fn qr<T: Number>(call: &Call<'_>) -> Result<(), Error> {
     })
 }
 
-kernel!("qr", "Ts>TT", qr);
+kernel!("qr", "TS>TT", qr);

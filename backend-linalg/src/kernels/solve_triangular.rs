@@ -1,6 +1,7 @@
 //! `solve_triangular`: the recursive substitution of `faer`, in the memory of the result. Scratch: none.
 
-use crate::matrices::{Batch, Need, Workspace, each, pieces, wrong};
+use crate::matrices::{Batch, Need, each, pieces, wrong};
+use crate::memory::Workspace;
 use crate::number::Number;
 use faer::dyn_stack::StackReq;
 use faer::linalg::triangular_solve::{

@@ -52,6 +52,9 @@ fn svd<T: Number>(call: &Call<'_>) -> Result<(), Error> {
         finite(given, n, nth, batch.lead)?;
         let mut a = MatMut::from_column_major_slice_mut(a, m, n);
         a.copy_from(MatRef::from_row_major_slice(given, m, n));
+        // `faer` 0.24 reads a block of the full bases that it does not write.
+        left.fill(T::ZERO);
+        right.fill(T::ZERO);
         decompose(
             a.as_ref(),
             DiagMut::from_slice_mut(s),

@@ -70,7 +70,13 @@ pub(super) fn batch(array: &Array) -> Result<Batch, Unknown> {
         columns,
         values: values[nth * rows * columns..][..rows * columns].to_vec(),
     };
-    Ok(Batch { dtype: array.dtype, lead: lead.to_vec(), rows, columns, all: (0..count).map(matrix).collect() })
+    Ok(Batch {
+        dtype: array.dtype,
+        lead: lead.to_vec(),
+        rows,
+        columns,
+        all: (0..count).map(matrix).collect(),
+    })
 }
 
 /// The array of matrices, which may be vectors if `rest` has one dimension.
@@ -80,12 +86,18 @@ pub(super) fn array(dtype: DType, lead: &[usize], rest: &[usize], all: Vec<Vec<f
 }
 
 /// The matrices of both batches with broadcast leading dimensions.
-pub(super) fn pairs<'a>(a: &'a Batch, b: &'a Batch) -> Result<(Vec<usize>, Vec<(&'a Matrix, &'a Matrix)>), Unknown> {
+pub(super) fn pairs<'a>(
+    a: &'a Batch,
+    b: &'a Batch,
+) -> Result<(Vec<usize>, Vec<(&'a Matrix, &'a Matrix)>), Unknown> {
     let lead = broadcast(&[&a.lead, &b.lead])?;
     let nth = |own: &[usize]| {
         let count = own.iter().product::<usize>();
         let numbers = (0..count).map(|i| Number::Int(i as i128)).collect();
-        Array::new(DType::I64, own.to_vec(), numbers).spread(&lead).map(|n| n.int() as usize).collect::<Vec<_>>()
+        Array::new(DType::I64, own.to_vec(), numbers)
+            .spread(&lead)
+            .map(|n| n.int() as usize)
+            .collect::<Vec<_>>()
     };
     let (first, second) = (nth(&a.lead), nth(&b.lead));
     let all = first.iter().zip(&second).map(|(&i, &j)| (&a.all[i], &b.all[j])).collect();
@@ -93,7 +105,7 @@ pub(super) fn pairs<'a>(a: &'a Batch, b: &'a Batch) -> Result<(Vec<usize>, Vec<(
 }
 
 /// A value below this fraction of the largest makes a matrix too ill-conditioned for a comparison.
-pub(super) const SMALL: f64 = 1e-3;
+pub(super) const SMALL: f64 = 0.02;
 
 /// Cholesky–Banachiewicz, row by row, on the symmetric part.
 fn factor(a: &Matrix) -> Result<Matrix, Unknown> {
@@ -157,5 +169,155 @@ fn solve_triangular(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![array(a.dtype, &lead, &[b.rows, b.columns], all)])
 }
 
+/// `LU` in one matrix and the pivots from 0, by Gaussian elimination with partial pivoting.
+fn eliminated(a: &Matrix) -> Result<(Matrix, Vec<usize>), Unknown> {
+    let (m, n) = (a.rows, a.columns);
+    let (mut lu, mut pivots) = (a.clone(), Vec::new());
+    for step in 0..m.min(n) {
+        let column = |lu: &Matrix, i: usize| lu.at(i, step).abs();
+        let pivot = (step..m).fold(step, |best, i| if column(&lu, i) > column(&lu, best) { i } else { best });
+        let largest = column(&lu, pivot);
+        let second = (step..m).filter(|&i| i != pivot).map(|i| column(&lu, i)).fold(0.0, f64::max);
+        let scale = a.values.iter().map(|v| v.abs()).fold(0.0, f64::max);
+        if largest <= SMALL * scale || largest - second < 1e-4 * largest {
+            return Err(Unknown("a pivot that is small, or one of two equal ones".into()));
+        }
+        for j in 0..n {
+            let (own, other) = (lu.at(step, j), lu.at(pivot, j));
+            (*lu.at_mut(step, j), *lu.at_mut(pivot, j)) = (other, own);
+        }
+        pivots.push(pivot);
+        for i in step + 1..m {
+            let factor = lu.at(i, step) / lu.at(step, step);
+            *lu.at_mut(i, step) = factor;
+            for j in step + 1..n {
+                *lu.at_mut(i, j) -= factor * lu.at(step, j);
+            }
+        }
+    }
+    Ok((lu, pivots))
+}
+
+fn lu_factor(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let a = batch(inputs.array(0)?)?;
+    let all = a.all.iter().map(eliminated).collect::<Result<Vec<_>, _>>()?;
+    let (factors, pivots): (Vec<_>, Vec<_>) = all.into_iter().map(|(lu, pivots)| (lu.values, pivots)).unzip();
+    let pivots = pivots.into_iter().flatten().map(|pivot| Number::Int(pivot as i128 + 1)).collect();
+    let count = a.rows.min(a.columns);
+    let pivots = Array::new(DType::I32, [&a.lead[..], &[count]].concat(), pivots);
+    Ok(vec![array(a.dtype, &a.lead, &[a.rows, a.columns], factors), pivots])
+}
+
+/// The product of the factors and the row exchanges: the matrix that was decomposed.
+fn recomposed(lu: &Matrix, pivots: &[usize]) -> Matrix {
+    let n = lu.rows;
+    let l = Matrix::from_fn(n, n, |i, j| match i.cmp(&j) {
+        std::cmp::Ordering::Less => 0.0,
+        std::cmp::Ordering::Equal => 1.0,
+        std::cmp::Ordering::Greater => lu.at(i, j),
+    });
+    let u = Matrix::from_fn(n, n, |i, j| if i <= j { lu.at(i, j) } else { 0.0 });
+    let mut a = l.times(&u);
+    for (i, &pivot) in pivots.iter().enumerate().rev() {
+        for j in 0..n {
+            let (own, other) = (a.at(i, j), a.at(pivot, j));
+            (*a.at_mut(i, j), *a.at_mut(pivot, j)) = (other, own);
+        }
+    }
+    a
+}
+
+/// The solution of `a x = b` by elimination.
+fn solved(a: &Matrix, b: &Matrix) -> Result<Matrix, Unknown> {
+    let (lu, pivots) = eliminated(a)?;
+    let mut b = b.clone();
+    for (i, &pivot) in pivots.iter().enumerate() {
+        for j in 0..b.columns {
+            let (own, other) = (b.at(i, j), b.at(pivot, j));
+            (*b.at_mut(i, j), *b.at_mut(pivot, j)) = (other, own);
+        }
+    }
+    substituted(&lu, &substituted(&lu, &b, false, true)?, true, false)
+}
+
+/// The solution of `a x = b`, or of `x a = b`.
+fn on_side(a: &Matrix, b: &Matrix, left: bool) -> Result<Matrix, Unknown> {
+    if left { solved(a, b) } else { Ok(solved(&a.transposed(), &b.transposed())?.transposed()) }
+}
+
+fn lu_solve(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let (lu, b, pivots) = (batch(inputs.array(0)?)?, batch(inputs.array(2)?)?, inputs.array(1)?);
+    let (left, adjoint, n) = (inputs.bool(3)?, inputs.bool(4)?, lu.rows);
+    let lead = pivots.sizes[..pivots.ndim() - 1].to_vec();
+    let rows = pivots.ints().into_iter().map(|pivot| pivot as f64 - 1.0).collect::<Vec<_>>();
+    if lead != lu.lead || rows.iter().any(|&row| row < 0.0 || row >= n as f64) {
+        return Err(Unknown("pivots of other matrices".into()));
+    }
+    let matrix = |(nth, lu): (usize, &Matrix)| {
+        let pivots: Vec<usize> = rows[nth * n..][..n].iter().map(|&row| row as usize).collect();
+        let a = recomposed(lu, &pivots);
+        if adjoint { a.transposed() } else { a }
+    };
+    let a = Batch { all: lu.all.iter().enumerate().map(matrix).collect(), ..lu };
+    let (lead, all) = pairs(&a, &b)?;
+    let all =
+        all.into_iter().map(|(a, b)| Ok(on_side(a, b, left)?.values)).collect::<Result<_, Unknown>>()?;
+    Ok(vec![array(a.dtype, &lead, &[b.rows, b.columns], all)])
+}
+
+fn solve(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let (a, b, left) = (batch(inputs.array(0)?)?, batch(inputs.array(1)?)?, inputs.bool(2)?);
+    let (lead, all) = pairs(&a, &b)?;
+    let all =
+        all.into_iter().map(|(a, b)| Ok(on_side(a, b, left)?.values)).collect::<Result<_, Unknown>>()?;
+    Ok(vec![array(a.dtype, &lead, &[b.rows, b.columns], all)])
+}
+
+fn inv(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
+    let a = batch(inputs.array(0)?)?;
+    let inverse = |a: &Matrix| Ok(solved(a, &Matrix::identity(a.rows))?.values);
+    let all = a.all.iter().map(inverse).collect::<Result<_, Unknown>>()?;
+    Ok(vec![array(a.dtype, &a.lead, &[a.rows, a.rows], all)])
+}
+
 /// The family.
-pub const ALL: Family = &[("cholesky", cholesky), ("solve_triangular", solve_triangular)];
+pub const ALL: Family = &[
+    ("cholesky", cholesky),
+    ("inv", inv),
+    ("lu_factor", lu_factor),
+    ("lu_solve", lu_solve),
+    ("solve", solve),
+    ("solve_triangular", solve_triangular),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matrix(rows: &[&[f64]]) -> Matrix {
+        Matrix::from_fn(rows.len(), rows[0].len(), |i, j| rows[i][j])
+    }
+
+    #[test]
+    fn factors_by_hand() {
+        assert_eq!(
+            factor(&matrix(&[&[4.0, 2.0], &[2.0, 10.0]])).unwrap(),
+            matrix(&[&[2.0, 0.0], &[1.0, 3.0]])
+        );
+        let (lu, pivots) = eliminated(&matrix(&[&[1.0, 2.0], &[2.0, 6.0]])).unwrap();
+        assert_eq!((lu, pivots), (matrix(&[&[2.0, 6.0], &[0.5, -1.0]]), vec![1, 1]));
+        assert!(factor(&matrix(&[&[1.0, 2.0], &[2.0, 1.0]])).is_err());
+        assert!(eliminated(&matrix(&[&[1.0, 2.0], &[1.0, 2.0]])).is_err());
+    }
+
+    #[test]
+    fn factors_multiply_to_the_matrix() {
+        let a = matrix(&[&[1.0, 5.0, -2.0], &[4.0, 1.0, 0.5], &[2.0, 0.25, 7.0]]);
+        let (lu, pivots) = eliminated(&a).unwrap();
+        let again = recomposed(&lu, &pivots);
+        assert!(a.values.iter().zip(&again.values).all(|(a, b)| (a - b).abs() < 1e-12));
+        let b = matrix(&[&[1.0], &[2.0], &[3.0]]);
+        let product = a.times(&solved(&a, &b).unwrap());
+        assert!(b.values.iter().zip(&product.values).all(|(a, b)| (a - b).abs() < 1e-12));
+    }
+}

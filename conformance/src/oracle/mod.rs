@@ -29,6 +29,7 @@ mod resample;
 mod running;
 mod shape;
 mod sparse;
+mod spectrum;
 mod vectors;
 
 pub use args::{Inputs, Value};
@@ -70,6 +71,7 @@ const FAMILIES: &[Family] = &[
     factor::ALL,
     shape::ALL,
     sparse::ALL,
+    spectrum::ALL,
     index::ARRANGE,
     index::BAGS,
     index::READ,

@@ -129,3 +129,19 @@ pub(super) fn optional_float(args: &Args<'_>, i: usize) -> RuleResult<Option<f64
         _ => args.float(i).map(Some),
     }
 }
+
+/// Refuses an argument `self` of the method `op` that is no batch of square matrices of f32 or f64.
+///
+/// # Errors
+/// `DType`, `Shape`.
+pub(super) fn checked_square(op: &'static str, a: &Tensor) -> Result<()> {
+    let argument = "self";
+    match (a.dtype(), a.shape()) {
+        (DType::F32 | DType::F64, [.., rows, columns]) if rows == columns => Ok(()),
+        (DType::F32 | DType::F64, got) => {
+            let expected = "a square matrix or a batch of them, [.., n, n]".to_string();
+            Err(Error::Shape { op, argument, expected, got: got.into() }.into())
+        }
+        (got, _) => Err(Error::DType { op, argument, expected: "f32 or f64".to_string(), got }.into()),
+    }
+}

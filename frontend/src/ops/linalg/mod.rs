@@ -2,11 +2,20 @@
 
 mod added;
 mod cdist;
+mod cholesky_solve;
 mod cov;
+mod determinant;
 mod equation;
 mod kron;
+mod lstsq;
+mod lu;
 mod matrix;
+mod matrix_norm;
+mod matrix_power;
 mod pairwise_distance;
+mod vander;
+
+pub use matrix_norm::MatrixNorm;
 
 crate::ops::family! {
     addmm,

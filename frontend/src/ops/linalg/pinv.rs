@@ -86,6 +86,7 @@ pub static DEF: OpDef = OpDef {
         &[
             Part::new("svd"),
             Part::new("amax"),
+            Part::new("sum"),
             Part::new("mul"),
             Part::new("clamp"),
             Part::new("le"),

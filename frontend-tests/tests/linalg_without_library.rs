@@ -1,0 +1,16 @@
+//! Without the library of the factorisations, the error of a call that needs it names the library and how to install it.
+
+mod rehearsal_support;
+
+use keyway::Tensor;
+use rehearsal_support::{load, message};
+
+#[test]
+fn what_is_missing_is_named() {
+    let _one = load(&[]);
+    let a = Tensor::ones((2, 2)).unwrap();
+    for text in [message(a.cholesky()), message(a.solve(&a)), message(a.det()), message(a.pinv())] {
+        assert!(text.contains("`keyway-linalg`") && text.contains("keyway backend install"), "{text}");
+    }
+    assert_eq!(a.matrix_norm().unwrap().item::<f32>().unwrap(), 2.0);
+}
