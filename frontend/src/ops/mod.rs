@@ -9,6 +9,7 @@ mod documentation;
 mod formats;
 mod forms;
 mod nearest;
+mod parts;
 pub mod rules;
 pub mod sample;
 pub(crate) mod spatial;
