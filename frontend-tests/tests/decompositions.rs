@@ -371,11 +371,14 @@ const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../frontend/src/ops
 type Pairs = BTreeSet<(DType, DType)>;
 
 /// The parts that describe the calls of one op: of the sets that include every call, the one with the fewest calls that did not
-/// happen, then the smallest.
+/// happen, then the smallest. An op that is called in one dtype alone, such as bool, has that dtype.
 fn smallest_parts(op: &'static str, pairs: &Pairs, computes: &BTreeSet<DType>) -> Vec<Part> {
     let fixed: BTreeSet<DType> = pairs.iter().map(|(_, called)| *called).collect();
     let fixed = fixed.into_iter().map(|dtype| Part::fixed(op, dtype));
-    let candidates: Vec<Part> = [Part::new(op), Part::widened(op)].into_iter().chain(fixed).collect();
+    let mut candidates: Vec<Part> = [Part::new(op), Part::widened(op)].into_iter().chain(fixed).collect();
+    if pairs.len() == 1 {
+        candidates.reverse();
+    }
     let sets = (1..1usize << candidates.len()).filter_map(|mask| {
         let parts: Vec<Part> =
             (0..candidates.len()).filter(|i| mask >> i & 1 == 1).map(|i| candidates[i]).collect();
