@@ -1,7 +1,7 @@
 //! Helpers of ops that are implemented with other ops.
 
-use super::rules::{float_of, ordered, require};
 use crate::error::Result;
+use crate::op::rules::{float_of, ordered, require};
 use crate::tensor::Int;
 use crate::{DType, Device, MemoryFormat, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;

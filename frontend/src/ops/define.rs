@@ -1,10 +1,10 @@
 //! Constructors of op definitions: the defaults of element-wise ops, and builder methods that replace them.
 
 use super::def::{Derivative, Dtypes, Forms, OpDef, Registration};
-use super::rules;
 use super::sample::{self, ErrorSample, Sample};
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
+use crate::op::rules;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Rule, Typing};
 

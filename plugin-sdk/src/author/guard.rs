@@ -19,6 +19,7 @@ fn report(message: &str) {
 }
 
 /// Runs `work`, turning an error or a panic into a status and a message for the host.
+#[inline]
 pub fn guarded(work: impl FnOnce() -> Result<(), Error>) -> i32 {
     if POISONED.load(Ordering::Relaxed) {
         return poisoned();
