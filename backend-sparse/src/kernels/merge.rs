@@ -16,7 +16,7 @@ struct Piece<'a, T> {
     range: [Range<usize>; 2],
     keys: &'a mut [u64],
     values: &'a mut [T],
-    /// The capacity and the length of its results.
+    /// The ranges of its results in `keys` and `values`, one per interleaved merge.
     made: [Range<usize>; 2],
     /// Whether everything is sorted and in range.
     sound: bool,
