@@ -24,8 +24,7 @@ pub struct Group<const W: usize> {
 pub struct Groups<'a, const W: usize> {
     /// The groups, in the order of the lists.
     pub groups: Vec<Group<W>>,
-    /// Pairs of argument and output that do not share memory: the argument must be copied before the outputs are changed in
-    /// place.
+    /// Pairs of argument and output without shared memory: the argument must be copied before outputs are changed in place.
     pub apart: Vec<(Tensor<'a>, Tensor<'a>)>,
 }
 
