@@ -1,5 +1,13 @@
 //! The errors of the frontend.
 
+pub(crate) mod autograd;
+pub(crate) mod data;
+pub(crate) mod layouts;
+pub(crate) mod module;
+pub(crate) mod npy;
+pub(crate) mod safetensors;
+pub(crate) mod trace;
+
 use keyway_dispatcher::Error as DispatchError;
 use keyway_dispatcher::dtype::DType;
 use std::fmt;
@@ -41,7 +49,7 @@ pub enum Error {
     Dispatch(DispatchError),
     /// An error of autograd.
     #[error(transparent)]
-    Autograd(#[from] crate::autograd::AutogradError),
+    Autograd(#[from] autograd::AutogradError),
     /// A layout that no loaded backend implements.
     #[error(
         "{op}: `{layout}` is served by `{served_by}`, which {}",
@@ -122,19 +130,19 @@ pub enum Error {
     Forked,
     /// A safetensors file that is damaged or does not fit.
     #[error(transparent)]
-    Safetensors(#[from] crate::io::safetensors::SafetensorsError),
+    Safetensors(#[from] safetensors::SafetensorsError),
     /// A file of NumPy's that is damaged or does not fit.
     #[error(transparent)]
-    Npy(#[from] crate::io::npy::NpyError),
+    Npy(#[from] npy::NpyError),
     /// A data set that is damaged.
     #[error(transparent)]
-    Data(#[from] crate::data::DataError),
+    Data(#[from] data::DataError),
     /// An invalid argument of a module or optimiser.
     #[error(transparent)]
-    Module(#[from] crate::nn::ModuleError),
+    Module(#[from] module::ModuleError),
     /// A file that is read as a trace and is none, or a damaged one.
     #[error(transparent)]
-    Trace(#[from] crate::profiler::TraceError),
+    Trace(#[from] trace::TraceError),
     /// An error of a function, hook or handler of the program, see [`Error::other`].
     #[error(transparent)]
     Other(Box<dyn std::error::Error + Send + Sync>),

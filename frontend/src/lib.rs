@@ -42,6 +42,7 @@ pub mod interposer;
 pub mod io;
 pub mod layout_fallback;
 pub mod nn;
+mod op;
 pub mod ops;
 pub mod optim;
 pub mod plan;
@@ -50,6 +51,7 @@ pub mod prelude;
 pub mod profiler;
 pub mod rng;
 pub mod runtime;
+mod startup;
 pub mod storage;
 pub mod tensor;
 

@@ -5,15 +5,33 @@
 //! [`Error::Forked`](crate::Error::Forked) reports that the parent was still loading.
 
 use crate::error::Result;
-use keyway_dispatcher::call::convert::{Conversions, set_conversions};
+use keyway_dispatcher::fork::Held;
 use keyway_dispatcher::loader::{Config, Discovery, Loader, Rejected, judged, probe, relative_entries};
-use keyway_dispatcher::op::OpEntry;
+use keyway_dispatcher::op::{OpEntry, OpSpec};
 use keyway_dispatcher::plugin::PluginEntry;
 use keyway_dispatcher::{host, install, registry};
 use once_cell::sync::OnceCell;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
+
+/// The parts of a start that belong to modules above this one, which therefore imports none of them: `startup` implements the
+/// trait for [`Program`], and the compiler binds the calls.
+pub(crate) trait Parts {
+    /// The ops of the crate, in a fixed order.
+    fn specs() -> Vec<OpSpec>;
+    /// Registers what acts on registered ops: conversions, autograd, the profiler. Repeated after a failure.
+    fn install(entries: &'static [&'static OpEntry]) -> keyway_dispatcher::Result<()>;
+    /// Binds the definitions to their registered ops, in the order of [`Parts::specs`].
+    fn bind(entries: &'static [&'static OpEntry]);
+    /// Applies the settings of the user for every run: preferred backends, and fallbacks from the environment.
+    fn apply_policies(preferred: &[String]);
+    /// Takes the locks that a fork must not find taken.
+    fn lock_for_fork() -> Held;
+}
+
+/// The implementor of [`Parts`].
+pub(crate) struct Program;
 
 /// The result of loading the backends.
 ///
@@ -33,8 +51,6 @@ pub struct Backends {
 }
 
 static OPS: OnceCell<Vec<&'static OpEntry>> = OnceCell::new();
-static AUTOGRAD: OnceCell<()> = OnceCell::new();
-static PROFILER: OnceCell<()> = OnceCell::new();
 static BACKENDS: OnceLock<Backends> = OnceLock::new();
 static LOADING: Mutex<()> = Mutex::new(());
 /// The process that holds `LOADING`, as its number of forks plus one; 0 if it is not held.
@@ -88,9 +104,9 @@ pub fn start_with(paths: &[PathBuf]) -> Result<()> {
         for problem in [problem, probe::problem(), judged::problem()].into_iter().flatten() {
             keyway_dispatcher::log::warn(&problem);
         }
-        apply_policies(&preferred);
+        Program::apply_policies(&preferred);
         // A definition is bound only now, so that no thread calls an op while the backends are loading.
-        crate::ops::all().zip(entries).for_each(|(definition, entry)| definition.bind(entry));
+        Program::bind(entries);
         let _ = BACKENDS.set(backends);
     }
     Ok(())
@@ -122,38 +138,6 @@ impl Drop for Loading {
     }
 }
 
-/// Applies the user's settings for every run: preferred backends, and fallbacks from the environment.
-fn apply_policies(preferred: &[String]) {
-    let loaded = registry::plugins();
-    let names: Vec<&str> =
-        preferred.iter().map(String::as_str).filter(|name| loaded.iter().any(|p| p.name == *name)).collect();
-    let mut failed = registry::prefer(&names).err();
-    if let Ok(policy) = std::env::var(crate::backend::FALLBACK_VARIABLE) {
-        let set = registry::FallbackPolicy::parse(&policy)
-            .and_then(|parsed| registry::set_default_fallback(parsed).map(|()| parsed));
-        match set {
-            Ok(parsed) => {
-                if let Some(trouble) = parsed.trouble() {
-                    keyway_dispatcher::log::warn(&format!(
-                        "{}: {trouble}",
-                        crate::backend::FALLBACK_VARIABLE
-                    ));
-                }
-            }
-            Err(error) => failed = failed.or(Some(error)),
-        }
-    }
-    if let Some(error) = failed {
-        keyway_dispatcher::log::warn(&format!("{}: {error}", crate::backend::FALLBACK_VARIABLE));
-    }
-    let variable = crate::layout_fallback::LAYOUT_FALLBACK_VARIABLE;
-    if let Ok(policy) = std::env::var(variable)
-        && let Err(error) = crate::set_layout_fallback(&policy)
-    {
-        keyway_dispatcher::log::warn(&format!("{variable}: {error}"));
-    }
-}
-
 /// Loads more backends from these paths only. A library that is loaded already is not loaded again.
 ///
 /// ```
@@ -176,7 +160,7 @@ pub fn load_backends(paths: &[PathBuf]) -> Result<Backends> {
 
 fn load(loader: &Loader) -> Backends {
     let table = host::table();
-    keyway_dispatcher::fork::protect(crate::rng::held);
+    keyway_dispatcher::fork::protect(Program::lock_for_fork);
     let mut loaded = loader.load_all(table, host::take_message);
     let present = registry::plugins();
     let new = loaded.plugins.iter().filter(|plugin| present.iter().all(|p| p.path != plugin.path));
@@ -250,32 +234,7 @@ pub fn register_ops() -> Result<&'static [&'static OpEntry]> {
 }
 
 fn register_all_ops() -> Result<&'static [&'static OpEntry]> {
-    let entries = OPS.get_or_try_init(|| {
-        let specs: Vec<_> = crate::ops::all().map(|d| d.spec()).collect();
-        registry::register_ops(&specs)
-    })?;
-    set_conversions(conversions(entries)?);
-    AUTOGRAD.get_or_try_init(crate::autograd::install)?;
-    PROFILER.get_or_try_init(crate::profiler::install)?;
+    let entries = OPS.get_or_try_init(|| registry::register_ops(&Program::specs()))?;
+    Program::install(entries)?;
     Ok(entries)
-}
-
-/// The ops that convert tensors on the way of a call.
-fn conversions(entries: &[&'static OpEntry]) -> keyway_dispatcher::Result<Conversions> {
-    use crate::ops::memory::{clone, copy, to_device, to_dtype, to_layout};
-    let of = |def: &crate::ops::def::OpDef| {
-        let entry = entries.iter().copied().find(|entry| entry.name == def.name());
-        entry.ok_or_else(|| keyway_dispatcher::Error::Registration {
-            what: "op",
-            name: def.name().to_owned(),
-            reason: "it is not in the list of its family".to_owned(),
-        })
-    };
-    Ok(Conversions {
-        to_dtype: of(&to_dtype::DEF)?,
-        to_format: of(&clone::DEF)?,
-        to_device: of(&to_device::DEF)?,
-        to_layout: of(&to_layout::DEF)?,
-        copy: of(&copy::DEF)?,
-    })
 }

@@ -21,7 +21,15 @@ fn nothing() -> &'static OpEntry {
         Ok(Plan { compute, cast: 0, cast_index: 0, broadcast: 0, contiguous: 0, alias: false, outputs })
     });
     let schema = "test_nothing(Tensor self) -> Tensor";
-    let spec = OpSpec { schema, rule, decomposition: None, extra: None, foreign: None, owner: "benches", library: None };
+    let spec = OpSpec {
+        schema,
+        rule,
+        decomposition: None,
+        extra: None,
+        foreign: None,
+        owner: "benches",
+        library: None,
+    };
     keyway::runtime::start().expect("the ops");
     let op = registry::register_ops(&[spec]).expect("a new name")[0];
     let program = std::env::current_exe().expect("the program's path");

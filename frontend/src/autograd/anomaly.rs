@@ -1,10 +1,10 @@
 //! Anomaly detection: while it is on, each node records the source location of its forward call, and the engine checks every
 //! gradient for NaN.
 
-use super::error::AutogradError;
 use super::node::Node;
 use crate::Tensor;
 use crate::error::Result;
+use crate::error::autograd::AutogradError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 static ON: AtomicUsize = AtomicUsize::new(0);

@@ -2,11 +2,11 @@
 
 use super::custom::{Context, Function, apply};
 use super::engine::{BackwardOptions, backward};
-use super::error::AutogradError;
 use super::modes::{enable_grad, is_grad_enabled};
 use super::watch;
 use crate::autocast;
 use crate::error::Result;
+use crate::error::autograd::AutogradError;
 use crate::rng::generator::Places;
 use crate::{DType, Tensor};
 use keyway_dispatcher::key::{KeyGuard, KeySet};

@@ -1,11 +1,11 @@
 //! The inputs and outputs of a derivative's formula.
 
 use super::engine::zeros;
-use super::error::AutogradError;
 use super::node::{Edge, Node, OpCall, OwnedArg, SavedTensors, Shape};
 use super::saved::Saved;
 use crate::error::Result;
-use crate::ops::rules::{reduced_by, reduced_sizes};
+use crate::error::autograd::AutogradError;
+use crate::op::rules::{reduced_by, reduced_sizes};
 use crate::{DType, Device, Tensor};
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::Arg;

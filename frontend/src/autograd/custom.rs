@@ -1,7 +1,6 @@
 //! Functions with a custom derivative, written by users.
 
 use super::alias::Alias;
-use super::error::AutogradError;
 use super::meta;
 use super::modes::{is_grad_enabled, no_grad};
 use super::node::{Body, Edge, Node, Shape, lock};
@@ -9,6 +8,7 @@ use super::saved::Saved;
 use super::watch;
 use crate::Tensor;
 use crate::error::Result;
+use crate::error::autograd::AutogradError;
 use crate::tensor::handles;
 use keyway_dispatcher::memory::Shared;
 use smallvec::SmallVec;

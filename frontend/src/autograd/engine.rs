@@ -2,13 +2,13 @@
 
 use super::anomaly;
 use super::context::{Backward, Grads, SavedArg, widened, widest};
-use super::error::AutogradError;
 use super::meta;
 use super::modes::{enable_grad, no_grad};
 use super::node::{Body, Edge, Node, OpCall, Shape, by_entry, lock};
 use super::pending::{Pending, Slots, Waiting, places};
 use super::{away, custom, hooks, view};
 use crate::error::Result;
+use crate::error::autograd::AutogradError;
 use crate::interceptor;
 use crate::ops::def::{Derivative, OpFlags};
 use crate::ops::memory::from_components::{map_stored, unchecked};

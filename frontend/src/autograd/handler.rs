@@ -1,6 +1,5 @@
 //! The handler of the autograd key: runs the call below itself, and records it if an argument requires grad.
 
-use super::error::AutogradError;
 use super::meta;
 use super::modes::no_grad;
 use super::node::{Body, Edge, Node, OpCall, OwnedArg, SavedTensors, Shape, by_entry};
@@ -9,6 +8,7 @@ use super::watch;
 use crate::Tensor;
 use crate::arguments::replacing;
 use crate::error::Result;
+use crate::error::autograd::AutogradError;
 use crate::ops::def::{Derivative, OpDef, OpFlags, definition};
 use crate::ops::memory::from_components::unchecked;
 use keyway_dispatcher::call::{decompose_or_leave, redispatch, unalias};

@@ -1,10 +1,10 @@
 //! Hooks on gradients.
 
-use super::error::AutogradError;
 use super::meta;
 use super::node::{Edge, Node, lock};
 use crate::Tensor;
 use crate::error::Result;
+use crate::error::autograd::AutogradError;
 use keyway_dispatcher::memory::{Shared, Weak};
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
 use smallvec::SmallVec;

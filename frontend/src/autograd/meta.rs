@@ -1,12 +1,12 @@
 //! The autograd metadata of a tensor, stored in its extension slot.
 
 use super::alias::{self, Alias};
-use super::error::AutogradError;
 use super::hooks::{self, Hook};
 use super::node::{Edge, Node};
 use super::unlink;
 use crate::Tensor;
 use crate::error::Result;
+use crate::error::autograd::AutogradError;
 use keyway_dispatcher::dtype::Category;
 use keyway_dispatcher::key::DispatchKey;
 use keyway_dispatcher::memory::Shared;

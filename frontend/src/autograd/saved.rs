@@ -1,9 +1,9 @@
 //! Tensors that a node saves for its derivative.
 
-use super::error::AutogradError;
 use super::meta;
 use super::node::{Edge, Node};
 use crate::error::Result;
+use crate::error::autograd::AutogradError;
 use crate::{Device, Tensor};
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::tensor::TensorRef;

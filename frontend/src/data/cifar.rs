@@ -4,8 +4,9 @@
 //! record is a label in 0..=9, then 1,024 bytes of red, 1,024 of green and 1,024 of blue, each row by row; a file holds
 //! 10,000 records and nothing else.
 
-use super::error::{DataError, read};
+use super::file::read;
 use super::{ChannelStats, ImageDataset};
+use crate::error::data::DataError;
 use std::path::{Path, PathBuf};
 
 /// Colours, rows and columns of an image, in the order of its bytes.

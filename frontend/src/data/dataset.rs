@@ -1,8 +1,8 @@
 //! Data sets as tensors.
 
-use super::error::DataError;
 use super::{Cifar, Digits, cifar, digits};
 use crate::autograd::no_grad;
+use crate::error::data::DataError;
 use crate::{Device, Result, Tensor};
 use keyway_dispatcher::memory::copy_bytes;
 use std::sync::Arc;

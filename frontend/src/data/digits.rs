@@ -4,7 +4,8 @@
 //! Repository's set, CC BY 4.0. The file is in `frontend/data` and is embedded, so that a program has it wherever it
 //! runs.
 
-use super::error::{DataError, read};
+use super::file::read;
+use crate::error::data::DataError;
 use std::path::Path;
 
 /// Pixels of one image, row by row.

@@ -1,8 +1,8 @@
 //! Images stored as bytes and converted to floats batch by batch.
 
 use super::dataset::only;
-use super::error::DataError;
 use super::{Batch, Dataset};
+use crate::error::data::DataError;
 use crate::{Result, Tensor};
 
 /// Values of a byte.

@@ -1,9 +1,9 @@
 //! Batches of a data set.
 
 use super::dataset::{Batch, Dataset};
-use super::error::DataError;
 use super::sampler::Sampler;
 use crate::Result;
+use crate::error::data::DataError;
 use crate::rng::drawn_seed;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -3,17 +3,17 @@
 pub mod cifar;
 mod dataset;
 pub mod digits;
-mod error;
+mod file;
 mod images;
 pub mod karate;
 mod loader;
 pub mod sampler;
 mod subset;
 
+pub use crate::error::data::DataError;
 pub use cifar::Cifar;
 pub use dataset::{Batch, Dataset, TensorDataset};
 pub use digits::Digits;
-pub use error::DataError;
 pub use images::{ChannelStats, ImageDataset};
 pub use karate::karate_club;
 pub use loader::{Batches, DataLoader, DataLoaderBuilder, Shuffle};

@@ -1,6 +1,6 @@
 //! The order in which a loader reads rows.
 
-use super::error::DataError;
+use crate::error::data::DataError;
 use crate::rng::Philox;
 
 /// The order of the rows of a data set: sequential or, for each epoch, random.

@@ -1,7 +1,7 @@
 //! Parts of a data set, and several as one.
 
 use super::dataset::{Batch, Dataset};
-use super::error::DataError;
+use crate::error::data::DataError;
 use crate::rng::{Philox, drawn_seed};
 use crate::{Result, Tensor};
 use std::sync::Arc;

@@ -19,12 +19,11 @@
 //!   strings and structured dtypes are refused too, the first since they are code; in an archive only if they are requested;
 //! - a load checks the header against the length of the file before it allocates anything.
 
-mod error;
 mod header;
 mod read;
 mod write;
 
-pub use error::NpyError;
+pub use crate::error::npy::NpyError;
 pub(super) use read::{Source, read, read_header};
 pub(super) use write::array_length;
 pub(super) use write::write;

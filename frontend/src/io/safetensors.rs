@@ -24,7 +24,6 @@
 //!   includes it, and `load_only` loads others;
 //! - a load checks the whole header before it allocates anything, and reads into memory that kernels may use.
 
-mod error;
 mod formats;
 mod header;
 mod layouts;
@@ -32,7 +31,7 @@ mod plugin_dtypes;
 mod read;
 mod write;
 
-pub use error::SafetensorsError;
+pub use crate::error::safetensors::SafetensorsError;
 pub use read::{File, list, load, load_file, load_only};
 pub use write::{save, save_with_metadata};
 

@@ -34,7 +34,6 @@ mod conv_act;
 mod dropout;
 mod dyn_module;
 mod embedding;
-mod error;
 mod flatten;
 mod func;
 pub mod functional;
@@ -60,6 +59,7 @@ mod sequential;
 mod state;
 mod visitor;
 
+pub use crate::error::module::{Mismatch, ModuleError};
 pub use crate::ops::attention::scaled_dot_product_attention::AttentionOptions;
 pub use crate::ops::conv::{Activation, ConvOptions, ConvTransposeOptions, Padding, PerDim};
 pub use crate::ops::image::{
@@ -86,7 +86,6 @@ pub use conv::{Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTra
 pub use conv_act::{ConvAct1d, ConvAct2d, ConvAct3d};
 pub use dropout::{AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout};
 pub use embedding::{Embedding, EmbeddingBag};
-pub use error::{Mismatch, ModuleError};
 pub use flatten::Flatten;
 pub use func::Func;
 pub use group_norm::GroupNorm;

@@ -1,7 +1,7 @@
 //! State dicts: named tensors for saving and loading.
 
-use super::error::{Mismatch, ModuleError};
 use crate::autograd::no_grad;
+use crate::error::module::{Mismatch, ModuleError};
 use crate::ops::memory::copy::check_places;
 use crate::rng::GeneratorState;
 use crate::{Result, Tensor};

@@ -1,9 +1,12 @@
 //! Op definitions. The typed call, the op table, gradcheck and the conformance cases all derive from one definition.
 
+pub use crate::op::flags::OpFlags;
+
 use super::sample::{ErrorSample, Sample};
 use crate::Tensor;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
+use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Decomposition, OpEntry, OpSpec, Out, Outputs, Rule};
 use std::sync::OnceLock;
 
@@ -96,79 +99,10 @@ pub enum Forms {
     InPlace,
 }
 
-/// Properties of an op that neither its schema nor its rule expresses, as a set.
-///
-/// ```
-/// use keyway::ops::{def::OpFlags, linalg, pointwise};
-/// assert!(linalg::mm::DEF.is(OpFlags::AUTOCAST) && pointwise::exp::DEF.is(OpFlags::AUTOCAST_F32));
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct OpFlags(u16);
+/// A decomposition: computes the results of an op with other ops.
+pub type Decompose = fn(&Args<'_>) -> RuleResult<Outputs>;
 
-impl OpFlags {
-    /// The empty set.
-    pub const NONE: OpFlags = OpFlags(0);
-    /// The results are elements of the arguments, or values that every dtype represents: the error is 0. A cast rounds to
-    /// nearest.
-    pub const EXACT: OpFlags = OpFlags(1);
-    /// IEEE 754 specifies the sign of a zero in the result.
-    pub const SIGNED_ZEROS: OpFlags = OpFlags(1 << 1);
-    /// The results of many elements exceed the range of every dtype: long products.
-    pub const MAY_OVERFLOW: OpFlags = OpFlags(1 << 2);
-    /// Kernels are selected by the output dtype; their registration does not list the input dtypes.
-    pub const CASTS: OpFlags = OpFlags(1 << 3);
-    /// The result depends on the strides of an argument or its storage, not only on its values.
-    pub const STRIDE_DEPENDENT: OpFlags = OpFlags(1 << 4);
-    /// One argument determines the memory format of the result, whatever the format of the others.
-    pub const SETS_FORMAT: OpFlags = OpFlags(1 << 5);
-
-    /// An element-wise function of one tensor with `f(0) = 0`, so it applies to the stored values of a sparse tensor.
-    pub const ZERO_PRESERVING: OpFlags = OpFlags(1 << 6);
-    /// Reads the entries of a sparse tensor as stored, including duplicates. The derivative of any other op is that with
-    /// respect to its elements, so a sparse argument is coalesced before the op is recorded.
-    pub const UNCOALESCED: OpFlags = OpFlags(1 << 7);
-    /// [`OpFlags::ZERO_PRESERVING`] if the second argument is a number above 0.
-    pub const ZERO_PRESERVING_IF_POSITIVE: OpFlags = OpFlags(1 << 8);
-    /// Computed in the dtype of [`autocast`](crate::autocast()): products, which gain most and accumulate in f32.
-    pub const AUTOCAST: OpFlags = OpFlags(1 << 9);
-    /// Computed in f32 under [`autocast`](crate::autocast()): functions that exceed the range of f16, long sums, losses.
-    pub const AUTOCAST_F32: OpFlags = OpFlags(1 << 10);
-
-    /// [`OpFlags::ZERO_PRESERVING`] if 0 is between the second and the third argument, which are numbers or absent.
-    pub const ZERO_PRESERVING_IF_IN_BOUNDS: OpFlags = OpFlags(1 << 11);
-    /// [`OpFlags::ZERO_PRESERVING`] if the second argument is a number other than 0.
-    pub const ZERO_PRESERVING_IF_NONZERO: OpFlags = OpFlags(1 << 12);
-
-    /// The derivative's formula computes f16 and bf16 in f32 itself, and returns f32 gradients where arguments may be f32. Its
-    /// saved tensors are passed without a cast where f32 is the widest dtype, so images need not be converted for the sake of
-    /// f32 weights.
-    pub const DERIVED_IN_F32: OpFlags = OpFlags(1 << 13);
-
-    /// The union of both sets.
-    ///
-    /// ```
-    /// use keyway::ops::def::OpFlags;
-    /// let both = OpFlags::EXACT.and(OpFlags::ZERO_PRESERVING);
-    /// assert!(both.has(OpFlags::EXACT) && both.has(OpFlags::ZERO_PRESERVING));
-    /// ```
-    #[must_use]
-    pub const fn and(self, more: OpFlags) -> OpFlags {
-        OpFlags(self.0 | more.0)
-    }
-
-    /// Whether the set contains all of `flags`.
-    ///
-    /// ```
-    /// use keyway::ops::def::OpFlags;
-    /// assert!(OpFlags::EXACT.has(OpFlags::EXACT) && !OpFlags::EXACT.has(OpFlags::CASTS));
-    /// assert!(OpFlags::EXACT.has(OpFlags::NONE));
-    /// ```
-    pub const fn has(self, flags: OpFlags) -> bool {
-        self.0 & flags.0 == flags.0
-    }
-}
-
-/// The definition of an op.
+/// The definition of an op, built by [`OpDef::new`], [`OpDef::unary`] or [`OpDef::binary`].
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -187,7 +121,9 @@ pub struct OpDef {
     /// The shape, dtype and memory format of the outputs.
     pub rule: Rule,
     /// The decomposition used without a kernel.
-    pub decomposition: Option<Decomposition>,
+    pub decomposition: Option<Decompose>,
+    /// The views that the decomposition takes of its arguments.
+    pub views: &'static [&'static str],
     /// How gradients flow through the op.
     pub derivative: Derivative,
     /// The forms of the op.
@@ -205,20 +141,13 @@ pub struct OpDef {
 /// The registered form of a definition, initialized at registration, and the flags that [`OpDef::with`] adds.
 ///
 /// ```
-/// use keyway::ops::def::{Derivative, Dtypes, Registration, Forms, OpDef};
-/// use keyway::ops::{pointwise::exp, sample};
+/// use keyway::ops::def::{Derivative, OpDef, OpFlags, Registration};
+/// use keyway::ops::rules;
 /// let twice = OpDef {
-///     schema: "twice(Tensor self) -> Tensor",
-///     rule: exp::DEF.rule,
-///     decomposition: None,
-///     derivative: Derivative::NotDifferentiable,
-///     forms: Forms::New,
-///     dtypes: Dtypes::FLOAT,
-///     samples: || sample::unary(-1.0, 1.0),
-///     errors: Vec::new,
 ///     registration: Registration::new(),
+///     ..OpDef::unary("twice(Tensor self) -> Tensor", rules::unary, Derivative::ZERO)
 /// };
-/// assert_eq!(twice.name(), "twice");
+/// assert!(!twice.is(OpFlags::EXACT));
 /// ```
 pub struct Registration {
     registered: OnceLock<&'static OpEntry>,
@@ -293,29 +222,6 @@ impl OpDef {
         self.registration.library
     }
 
-    /// Sets the decomposition of the definition.
-    ///
-    /// ```
-    /// use keyway::dispatcher::op::{Decomposition, Out, Part};
-    /// use keyway::ops::def::{Derivative, OpDef};
-    /// use keyway::ops::rules;
-    /// const PARTS: &[Part] = &[Part::new("add")];
-    /// let twice = OpDef::unary("twice(Tensor self) -> Tensor", rules::unary, Derivative::ZERO);
-    /// let twice = twice.decomposed(Decomposition {
-    ///     run: |args| {
-    ///         let add = &keyway::ops::pointwise::add::DEF;
-    ///         Ok(add.call(&[args.get(0), args.get(0), 1.into()], Out::New)?)
-    ///     },
-    ///     parts: PARTS,
-    /// });
-    /// assert_eq!(twice.decomposition.unwrap().parts.len(), 1);
-    /// ```
-    #[must_use]
-    pub const fn decomposed(mut self, decomposition: Decomposition) -> OpDef {
-        self.decomposition = Some(decomposition);
-        self
-    }
-
     /// Whether all of `flags` hold for the op.
     ///
     /// ```
@@ -331,7 +237,7 @@ impl OpDef {
         OpSpec {
             schema: self.schema,
             rule: self.rule,
-            decomposition: self.decomposition,
+            decomposition: self.decomposition.map(|run| Decomposition { run, parts: self.parts() }),
             extra: Some(self),
             foreign: None,
             owner: "keyway",

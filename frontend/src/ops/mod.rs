@@ -6,23 +6,16 @@ pub(crate) mod composite;
 pub mod def;
 mod define;
 mod documentation;
-mod formats;
+mod family;
 mod forms;
 mod nearest;
-pub mod rules;
+mod parts;
 pub mod sample;
 pub(crate) mod spatial;
 pub mod tiers;
 
-/// Declares the modules of a family and lists their definitions; a new op adds one line here.
-macro_rules! family {
-    ($($(#[$attribute:meta])* $op:ident),* $(,)?) => {
-        $($(#[$attribute])* pub mod $op;)*
-        /// The definitions of this family.
-        pub static ALL: &[&crate::ops::def::OpDef] = &[$(&$op::DEF),*];
-    };
-}
-pub(crate) use family;
+pub use crate::op::rules;
+pub(crate) use family::family;
 pub(crate) use forms::forms;
 
 pub mod activation;

@@ -1,6 +1,6 @@
 //! List arguments with one value per spatial dimension: sizes, and the parameters of windows and kernels.
 
-use super::rules::wrong_value;
+use crate::op::rules::wrong_value;
 use keyway_dispatcher::error::Result;
 use keyway_dispatcher::op::Args;
 use std::ops::RangeInclusive;

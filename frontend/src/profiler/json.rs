@@ -1,9 +1,9 @@
 //! A trace as a file: the Trace Event Format, which Perfetto (ui.perfetto.dev) and chrome://tracing open. Data outside
 //! the format, the figures of all calls, is in one more member of the outer object, which they ignore.
 
-use super::error::TraceError;
 use super::report::Report;
 use super::trace::{CallInfo, Event, EventKind, Thread, Trace};
+use crate::error::trace::TraceError;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::error::Category;

@@ -16,7 +16,6 @@
 //!   kernels themselves would be one more service, and could be forgotten.
 
 mod display;
-mod error;
 mod json;
 mod kind;
 mod memory;
@@ -28,7 +27,7 @@ mod state;
 mod tensors;
 mod trace;
 
-pub use error::TraceError;
+pub use crate::error::trace::TraceError;
 pub use memory::{
     DeviceUsage, MemoryProfile, MemorySnapshot, MemoryUsage, OpMemory, Owner, TimelinePoint, memory,
 };

@@ -3,7 +3,7 @@
 use super::Tensor;
 use super::options::IntoOptions;
 use crate::error::{Result, called};
-use crate::ops::rules::is_held;
+use crate::op::rules::is_held;
 use half::{bf16, f16};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::dtype::DType;

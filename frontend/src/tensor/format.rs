@@ -3,8 +3,8 @@
 use super::Tensor;
 use super::options::{IntoOptions, TensorOptions};
 use crate::error::{Result, called};
+use crate::op::rules::check_images;
 use crate::ops::memory::clone;
-use crate::ops::rules::check_images;
 use keyway_dispatcher::dims::{
     Dims, channels_last_strides, contiguous_strides, dense_strides, is_channels_last, is_dense,
 };

@@ -18,6 +18,7 @@ pub(crate) mod shape;
 mod sparse;
 mod sparse_csr;
 
+pub(crate) use crate::error::layouts::{COO, CSR};
 pub use crate::ops::index::scatter_reduce::Reduce;
 pub use crate::ops::index::unique::Unique;
 pub use crate::ops::pointwise::div::Rounding;
@@ -30,7 +31,7 @@ pub use deprecated::D;
 pub use format::MemoryFormat;
 pub use options::{IntoOptions, TensorOptions};
 pub use shape::{Int, IntoDims, IntoShape, Ints};
-pub(crate) use sparse::{COO, CSR, is_served, served_by, sparse_layout};
+pub(crate) use sparse::{is_served, sparse_layout};
 
 pub use index::{Ellipsis, Index, IntoIndices, NewAxis, StepBy};
 

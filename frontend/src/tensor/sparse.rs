@@ -2,6 +2,7 @@
 
 use super::Tensor;
 use super::shape::{self, IntoShape};
+use crate::error::layouts::{COO, CSR, SERVED_BY};
 use crate::error::{Error, Result, called};
 use crate::{Device, Layout};
 use keyway_dispatcher::Error as DispatchError;
@@ -10,18 +11,6 @@ use keyway_dispatcher::layouts::may_repeat;
 use keyway_dispatcher::registry::{FallbackPolicy, layout_ops};
 use keyway_dispatcher::table;
 use std::path::Path;
-
-/// The name of the COO layout, for any backend.
-pub(crate) const COO: &str = "sparse_coo";
-/// The name of the layout of compressed rows.
-pub(crate) const CSR: &str = "sparse_csr";
-/// The backend for these layouts, named in errors.
-const SERVED_BY: &str = "keyway-sparse";
-
-/// The backend of this project that implements a layout of this name.
-pub(crate) fn served_by(layout: &str) -> Option<&'static str> {
-    [COO, CSR].contains(&layout).then_some(SERVED_BY)
-}
 
 /// A tensor of these components, with errors in the name of `op`.
 pub(super) fn composed(

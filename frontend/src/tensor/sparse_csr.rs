@@ -2,7 +2,8 @@
 
 use super::Tensor;
 use super::shape::{IntoShape, sizes};
-use super::sparse::{CSR, as_i64, composed, sparse_layout, wrong};
+use super::sparse::{as_i64, composed, sparse_layout, wrong};
+use crate::error::layouts::CSR;
 use crate::error::{Result, called};
 
 impl Tensor {

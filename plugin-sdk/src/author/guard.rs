@@ -8,7 +8,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Set by the first panic in this library; every later call answers `PANICKED` without running.
+/// Set by the first panic in this library; every later call returns `PANICKED` without running.
 static POISONED: AtomicBool = AtomicBool::new(false);
 
 fn report(message: &str) {
@@ -19,6 +19,7 @@ fn report(message: &str) {
 }
 
 /// Runs `work`, turning an error or a panic into a status and a message for the host.
+#[inline]
 pub fn guarded(work: impl FnOnce() -> Result<(), Error>) -> i32 {
     if POISONED.load(Ordering::Relaxed) {
         return poisoned();

@@ -4,7 +4,7 @@ use super::matrix::{LIBRARY, half_lower, square, symmetric, t};
 use super::solve_triangular::solved;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, fixed, plain, sample, tensor};
 use crate::{DType, autograd::Backward};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -86,27 +86,24 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `cholesky`
-pub static DEF: OpDef = OpDef {
-    schema: "cholesky(Tensor self, bool upper=False) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::of_output(|b, g| g.set(0, || derivative(b))),
-    forms: Forms::New,
-    dtypes: Dtypes::F32_F64,
+pub static DEF: OpDef = OpDef::new(
+    "cholesky(Tensor self, bool upper=False) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_output(|b, g| g.set(0, || derivative(b))),
     samples,
-    errors: || {
-        let call = |arg, message| error([arg, SampleArg::Bool(false)], message);
-        let values = |sizes: &[usize], list: &[f64]| tensor(sizes, Fill::Values(list.to_vec()));
-        vec![
-            call(plain(&[3]), "a matrix or a batch of matrices"),
-            call(plain(&[2, 3]), "a square matrix"),
-            call(fixed(&[2, 2], DType::I64, Fill::Index(3)), "f32 or f64"),
-            call(fixed(&[2, 2], DType::BF16, Fill::Index(3)), "f32 or f64"),
-            call(values(&[2, 2], &[1.0, 2.0, 2.0, 1.0]), "leading minor of order 2 is not positive"),
-            call(values(&[2, 1, 1], &[1.0, -1.0]), "batch index [1]"),
-            call(values(&[1, 1], &[f64::NAN]), "leading minor of order 1"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::F32_F64)
+.errors(|| {
+    let call = |arg, message| error([arg, SampleArg::Bool(false)], message);
+    let values = |sizes: &[usize], list: &[f64]| tensor(sizes, Fill::Values(list.to_vec()));
+    vec![
+        call(plain(&[3]), "a matrix or a batch of matrices"),
+        call(plain(&[2, 3]), "a square matrix"),
+        call(fixed(&[2, 2], DType::I64, Fill::Index(3)), "f32 or f64"),
+        call(fixed(&[2, 2], DType::BF16, Fill::Index(3)), "f32 or f64"),
+        call(values(&[2, 2], &[1.0, 2.0, 2.0, 1.0]), "leading minor of order 2 is not positive"),
+        call(values(&[2, 1, 1], &[1.0, -1.0]), "batch index [1]"),
+        call(values(&[1, 1], &[f64::NAN]), "leading minor of order 1"),
+    ]
+})
 .in_library(LIBRARY);

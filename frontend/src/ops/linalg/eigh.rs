@@ -3,7 +3,7 @@
 use super::matrix::{LIBRARY, gaps, square, symmetric, t};
 use crate::autograd::Backward;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::sample::{Fill, Sample, error, fixed, plain, sample, tensor};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -64,26 +64,19 @@ pub(super) fn samples() -> Vec<Sample> {
 }
 
 /// `eigh`
-pub static DEF: OpDef = OpDef {
-    schema: "eigh(Tensor self) -> (Tensor, Tensor)",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0b11,
-        formula: |b, g| g.set(0, || derivative(b)),
-    },
-    forms: Forms::New,
-    dtypes: Dtypes::F32_F64,
+pub static DEF: OpDef = OpDef::new(
+    "eigh(Tensor self) -> (Tensor, Tensor)",
+    Rule::Structured(rule),
+    Derivative::Formula { saves: 0, saves_outputs: 0b11, formula: |b, g| g.set(0, || derivative(b)) },
     samples,
-    errors: || {
-        vec![
-            error([plain(&[3])], "a matrix or a batch of matrices"),
-            error([plain(&[2, 3])], "a square matrix"),
-            error([fixed(&[2, 2], DType::I64, Fill::Index(3))], "f32 or f64"),
-            error([tensor(&[1, 1], Fill::Values(vec![f64::NAN]))], "finite elements"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::F32_F64)
+.errors(|| {
+    vec![
+        error([plain(&[3])], "a matrix or a batch of matrices"),
+        error([plain(&[2, 3])], "a square matrix"),
+        error([fixed(&[2, 2], DType::I64, Fill::Index(3))], "f32 or f64"),
+        error([tensor(&[1, 1], Fill::Values(vec![f64::NAN]))], "finite elements"),
+    ]
+})
 .in_library(LIBRARY);

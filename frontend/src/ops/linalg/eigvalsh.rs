@@ -4,11 +4,11 @@ use super::eigh;
 use super::matrix::{LIBRARY, square};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{one, tensor};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::sample::{error, plain};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// The eigenvalues of each symmetric matrix, `[.., n, n]` of f32 or f64, in ascending order, without the eigenvectors of
@@ -36,23 +36,15 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// `eigvalsh`
-pub static DEF: OpDef = OpDef {
-    schema: "eigvalsh(Tensor self) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(tensor(args, 0).and_then(|a| Ok(a.eigh()?.0))),
-        &[Part::new("eigh")],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::F32_F64,
-    samples: eigh::samples,
-    errors: || {
-        vec![
-            error([plain(&[3])], "a matrix or a batch of matrices"),
-            error([plain(&[2, 3])], "a square matrix"),
-        ]
-    },
-    registration: Registration::new(),
-}
+pub static DEF: OpDef = OpDef::new(
+    "eigvalsh(Tensor self) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Composite,
+    eigh::samples,
+)
+.dtypes(Dtypes::F32_F64)
+.errors(|| {
+    vec![error([plain(&[3])], "a matrix or a batch of matrices"), error([plain(&[2, 3])], "a square matrix")]
+})
+.decomposed(|args| one(tensor(args, 0).and_then(|a| Ok(a.eigh()?.0))))
 .in_library(LIBRARY);

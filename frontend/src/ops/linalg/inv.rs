@@ -3,11 +3,11 @@
 use super::matrix::{LIBRARY, square, t};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{one, tensor};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::sample::{self as samples, Fill, error, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// The inverse of each square matrix, `[.., n, n]` of f32 or f64. [`Tensor::solve`] is faster and more accurate than a
@@ -44,32 +44,30 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `inv`
-pub static DEF: OpDef = OpDef {
-    schema: "inv(Tensor self) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(|args| one(compose(args)), &[Part::new("solve"), Part::new("eye")]),
-    derivative: Derivative::of_output(|b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "inv(Tensor self) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_output(|b, g| {
         g.set(0, || {
             let inverse = t(&b.output(0)?)?;
             inverse.matmul(b.grad(0)?)?.matmul(&inverse)?.neg()
         })
     }),
-    forms: Forms::New,
-    dtypes: Dtypes::F32_F64,
-    samples: || {
+    || {
         let sizes: [&[usize]; 7] =
             [&[1, 1], &[4, 4], &[2, 3, 3], &[2, 1, 2, 2], &[0, 0], &[0, 3, 3], &[2, 0, 0]];
         let matrix = |sizes: &[usize]| samples::tensor(sizes, Fill::Permuted(sizes[sizes.len() - 1]));
         sizes.iter().map(|sizes| sample([matrix(sizes)])).collect()
     },
-    errors: || {
-        let singular = samples::tensor(&[2, 1, 1], Fill::Values(vec![1.0, 0.0]));
-        vec![
-            error([plain(&[3])], "a matrix or a batch of matrices"),
-            error([plain(&[2, 3])], "a square matrix"),
-            error([singular], "at batch index [1]"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::F32_F64)
+.errors(|| {
+    let singular = samples::tensor(&[2, 1, 1], Fill::Values(vec![1.0, 0.0]));
+    vec![
+        error([plain(&[3])], "a matrix or a batch of matrices"),
+        error([plain(&[2, 3])], "a square matrix"),
+        error([singular], "at batch index [1]"),
+    ]
+})
+.decomposed(|args| one(compose(args)))
 .in_library(LIBRARY);

@@ -4,7 +4,7 @@ use super::matrix::{LIBRARY, matrices, t};
 use super::solve_triangular::solved;
 use crate::autograd::Backward;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::sample::{Fill, Sample, error, fixed, plain, sample, tensor};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -129,24 +129,17 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `lu_factor`
-pub static DEF: OpDef = OpDef {
-    schema: "lu_factor(Tensor self) -> (Tensor, Tensor)",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0b11,
-        formula: |b, g| g.set(0, || derivative(b)),
-    },
-    forms: Forms::New,
-    dtypes: Dtypes::F32_F64,
+pub static DEF: OpDef = OpDef::new(
+    "lu_factor(Tensor self) -> (Tensor, Tensor)",
+    Rule::Structured(rule),
+    Derivative::Formula { saves: 0, saves_outputs: 0b11, formula: |b, g| g.set(0, || derivative(b)) },
     samples,
-    errors: || {
-        vec![
-            error([plain(&[3])], "a matrix or a batch of matrices"),
-            error([fixed(&[2, 2], DType::I64, Fill::Index(3))], "f32 or f64"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::F32_F64)
+.errors(|| {
+    vec![
+        error([plain(&[3])], "a matrix or a batch of matrices"),
+        error([fixed(&[2, 2], DType::I64, Fill::Index(3))], "f32 or f64"),
+    ]
+})
 .in_library(LIBRARY);

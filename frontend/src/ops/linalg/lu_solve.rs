@@ -5,7 +5,7 @@ use super::matrix::{LIBRARY, matrices, solution, t};
 use super::solve_triangular::solved;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{Fill, Sample, SampleArg, error, fixed, plain, sample, tensor};
 use crate::{DType, Tensor};
@@ -129,29 +129,26 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `lu_solve`
-pub static DEF: OpDef = OpDef {
-    schema: "lu_solve(Tensor self, Tensor pivots, Tensor b, bool left=True, bool adjoint=False) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::Formula { saves: 0b11, saves_outputs: 0b1, formula: derivative },
-    forms: Forms::New,
-    dtypes: Dtypes::F32_F64,
+pub static DEF: OpDef = OpDef::new(
+    "lu_solve(Tensor self, Tensor pivots, Tensor b, bool left=True, bool adjoint=False) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Formula { saves: 0b11, saves_outputs: 0b1, formula: derivative },
     samples,
-    errors: || {
-        let call = |lu, pivots, b, message| {
-            error([lu, pivots, b, SampleArg::Bool(true), SampleArg::Bool(false)], message)
-        };
-        let pivots = |list: &[f64]| fixed(&[list.len()], DType::I32, Fill::Values(list.to_vec()));
-        let zero = || tensor(&[2, 2], Fill::Values(vec![1.0, 1.0, 1.0, 0.0]));
-        vec![
-            call(plain(&[2, 3]), pivots(&[1.0, 2.0]), plain(&[2, 1]), "a square matrix"),
-            call(plain(&[2, 2]), pivots(&[1.0]), plain(&[2, 1]), "of 2 elements"),
-            call(plain(&[2, 2]), pivots(&[1.0, 2.0]), plain(&[3, 1]), "of 2 rows"),
-            call(plain(&[2, 2]), pivots(&[1.0, 3.0]), plain(&[2, 1]), "from 1 to 2"),
-            call(plain(&[2, 2]), fixed(&[2], DType::I64, Fill::Index(1)), plain(&[2, 1]), "i32"),
-            call(zero(), pivots(&[1.0, 2.0]), plain(&[2, 1]), "element [1, 1] of U is 0"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::F32_F64)
+.errors(|| {
+    let call = |lu, pivots, b, message| {
+        error([lu, pivots, b, SampleArg::Bool(true), SampleArg::Bool(false)], message)
+    };
+    let pivots = |list: &[f64]| fixed(&[list.len()], DType::I32, Fill::Values(list.to_vec()));
+    let zero = || tensor(&[2, 2], Fill::Values(vec![1.0, 1.0, 1.0, 0.0]));
+    vec![
+        call(plain(&[2, 3]), pivots(&[1.0, 2.0]), plain(&[2, 1]), "a square matrix"),
+        call(plain(&[2, 2]), pivots(&[1.0]), plain(&[2, 1]), "of 2 elements"),
+        call(plain(&[2, 2]), pivots(&[1.0, 2.0]), plain(&[3, 1]), "of 2 rows"),
+        call(plain(&[2, 2]), pivots(&[1.0, 3.0]), plain(&[2, 1]), "from 1 to 2"),
+        call(plain(&[2, 2]), fixed(&[2], DType::I64, Fill::Index(1)), plain(&[2, 1]), "i32"),
+        call(zero(), pivots(&[1.0, 2.0]), plain(&[2, 1]), "element [1, 1] of U is 0"),
+    ]
+})
 .in_library(LIBRARY);

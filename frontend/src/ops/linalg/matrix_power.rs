@@ -76,12 +76,8 @@ impl Tensor {
             let is_wide = self.dtype() == crate::DType::F64;
             let (theta, coefficients) =
                 if is_wide { (THETA_13, &PADE_13[..]) } else { (THETA_7, &PADE_7[..]) };
-            let norm = self
-                .detach()
-                .matrix_norm_with(1.0)?
-                .max_all()?
-                .to_dtype(crate::DType::F64)?
-                .item::<f64>()?;
+            let norm =
+                self.detach().matrix_norm_with(1.0)?.max_all()?.to_dtype(crate::DType::F64)?.item::<f64>()?;
             // A norm that is not finite leads to NaN, without squarings.
             let squarings = if norm.is_finite() { (norm / theta).log2().ceil().max(0.0) as i32 } else { 0 };
             let a = self.mul(0.5f64.powi(squarings))?;

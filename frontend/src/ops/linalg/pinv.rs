@@ -3,12 +3,12 @@
 use super::matrix::{LIBRARY, cutoff, matrices, optional_float, t};
 use crate::autograd::Backward;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{one, tensor};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::sample::{self as samples, Fill, SampleArg, error, fixed, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// The pseudoinverse (Moore-Penrose) of each matrix, `[.., m, n]` of f32 or f64, from its singular values. Those at most
@@ -78,44 +78,25 @@ fn derivative(b: &Backward<'_>) -> Result<Tensor> {
 }
 
 /// `pinv`
-pub static DEF: OpDef = OpDef {
-    schema: "pinv(Tensor self, float? atol=None, float? rtol=None) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::new("svd"),
-            Part::new("amax"),
-            Part::new("sum"),
-            Part::new("mul"),
-            Part::new("clamp"),
-            Part::new("le"),
-            Part::new("masked_fill"),
-            Part::new("reciprocal"),
-            Part::new("matmul"),
-        ],
-    ),
-    derivative: Derivative::Formula {
-        saves: 0b1,
-        saves_outputs: 0b1,
-        formula: |b, g| g.set(0, || derivative(b)),
-    },
-    forms: Forms::New,
-    dtypes: Dtypes::F32_F64,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "pinv(Tensor self, float? atol=None, float? rtol=None) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Formula { saves: 0b1, saves_outputs: 0b1, formula: |b, g| g.set(0, || derivative(b)) },
+    || {
         let sizes: [&[usize]; 9] =
             [&[1, 1], &[4, 4], &[5, 3], &[3, 4], &[2, 3, 3], &[2, 2, 3, 2], &[0, 0], &[2, 0], &[0, 3, 2]];
         let matrix = |sizes: &[usize]| samples::tensor(sizes, Fill::Permuted(sizes[sizes.len() - 1]));
         let none = || [SampleArg::None, SampleArg::None];
         sizes.iter().map(|sizes| sample([matrix(sizes)].into_iter().chain(none()))).collect()
     },
-    errors: || {
-        let call = |a, message| error([a, SampleArg::None, SampleArg::None], message);
-        vec![
-            call(plain(&[3]), "a matrix or a batch of matrices"),
-            call(fixed(&[2, 2], DType::I64, Fill::Index(3)), "f32 or f64"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::F32_F64)
+.errors(|| {
+    let call = |a, message| error([a, SampleArg::None, SampleArg::None], message);
+    vec![
+        call(plain(&[3]), "a matrix or a batch of matrices"),
+        call(fixed(&[2, 2], DType::I64, Fill::Index(3)), "f32 or f64"),
+    ]
+})
+.decomposed(|args| one(compose(args)))
 .in_library(LIBRARY);

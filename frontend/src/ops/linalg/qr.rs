@@ -4,7 +4,7 @@ use super::matrix::{LIBRARY, matrices, t};
 use super::solve_triangular::solved;
 use crate::autograd::{AutogradError, Backward};
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::rules::wrong_value;
 use crate::ops::sample::{Fill, Sample, SampleArg, error, fixed, plain, sample, tensor};
 use crate::{DType, Tensor};
@@ -119,26 +119,19 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `qr`
-pub static DEF: OpDef = OpDef {
-    schema: "qr(Tensor self, str mode='reduced') -> (Tensor, Tensor)",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0b11,
-        formula: |b, g| g.set(0, || derivative(b)),
-    },
-    forms: Forms::New,
-    dtypes: Dtypes::F32_F64,
+pub static DEF: OpDef = OpDef::new(
+    "qr(Tensor self, str mode='reduced') -> (Tensor, Tensor)",
+    Rule::Structured(rule),
+    Derivative::Formula { saves: 0, saves_outputs: 0b11, formula: |b, g| g.set(0, || derivative(b)) },
     samples,
-    errors: || {
-        let call = |a, mode, message| error([a, SampleArg::Str(mode)], message);
-        vec![
-            call(plain(&[3]), "reduced", "a matrix or a batch of matrices"),
-            call(plain(&[2, 2]), "raw", "\"reduced\" or \"complete\""),
-            call(fixed(&[2, 2], DType::I64, Fill::Index(3)), "reduced", "f32 or f64"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::F32_F64)
+.errors(|| {
+    let call = |a, mode, message| error([a, SampleArg::Str(mode)], message);
+    vec![
+        call(plain(&[3]), "reduced", "a matrix or a batch of matrices"),
+        call(plain(&[2, 2]), "raw", "\"reduced\" or \"complete\""),
+        call(fixed(&[2, 2], DType::I64, Fill::Index(3)), "reduced", "f32 or f64"),
+    ]
+})
 .in_library(LIBRARY);

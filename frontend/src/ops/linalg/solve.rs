@@ -3,12 +3,12 @@
 use super::matrix::{LIBRARY, solution, t};
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{one, tensor};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::sample::{self as samples, Fill, Sample, SampleArg, error, fixed, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// The solution `X` of `A X = B` for each square matrix `A` (`self`, `[.., n, n]`) and `B` (`[.., n, k]`), which have one
@@ -93,25 +93,22 @@ fn all_samples() -> Vec<Sample> {
 }
 
 /// `solve`
-pub static DEF: OpDef = OpDef {
-    schema: "solve(Tensor self, Tensor b, bool left=True) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(|args| one(compose(args)), &[Part::new("lu_factor"), Part::new("lu_solve")]),
-    derivative: Derivative::Formula { saves: 0b1, saves_outputs: 0b1, formula: derivative },
-    forms: Forms::New,
-    dtypes: Dtypes::F32_F64,
-    samples: all_samples,
-    errors: || {
-        let call = |a, b, message| error([a, b, SampleArg::Bool(true)], message);
-        let singular =
-            || samples::tensor(&[2, 2, 2], Fill::Values(vec![1.0, 0.0, 0.0, 1.0, 1.0, 2.0, 1.0, 2.0]));
-        vec![
-            call(plain(&[2, 3]), plain(&[2, 1]), "a square matrix"),
-            call(plain(&[2, 2]), plain(&[3, 1]), "of 2 rows"),
-            call(plain(&[2, 2]), fixed(&[2, 1], DType::F64, Fill::Index(3)), "f32, as `self`"),
-            call(singular(), plain(&[2, 1]), "a singular one: element [1, 1] of U is 0, at batch index [1]"),
-        ]
-    },
-    registration: Registration::new(),
-}
+pub static DEF: OpDef = OpDef::new(
+    "solve(Tensor self, Tensor b, bool left=True) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Formula { saves: 0b1, saves_outputs: 0b1, formula: derivative },
+    all_samples,
+)
+.dtypes(Dtypes::F32_F64)
+.errors(|| {
+    let call = |a, b, message| error([a, b, SampleArg::Bool(true)], message);
+    let singular = || samples::tensor(&[2, 2, 2], Fill::Values(vec![1.0, 0.0, 0.0, 1.0, 1.0, 2.0, 1.0, 2.0]));
+    vec![
+        call(plain(&[2, 3]), plain(&[2, 1]), "a square matrix"),
+        call(plain(&[2, 2]), plain(&[3, 1]), "of 2 rows"),
+        call(plain(&[2, 2]), fixed(&[2, 1], DType::F64, Fill::Index(3)), "f32, as `self`"),
+        call(singular(), plain(&[2, 1]), "a singular one: element [1, 1] of U is 0, at batch index [1]"),
+    ]
+})
+.decomposed(|args| one(compose(args)))
 .in_library(LIBRARY);

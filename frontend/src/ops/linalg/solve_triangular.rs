@@ -5,7 +5,7 @@ use crate::DType;
 use crate::Tensor;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, fixed, plain, sample, tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
@@ -107,32 +107,29 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `solve_triangular`
-pub static DEF: OpDef = OpDef {
-    schema: "solve_triangular(Tensor self, Tensor b, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::Formula { saves: 0b1, saves_outputs: 0b1, formula: derivative },
-    forms: Forms::New,
-    dtypes: Dtypes::F32_F64,
+pub static DEF: OpDef = OpDef::new(
+    "solve_triangular(Tensor self, Tensor b, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Formula { saves: 0b1, saves_outputs: 0b1, formula: derivative },
     samples,
-    errors: || {
-        let call = |a, b, left, message| {
-            let flags = [false, left, false].map(SampleArg::Bool);
-            error([a, b].into_iter().chain(flags), message)
-        };
-        let zero = || tensor(&[2, 2, 2], Fill::Values(vec![1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 2.0, 0.0]));
-        vec![
-            call(plain(&[2]), plain(&[2, 1]), true, "a matrix or a batch of matrices"),
-            call(plain(&[2, 3]), plain(&[2, 1]), true, "a square matrix"),
-            call(plain(&[3, 3]), plain(&[3]), true, "a matrix or a batch of matrices"),
-            call(plain(&[3, 3]), plain(&[2, 1]), true, "of 3 rows"),
-            call(plain(&[3, 3]), plain(&[3, 1]), false, "of 3 columns"),
-            call(plain(&[2, 3, 3]), plain(&[3, 3, 1]), true, "broadcast"),
-            call(plain(&[2, 2]), fixed(&[2, 1], DType::F64, Fill::Index(3)), true, "f32, as `self`"),
-            call(fixed(&[2, 2], DType::I64, Fill::Index(3)), plain(&[2, 1]), true, "f32 or f64"),
-            call(zero(), plain(&[2, 1]), true, "a zero at row 1, at batch index [1]"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::F32_F64)
+.errors(|| {
+    let call = |a, b, left, message| {
+        let flags = [false, left, false].map(SampleArg::Bool);
+        error([a, b].into_iter().chain(flags), message)
+    };
+    let zero = || tensor(&[2, 2, 2], Fill::Values(vec![1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 2.0, 0.0]));
+    vec![
+        call(plain(&[2]), plain(&[2, 1]), true, "a matrix or a batch of matrices"),
+        call(plain(&[2, 3]), plain(&[2, 1]), true, "a square matrix"),
+        call(plain(&[3, 3]), plain(&[3]), true, "a matrix or a batch of matrices"),
+        call(plain(&[3, 3]), plain(&[2, 1]), true, "of 3 rows"),
+        call(plain(&[3, 3]), plain(&[3, 1]), false, "of 3 columns"),
+        call(plain(&[2, 3, 3]), plain(&[3, 3, 1]), true, "broadcast"),
+        call(plain(&[2, 2]), fixed(&[2, 1], DType::F64, Fill::Index(3)), true, "f32, as `self`"),
+        call(fixed(&[2, 2], DType::I64, Fill::Index(3)), plain(&[2, 1]), true, "f32 or f64"),
+        call(zero(), plain(&[2, 1]), true, "a zero at row 1, at batch index [1]"),
+    ]
+})
 .in_library(LIBRARY);

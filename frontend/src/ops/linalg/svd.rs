@@ -3,7 +3,7 @@
 use super::matrix::{LIBRARY, gaps, matrices, t};
 use crate::autograd::{AutogradError, Backward};
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration, no_result};
+use crate::ops::def::{Derivative, Dtypes, OpDef, no_result};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, fixed, plain, sample, tensor};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -130,30 +130,23 @@ pub(super) fn samples(rest: &[SampleArg]) -> Vec<Sample> {
 }
 
 /// `svd`
-pub static DEF: OpDef = OpDef {
-    schema: "svd(Tensor self, bool full_matrices=True) -> (Tensor, Tensor, Tensor)",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0b111,
-        formula: |b, g| g.set(0, || derivative(b)),
-    },
-    forms: Forms::New,
-    dtypes: Dtypes::F32_F64,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "svd(Tensor self, bool full_matrices=True) -> (Tensor, Tensor, Tensor)",
+    Rule::Structured(rule),
+    Derivative::Formula { saves: 0, saves_outputs: 0b111, formula: |b, g| g.set(0, || derivative(b)) },
+    || {
         let mut all = samples(&[SampleArg::Bool(false)]);
         all.extend(samples(&[SampleArg::Bool(true)]).into_iter().map(|s| Sample { smooth: false, ..s }));
         all
     },
-    errors: || {
-        let call = |a, message| error([a, SampleArg::Bool(true)], message);
-        vec![
-            call(plain(&[3]), "a matrix or a batch of matrices"),
-            call(fixed(&[2, 2], DType::I64, Fill::Index(3)), "f32 or f64"),
-            call(tensor(&[1, 1], Fill::Values(vec![f64::INFINITY])), "finite elements"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::F32_F64)
+.errors(|| {
+    let call = |a, message| error([a, SampleArg::Bool(true)], message);
+    vec![
+        call(plain(&[3]), "a matrix or a batch of matrices"),
+        call(fixed(&[2, 2], DType::I64, Fill::Index(3)), "f32 or f64"),
+        call(tensor(&[1, 1], Fill::Values(vec![f64::INFINITY])), "finite elements"),
+    ]
+})
 .in_library(LIBRARY);

@@ -4,11 +4,11 @@ use super::matrix::{LIBRARY, matrices};
 use super::svd;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{one, tensor};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::sample::{error, plain};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// The singular values of each matrix, `[.., m, n]` of f32 or f64, in descending order, without the vectors of
@@ -36,18 +36,11 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// `svdvals`
-pub static DEF: OpDef = OpDef {
-    schema: "svdvals(Tensor self) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(tensor(args, 0).and_then(|a| Ok(a.svd_with(false)?.1))),
-        &[Part::new("svd")],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::F32_F64,
-    samples: || svd::samples(&[]),
-    errors: || vec![error([plain(&[3])], "a matrix or a batch of matrices")],
-    registration: Registration::new(),
-}
-.in_library(LIBRARY);
+pub static DEF: OpDef =
+    OpDef::new("svdvals(Tensor self) -> Tensor", Rule::Structured(rule), Derivative::Composite, || {
+        svd::samples(&[])
+    })
+    .dtypes(Dtypes::F32_F64)
+    .errors(|| vec![error([plain(&[3])], "a matrix or a batch of matrices")])
+    .decomposed(|args| one(tensor(args, 0).and_then(|a| Ok(a.svd_with(false)?.1))))
+    .in_library(LIBRARY);

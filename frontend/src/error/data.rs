@@ -1,7 +1,7 @@
 //! Errors of data sets.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// An error of a data set, with its position and what to do. Lines, columns and records are counted from 1, bytes from 0.
 ///
@@ -180,11 +180,6 @@ fn missing_files(missing: &[&str]) -> String {
         (_, 0) => format!("{named} are"),
         (_, more) => format!("{named} and {more} more are"),
     }
-}
-
-/// Reads a whole file.
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, DataError> {
-    std::fs::read(path).map_err(|source| DataError::Read { path: path.to_path_buf(), source })
 }
 
 /// The message, as `main` and `unwrap` print it.

@@ -261,7 +261,7 @@ pub enum SafetensorsError {
     #[error(
         "{path}, tensor `{tensor}`: expected a backend that brings the layout `{layout}`, got none; install {plugin}",
         path = path.display(),
-        plugin = crate::tensor::served_by(layout).map_or_else(
+        plugin = super::layouts::served_by(layout).map_or_else(
             || "the plugin that was there when the file was saved".to_string(),
             |plugin| format!("`{plugin}`, which serves it")
         )
