@@ -94,7 +94,9 @@ pub fn program(workspace: &Workspace) -> PathBuf {
 
 /// The staged path of a library that is built per level, for the highest level that this machine's CPU supports.
 pub fn native_library(workspace: &Workspace, package: &'static str) -> PathBuf {
-    let job = Job { package, level: build::native_level(), features: &[] };
+    let is_once = |b: &Backend| b.package == package && b.builds == build::Builds::Once;
+    let level = if build::BACKENDS.iter().any(is_once) { None } else { build::native_level() };
+    let job = Job { package, level, features: &[] };
     workspace.path("dist/backends").join(library_name(&job))
 }
 

@@ -26,8 +26,8 @@ const MUTANTS: [&str; 7] = [
     "keyway-test-interposer",
     "keyway-test-ops",
 ];
-/// The backend that it wraps.
-const BACKEND: &str = "keyway-backend-cpu";
+/// The backends that it wraps. The first is the one that an option replaces.
+const BACKENDS: [&str; 2] = ["keyway-backend-cpu", "keyway-backend-linalg"];
 /// Environment variables of the plugin: the fault, and the backend.
 const FAULT: &str = "KEYWAY_FAULT";
 const WRAPPED: &str = "KEYWAY_MUTANT_OF";
@@ -98,7 +98,7 @@ struct Judge {
     program: PathBuf,
     /// By package.
     mutants: BTreeMap<&'static str, PathBuf>,
-    backend: PathBuf,
+    backends: Vec<PathBuf>,
     /// The folder of the reports, one file for each concurrent run.
     reports: PathBuf,
     /// Whether a run ends at the first case that fails.
@@ -159,21 +159,28 @@ impl Judge {
     fn build(workspace: &Workspace, options: &Options) -> Result<Judge> {
         let mut packages = vec![build::PROGRAM.0];
         packages.extend(MUTANTS);
+        let [first, rest @ ..] = BACKENDS;
         if options.backend.is_none() {
-            packages.push(BACKEND);
+            packages.push(first);
         }
+        packages.extend(rest);
         let built = build::for_tests(workspace, &packages)?;
-        let (program, backend) = match &options.backend {
-            _ if options.staged => (dist::program(workspace), dist::native_library(workspace, BACKEND)),
-            Some(path) => (built.program()?, path.clone()),
-            None => (built.program()?, built.library(BACKEND)?),
+        let program = if options.staged { dist::program(workspace) } else { built.program()? };
+        let library = |package: &'static str| match &options.backend {
+            _ if options.staged => Ok(dist::native_library(workspace, package)),
+            Some(path) if package == first => Ok(path.clone()),
+            _ => built.library(package),
         };
-        let backend = backend.canonicalize().map_err(Failure::file("find", &backend))?;
+        let mut backends = Vec::new();
+        for package in BACKENDS {
+            let backend = library(package)?;
+            backends.push(backend.canonicalize().map_err(Failure::file("find", &backend))?);
+        }
         let reports = workspace.target().join("mutants");
         std::fs::create_dir_all(&reports).map_err(Failure::file("make", &reports))?;
         let mutants = MUTANTS.into_iter().map(|package| Ok((package, built.library(package)?)));
         let mutants = mutants.collect::<Result<_>>()?;
-        Ok(Judge { program, mutants, backend, reports, fail_fast: options.fail_fast })
+        Ok(Judge { program, mutants, backends, reports, fail_fast: options.fail_fast })
     }
 
     /// The program with the wrapped backend and, passed by `option` and thus ahead of it, the mutant.
@@ -186,8 +193,14 @@ impl Judge {
         option: &str,
     ) -> Command {
         let mut command = workspace.command(&self.program);
-        command.args(words).arg(option).arg(&self.mutants[package]).arg("--backends").arg(&self.backend);
-        command.env(FAULT, fault).env(WRAPPED, &self.backend).env_remove("KEYWAY_BACKEND_PATH");
+        command.args(words).arg(option).arg(&self.mutants[package]);
+        self.backends.iter().for_each(|backend| {
+            command.arg("--backends").arg(backend);
+        });
+        // A path with the separator of a list is in no list: the variable then names the first backend alone.
+        let wrapped =
+            std::env::join_paths(&self.backends).unwrap_or_else(|_| self.backends[0].clone().into());
+        command.env(FAULT, fault).env(WRAPPED, wrapped).env_remove("KEYWAY_BACKEND_PATH");
         command.stdin(Stdio::null());
         command
     }

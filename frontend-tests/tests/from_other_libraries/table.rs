@@ -76,11 +76,12 @@ macro_rules! row {
 }
 pub(crate) use row;
 
-/// Lets the rows about sparse tensors find who serves these.
+/// Lets the rows about sparse tensors and factorisations find who serves these.
 pub fn load_backends() {
-    let library =
-        format!("{}keyway_backend_sparse{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let beside = std::env::current_exe().unwrap();
-    let path: PathBuf = beside.parent().unwrap().join(library);
-    keyway::runtime::load_backends(&[path]).unwrap();
+    let paths = ["sparse", "linalg"].map(|name| -> PathBuf {
+        let (before, after) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+        beside.parent().unwrap().join(format!("{before}keyway_backend_{name}{after}"))
+    });
+    keyway::runtime::load_backends(&paths).unwrap();
 }

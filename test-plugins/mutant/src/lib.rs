@@ -1,7 +1,7 @@
 //! A plugin for the conformance suite's own proof: it answers with the kernels of another backend and makes one
 //! fault on the way. A suite that passes it under any fault does not bite.
 //!
-//! - `KEYWAY_MUTANT_OF` is the path of the backend whose kernels it calls, a library that the host has loaded too.
+//! - `KEYWAY_MUTANT_OF` has the paths of the backends whose kernels it calls, libraries that the host has loaded too.
 //! - `KEYWAY_FAULT` names the fault; without it every call passes through unchanged. `list` prints the faults, one a
 //!   line, as `keyway_test_faults::announce` says; a name that is no fault refuses to load.
 //!

@@ -1,9 +1,10 @@
-//! The backend that is wrapped: its kernels, found by op and dtype.
+//! The backends that are wrapped: their kernels, found by op and dtype.
 
 use keyway_abi_root::KeywayRootRef;
 use keyway_abi_root::abi_stable::library::{AbiHeaderRef, ROOT_MODULE_LOADER_NAME_WITH_NUL};
 use keyway_sdk::Error;
 use keyway_sdk::abi::codes::{interface, status};
+use keyway_sdk::abi::host::HostApi;
 use keyway_sdk::abi::op::RawKernel;
 use keyway_sdk::abi::plugin::{PluginApi, PluginContents, RawList};
 use keyway_sdk::abi::tensor::KernelFn;
@@ -13,12 +14,12 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Names the library to wrap.
+/// Names the libraries to wrap, separated as in `PATH`.
 const PATH: &str = "KEYWAY_MUTANT_OF";
 
 type Table = HashMap<(String, String), KernelFn>;
 
-/// The kernels of the wrapped library, by op and dtype, or why there are none.
+/// The kernels of the wrapped libraries, by op and dtype, or why there are none.
 static TABLE: OnceLock<Result<Table, String>> = OnceLock::new();
 
 /// The kernel for this op and dtype on strided tensors of the CPU.
@@ -34,9 +35,18 @@ pub fn kernel(op: &str, dtype: &str) -> Result<KernelFn, Error> {
 
 fn load() -> Result<Table, String> {
     let host = host_api().ok_or("the host has not initialised this library")?;
-    let path = std::env::var_os(PATH).ok_or_else(|| format!("{PATH} names no library to wrap"))?;
-    let path = Path::new(&path).canonicalize().map_err(|e| format!("{PATH}: {e}"))?;
-    let root = open(&path)?;
+    let paths = std::env::var_os(PATH).ok_or_else(|| format!("{PATH} names no library to wrap"))?;
+    let mut all = Table::new();
+    for path in std::env::split_paths(&paths) {
+        let path = path.canonicalize().map_err(|e| format!("{PATH}: {e}"))?;
+        all.extend(kernels_of(&path, host)?);
+    }
+    Ok(all)
+}
+
+/// The kernels of one library.
+fn kernels_of(path: &Path, host: &'static HostApi) -> Result<Table, String> {
+    let root = open(path)?;
     let version = host.abi_version;
     let api: *const PluginApi = root.get_interface()(interface::PLUGIN, version).cast();
     // SAFETY: the contract of `get_interface`: null, or valid for the life of the process.

@@ -2,6 +2,7 @@
 
 mod composed;
 mod create;
+mod linalg;
 mod math;
 mod nn;
 mod shape;
@@ -23,6 +24,7 @@ pub fn page() -> Page {
             math::pointwise(),
             math::reduce(),
             math::linalg(),
+            linalg::linalg(),
             composed::named(),
             composed::composed(),
             nn::layers(),
@@ -125,7 +127,7 @@ const ABSENT: &[(&str, &str)] = &[
     ("torch.jit, torch.export, torch.onnx", "nothing"),
     ("torch.fft", "a crate for it, on `x.to_vec()?`, and `Tensor::from_vec`"),
     (
-        "torch.linalg.inv, solve, svd, qr, cholesky, eigh, det",
+        "torch.linalg.eig, eigvals, ldl_factor, tensorsolve",
         "a crate for it, such as `faer`, on `x.to_vec()?`, and `Tensor::from_vec`; no gradients",
     ),
     ("torch.histc, torch.mode", "`bucketize` and `bincount`; `unique_all`"),

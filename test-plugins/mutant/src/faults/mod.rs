@@ -9,6 +9,7 @@ mod corners;
 mod drawn;
 mod ending;
 mod exact;
+mod factors;
 mod gradients;
 mod images;
 mod late;
@@ -116,6 +117,7 @@ fn all() -> impl Iterator<Item = &'static Fault> {
         lengths::FAULTS,
         blocks::FAULTS,
         exact::FAULTS,
+        factors::FAULTS,
         process::FAULTS,
         random::FAULTS,
         drawn::FAULTS,
