@@ -15,7 +15,7 @@ const PHRASES: &[Phrase] = &[
     ("nobody else's", "uniquely owned", 0),
     ("by places", "by positions", 0),
     ("parted", "de-interleaved", 0),
-    ("turned", "transposed, packed", 32),
+    ("turned", "transposed, packed", 33),
     ("what is summed", "reduction dimension", 0),
     ("lie apart", "are strided", 0),
     ("lie side by side", "are contiguous", 0),
@@ -32,7 +32,7 @@ const PHRASES: &[Phrase] = &[
     ("whole numbers", "integers", 0),
     ("unspread", "reduced to the shape", 0),
     ("another history", "rebased history", 0),
-    ("comes to", "equals", 1),
+    ("comes to", "equals", 0),
     ("goes by", "is computed from", 0),
 ];
 
