@@ -11,5 +11,5 @@ pub type Oracle = fn(&Inputs) -> Result<Vec<Array>, Unknown>;
 #[error("the oracle cannot judge this: {0}")]
 pub struct Unknown(pub String);
 
-/// A family's ops: name and oracle.
+/// The ops of a family: name and oracle.
 pub type Family = &'static [(&'static str, Oracle)];
