@@ -1,6 +1,6 @@
 //! Formulas with cancellation.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::site::Site;
 use keyway_sdk::Error;
 

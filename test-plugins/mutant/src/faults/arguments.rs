@@ -1,6 +1,6 @@
 //! Non-tensor arguments that are misread.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::site::Site;
 use keyway_sdk::Error;
 use keyway_sdk::abi::codes::tag;

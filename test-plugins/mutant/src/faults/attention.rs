@@ -1,6 +1,6 @@
 //! Attention with wrong masks.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::site::Site;
 use keyway_sdk::Error;
 

@@ -1,6 +1,6 @@
 //! Kernels that are wrong only in one dtype, or only if a length is a multiple of a block.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::raw::Staged;
 use crate::site::Site;
 use keyway_sdk::Error;

@@ -1,6 +1,6 @@
 //! Calls whose result depends on more than their arguments, or that are refused.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::raw::Elements;
 use crate::site::Site;
 use keyway_sdk::Error;

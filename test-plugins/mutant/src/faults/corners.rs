@@ -1,6 +1,6 @@
 //! Formulas that are wrong where they change, and derivatives there.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::site::Site;
 use keyway_sdk::Error;
 

@@ -1,6 +1,6 @@
 //! Kernels that are wrong only on sizes and values of real networks, or only if no test seems to run.
 
-use super::Fault;
+use super::fault::Fault;
 use std::sync::OnceLock;
 
 /// The side of an image that many networks take.

@@ -1,6 +1,6 @@
 //! Calls that end the process, or would not end.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::site::Site;
 use keyway_sdk::Error;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Kernels whose errors are within a tolerance, or occur only for values that samples do not have.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::raw::Staged;
 use crate::site::Site;
 use keyway_sdk::Error;

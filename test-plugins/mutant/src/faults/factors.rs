@@ -1,6 +1,6 @@
 //! Factorisations whose factors are those of another matrix, or in another order.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::site::Site;
 use keyway_sdk::Error;
 

@@ -1,6 +1,6 @@
 //! Gradients of fused ops that are wrong at corners alone, or of one part.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::site::Site;
 use keyway_sdk::Error;
 

@@ -1,6 +1,6 @@
 //! Kernels for channels_last that go wrong, while those for row-major tensors do not.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::raw::Staged;
 use keyway_sdk::Error;
 

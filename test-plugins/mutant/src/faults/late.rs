@@ -1,6 +1,6 @@
 //! Kernels that are wrong only after the first few elements, or for values that need all bits.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::site::Site;
 use keyway_sdk::Error;
 

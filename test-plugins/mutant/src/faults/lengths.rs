@@ -1,6 +1,6 @@
 //! Kernels that are right up to a length: of a dimension, a sum, a row, a table, a kernel's taps.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::raw::Elements;
 use crate::site::Site;
 use keyway_sdk::Error;

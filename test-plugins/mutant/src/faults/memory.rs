@@ -1,6 +1,6 @@
 //! Memory that is leaked, shared, or written too late.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::site::Site;
 use keyway_sdk::Error;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -10,6 +10,7 @@ mod drawn;
 mod ending;
 mod exact;
 mod factors;
+mod fault;
 mod gradients;
 mod images;
 mod late;
@@ -28,71 +29,10 @@ mod thresholds;
 mod writing;
 
 use crate::site::{Kernel, Site};
+use fault::Fault;
 use keyway_sdk::Error;
 use keyway_sdk::author::Call;
 use std::sync::OnceLock;
-
-/// A fault.
-pub struct Fault {
-    /// Its name.
-    name: &'static str,
-    /// Its effect, in one line.
-    about: &'static str,
-    /// The ops whose kernels have it.
-    ops: &'static [&'static str],
-    /// The dtypes whose kernels have it; empty for all.
-    dtypes: &'static [&'static str],
-    /// The ops to judge, where they are others.
-    judged: &'static [&'static str],
-    /// The families to judge by; empty for all.
-    families: &'static [&'static str],
-    /// Whether only the kernels for channels_last have it.
-    images: bool,
-    /// The call with the fault.
-    run: fn(&Site<'_>) -> Result<(), Error>,
-}
-
-impl Fault {
-    /// A fault of every dtype, to be found by judging the ops that have it.
-    const fn new(
-        name: &'static str,
-        about: &'static str,
-        ops: &'static [&'static str],
-        run: fn(&Site<'_>) -> Result<(), Error>,
-    ) -> Fault {
-        Fault { name, about, ops, dtypes: &[], judged: ops, families: &[], images: false, run }
-    }
-
-    /// A fault of these dtypes only.
-    const fn dtypes(mut self, dtypes: &'static [&'static str]) -> Fault {
-        self.dtypes = dtypes;
-        self
-    }
-
-    /// A fault of the kernels for channels_last alone.
-    const fn images(mut self) -> Fault {
-        self.images = true;
-        self
-    }
-
-    /// To be found by these families.
-    const fn families(mut self, families: &'static [&'static str]) -> Fault {
-        self.families = families;
-        self
-    }
-
-    /// To be found by judging these ops.
-    const fn judged(mut self, ops: &'static [&'static str]) -> Fault {
-        self.judged = ops;
-        self
-    }
-
-    fn concerns(&self, kernel: &Kernel) -> bool {
-        self.ops.contains(&kernel.op)
-            && (!self.images || kernel.images)
-            && (self.dtypes.is_empty() || self.dtypes.contains(&kernel.dtype))
-    }
-}
 
 /// Every fault.
 fn all() -> impl Iterator<Item = &'static Fault> {

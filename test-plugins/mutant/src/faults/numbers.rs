@@ -1,6 +1,6 @@
 //! Elements that are computed wrongly.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::raw::Staged;
 use crate::site::Site;
 use keyway_sdk::Error;

@@ -1,6 +1,6 @@
 //! Fast paths for one order of a tensor's dimensions that are used for another.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::raw::Staged;
 
 pub(super) const FAULTS: &[Fault] = &[

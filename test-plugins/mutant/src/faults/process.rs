@@ -1,6 +1,6 @@
 //! Kernels that change process state, or leak process resources.
 
-use super::Fault;
+use super::fault::Fault;
 use std::fs::File;
 use std::os::fd::IntoRawFd;
 

@@ -1,7 +1,7 @@
 //! Random values from a wrong offset of the stream, and beyond their bounds.
 
-use super::Fault;
 use super::arguments::int;
+use super::fault::Fault;
 use crate::site::Site;
 use keyway_sdk::Error;
 use keyway_sdk::abi::codes::tag;

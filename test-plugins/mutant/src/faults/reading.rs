@@ -1,6 +1,6 @@
 //! Arguments whose elements are read from wrong offsets.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::raw::{Elements, Staged};
 use crate::site::Site;
 use keyway_sdk::Error;

@@ -1,6 +1,6 @@
 //! Kernels that refuse calls that other candidates then serve.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::site::Site;
 use keyway_sdk::Error;
 

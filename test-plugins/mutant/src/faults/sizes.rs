@@ -1,6 +1,6 @@
 //! Kernels that are correct only on small tensors, or on some sizes.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::kernels::{linear, rms_norm};
 use crate::raw::{Elements, Staged};
 use crate::site::Site;

@@ -1,6 +1,6 @@
 //! Kernels with state between calls: a cache of weights, a count of calls, memory that all threads share.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::raw::{Elements, Staged};
 use crate::site::Site;
 use keyway_sdk::Error;

@@ -1,6 +1,6 @@
 //! Reductions and products that lose addends or precision.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::site::Site;
 use keyway_sdk::Error;
 use keyway_sdk::half::{bf16, f16};

@@ -1,6 +1,6 @@
 //! Kernels that are wrong only above some size, stride or setting that small samples never reach.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::raw::Elements;
 use crate::site::Site;
 use keyway_sdk::Error;

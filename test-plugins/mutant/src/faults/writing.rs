@@ -1,6 +1,6 @@
 //! Outputs that are written at wrong offsets, or not at all.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::raw::{Elements, Staged};
 use std::sync::Mutex;
 
