@@ -18,6 +18,7 @@ macro_rules! table {
 }
 
 mod computed;
+mod factored;
 mod images;
 mod layers;
 mod made;
@@ -137,6 +138,7 @@ fn tables() -> Table {
         placed::indexed(),
         computed::reduced(),
         computed::multiplied(),
+        factored::factored(),
         computed::element_wise(),
         images::images(),
         layers::functions(),

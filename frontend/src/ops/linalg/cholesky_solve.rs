@@ -3,7 +3,7 @@
 use super::matrix::t;
 use super::solve_triangular::solved;
 use crate::Tensor;
-use crate::error::{Result, called};
+use crate::error::{Result, called_as};
 
 impl Tensor {
     /// The solution `X` of `A X = B` for `B` (`self`, `[.., n, k]`) and the Cholesky factor of `A` (`[.., n, n]`), the lower one of
@@ -21,7 +21,7 @@ impl Tensor {
     /// # Errors
     /// Those of [`Tensor::solve_triangular`].
     pub fn cholesky_solve(&self, factor: &Tensor, upper: bool) -> Result<Tensor> {
-        called("cholesky_solve", &["self", "factor"], || {
+        called_as("cholesky_solve", &["self", "factor"], &[("self", "factor"), ("b", "self")], || {
             let (first, second) =
                 if upper { (t(factor)?, factor.clone()) } else { (factor.clone(), t(factor)?) };
             solved(&second, &solved(&first, self, [false, true, false])?, [true, true, false])
@@ -41,7 +41,7 @@ impl Tensor {
     /// # Errors
     /// Those of [`Tensor::solve_triangular`].
     pub fn cholesky_inverse(&self, upper: bool) -> Result<Tensor> {
-        called("cholesky_inverse", &["self"], || {
+        called_as("cholesky_inverse", &["self"], &[("factor", "self")], || {
             let n = self.dim(-1)?;
             Tensor::eye_with(n, n, (self.dtype(), self.device()))?.cholesky_solve(self, upper)
         })
