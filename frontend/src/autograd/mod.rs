@@ -19,6 +19,7 @@ mod moved;
 pub(crate) mod node;
 mod pending;
 mod saved;
+mod tensor;
 mod unlink;
 mod view;
 mod watch;

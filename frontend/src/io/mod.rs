@@ -5,6 +5,7 @@ pub mod npy;
 pub mod npz;
 mod replace;
 pub mod safetensors;
+mod tensor;
 
 pub use replace::replace;
 
