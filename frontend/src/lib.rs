@@ -25,6 +25,7 @@
 
 mod arguments;
 pub mod autocast;
+mod autocast_mode;
 pub mod autograd;
 pub mod backend;
 #[cfg(doctest)]

@@ -3,12 +3,11 @@
 use super::engine::{self, BackwardOptions};
 use super::grad_fn::GradFn;
 use super::hooks::{self, HookHandle};
-use super::meta;
 use super::modes::is_grad_enabled;
+use super::{extensions, meta};
 use crate::Tensor;
 use crate::error::Result;
 use crate::error::autograd::AutogradError;
-use crate::interceptor;
 use keyway_dispatcher::memory::Shared;
 
 impl Tensor {
@@ -206,7 +205,7 @@ impl Tensor {
     #[doc(alias = "data")]
     pub fn detach(&self) -> Tensor {
         let detached = self.as_ref().shallow_copy();
-        interceptor::carry(self.as_ref(), &detached);
+        extensions::carry(self.as_ref(), &detached);
         Tensor::from_ref(detached)
     }
 
