@@ -50,6 +50,35 @@ pub fn resized(sample: &Sample, changes: &[(usize, usize)], named: Named) -> Sam
     sample
 }
 
+fn numel(t: &TensorSample) -> usize {
+    t.sizes.iter().product()
+}
+
+/// The sample with every size above 1 multiplied, so that sizes that must agree still do.
+pub fn enlarged(sample: &Sample, elements: f64) -> Sample {
+    let Some(largest) = tensors(sample).max_by_key(|t| numel(t)) else { return sample.clone() };
+    // Tensors of several shapes may make a result that is larger than all of them.
+    let alike = tensors(sample).all(|t| t.sizes == largest.sizes);
+    let vectors = tensors(sample).all(|t| t.sizes.len() == 1);
+    let elements = match (alike, vectors) {
+        (true, _) => elements,
+        (false, false) => elements / 8.0,
+        (false, true) => elements / 128.0,
+    };
+    let longer = largest.sizes.iter().filter(|&&s| s > 1).count().max(1);
+    let factor = (elements / numel(largest).max(1) as f64).powf(1.0 / longer as f64).max(1.0) as usize;
+    let mut sample = sample.clone();
+    let enlarge = |sizes: &mut Vec<usize>| sizes.iter_mut().filter(|s| **s > 1).for_each(|s| *s *= factor);
+    for arg in &mut sample.args {
+        match arg {
+            SampleArg::Tensor(t) => enlarge(&mut t.sizes),
+            SampleArg::Tensors(list) => list.iter_mut().for_each(|t| enlarge(&mut t.sizes)),
+            _ => {}
+        }
+    }
+    sample
+}
+
 /// Estimated number of steps of a call on the sample: the product of all sizes, each counted as often as it occurs in one tensor.
 /// This is the cost of a matrix product, a convolution, a broadcast sum.
 pub fn steps(sample: &Sample) -> usize {

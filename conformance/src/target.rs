@@ -1,10 +1,9 @@
 //! The target of a run: one plugin, on one device.
 
-use crate::families::interposers;
 use keyway::dispatcher::device;
 use keyway::dispatcher::op::OpEntry;
 use keyway::dispatcher::registry::serving::{self, Candidate};
-use keyway::dispatcher::registry::{self, KernelEntry, Unreached};
+use keyway::dispatcher::registry::{self, InterposerInfo, KernelEntry, Unreached};
 use keyway::ops::def::OpDef;
 use keyway::{DType, Device, Layout};
 use std::collections::BTreeMap;
@@ -139,7 +138,7 @@ impl Target {
         };
         let own = |k: &&&KernelEntry| k.plugin.name == plugin.name;
         let first = kernels.iter().find(own);
-        if first.is_none() && !interposers::any(plugin.name) {
+        if first.is_none() && interposers_of(plugin.name, None).is_empty() {
             let (plugin, library) = (plugin.name.to_string(), plugin.path.display().to_string());
             return Err(TargetError::Empty { plugin, library });
         }
@@ -286,6 +285,13 @@ impl Target {
         self.registers(def.name())
             || (!DType::REAL.into_iter().any(other) && (self.carries_device() || has_part()))
     }
+}
+
+/// The interposers of a plugin that act by default, without those that leave `op` alone.
+pub(crate) fn interposers_of(plugin: &str, op: Option<&OpEntry>) -> Vec<InterposerInfo> {
+    let mut all = op.map_or_else(registry::interposers, registry::interposers_of);
+    all.retain(|info| info.plugin == plugin && info.default_on);
+    all
 }
 
 fn device_name(kernel: &KernelEntry) -> &'static str {

@@ -1,11 +1,10 @@
 //! Context of a running case, for all families.
 
-use super::determinism::enlarged;
 use super::tensors;
 use crate::array::Array;
 use crate::call::{self, Prepared};
 use crate::case::Case;
-use crate::growth;
+use crate::growth::{self, enlarged};
 use crate::inputs;
 use crate::memory::Arrangement;
 use crate::oracle::{self, Inputs, Oracle};

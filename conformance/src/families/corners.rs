@@ -1,12 +1,12 @@
 //! Values where formulas change: 0 and the corners of piecewise functions, equal elements, constant rows, large means; and
 //! the derivatives there. A derivative at a corner is right between those on its two sides, and is never NaN.
 
-use super::determinism::enlarged;
 use super::gradients_by_oracle::widened;
 use super::{Context, Family, Scope, factor, has_tested, is_in, names_sizes, tensors, tested};
 use crate::array::{Array, Number, wrapped};
 use crate::case::Case;
 use crate::compare;
+use crate::growth::enlarged;
 use crate::inputs;
 use crate::memory::{Arrangement, Placed, read};
 use crate::oracle::Inputs;

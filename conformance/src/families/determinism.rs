@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::outcome::{Failure, Steps};
 use keyway::DType;
 use keyway::dispatcher::parallel::set_num_threads;
-use keyway::ops::sample::{Sample, SampleArg};
+use keyway::ops::sample::Sample;
 
 /// The family.
 pub const FAMILY: Family =
@@ -16,7 +16,9 @@ const ELEMENTS: f64 = 80_000.0;
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops {
-        let largest = |(_, s): &(usize, &Sample)| super::tensors(s).map(numel).max().unwrap_or(0);
+        let largest = |(_, s): &(usize, &Sample)| -> usize {
+            super::tensors(s).map(|t| t.sizes.iter().product()).max().unwrap_or(0)
+        };
         let Some((nth, _)) = op.samples.iter().enumerate().max_by_key(largest) else { continue };
         let dtypes = [DType::F32, DType::F64, DType::BF16, DType::I64, DType::BOOL];
         let mut dtypes = dtypes.into_iter().filter(|&d| op.def.dtypes.has(d));
@@ -26,35 +28,6 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
         }
     }
     scope.one_foreign_each(FAMILY.name, "", cases);
-}
-
-fn numel(t: &keyway::ops::sample::TensorSample) -> usize {
-    t.sizes.iter().product()
-}
-
-/// The sample with every size above 1 multiplied, so that sizes that must agree still do.
-pub fn enlarged(sample: &Sample, elements: f64) -> Sample {
-    let Some(largest) = super::tensors(sample).max_by_key(|t| numel(t)) else { return sample.clone() };
-    // Tensors of several shapes may make a result that is larger than all of them.
-    let alike = super::tensors(sample).all(|t| t.sizes == largest.sizes);
-    let vectors = super::tensors(sample).all(|t| t.sizes.len() == 1);
-    let elements = match (alike, vectors) {
-        (true, _) => elements,
-        (false, false) => elements / 8.0,
-        (false, true) => elements / 128.0,
-    };
-    let longer = largest.sizes.iter().filter(|&&s| s > 1).count().max(1);
-    let factor = (elements / numel(largest).max(1) as f64).powf(1.0 / longer as f64).max(1.0) as usize;
-    let mut sample = sample.clone();
-    let enlarge = |sizes: &mut Vec<usize>| sizes.iter_mut().filter(|s| **s > 1).for_each(|s| *s *= factor);
-    for arg in &mut sample.args {
-        match arg {
-            SampleArg::Tensor(t) => enlarge(&mut t.sizes),
-            SampleArg::Tensors(list) => list.iter_mut().for_each(|t| enlarge(&mut t.sizes)),
-            _ => {}
-        }
-    }
-    sample
 }
 
 fn run(context: &Context<'_>) -> Steps {

@@ -7,9 +7,9 @@ use crate::call::Prepared;
 use crate::case::Case;
 use crate::memory::{Arrangement, Placed};
 use crate::outcome::{Failure, Steps, Stop};
+use crate::target::interposers_of;
 use keyway::dispatcher::key::{KeyGuard, KeySet};
-use keyway::dispatcher::op::{OpEntry, Out};
-use keyway::dispatcher::registry::{InterposerInfo, interposers, interposers_of};
+use keyway::dispatcher::op::Out;
 use keyway::ops::def::{Derivative, Forms};
 use keyway::{DType, Tensor};
 
@@ -29,26 +29,14 @@ const ELEMENTS: f64 = 40_000.0;
 const STEPS: usize = 1 << 20;
 const RESULTS: usize = 100_000;
 
-/// The interposers of a plugin that act by default, without those that leave `op` alone.
-fn of(plugin: &str, op: Option<&OpEntry>) -> Vec<InterposerInfo> {
-    let mut all = op.map_or_else(interposers, interposers_of);
-    all.retain(|info| info.plugin == plugin && info.default_on);
-    all
-}
-
-/// Whether a plugin has an interposer that is enabled by default.
-pub(crate) fn any(plugin: &str) -> bool {
-    !of(plugin, None).is_empty()
-}
-
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     let plugin = scope.target.plugin;
-    if !any(plugin) {
+    if interposers_of(plugin, None).is_empty() {
         return;
     }
     for def in keyway::ops::all() {
         let Ok(entry) = def.entry() else { continue };
-        if of(plugin, Some(entry)).is_empty() {
+        if interposers_of(plugin, Some(entry)).is_empty() {
             continue;
         }
         let samples = (def.samples)();
@@ -78,10 +66,10 @@ fn bytes(tensors: &[Tensor]) -> Made {
 /// Makes a call without the interposers, then with them, and compares.
 fn twice(context: &Context<'_>, what: &str, mut call: impl FnMut() -> Made) -> Steps {
     let (op, plugin) = (context.entry()?, context.target.plugin);
-    let all = of(plugin, Some(op));
+    let all = interposers_of(plugin, Some(op));
     let without = {
         let _off: Vec<KeyGuard> =
-            of(plugin, None).iter().map(|info| KeyGuard::exclude(KeySet::of(info.key))).collect();
+            interposers_of(plugin, None).iter().map(|info| KeyGuard::exclude(KeySet::of(info.key))).collect();
         call()
     };
     let names: Vec<&str> = all.iter().map(|info| info.name.as_str()).collect();

@@ -2,12 +2,11 @@
 //! half precision, where accumulation in the dtype itself loses addends; and the samples with each of their sizes changed, alone
 //! and all at once, since samples are small: a kernel that processes only the first 64 elements of a row is right on all of them.
 
-use super::determinism::enlarged;
 use super::{Context, Family, Op, Scope, corners, factor, is_computed, is_in, names_sizes, tensors};
 use crate::array::Array;
 use crate::call::{self, Prepared};
 use crate::case::Case;
-use crate::growth::{self, Named};
+use crate::growth::{self, Named, enlarged};
 use crate::memory::Arrangement;
 use crate::oracle::Value;
 use crate::outcome::{Steps, Stop};

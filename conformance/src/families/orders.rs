@@ -1,7 +1,6 @@
 //! Results, `out=` and in-place targets, and arguments in every order of their dimensions: without gaps, stepped from an offset,
 //! and with strides that coincide with other sizes. Each is between guard bands.
 
-use super::determinism::enlarged;
 use super::out::in_place;
 use super::{Context, Family, Scope, factor, has_out, names_sizes, tensors};
 use crate::array::Array;
@@ -9,6 +8,7 @@ use crate::axis_order::{SPACINGS, Spacing, Strides, count, orders, strides};
 use crate::call::{Prepared, damaged};
 use crate::case::Case;
 use crate::compare;
+use crate::growth::enlarged;
 use crate::memory::{GUARD, Placed, read};
 use crate::oracle::Inputs;
 use crate::outcome::{Failure, Steps, Stop};

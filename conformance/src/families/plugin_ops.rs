@@ -1,13 +1,13 @@
 //! Ops of the target's plugin, on the plugin's samples. They are compared with the plugin's reference; without one, with their
 //! decomposition, their kernel for f64, or at least themselves on other strides. The report names the reference.
 
-use super::determinism::enlarged;
 use super::gradients::{CONSTANT, Function, constant};
 use super::{Context, Family, Scope, gradients_by_oracle, has_tested, tensors, with_sizes};
 use crate::array::{Array, Number};
 use crate::call::{Prepared, damaged};
 use crate::case::Case;
 use crate::compare;
+use crate::growth::enlarged;
 use crate::inputs;
 use crate::memory::{Arrangement, Placed, read};
 use crate::oracle::{Inputs, Value};
@@ -38,17 +38,6 @@ const EDGE_SIZES: [&[usize]; 8] =
 /// Factor of the usual tolerance for sums of that many addends.
 const LOOSE: f64 = 100.0;
 
-/// The dtypes that an op is called with.
-pub(super) fn dtypes(scope: &Scope<'_>, op: &OpEntry) -> Vec<DType> {
-    let own = scope.target.kernels.iter().filter(|k| k.op == op.name);
-    if own.clone().next().is_none() {
-        return vec![DType::F32, DType::F64];
-    }
-    let dense = own.filter(|k| k.layout.is_strided());
-    let found: Vec<DType> = dense.filter_map(|k| DType::from_code(k.dtype)).collect();
-    DType::REAL.into_iter().filter(|d| found.contains(d)).collect()
-}
-
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     let is_backward = |op: &OpEntry| {
         let backward = |other: &&super::Foreign| other.entry.spec.foreign.and_then(|f| f.backward);
@@ -59,9 +48,9 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
         if op.samples.is_empty() && !is_backward(op.entry) {
             cases.push(Case::of_foreign(FAMILY.name, op.entry, DType::F32, 0, NO_SAMPLES));
         }
-        for dtype in dtypes(scope, op.entry) {
+        for dtype in scope.foreign_dtypes(op.entry) {
             for (nth, sample) in op.samples.iter().enumerate() {
-                if !has_tested(sample) && dtype != dtypes(scope, op.entry)[0] {
+                if !has_tested(sample) && dtype != scope.foreign_dtypes(op.entry)[0] {
                     continue;
                 }
                 let mut push = |variant: &str| {

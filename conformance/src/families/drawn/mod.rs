@@ -28,17 +28,6 @@ pub const FAMILY: Family = Family {
     run,
 };
 
-/// The kinds of calls that are drawn.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Draws<'a> {
-    /// The seed.
-    pub seed: u64,
-    /// Whether to draw as many calls as an hour takes.
-    pub thorough: bool,
-    /// Ids of requested single cases, including those of shrunk calls.
-    pub ids: &'a [String],
-}
-
 /// Number of calls of an op in a quick, an ordinary and a thorough run, if there is time for them.
 const COUNTS: [usize; 3] = [1, 50, 2_500];
 /// Calls of an op that networks consist of for each call of another.
