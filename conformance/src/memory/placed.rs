@@ -6,7 +6,6 @@
 use crate::array::{Array, Number, Offsets};
 use crate::axis_order::Strides;
 use crate::encode;
-use crate::known_layouts;
 use keyway::dispatcher::memory::{Storage, read_bytes, write_bytes};
 use keyway::dispatcher::tensor::TensorImpl;
 use keyway::{DType, Device, Result, Tensor};
@@ -278,21 +277,10 @@ impl Placed {
     }
 }
 
-/// The values of a tensor, read from its memory by the suite itself. `None` for bytes that are not a valid element of the dtype.
+/// As [`read`](super::read); a layout that the suite does not know is converted by its backend.
 ///
 /// # Errors
-/// Errors of the device; a layout that cannot be converted to strided.
-pub fn read(tensor: &Tensor) -> Result<Option<Array>> {
-    match known_layouts::find(tensor.layout()).filter(|_| !tensor.as_ref().is_strided()) {
-        Some(known) => known_layouts::read(known, tensor),
-        None => read_strided(tensor),
-    }
-}
-
-/// As [`read`]; a layout that the suite does not know is converted by its backend.
-///
-/// # Errors
-/// As [`read`].
+/// As [`read`](super::read).
 pub fn read_strided(tensor: &Tensor) -> Result<Option<Array>> {
     let bytes = tensor.detach().to_bytes()?;
     let dtype = tensor.dtype();

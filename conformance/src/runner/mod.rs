@@ -1,6 +1,7 @@
 //! Runs cases in worker processes, so that a crash, a hang or a memory blow-up is one red row.
 
 mod child;
+mod paths;
 mod protocol;
 mod selection;
 mod start;

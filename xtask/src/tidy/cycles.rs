@@ -26,7 +26,6 @@ const LIMITS: &[Limit] = &[
     limit("backend-cuda/src/", 17, 29),
     limit("backend-sparse/src/", 8, 8),
     limit("cli/src/", 7, 16),
-    limit("conformance/src/", 39, 56),
     limit("dispatcher/src/", 14, 63),
     limit("frontend/src/", 16, 89),
     limit("plugin-sdk/cpu-loops/src/", 4, 11),
