@@ -10,6 +10,7 @@ mod family;
 mod forms;
 mod nearest;
 mod operators;
+mod parts;
 pub mod sample;
 pub(crate) mod spatial;
 pub mod tiers;
