@@ -8,7 +8,8 @@ use crate::array::Array;
 use crate::known_layouts;
 use keyway::{Result, Tensor};
 
-/// The values of a tensor, read from its memory by the suite itself. `None` for bytes that are not a valid element of the dtype.
+/// Reads the values of a tensor from its memory, without the backend. `None` for bytes that are not a valid element of the
+/// dtype.
 ///
 /// # Errors
 /// Errors of the device; a layout that cannot be converted to strided.

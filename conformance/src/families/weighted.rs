@@ -12,11 +12,11 @@ use keyway::dispatcher::op::Out;
 use keyway::ops::sample::Sample;
 use keyway::{DType, Tensor};
 
-/// Ops that put the greatest first, so that of equal elements the first is given away last.
+/// Ops that sort in descending order, so that of equal elements the first is dropped last.
 const DESCENDING: [&str; 1] = ["topk"];
 
-/// The sum of the outputs, each element by a weight that grows along every dimension: so that where equal elements may be
-/// taken in either order, the derivative lies between those of the two.
+/// The sum of the outputs, each element multiplied by a weight that increases along every dimension: so if equal elements
+/// may be taken in either order, the derivative is between those of the two.
 pub(super) fn weighted(outputs: &[Array], weight: Weight) -> Option<f64> {
     let sums = outputs
         .iter()
@@ -55,7 +55,7 @@ pub(super) fn one_sided(middle: f64, value: impl Fn(f64) -> Option<f64>) -> Opti
     Some((sides[0].min(sides[1]), sides[0].max(sides[1]), allowed))
 }
 
-/// The inputs with one element of one tensor moved.
+/// The inputs with one element of one tensor changed by `by`.
 pub(super) fn moved(inputs: &Inputs, tensor: usize, element: usize, by: f64) -> Inputs {
     let mut inputs = inputs.clone();
     let mut at = 0;

@@ -7,5 +7,5 @@ use crate::array::Array;
 /// Computes an op's expected results for these inputs, one array for each output.
 pub type Oracle = fn(&Inputs) -> Result<Vec<Array>, Unknown>;
 
-/// A family's ops: name and oracle.
+/// The ops of a family: name and oracle.
 pub type Family = &'static [(&'static str, Oracle)];

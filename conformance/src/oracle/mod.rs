@@ -1,7 +1,7 @@
 //! The oracle: expected results of each op, in plain f64 and exact integers.
 //!
-//! Written for clarity and from the ops' definitions in the literature, not for speed. It calls no op of the frontend and nothing
-//! of any backend; from `keyway` it uses the names of dtypes alone.
+//! Written for clarity and from the ops' definitions in the literature, not for speed. It calls no op of the frontend and
+//! no code of a backend; from `keyway` it only uses the names of dtypes.
 
 mod activation;
 mod args;

@@ -5,7 +5,7 @@ use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, Tes
 use std::time::Duration;
 
 impl Report {
-    /// As JUnit XML: a suite for each family.
+    /// The report as JUnit XML: a suite for each family.
     pub fn junit(&self) -> String {
         write(self)
     }
