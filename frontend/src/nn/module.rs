@@ -232,7 +232,7 @@ pub trait Module: Send + Sync {
         fill(&expected(self, "load_state_dict"), state, true).map(|_| ())
     }
 
-    /// [`Module::load_state_dict`] of the names that match; the report lists those that were left out.
+    /// Loads as [`Module::load_state_dict`] the names that match; the report lists those that were omitted.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -371,9 +371,9 @@ pub trait Module: Send + Sync {
         })
     }
 
-    /// Casts, moves and converts the parameters and buffers as the options say: a dtype as in [`Module::to_dtype`], a device as
-    /// in [`Module::to_device`], a memory format as in [`Module::to_memory_format`]. The parameters are new tensors afterwards:
-    /// create the optimizer after this call.
+    /// Casts, moves and converts the parameters and buffers according to the options: a dtype as in [`Module::to_dtype`], a
+    /// device as in [`Module::to_device`], a memory format as in [`Module::to_memory_format`]. The parameters are new
+    /// tensors afterwards: create the optimizer after this call.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

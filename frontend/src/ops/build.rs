@@ -144,7 +144,7 @@ impl Built {
         Ok(self)
     }
 
-    /// Calls the op with `tensors` in place of the built ones.
+    /// Calls the op with `tensors` instead of the built ones.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -163,7 +163,7 @@ impl Built {
         })
     }
 
-    /// Calls `run` with the arguments, with `tensors` in place of the built ones.
+    /// Calls `run` with the arguments, with `tensors` instead of the built ones.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

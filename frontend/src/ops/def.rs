@@ -10,7 +10,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Decomposition, OpEntry, OpSpec, Out, Outputs, Rule};
 use std::sync::OnceLock;
 
-/// How gradients flow through an op. Every op declares one variant.
+/// The derivative of an op. Every op declares one variant.
 ///
 /// ```
 /// use keyway::ops::{def::Derivative, pointwise, reduce};
@@ -31,9 +31,9 @@ pub enum Derivative {
     },
     /// Recorded by the ops of the decomposition.
     Composite,
-    /// None: the output is constant or piecewise constant in the inputs, or not a real number.
+    /// Not differentiable: the output is constant or piecewise constant in the inputs, or not a real number.
     NotDifferentiable,
-    /// Not implemented; an error at forward time when an input requires grad.
+    /// Not implemented; an error in the forward pass if an input requires grad.
     Missing(&'static str),
 }
 
@@ -86,7 +86,7 @@ impl Dtypes {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Forms {
-    /// None.
+    /// No other form.
     New,
     /// `out=`.
     Out,
@@ -119,7 +119,7 @@ pub struct OpDef {
     pub decomposition: Option<Decompose>,
     /// The views that the decomposition takes of its arguments.
     pub views: &'static [&'static str],
-    /// How gradients flow through the op.
+    /// The derivative of the op.
     pub derivative: Derivative,
     /// The forms of the op.
     pub forms: Forms,

@@ -27,8 +27,8 @@ impl Tensor {
         self.hardtanh_with(-1, 1)
     }
 
-    /// [`Tensor::hardtanh`] with other bounds; integers stay integers if both bounds are integers. The gradient is 0 at the
-    /// bounds, where that of [`Tensor::clamp`] is 1.
+    /// [`Tensor::hardtanh`] with other bounds; integers stay integers if both bounds are integers. The gradient at the
+    /// bounds is 0, while that of [`Tensor::clamp`] is 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -192,7 +192,7 @@ impl Tensor {
         })
     }
 
-    /// `x` where it is above `threshold`, else `value`. Integers stay integers if `value` is an integer.
+    /// `x` if it is above `threshold`, otherwise `value`. Integers stay integers if `value` is an integer.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

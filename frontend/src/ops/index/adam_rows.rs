@@ -32,7 +32,8 @@ pub(crate) struct Step {
     pub shrink: f64,
 }
 
-/// Updates the rows at `index` of a table and of both moments in place, in one pass; returns whether a kernel serves the op.
+/// Updates the rows at `index` of a table and of both moments in place, in one pass; returns whether a kernel serves the
+/// op.
 ///
 /// # Errors
 /// What the backend reports.

@@ -16,7 +16,7 @@ use keyway_dispatcher::op::{Arg, Args, Out, Plan, Rule};
 pub(crate) struct Lists<'a> {
     /// The parameters.
     pub parameters: Vec<&'a Tensor>,
-    /// Their gradients.
+    /// The gradients of the parameters.
     pub grads: Vec<&'a Tensor>,
     /// The first moments.
     pub means: Vec<&'a Tensor>,

@@ -93,7 +93,7 @@ impl Tensor {
         called("sinc", &["self"], || {
             let t = real(self)?.mul(std::f64::consts::PI)?;
             let far = t.detach().abs()?.ge(0.5)?;
-            // Each branch is computed from values of its own range: outside, gradients would be 0 times infinity.
+            // Each branch is computed from values of its own range: for others, gradients would be 0 times infinity.
             let outside = far.where_cond(&t, 1.0)?;
             let square = far.where_cond(0.0, &t)?.square()?;
             // `sum of (-square)^n / (2 n + 1)!` by Horner's rule; the first addend left out is below 1e-19.
@@ -235,7 +235,7 @@ impl Tensor {
     }
 }
 
-/// `made`, or the operand that is not NaN where the other is.
+/// `made`, or the operand that is not NaN if the other is.
 fn beside_nan(a: &Tensor, b: &Tensor, made: Tensor) -> Result<Tensor> {
     let [first, second] = [a, b].map(|t| t.to_dtype(made.dtype()));
     let (first, second) = (first?, second?);
