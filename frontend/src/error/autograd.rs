@@ -188,7 +188,7 @@ pub enum AutogradError {
         "grad: input {index} was not used to compute the outputs; pass `allow_unused` to get None for it"
     )]
     Unused {
-        /// The index of the input or output.
+        /// The index of the input.
         index: usize,
     },
     /// Something that waits for a gradient, on a tensor that gets none.

@@ -363,7 +363,7 @@ pub trait Module: Send + Sync {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports; nothing is changed then.
+    /// Errors of the backend; nothing is changed then.
     fn to_memory_format(&self, format: MemoryFormat) -> Result<()> {
         convert(self, |tensor| match tensor.rank() {
             3..=5 => tensor.to(format),

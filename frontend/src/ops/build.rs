@@ -136,7 +136,7 @@ impl Built {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn to_device(mut self, device: Device) -> Result<Built> {
         for tensor in &mut self.tensors {
             *tensor = tensor.to_device(device)?;

@@ -180,7 +180,7 @@ pub(super) fn with_options<O>(groups: &[Group<O>]) -> impl Iterator<Item = (&Ten
     groups.iter().flat_map(|group| group.parameters.iter().map(move |parameter| (parameter, &group.options)))
 }
 
-/// Refuses strided or, with the flag, sparse gradients of any parameter, before any of them is changed.
+/// Refuses gradients of one kind, strided or sparse, of any parameter, before any parameter is changed.
 pub(super) fn refuse_gradients<O>(
     owner: &'static str,
     groups: &[Group<O>],

@@ -22,7 +22,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn hardtanh(&self) -> Result<Tensor> {
         self.hardtanh_with(-1, 1)
     }
@@ -70,7 +70,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn relu6(&self) -> Result<Tensor> {
         called("relu6", &["self"], || self.hardtanh_with(0, 6))
     }
@@ -85,7 +85,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     #[doc(alias = "hard_sigmoid")]
     pub fn hardsigmoid(&self) -> Result<Tensor> {
         called("hardsigmoid", &["self"], || {
@@ -103,7 +103,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     #[doc(alias = "log_sigmoid")]
     pub fn logsigmoid(&self) -> Result<Tensor> {
         called("logsigmoid", &["self"], || {
@@ -121,7 +121,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn softsign(&self) -> Result<Tensor> {
         called("softsign", &["self"], || {
             if !self.as_ref().is_strided() {
@@ -147,7 +147,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn tanhshrink(&self) -> Result<Tensor> {
         called("tanhshrink", &["self"], || {
             let value = |x: &Tensor| x.sub(&x.tanh()?);
@@ -167,7 +167,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn hardshrink(&self) -> Result<Tensor> {
         self.hardshrink_with(0.5)
     }
@@ -182,7 +182,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn hardshrink_with(&self, lambd: f64) -> Result<Tensor> {
         called("hardshrink", &["self", "lambd"], || {
             if !self.as_ref().is_strided() {

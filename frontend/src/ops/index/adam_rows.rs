@@ -36,7 +36,7 @@ pub(crate) struct Step {
 /// op.
 ///
 /// # Errors
-/// What the backend reports.
+/// Errors of the backend.
 pub(crate) fn in_place(tables: [&Tensor; 3], index: &Tensor, grad: &Tensor, step: Step) -> Result<bool> {
     let [table, ..] = tables;
     let direct = |t: &&Tensor| {

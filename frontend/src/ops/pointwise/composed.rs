@@ -47,7 +47,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn logit(&self) -> Result<Tensor> {
         called("logit", &["self"], || {
             let x = real(self)?;
@@ -88,7 +88,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn sinc(&self) -> Result<Tensor> {
         called("sinc", &["self"], || {
             let t = real(self)?.mul(std::f64::consts::PI)?;
@@ -148,7 +148,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn signbit(&self) -> Result<Tensor> {
         called("signbit", &["self"], || {
             if self.dtype().is_float() { self.new_ones(())?.copysign(self)?.lt(0) } else { self.lt(0) }
@@ -165,7 +165,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn isposinf(&self) -> Result<Tensor> {
         called("isposinf", &["self"], || self.isinf()?.logical_and(&self.gt(0)?))
     }
@@ -180,7 +180,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn isneginf(&self) -> Result<Tensor> {
         called("isneginf", &["self"], || self.isinf()?.logical_and(&self.lt(0)?))
     }
@@ -214,7 +214,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn deg2rad(&self) -> Result<Tensor> {
         called("deg2rad", &["self"], || self.mul(std::f64::consts::PI / 180.0))
     }
@@ -229,7 +229,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn rad2deg(&self) -> Result<Tensor> {
         called("rad2deg", &["self"], || self.mul(180.0 / std::f64::consts::PI))
     }

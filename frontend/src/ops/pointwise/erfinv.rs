@@ -23,7 +23,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     pub fn erfinv(&self), in_place: erfinv_, out: erfinv_out, on: 0.5;
 }
 

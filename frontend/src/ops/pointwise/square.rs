@@ -17,7 +17,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     #[doc(alias = "sqr")]
     pub fn square(&self), in_place: square_, out: square_out;
 }

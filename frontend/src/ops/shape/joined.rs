@@ -97,7 +97,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn flipud(&self) -> Result<Tensor> {
         called("flipud", &["self"], || self.flip(0))
     }
