@@ -19,7 +19,7 @@ pub struct Mismatch {
     pub atol: f64,
 }
 
-/// Why a case failed.
+/// The reason why a case failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
     /// The error.
@@ -71,7 +71,7 @@ pub enum Outcome {
     },
     /// There is no verdict.
     Skipped {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The worker process ended.

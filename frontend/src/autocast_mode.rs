@@ -94,7 +94,7 @@ pub(crate) fn restored<T>(dtype: Option<DType>, run: impl FnOnce() -> T) -> T {
 
 impl Drop for AutocastGuard {
     fn drop(&mut self) {
-        // At the end of a thread its lists may be gone.
+        // When a thread ends, its lists may be gone.
         if CHOSEN.try_with(|all| all.remove(self.number)) == Ok(true) {
             // Dropped outside the borrow: extension slots of a tensor may hold a program's own types.
             drop(KEPT.try_with(RefCell::take));

@@ -76,7 +76,7 @@ pub struct Interceptor {
 impl Interceptor {
     /// Registers an interceptor under a name, for the lifetime of the program. The handler returns the results of a call:
     /// usually those of [`Call::run`], or replacements. The results of in-place and `out=` calls are the tensors that were
-    /// written to, regardless of the handler's.
+    /// written, regardless of the handler's.
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
@@ -163,7 +163,7 @@ impl Interceptor {
         extension(tensor.as_ref(), self.key)
     }
 
-    /// Makes a tensor a plain one again.
+    /// Removes the extension of a tensor, so that it is a plain one again.
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
@@ -297,7 +297,7 @@ impl<'a> Call<'a> {
         self.refs().cloned().map(Tensor::from_ref).collect()
     }
 
-    /// The extension of each of [`Call::tensors`], `None` for those that have none of this type.
+    /// The extension of each of [`Call::tensors`]; `None` for those without one of this type.
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {

@@ -13,8 +13,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! For those who know another library, its names beside ours: [from PyTorch](guide::from_pytorch),
-//! [from candle](guide::from_candle).
+//! Guides for users of other libraries: [from PyTorch](guide::from_pytorch), [from candle](guide::from_candle).
 //!
 //! Decisions:
 //! - every call returns a `Result`: shapes and dtypes come from data, and bad data must not end a program;
@@ -65,7 +64,8 @@ pub use half::{bf16, f16};
 pub use interposer::interposer;
 /// The dispatcher below: loader, tables, memory, threads.
 pub use keyway_dispatcher as dispatcher;
-/// An argument of an op: a tensor, a number, text, a list, a dtype or nothing. Methods that broadcast take `impl Into<Arg>`.
+/// An argument of an op: a tensor, a number, text, a list, a dtype or an absent one. Methods that broadcast take `impl
+/// Into<Arg>`.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

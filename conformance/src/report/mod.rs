@@ -37,7 +37,7 @@ pub struct Row {
     pub dtype: String,
     /// The status of the case.
     pub status: Status,
-    /// Why it failed.
+    /// The failure, if the case failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
     /// The reference of its results, if it is not the oracle.

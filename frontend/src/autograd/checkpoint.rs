@@ -75,9 +75,9 @@ where
 /// Runs `function` on `inputs` without saving tensors for backward, and runs it again in backward. Parameters that the function
 /// captures get their gradients too, in that second run, also where no input needs one.
 ///
-/// The second run has the mixed precision ([`autocast`](crate::autocast())) of the first, draws the same random
-/// numbers, on every device, and leaves the generators unchanged; a generator that the function itself installs with
-/// [`rng::with_generator`](crate::rng::with_generator) goes on instead.
+/// The second run has the mixed precision ([`autocast`](crate::autocast())) of the first, draws the same random numbers, on
+/// every device, and leaves the generators unchanged; a generator that the function itself installs with
+/// [`rng::with_generator`](crate::rng::with_generator) advances instead.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

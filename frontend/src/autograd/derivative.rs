@@ -9,7 +9,7 @@ use std::any::Any;
 /// The formula of a gradient.
 type Formula = fn(&Backward<'_>, &mut Grads<'_>) -> Result<()>;
 
-/// How gradients flow through an op. Every op declares one variant.
+/// The derivative of an op. Every op declares one variant.
 ///
 /// ```
 /// use keyway::ops::{def::Derivative, pointwise, reduce};
@@ -30,9 +30,9 @@ pub enum Derivative {
     },
     /// Recorded by the ops of the decomposition.
     Composite,
-    /// None: the output is constant or piecewise constant in the inputs, or not a real number.
+    /// Not differentiable: the output is constant or piecewise constant in the inputs, or not a real number.
     NotDifferentiable,
-    /// Not implemented; an error at forward time when an input requires grad.
+    /// Not implemented; an error in the forward pass if an input requires grad.
     Missing(&'static str),
 }
 

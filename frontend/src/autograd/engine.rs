@@ -1,4 +1,4 @@
-//! The engine: runs nodes newest first, so that all gradients of a node have come before it runs.
+//! The engine: runs nodes newest first, so that all gradients of a node have been accumulated before it runs.
 
 use super::anomaly;
 use super::context::{Backward, Grads, SavedArg, widened, widest};
@@ -27,7 +27,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::borrow::Borrow;
 
-/// How a backward pass is run.
+/// The options of a backward pass.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -42,7 +42,7 @@ use std::borrow::Borrow;
 /// ```
 #[derive(Clone, Default)]
 pub struct BackwardOptions {
-    /// The gradient of each output to start from; one for outputs of one element if not given.
+    /// The initial gradient of each output; if not given, one for outputs of one element.
     pub gradients: Option<Vec<Tensor>>,
     /// Retains the saved tensors, so that the graph can be used again.
     pub retain_graph: bool,
@@ -122,7 +122,7 @@ pub fn backward<T: Borrow<Tensor>>(outputs: &[T], options: BackwardOptions) -> R
     run(&refs(outputs), &options, None).map(|_| ())
 }
 
-/// The gradients of the outputs with respect to the inputs; leaves collect nothing.
+/// Returns the gradients of the outputs with respect to the inputs; leaves accumulate nothing.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -428,7 +428,8 @@ pub(super) fn zeros(shape: &Shape) -> Result<Tensor> {
     }
 }
 
-/// Runs the formula of an op. Zeros for missing gradients are created on request: most formulas read the first output's alone.
+/// Runs the formula of an op. Zeros for missing gradients are created on request: most formulas read only the first
+/// output's.
 fn op_backward(node: &Shared<Node>, call: &OpCall, grads: Slots, wanted: &[bool]) -> Result<Made> {
     let saved = lock(&call.saved);
     let saved = saved.as_ref().ok_or_else(|| AutogradError::Freed { op: node.name().to_string() })?;
@@ -571,7 +572,7 @@ fn own(leaf: &TensorRef, grad: Tensor, create_graph: bool) -> Result<Tensor> {
     Ok(copy)
 }
 
-/// A view of a whole storage as a tensor of its own: its base, such as a transposed product, may be uniquely owned.
+/// Converts a view of a whole storage to a base tensor: its base, such as a transposed product, may be uniquely owned.
 fn of_its_own(grad: Tensor) -> Tensor {
     let own = grad.as_ref();
     let is_whole = own.storage().is_some_and(|s| s.bytes() == own.numel() * own.dtype().size());

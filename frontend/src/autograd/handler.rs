@@ -59,8 +59,8 @@ fn keeps_zero(flags: OpFlags, args: &Args<'_>) -> bool {
             && number(1).is_some_and(|number| number != 0.0 && !number.is_nan())
 }
 
-/// Records a zero-preserving op of one sparse tensor as the op on the coalesced stored values: its derivative is that of the
-/// strided op, and counts at stored entries alone.
+/// Records a zero-preserving op of one sparse tensor as the op on the coalesced stored values: its derivative is that of
+/// the strided op, restricted to stored entries.
 fn of_stored(call: &Call<'_>) -> Result<Outputs> {
     let whole =
         Tensor::from_ref(call.args.tensor(0).map_err(crate::Error::from)?.clone()).without_duplicates()?;
@@ -102,7 +102,7 @@ fn by_element(call: &Call<'_>) -> Result<Option<DispatchResult<Outputs>>> {
     replacing(&call.args, once, |args| keyway_dispatcher::call::call(args, call.out)).map(Some)
 }
 
-/// A call with a tensor of a composite layout, where it is not recorded as others are.
+/// Handles a call with a tensor of a composite layout that is not recorded as others are.
 #[cold]
 fn of_composite(call: &Call<'_>) -> Option<DispatchResult<Outputs>> {
     let is_composite = matches!(call.args.get(0), Arg::Tensor(t) if !t.is_strided());
@@ -151,7 +151,7 @@ fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
         return Err(crate::Error::from(AutogradError::OutRequiresGrad { op: call.args.name() }).into());
     }
     if !any {
-        // A view that was made while the graph was off has no history, but its base may have one.
+        // A view that was created while recording was off has no history, but its base may have one.
         if let (Out::InPlace, Some(Arg::Tensor(target))) = (call.out, call.args.values.first())
             && target.base().is_some_and(meta::requires_grad)
         {
@@ -239,7 +239,7 @@ fn check_in_place(call: &Call<'_>) -> Result<()> {
     Err(AutogradError::ViewInPlace { op, reason }.into())
 }
 
-/// Records a call of an op with the data of its definition, if it has one; the masks say which arguments and outputs are saved.
+/// Records a call of an op with the data of its definition, if it has one; the masks are those of saved arguments and outputs.
 fn record(
     call: &Call<'_>,
     below: KeySet,
@@ -252,7 +252,7 @@ fn record(
         meta::refuse_complex(call.args.name(), call.args.tensor(0)?)?;
     }
     let op = call.args.op;
-    // The node's lists are written in place.
+    // The node's lists are constructed in place.
     let mut node = Node::unnumbered(|| {
         let saved = Mutex::new(Some(SavedTensors::default()));
         Body::Op(OpCall { op, info, args: SmallVec::new(), inputs: SmallVec::new(), saved })
@@ -306,7 +306,7 @@ fn record(
     }
 
     let mut result = {
-        // A view of a strided tensor is created by the host alone, and records whether the graph was on.
+        // Only the host creates a view of a strided tensor, and records whether the graph was on.
         let _off = (!is_host_view(call)).then(no_grad);
         redispatch(call, below)
     };

@@ -25,7 +25,7 @@ impl Backward<'_> {
         let (grad, kept) = (self.grad(0)?, pattern.stored()?);
         let (count, device) = (kept.elem_count(), kept.device());
         let zeros = |count: usize| Tensor::zeros_with(count, (grad.dtype(), device));
-        // Index 0 stands for elements that are not stored.
+        // Index 0 represents elements that are not stored.
         let (numbers, grads) = {
             let _off = no_grad();
             let numbers = Tensor::arange_with(1, count as i64 + 1, 1, (DType::I64, device))?;

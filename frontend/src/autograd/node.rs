@@ -91,8 +91,8 @@ pub(crate) fn by_entry(tensor: &TensorRef) -> bool {
     !tensor.is_strided() && may_repeat(tensor) && can_project(tensor)
 }
 
-/// Whether gradients of a tensor are in channels_last, see [`Shape::last`]. A view of rank 3 counts as an image only if its base
-/// is one: the gradient of a sequence that was transposed for a product may keep any strides.
+/// Whether gradients of a tensor are channels_last, see [`Shape::last`]. A view of rank 3 counts as an image only if its
+/// base is one: the gradient of a sequence that was transposed for a product may have any strides.
 #[inline]
 fn lies_last(tensor: &TensorRef) -> bool {
     let is_last = |tensor: &TensorImpl| matches!(tensor.format(), Format::ChannelsLast | Format::EitherLast);
@@ -274,7 +274,7 @@ pub(crate) struct Node {
     /// The edge that receives the gradient of each tensor input.
     pub(crate) edges: SmallVec<[Option<Edge>; 2]>,
     pub(crate) outputs: SmallVec<[Shape; 1]>,
-    /// Made with the first hook.
+    /// The hooks, created with the first one.
     hooks: OnceLock<Mutex<Hooks>>,
     /// Source location of the forward call, when anomaly detection is on.
     pub(crate) trace: Option<Box<str>>,
@@ -309,7 +309,7 @@ impl Node {
         })
     }
 
-    /// The number of a node that is made now.
+    /// The number of a newly created node.
     #[inline]
     pub(crate) fn next_number() -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -351,7 +351,8 @@ impl Node {
     pub(crate) fn free(&self) {
         let taken = match &self.body {
             Body::Op(call) => call.free(),
-            // A graph of gradients that read the change's result leads to the change itself: its turn comes after this one's.
+            // A graph of gradients that reads the result of the change refers to the change itself: the change is freed
+            // after this node.
             Body::CopySlices(slices) => match &slices.inner.body {
                 Body::Op(call) if Shared::strong_count(&slices.inner) == 1 => call.free(),
                 _ => None,
@@ -365,7 +366,7 @@ impl Node {
         drop(taken);
     }
 
-    /// Moves the nodes that are uniquely owned by this one into `to`, and drops everything else that it holds.
+    /// Moves the nodes that this one uniquely owns into `to`, and drops everything else that it owns.
     fn take_links(&mut self, to: &mut Vec<Shared<Node>>) {
         let mut take = |edge: Edge| {
             if Shared::strong_count(&edge.node) == 1 {
@@ -384,7 +385,7 @@ impl Node {
         drop(self.hooks.take());
     }
 
-    /// Drops everything that the node holds. A chain of edges is unlinked iteratively; nodes found on other paths are handed over
+    /// Drops everything that the node owns. A chain of edges is unlinked iteratively; nodes found on other paths are passed
     /// to the outermost drop, the caller.
     pub(super) fn dismantle(&mut self) {
         let mut links = Vec::new();

@@ -1,4 +1,4 @@
-//! The autograd side of a tensor.
+//! The autograd methods of a tensor.
 
 use super::engine::{self, BackwardOptions};
 use super::grad_fn::GradFn;
@@ -97,7 +97,7 @@ impl Tensor {
             return Ok(());
         }
         let edge = meta::edge(self.as_ref()).ok_or(AutogradError::RequiresNoGrad { op: "retain_grad" })?;
-        // The hook belongs to the node, which the tensor keeps alive; a strong handle would be a cycle.
+        // The tensor keeps the node alive, and so the hook; a strong handle would be a cycle.
         let tensor = Shared::downgrade(self.as_ref());
         let collect = move |grad: &Tensor| {
             if let Some(tensor) = tensor.upgrade() {
@@ -191,7 +191,7 @@ impl Tensor {
         GradFn::of(self.as_ref()).filter(|_| !self.is_leaf()).map(|(node, _)| node)
     }
 
-    /// The same memory outside the graph. In-place changes are visible through both.
+    /// Returns a tensor over the same memory outside the graph. In-place changes are visible through both.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

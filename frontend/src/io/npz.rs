@@ -32,7 +32,7 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 /// Maximum compression ratio of deflate.
 const LARGEST_RATIO: u64 = 1032;
-/// From this size on an entry needs the 64-bit fields.
+/// The size from which an entry needs the 64-bit fields.
 const LARGE: u64 = u32::MAX as u64;
 
 /// Loads the arrays of an archive by name, on the CPU.
@@ -107,7 +107,7 @@ pub fn load_only<S: AsRef<str>>(path: impl AsRef<Path>, names: &[S]) -> Result<S
     }
 }
 
-/// The arrays of an archive, ordered by name, also those that cannot be loaded. Only their headers are read.
+/// Lists the arrays of an archive, ordered by name, including those that cannot be loaded. Only their headers are read.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

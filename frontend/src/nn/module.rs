@@ -233,7 +233,7 @@ pub trait Module: Send + Sync {
         fill(&expected(self, "load_state_dict"), state, true).map(|_| ())
     }
 
-    /// [`Module::load_state_dict`] of the names that match; the report lists those that were left out.
+    /// Loads as [`Module::load_state_dict`] the names that match; the report lists those that were omitted.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -364,7 +364,7 @@ pub trait Module: Send + Sync {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports; nothing is changed then.
+    /// Errors of the backend; nothing is changed then.
     fn to_memory_format(&self, format: MemoryFormat) -> Result<()> {
         convert(self, |tensor| match tensor.rank() {
             3..=5 => tensor.to(format),
@@ -372,9 +372,9 @@ pub trait Module: Send + Sync {
         })
     }
 
-    /// Casts, moves and converts the parameters and buffers as the options say: a dtype as in [`Module::to_dtype`], a device as
-    /// in [`Module::to_device`], a memory format as in [`Module::to_memory_format`]. The parameters are new tensors afterwards:
-    /// create the optimizer after this call.
+    /// Casts, moves and converts the parameters and buffers according to the options: a dtype as in [`Module::to_dtype`], a
+    /// device as in [`Module::to_device`], a memory format as in [`Module::to_memory_format`]. The parameters are new
+    /// tensors afterwards: create the optimizer after this call.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

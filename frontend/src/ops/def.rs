@@ -60,7 +60,7 @@ impl Dtypes {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Forms {
-    /// None.
+    /// No other form.
     New,
     /// `out=`.
     Out,
@@ -93,7 +93,7 @@ pub struct OpDef {
     pub decomposition: Option<Decompose>,
     /// The views that the decomposition takes of its arguments.
     pub views: &'static [&'static str],
-    /// How gradients flow through the op.
+    /// The derivative of the op.
     pub derivative: Derivative,
     /// The forms of the op.
     pub forms: Forms,

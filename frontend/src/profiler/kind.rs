@@ -58,14 +58,14 @@ pub(super) struct Kind {
     pub(super) tally: Tally,
     /// Formats of source and result of a copy that reorders elements.
     pub(super) reordering: Option<(Arc<str>, Arc<str>)>,
-    /// The format that the arguments had, and the one that the results have.
+    /// The format of the arguments, and that of the results.
     pub(super) change: Option<(&'static str, &'static str)>,
-    /// Whether it stands for all kinds of its op without a row of their own.
+    /// Whether it represents all kinds of its op without a separate row.
     pub(super) shared: bool,
 }
 
 impl Kind {
-    /// The kind that stands for this and all others of its op without a row of their own.
+    /// The kind that represents this and all others of its op without a separate row.
     pub(super) fn for_others(&self, inputs: &str) -> Kind {
         let inputs = vec![inputs.to_string()];
         let info = CallInfo { inputs, outputs: Vec::new(), bytes: 0, ..(*self.info).clone() };
@@ -105,7 +105,7 @@ fn texts<'a>(mut all: impl Iterator<Item = &'a TensorRef>) -> Vec<String> {
     texts
 }
 
-/// The kind of a call, with nothing counted.
+/// The kind of a call, with all counts zero.
 pub(super) fn describe(call: &Call<'_>, served: Option<Served>, outputs: &[TensorRef]) -> Kind {
     let args = &call.args;
     let inputs = || tensors::of(args.values);

@@ -227,7 +227,7 @@ impl Profile {
 impl Drop for Profile {
     fn drop(&mut self) {
         PROFILES.set(PROFILES.get().saturating_sub(1));
-        // At the end of a thread its records no longer exist.
+        // When a thread ends, its records no longer exist.
         let _ = LOCAL.try_with(|local| {
             let mut states = local.states.borrow_mut();
             let Some(at) = states.iter().rposition(|state| state.number == self.number) else { return };

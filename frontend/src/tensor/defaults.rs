@@ -118,7 +118,7 @@ pub fn default_memory_format() -> MemoryFormat {
     FORMATS.try_with(Chosen::last).ok().flatten().unwrap_or(MemoryFormat::Contiguous)
 }
 
-/// Ends the format of [`memory_format_guard`] when dropped; the format of the guard made last of those that live counts.
+/// A guard: restores the previous format when dropped; the most recent live guard is effective.
 ///
 /// ```
 /// use keyway::{MemoryFormat, MemoryFormatGuard};

@@ -120,7 +120,7 @@ impl Tensor {
         Ok(Tensor { inner: TensorImpl::empty_strided(sizes, strides, options.dtype(), options.device())? })
     }
 
-    /// A new tensor whose elements are all `value`: i64 for an integer, bool for a bool, else of the default dtype.
+    /// A new tensor whose elements are all `value`: i64 for an integer, bool for a bool, otherwise of the default dtype.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

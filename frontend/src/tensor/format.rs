@@ -143,7 +143,7 @@ impl Tensor {
         self.as_strided(self.shape(), &strides)
     }
 
-    /// This tensor if it is contiguous, else a contiguous copy.
+    /// This tensor if it is contiguous, otherwise a contiguous copy.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -287,7 +287,7 @@ impl Tensor {
         Ok(TensorImpl::as_slice(&mut self.inner)?)
     }
 
-    /// The mutable form of [`Tensor::as_slice`]. Counts as one in-place change.
+    /// As [`Tensor::as_slice`], mutably. Counts as one in-place change.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

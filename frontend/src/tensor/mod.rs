@@ -271,7 +271,7 @@ impl Tensor {
         self.inner.format()
     }
 
-    /// Number of in-place changes of the memory; for a composite tensor, including those of its components.
+    /// The number of in-place changes of the memory; for a composite tensor, including those of its components.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -287,8 +287,8 @@ impl Tensor {
         self.inner.version()
     }
 
-    /// Whether both have the same storage, as a tensor and its views do, regardless of the parts that they view. A composite
-    /// tensor has no storage of its own and shares none.
+    /// Whether both have the same storage, as a tensor and its views do, regardless of the parts that they view. A
+    /// composite tensor has no storage and shares none.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -364,7 +364,7 @@ impl AsRef<TensorRef> for Tensor {
     }
 }
 
-/// For functions with reference parameters, `x.add(&y)`.
+/// Supports functions with reference parameters, `x.add(&y)`.
 impl<'a> From<&'a &Tensor> for Arg<'a> {
     #[inline]
     fn from(tensor: &'a &Tensor) -> Arg<'a> {

@@ -9,8 +9,9 @@ use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet};
 use keyway_dispatcher::tensor::TensorImpl;
 
 impl Tensor {
-    /// Makes this handle a row-major tensor of another shape over the same storage and offset. If the storage is too small, a new
-    /// one is allocated and the old elements are copied to it; the elements after them are undefined. Returns the tensor.
+    /// Makes this handle a contiguous tensor of another shape over the same storage and offset. If the storage is too
+    /// small, a new one is allocated and the old elements are copied to it; further elements are undefined. Returns the
+    /// tensor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -21,13 +21,13 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn hardtanh(&self) -> Result<Tensor> {
         self.hardtanh_with(-1, 1)
     }
 
-    /// [`Tensor::hardtanh`] with other bounds; integers stay integers if both bounds are integers. The gradient is 0 at the
-    /// bounds, where that of [`Tensor::clamp`] is 1.
+    /// [`Tensor::hardtanh`] with other bounds; integers stay integers if both bounds are integers. The gradient at the
+    /// bounds is 0, while that of [`Tensor::clamp`] is 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -69,7 +69,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn relu6(&self) -> Result<Tensor> {
         called("relu6", &["self"], || self.hardtanh_with(0, 6))
     }
@@ -84,7 +84,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     #[doc(alias = "hard_sigmoid")]
     pub fn hardsigmoid(&self) -> Result<Tensor> {
         called("hardsigmoid", &["self"], || {
@@ -102,7 +102,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     #[doc(alias = "log_sigmoid")]
     pub fn logsigmoid(&self) -> Result<Tensor> {
         called("logsigmoid", &["self"], || {
@@ -120,7 +120,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn softsign(&self) -> Result<Tensor> {
         called("softsign", &["self"], || {
             if !self.as_ref().is_strided() {
@@ -146,7 +146,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn tanhshrink(&self) -> Result<Tensor> {
         called("tanhshrink", &["self"], || {
             let value = |x: &Tensor| x.sub(&x.tanh()?);
@@ -166,7 +166,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn hardshrink(&self) -> Result<Tensor> {
         self.hardshrink_with(0.5)
     }
@@ -181,7 +181,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn hardshrink_with(&self, lambd: f64) -> Result<Tensor> {
         called("hardshrink", &["self", "lambd"], || {
             if !self.as_ref().is_strided() {
@@ -191,7 +191,7 @@ impl Tensor {
         })
     }
 
-    /// `x` where it is above `threshold`, else `value`. Integers stay integers if `value` is an integer.
+    /// `x` if it is above `threshold`, otherwise `value`. Integers stay integers if `value` is an integer.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

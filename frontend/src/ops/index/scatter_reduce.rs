@@ -203,7 +203,7 @@ impl Joined {
         Ok([own, src.then(|| grad.gather(self.dim, &self.index)).transpose()?])
     }
 
-    /// The gradient of `self`: without `include_self`, only for elements to which nothing was written.
+    /// The gradient of `self`: without `include_self`, only for elements to which nothing was scattered.
     fn kept(&self, grad: Tensor) -> Result<Tensor> {
         if self.include { Ok(grad) } else { grad.scatter(self.dim, &self.index, 0) }
     }

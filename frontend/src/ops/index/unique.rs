@@ -22,7 +22,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     pub fn unique(&self) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Bool(false), Arg::Bool(false)])
     }

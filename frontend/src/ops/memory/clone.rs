@@ -23,7 +23,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     #[doc(alias = "clone")]
     pub fn copy(&self) -> Result<Tensor> {
         called("copy", &["self"], || DEF.run(&[self.into(), Arg::Str("preserve")]))

@@ -121,7 +121,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     }
     let key = conversion_key(source.dtype(), target.dtype());
     let mut plan = Plan::one(key, sizes, target.dtype(), Strides::Like(0));
-    // The kernel casts by itself; it does not read argument 0.
+    // The kernel casts; it does not read argument 0.
     plan.broadcast = 0b11;
     plan.alias = true;
     Ok(plan)

@@ -24,8 +24,9 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     ///
-    /// For a sparse tensor, elements that are not stored count as minus infinity: the result has the coordinates of `self`, and
-    /// the stored entries of each line sum to 1. A stored 0 is an element like others; duplicates are added first.
+    /// For a sparse tensor, elements that are not stored count as minus infinity: the result has the coordinates of `self`,
+    /// and the stored entries of each row along `dim` sum to 1. A stored 0 is an element like others; duplicates are added
+    /// first.
     ///
     /// # Errors
     /// A dimension out of range.
@@ -47,7 +48,7 @@ pub(super) fn shifted(args: &Args<'_>) -> Result<(Tensor, DType)> {
     let x = tensor(args, 0)?;
     let dtype = rules::float_of(x.dtype());
     let x = widened(&cast(x, dtype)?)?;
-    // There is no maximum of no elements.
+    // An empty tensor has no maximum.
     if x.elem_count() == 0 {
         return Ok((x, dtype));
     }

@@ -1,6 +1,6 @@
 //! Shared parts of the ops that find the largest or smallest element: `amax` and `amin` reduce several dimensions, with
-//! arguments `(self, dim, keepdim)`; `max` and `min` reduce one dimension and also return indices; `argmax` and
-//! `argmin` return indices alone, along one dimension or all.
+//! arguments `(self, dim, keepdim)`; `max` and `min` reduce one dimension and also return indices; `argmax` and `argmin`
+//! return only indices, along one dimension or all.
 
 use super::cases;
 use crate::autograd::{Backward, Grads};

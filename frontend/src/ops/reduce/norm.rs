@@ -161,7 +161,7 @@ fn gradient(b: &Backward<'_>) -> Result<Tensor> {
     }
     let dims = if let Arg::Ints(dims) = b.arg(2) { dims } else { &[] };
     if x.as_ref().is_strided() {
-        // In f32 at least: the quotient by a small norm may overflow f16.
+        // At least in f32: the quotient by a small norm may overflow f16.
         let of_lines = |t: &Tensor| b.unsqueeze_reduced(&widened(t)?, 0, b.arg(2), b.bool(3)?);
         let (norm, grad) = (of_lines(&b.output(0)?)?, of_lines(b.grad(0)?)?);
         return slope(&widened(&x)?, [&norm, &grad], p, |ties| ties.sum_keepdim(dims));

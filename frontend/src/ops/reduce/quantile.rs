@@ -267,8 +267,9 @@ fn ranked(
     }
 }
 
-/// Linear interpolation between two elements; the weight of `from` is above 0. Where their distance is infinite, each element
-/// with a positive weight contributes its multiple, so that infinities of one sign give that infinity, and of both signs NaN.
+/// Linear interpolation between two elements; the weight of `from` is above 0. If their difference is infinite, each
+/// element with a positive weight contributes its multiple, so that infinities of one sign result in that infinity, and of
+/// both signs in NaN.
 fn between(from: &Tensor, to: &Tensor, weight: &Tensor) -> Result<Tensor> {
     let distance = to.detach().sub(&from.detach())?;
     let infinite = from.isinf()?.logical_or(&to.isinf()?)?.logical_or(&distance.isinf()?)?;

@@ -39,8 +39,8 @@ fn placed_back(b: &Backward<'_>, view: impl Fn(&Tensor) -> Result<Tensor>) -> Re
     }
 }
 
-/// The gradient of a tensor of `sizes` from that of its part `view`: zeros elsewhere. The view must not repeat an element.
-/// Recorded as any in-place change, so it can be differentiated again.
+/// The gradient of a tensor of `sizes` from that of its part `view`: zeros outside of it. The view must not repeat an
+/// element. Recorded as any in-place change, so it can be differentiated again.
 pub(crate) fn placed(
     grad: &Tensor,
     sizes: &[usize],
