@@ -166,7 +166,7 @@ impl Case {
 }
 
 impl Value {
-    /// Its tensors.
+    /// The case's tensors.
     fn tensors_mut(&mut self) -> &mut [Spec] {
         match self {
             Value::Tensor(spec) => std::slice::from_mut(spec),

@@ -10,8 +10,8 @@ mod channels;
 mod conv;
 mod create;
 mod einsum;
-mod expected;
 mod factor;
+mod family;
 mod image;
 mod index;
 mod linalg;
@@ -31,12 +31,14 @@ mod running;
 mod shape;
 mod sparse;
 mod spectrum;
+mod unknown;
 mod vectors;
 
 pub use args::{Inputs, Value};
-pub use expected::{Family, Oracle, Unknown};
+pub use family::{Family, Oracle};
 pub use number::plus;
 pub(crate) use pointwise::special;
+pub use unknown::Unknown;
 
 /// The families.
 const FAMILIES: &[Family] = &[

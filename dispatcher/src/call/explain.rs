@@ -22,7 +22,7 @@ pub struct Candidate {
     pub what: String,
     /// Whether this candidate serves the key.
     pub chosen: bool,
-    /// Why, or why not.
+    /// The reason why it is selected or not.
     pub reason: String,
 }
 
@@ -288,7 +288,7 @@ fn one(
     Candidate { what, chosen: first && can, reason }
 }
 
-/// Why a kernel for this key is no candidate.
+/// The reason why a kernel is not a candidate for this key.
 fn passed_over(op: &OpEntry, kernel: &KernelEntry, device: Device) -> String {
     if kernel.plugin.is_retired() {
         return "its plugin is retired".to_string();

@@ -148,7 +148,7 @@ impl Built {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn to_device(mut self, device: Device) -> Result<Built> {
         for tensor in &mut self.tensors {
             *tensor = tensor.to_device(device)?;
@@ -156,7 +156,7 @@ impl Built {
         Ok(self)
     }
 
-    /// Calls the op with `tensors` in place of the built ones.
+    /// Calls the op with `tensors` instead of the built ones.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -175,7 +175,7 @@ impl Built {
         })
     }
 
-    /// Calls `run` with the arguments, with `tensors` in place of the built ones.
+    /// Calls `run` with the arguments, with `tensors` instead of the built ones.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -71,7 +71,7 @@ pub(super) fn text(t: &TensorImpl) -> String {
     }
 }
 
-/// Bytes of the elements; those that are one in memory, as of an expanded tensor, count once.
+/// Bytes of the elements; elements that share memory, as of an expanded tensor, count once.
 pub(super) fn bytes(t: &TensorImpl) -> u64 {
     if !t.is_strided() {
         return t.components().iter().map(|component| bytes(component)).sum();

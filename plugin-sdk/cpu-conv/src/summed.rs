@@ -148,7 +148,7 @@ struct Sum<'a, T> {
     blocks: &'a Vec<(Run, Range<usize>)>,
 }
 
-/// The copied rows of several chunks: rows of the image, and the gradients packed as `[columns][places][WIDE]`.
+/// The copied rows of several chunks: rows of the image, and the gradients packed as `[columns][positions][WIDE]`.
 struct Copied<'a> {
     image: Lanes<'a, f32>,
     grad: Lanes<'a, f32>,

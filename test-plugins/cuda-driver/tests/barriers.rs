@@ -75,7 +75,7 @@ const HOLDS: [&str; 7] = [
     "products_done();",
 ];
 /// A wait that no result needs: no copy may be pending when a kernel ends, and nothing is read after it.
-const AT_THE_END: &str = "copies_arrived<0>();  // The end.";
+const AT_THE_END: &str = "copies_arrived<0>();  // Waits for all copies before the block ends.";
 
 /// The source locations of all barriers, as the shim names them.
 fn barriers() -> Vec<(String, String)> {

@@ -23,7 +23,7 @@ const PHRASES: &[Phrase] = &[
     ("first cache", "L1", 0),
     ("second cache", "L2", 0),
     ("place", "position, index, coordinate, offset, element", 31),
-    ("places", "positions, indices, coordinates, offsets, elements", 26),
+    ("places", "positions, indices, coordinates, offsets, elements", 22),
     ("somebody", "foreign", 1),
     ("hung on", "attached to", 0),
     ("put aside", "quarantined", 0),

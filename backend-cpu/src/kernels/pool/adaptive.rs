@@ -282,8 +282,8 @@ impl<T: Lanes> Gradient<'_, T> {
         }
     }
 
-    /// Computes a row of the result from the sums of each window of the columns. `made` has capacity for one element per
-    /// run and channel.
+    /// Computes a row of the result from the sums of each window of the columns. `made` has capacity for one element for
+    /// each run and channel.
     fn row(&self, sums: &[T::Acc], total: &mut [T::Acc], made: &mut [T], row: &mut [T]) {
         let channels = self.channels;
         for (run, made) in self.runs[2].iter().zip(made.chunks_exact_mut(channels)) {

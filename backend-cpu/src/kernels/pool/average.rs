@@ -53,7 +53,7 @@ struct Divisor<A> {
 #[derive(Clone, Copy)]
 struct Quotient<A> {
     divisor: A,
-    /// Its reciprocal, if multiplication by it is exact: a division takes far longer.
+    /// The reciprocal of the divisor, if multiplication by it is exact: a division takes far longer.
     reciprocal: Option<A>,
 }
 

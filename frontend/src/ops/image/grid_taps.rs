@@ -179,7 +179,7 @@ impl Side {
         at.detach().sub(low)?.abs()?.div(span)?.floor()?.fmod(2.0)?.eq(1.0)
     }
 
-    /// The derivative of the padded index with respect to the index: -1 where it is reflected, 0 where it is clamped; `None` if
+    /// The derivative of the padded index with respect to the index: -1 if it is reflected, 0 if it is clamped; `None` if
     /// it is 1 everywhere.
     fn direction(self, at: &Tensor) -> Result<Option<Tensor>> {
         let at = at.detach();

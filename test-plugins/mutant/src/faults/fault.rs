@@ -5,15 +5,15 @@ use keyway_sdk::Error;
 
 /// A fault.
 pub struct Fault {
-    /// Its name.
+    /// The fault's name.
     pub(super) name: &'static str,
-    /// Its effect, in one line.
+    /// The fault's effect, in one line.
     pub(super) about: &'static str,
-    /// The ops whose kernels have it.
+    /// The ops whose kernels have the fault.
     pub(super) ops: &'static [&'static str],
-    /// The dtypes whose kernels have it; empty for all.
+    /// The dtypes whose kernels have the fault; empty for all.
     pub(super) dtypes: &'static [&'static str],
-    /// The ops to judge, where they are others.
+    /// The ops to test, if they are others.
     pub(super) judged: &'static [&'static str],
     /// The families to judge by; empty for all.
     pub(super) families: &'static [&'static str],
@@ -24,7 +24,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// A fault of every dtype, to be found by judging the ops that have it.
+    /// A fault of every dtype, to be detected by testing the ops that have it.
     pub(super) const fn new(
         name: &'static str,
         about: &'static str,
@@ -40,19 +40,19 @@ impl Fault {
         self
     }
 
-    /// A fault of the kernels for channels_last alone.
+    /// A fault only of the kernels for channels_last.
     pub(super) const fn images(mut self) -> Fault {
         self.images = true;
         self
     }
 
-    /// To be found by these families.
+    /// Sets the families that must detect the fault.
     pub(super) const fn families(mut self, families: &'static [&'static str]) -> Fault {
         self.families = families;
         self
     }
 
-    /// To be found by judging these ops.
+    /// Sets the ops whose tests must detect the fault.
     pub(super) const fn judged(mut self, ops: &'static [&'static str]) -> Fault {
         self.judged = ops;
         self

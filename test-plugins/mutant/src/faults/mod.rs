@@ -1,4 +1,4 @@
-//! The faults; a process has one of them.
+//! The faults; one of them is active in a process.
 
 mod accuracy;
 mod arguments;
@@ -73,10 +73,10 @@ fn chosen() -> Option<&'static Fault> {
     *CHOSEN.get_or_init(|| all().find(|fault| keyway_test_faults::is(fault.name)))
 }
 
-/// Checks the choice; prints the faults if they were asked for.
+/// Checks the selected name; prints the faults if `list` was requested.
 ///
 /// # Errors
-/// A choice that is no fault: a run without one would prove nothing.
+/// The selected name is not a fault: a run without one would prove nothing.
 pub fn announce() -> Result<(), Error> {
     let listed = all().map(|fault| keyway_test_faults::Fault {
         families: fault.families,
@@ -85,7 +85,7 @@ pub fn announce() -> Result<(), Error> {
     keyway_test_faults::announce(listed).map_err(|detail| Error::Failed { detail })
 }
 
-/// Answers a call: with the fault, if the one at work concerns this kernel.
+/// Serves a call: with the active fault, if it concerns this kernel.
 pub fn answer(call: &Call<'_>, kernel: &'static Kernel) -> Result<(), Error> {
     let site = Site { call, kernel };
     match chosen() {
