@@ -126,3 +126,6 @@ impl<F: Into<Failure>> From<F> for Stop {
 
 /// The result of a case's steps.
 pub type Steps<T = ()> = Result<T, Stop>;
+
+/// Separates the plugins that ran a case instead of the tested library from the error.
+pub const AND_WRONG: &str = ", and not as expected: ";

@@ -35,7 +35,7 @@
 //!   the extension; a detached tensor is another one, and takes the extensions along.
 
 use crate::arguments::replacing;
-use crate::autograd::meta;
+use crate::autograd::{extensions, meta};
 use crate::error::{Error, Result};
 use crate::{Arg, Tensor};
 use keyway_dispatcher::call::{decompose, redispatch, unalias};
@@ -46,10 +46,6 @@ use keyway_dispatcher::tensor::TensorRef;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Whether the program has registered any.
-static ANY: AtomicBool = AtomicBool::new(false);
 
 /// An interceptor of the program's own; a copy is the same one.
 ///
@@ -114,7 +110,7 @@ impl Interceptor {
         )?;
         let interceptor = Interceptor { key };
         let _ = own.set(interceptor);
-        ANY.store(true, Ordering::Release);
+        extensions::note_registered();
         Ok(interceptor)
     }
 
@@ -562,18 +558,4 @@ fn answer(
             call.args.name()
         ))
     })
-}
-
-/// The keys of the program's handlers, for a guard that excludes them from a backward pass; empty if there are none.
-pub(crate) fn registered() -> KeySet {
-    if ANY.load(Ordering::Relaxed) { KeySet::PROGRAM } else { KeySet::EMPTY }
-}
-
-/// Copies the extensions of `from` to `to`.
-pub(crate) fn carry(from: &TensorRef, to: &TensorRef) {
-    if from.keys().intersect(KeySet::PROGRAM) != KeySet::EMPTY {
-        meta::extensions(from)
-            .into_iter()
-            .for_each(|(key, extension)| meta::set_extension(to, key, Some(extension)));
-    }
 }

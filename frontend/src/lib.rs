@@ -24,6 +24,7 @@
 
 mod arguments;
 pub mod autocast;
+mod autocast_mode;
 pub mod autograd;
 pub mod backend;
 #[cfg(doctest)]
@@ -31,7 +32,7 @@ mod book;
 mod chained;
 mod chosen;
 pub mod data;
-mod defaults;
+mod deprecated;
 pub mod device;
 pub mod error;
 pub mod graph;
@@ -57,10 +58,6 @@ pub mod tensor;
 pub use autocast::autocast;
 pub use autograd::{enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled};
 pub use backend::{set_fallback, with_backend};
-pub use defaults::{
-    MemoryFormatGuard, default_device, default_dtype, default_memory_format, memory_format_guard,
-    set_default_device, set_default_dtype,
-};
 pub use error::{Error, Result};
 /// The 16-bit floating-point types of host values.
 pub use half::{bf16, f16};
@@ -96,4 +93,8 @@ pub use rng::manual_seed;
 #[doc(hidden)]
 #[allow(deprecated)]
 pub use tensor::D;
+pub use tensor::defaults::{
+    MemoryFormatGuard, default_device, default_dtype, default_memory_format, memory_format_guard,
+    set_default_device, set_default_dtype,
+};
 pub use tensor::{MemoryFormat, Tensor, TensorOptions};

@@ -2,9 +2,8 @@
 //! arguments: in each form of entries, against one-sided differences of the oracle. Each of several duplicates has the gradient
 //! at its coordinate.
 
-use super::corners::{moved, one_sided, weight_of, weighted};
-use super::gradients_by_oracle::widened;
 use super::kernels::{self, Change};
+use super::weighted::{moved, one_sided, weight_of, weighted, widened};
 use super::{Context, Family, Scope, has_tested, placements, tensors};
 use crate::array::{Array, Number, unravelled};
 use crate::case::Case;

@@ -2,16 +2,15 @@
 
 use super::anomaly;
 use super::context::{Backward, Grads, SavedArg, widened, widest};
+use super::derivative::Derivative;
 use super::meta;
 use super::modes::{enable_grad, no_grad};
 use super::node::{Body, Edge, Node, OpCall, Shape, by_entry, lock};
 use super::pending::{Pending, Slots, Waiting, places};
-use super::{away, custom, hooks, view};
+use super::{away, custom, extensions, hooks, view};
 use crate::error::Result;
 use crate::error::autograd::AutogradError;
-use crate::interceptor;
-use crate::ops::def::{Derivative, OpFlags};
-use crate::ops::memory::from_components::{map_stored, unchecked};
+use crate::op::flags::OpFlags;
 use crate::profiler::{backward_scope, scope};
 use crate::tensor::refs;
 use crate::{DType, MemoryFormat, Tensor};
@@ -168,7 +167,7 @@ fn grads_of(
 /// handlers apply to it.
 fn plain_calls() -> Option<KeyGuard> {
     let included = local_keys().0.intersect(KeySet::of(DispatchKey::AUTOCAST));
-    let off = included.union(interceptor::registered());
+    let off = included.union(extensions::registered());
     if off == KeySet::EMPTY { None } else { Some(KeyGuard::exclude(off)) }
 }
 
@@ -241,7 +240,7 @@ fn sum(a: Tensor, b: Tensor, by_entry: bool) -> Result<Tensor> {
     let parts = b.sparse_mask_like(&a.detach())?.components()?;
     let add = |(a, b): (Tensor, Tensor)| if a.dtype().is_differentiable() { a.add(&b) } else { Ok(a) };
     let parts = a.components()?.into_iter().zip(parts).map(add).collect::<Result<Vec<_>>>()?;
-    unchecked(&a, &parts)
+    a.with_components(&parts)
 }
 
 /// Marks the nodes from which one of `targets` is reachable, among the nodes that the pass may visit.
@@ -435,8 +434,8 @@ fn op_backward(node: &Shared<Node>, call: &OpCall, grads: Slots, wanted: &[bool]
     let saved = lock(&call.saved);
     let saved = saved.as_ref().ok_or_else(|| AutogradError::Freed { op: node.name().to_string() })?;
     // The backward op of a plugin receives the dtypes that its op has.
-    let wide = call.def.and_then(|def| {
-        let by_itself = |wide: &DType| *wide == DType::F32 && def.is(OpFlags::DERIVED_IN_F32);
+    let wide = call.info.and_then(|info| {
+        let by_itself = |wide: &DType| *wide == DType::F32 && info.flags.has(OpFlags::DERIVED_IN_F32);
         widest(&grads, &node.outputs, &call.inputs, wanted).filter(|wide| !by_itself(wide))
     });
     let came: SmallVec<[bool; 2]> = grads.iter().map(Option::is_some).collect();
@@ -447,7 +446,7 @@ fn op_backward(node: &Shared<Node>, call: &OpCall, grads: Slots, wanted: &[bool]
     let grads = grads.into_iter().map(given).collect::<Result<SmallVec<[OnceCell<Tensor>; 2]>>>()?;
     let backward = Backward { node, call, saved, grads: &grads, came: &came, wide, away: None };
     let mut made = Grads { call, edges: &node.edges, wanted, slots: places(call.inputs.len()) };
-    match call.def.map(|def| &def.derivative) {
+    match call.info.map(|info| &info.derivative) {
         Some(&Derivative::Formula { formula, .. }) if fallback::is_set() => {
             away::run(formula, &backward, &mut made)?;
         }
@@ -513,7 +512,7 @@ fn strided(grad: Tensor, by_entry: bool) -> Result<Tensor> {
     }
     let counts = {
         let _off = no_grad();
-        map_stored(&grad.detach(), |values| values.ones_like())?.to_strided()?.clamp_min(1)?
+        grad.detach().map_stored(|values| values.ones_like())?.to_strided()?.clamp_min(1)?
     };
     sums.div(&counts)
 }
@@ -592,5 +591,5 @@ fn own_parts(grad: Tensor) -> Result<Tensor> {
         return Ok(grad);
     }
     let copy = |part: Tensor| if part.dtype().is_float() { part.copy() } else { Ok(part) };
-    unchecked(&grad, &grad.components()?.into_iter().map(copy).collect::<Result<Vec<_>>>()?)
+    grad.with_components(&grad.components()?.into_iter().map(copy).collect::<Result<Vec<_>>>()?)
 }

@@ -1,12 +1,11 @@
 //! Nodes of the graph: one for each recorded call and one for each leaf that accumulates a gradient.
 
+use super::derivative::OpInfo;
 use super::hooks::Hooked;
 use super::modes::no_grad;
 use super::saved::Saved;
 use super::unlink::{self, Outermost};
 use crate::error::Result;
-use crate::ops::def::OpDef;
-use crate::ops::memory::from_components::unchecked;
 use crate::{MemoryFormat, Tensor};
 use keyway_dispatcher::dims::may_self_overlap;
 use keyway_dispatcher::layouts::{can_project, has_pattern_of, may_repeat, projects_gradients};
@@ -109,7 +108,7 @@ fn zeros_at(tensor: &TensorRef) -> Result<Tensor> {
         false => Ok(part),
     };
     let parts = like.components()?.into_iter().map(zeros).collect::<Result<Vec<_>>>()?;
-    unchecked(&like, &parts)
+    like.with_components(&parts)
 }
 
 /// Sizes one by one, where they are few: a copy of memory has its price.
@@ -231,8 +230,8 @@ pub(crate) struct SavedTensors {
 /// A recorded call of an op.
 pub(crate) struct OpCall {
     pub(crate) op: &'static OpEntry,
-    /// The definition; `None` for an op of a plugin.
-    pub(crate) def: Option<&'static OpDef>,
+    /// The data of the definition; `None` for an op of a plugin.
+    pub(crate) info: Option<&'static OpInfo>,
     pub(crate) args: SmallVec<[OwnedArg; 4]>,
     /// Indexed by slot.
     pub(crate) inputs: SmallVec<[Shape; 2]>,

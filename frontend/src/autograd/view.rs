@@ -108,6 +108,6 @@ pub(super) fn view_of_base_backward(geometry: &Geometry, grad: &Tensor) -> Resul
     let strides = if geometry.base_strides.is_empty() { strides } else { geometry.base_strides.clone() };
     let of_base = Tensor::uninit_strided(&geometry.base_sizes, &strides, (grad.dtype(), grad.device()))?;
     of_base.zero_()?;
-    crate::ops::shape::add_to(&geometry.part(&of_base)?, grad)?;
+    geometry.part(&of_base)?.add_overlapping(grad)?;
     Ok(of_base)
 }

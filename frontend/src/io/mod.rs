@@ -5,6 +5,8 @@ pub mod npy;
 pub mod npz;
 mod replace;
 pub mod safetensors;
+pub(crate) mod state_dict;
+mod tensor;
 
 pub use replace::replace;
 

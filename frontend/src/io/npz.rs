@@ -22,8 +22,8 @@
 use super::Listed;
 use super::foreign::Format;
 use super::npy::{NpyError as Error, Source, array_length, named, read, read_header, replaced, write};
+use super::state_dict::StateDict;
 use crate::Result;
-use crate::nn::StateDict;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;

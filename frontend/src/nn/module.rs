@@ -1,10 +1,11 @@
 //! The trait of modules.
 
 use super::parameter::TensorCell;
-use super::state::{Expected, LoadReport, StateDict, fill, generator_states};
+use super::state::{Expected, LoadReport, fill, generator_states};
 use super::{ModuleError, ModuleVisitor};
 use crate::autograd::no_grad;
 use crate::io::safetensors;
+use crate::io::state_dict::StateDict;
 use crate::rng::{Generator, GeneratorState};
 use crate::tensor::{IntoOptions, TensorOptions};
 use crate::{DType, Device, MemoryFormat, Result, Tensor};

@@ -1,16 +1,15 @@
 //! The user-facing tensor.
 
 mod array;
+mod choices;
 mod convert;
 mod create;
+pub(crate) mod defaults;
 mod deprecated;
-mod file;
 pub(crate) mod filled;
 mod format;
-mod grad;
 mod host;
 mod index;
-mod operators;
 mod options;
 mod print;
 mod resize;
@@ -19,11 +18,8 @@ mod sparse;
 mod sparse_csr;
 
 pub(crate) use crate::error::layouts::{COO, CSR};
-pub use crate::ops::index::scatter_reduce::Reduce;
-pub use crate::ops::index::unique::Unique;
-pub use crate::ops::pointwise::div::Rounding;
-pub use crate::ops::reduce::quantile::Interpolation;
 pub use array::NdArray;
+pub use choices::{Interpolation, Reduce, Rounding, Unique};
 pub use convert::Item;
 #[doc(hidden)]
 #[allow(deprecated)]

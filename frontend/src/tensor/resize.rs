@@ -3,9 +3,9 @@
 use super::Tensor;
 use super::shape::{IntoShape, sizes};
 use super::sparse::wrong;
-use crate::autograd::no_grad;
 use crate::error::{Result, called};
 use keyway_dispatcher::dims::{contiguous_strides, numel};
+use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet};
 use keyway_dispatcher::tensor::TensorImpl;
 
 impl Tensor {
@@ -60,7 +60,7 @@ impl Tensor {
             *self = if elements <= held {
                 over(&sizes)?
             } else {
-                let _off = no_grad();
+                let _off = KeyGuard::exclude(KeySet::of(DispatchKey::AUTOGRAD));
                 let made = Tensor::empty_with(elements, (dtype, self.device()))?;
                 made.narrow(0, 0, held)?.copy_(&over(&[held])?)?;
                 made.view(&sizes[..])?

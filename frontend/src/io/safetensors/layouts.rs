@@ -3,7 +3,7 @@
 
 use super::SafetensorsError as Error;
 use super::header::{Header, Top, Unread, kind, shown};
-use crate::nn::StateDict;
+use crate::io::state_dict::StateDict;
 use crate::tensor::is_served;
 use crate::{DType, Device, Layout, LayoutOptions, LayoutValue, Tensor};
 use keyway_dispatcher::Error as DispatchError;

@@ -6,7 +6,6 @@ use crate::Tensor;
 use crate::autograd::{Context, Function, apply};
 use crate::error::{Result, called};
 use crate::ops::composite::{cast, real};
-use crate::ops::memory::from_components::{map_stored_as, stored};
 use crate::ops::rules::float_of;
 use keyway_dispatcher::error::Error;
 use keyway_dispatcher::op::Arg;
@@ -244,8 +243,8 @@ fn smooth(t: &Tensor, function: Smooth) -> Result<Tensor> {
 /// Applies `f`, with `f(0) = 0`, to the values of a sparse tensor, coalesced first.
 fn on_stored(t: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
     let whole = t.without_duplicates()?;
-    let values = f(&stored(&whole)?)?;
-    map_stored_as(&whole, values.dtype(), |_| Ok(values.clone()))
+    let values = f(&whole.stored()?)?;
+    whole.map_stored_as(values.dtype(), |_| Ok(values.clone()))
 }
 
 /// The value of an integer or float argument.

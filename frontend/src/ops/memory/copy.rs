@@ -1,7 +1,6 @@
 //! `copy`
 
 use super::component::holds_values;
-use super::from_components::stored;
 use crate::Tensor;
 use crate::autograd::{AutogradError, is_grad_enabled, no_grad};
 use crate::error::{Result, called};
@@ -52,7 +51,7 @@ fn copy_numbers(target: &Tensor, source: &Tensor) -> Result<Tensor> {
     }
     check_places(target, source)?;
     let _off = no_grad();
-    stored(target)?.copy_(&stored(source)?)?;
+    target.stored()?.copy_(&source.stored()?)?;
     Ok(target.clone())
 }
 

@@ -5,7 +5,6 @@ use crate::autograd::is_grad_enabled;
 use crate::error::Result;
 use crate::ops::composite::{cast, one, tensor, widened};
 use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
-use crate::ops::memory::from_components::{stored, with_stored};
 use crate::ops::rules;
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::ops::sparse::lines::at_entries;
@@ -83,7 +82,7 @@ pub static DEF: OpDef = OpDef::new(
                 }
                 let product = grad.mul(&y)?;
                 let sums = at_entries(&y.detach(), &product.sum_keepdim(dim)?, b.arg(1), true)?;
-                let shares = with_stored(&y, &stored(&y)?.mul(&sums)?)?;
+                let shares = y.with_stored(&y.stored()?.mul(&sums)?)?;
                 cast(product.sub(&shares)?, made.dtype())
             })
         },

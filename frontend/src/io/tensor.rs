@@ -1,8 +1,8 @@
 //! A single tensor in a file.
 
-use super::Tensor;
+use super::{npy, safetensors};
+use crate::Tensor;
 use crate::error::Result;
-use crate::io::{npy, safetensors};
 use std::path::Path;
 
 /// The name of the only tensor in a safetensors file.

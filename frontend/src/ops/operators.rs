@@ -4,9 +4,9 @@
 //! Scalars are only f64 and i64: with f32 and i32 impls Rust could not infer the type of a literal, as in `(&a *
 //! 0.5).unwrap()`. The methods take all scalar types, `a.mul(0.5f32)`.
 
-use super::Tensor;
+use super::pointwise;
+use crate::Tensor;
 use crate::error::Result;
-use crate::ops::pointwise;
 use keyway_dispatcher::op::Arg;
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 
