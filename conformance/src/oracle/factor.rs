@@ -85,11 +85,11 @@ pub(super) fn array(dtype: DType, lead: &[usize], rest: &[usize], all: Vec<Vec<f
     Array::new(dtype, [lead, rest].concat(), values)
 }
 
+/// The leading dimensions, and a pair of matrices for each position in them.
+type Pairs<'a> = (Vec<usize>, Vec<(&'a Matrix, &'a Matrix)>);
+
 /// The matrices of both batches with broadcast leading dimensions.
-pub(super) fn pairs<'a>(
-    a: &'a Batch,
-    b: &'a Batch,
-) -> Result<(Vec<usize>, Vec<(&'a Matrix, &'a Matrix)>), Unknown> {
+pub(super) fn pairs<'a>(a: &'a Batch, b: &'a Batch) -> Result<Pairs<'a>, Unknown> {
     let lead = broadcast(&[&a.lead, &b.lead])?;
     let nth = |own: &[usize]| {
         let count = own.iter().product::<usize>();

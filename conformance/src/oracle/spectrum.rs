@@ -194,12 +194,11 @@ fn svd(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
             return Err(Unknown("a matrix that is hardly of full rank".into()));
         }
         let signs = (0..k).map(|j| sign(&u, j)).collect::<Result<Vec<_>, _>>()?;
-        for i in 0..m {
-            left.extend((0..of_u).map(|j| if j < k { number(signs[j] * u.at(i, j)) } else { Number::Any }));
-        }
-        for j in 0..of_v {
-            right.extend((0..n).map(|i| if j < k { number(signs[j] * v.at(i, j)) } else { Number::Any }));
-        }
+        let element = |a: &Matrix, i: usize, j: usize| {
+            signs.get(j).map_or(Number::Any, |sign| number(sign * a.at(i, j)))
+        };
+        left.extend((0..m * of_u).map(|at| element(&u, at / of_u, at % of_u)));
+        right.extend((0..of_v * n).map(|at| element(&v, at % n, at / n)));
         values.push(s);
     }
     Ok(vec![

@@ -176,7 +176,7 @@ fn in_order(matrices: &[Tensor], splits: &[Vec<usize>], i: usize, j: usize) -> R
 /// The largest 1-norms for which the approximants of degree 13 in f64, and 7 in f32, have a backward error below the unit
 /// roundoff (Higham 2005, table 2.3; for f32, A. Al-Mohy and N. Higham, 2009).
 const THETA_13: f64 = 5.371920351148152;
-const THETA_7: f64 = 3.925724783138660;
+const THETA_7: f64 = 3.92572478313866;
 
 /// The coefficients of the numerators, of the lowest power first.
 const PADE_13: [f64; 14] = [
