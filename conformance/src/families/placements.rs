@@ -296,7 +296,7 @@ fn converted(tensor: &Tensor, layout: Layout, nth: usize) -> Result<Tensor> {
     }
 }
 
-/// For a lossy layout, the values that its tensors store, which are then the expected inputs.
+/// Replaces the inputs of a lossy layout by the values that its tensors store, from which results are computed.
 fn read_back(layout: Layout, tensors: &[Tensor], inputs: &mut Inputs) -> Result<()> {
     let entry = table::current().layout(layout);
     if entry.is_none_or(|entry| entry.conversion.tolerance.is_exact()) {

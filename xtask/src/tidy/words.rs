@@ -19,7 +19,7 @@ const PHRASES: &[Phrase] = &[
     ("what is summed", "reduction dimension", 0),
     ("lie apart", "are strided", 0),
     ("lie side by side", "are contiguous", 0),
-    ("lies", "is stored, is", 2),
+    ("lies", "is stored, is", 1),
     ("first cache", "L1", 0),
     ("second cache", "L2", 0),
     ("place", "position, index, coordinate, offset, element", 31),
