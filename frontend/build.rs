@@ -1,4 +1,5 @@
-//! Collects the documentation of each op from its source file, for `OpDef::documentation`.
+//! Writes two tables for the ops: the documentation of each, collected from its source file, for `OpDef::documentation`, and the
+//! parts of the decompositions, from `src/ops/parts.txt`, for `OpDef::parts`.
 //!
 //! An op is defined once: the text that rustdoc shows above its method is the text that a program shows.
 
@@ -9,6 +10,8 @@ use std::{env, fs, io};
 fn main() -> io::Result<()> {
     let ops = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("src/ops");
     println!("cargo::rerun-if-changed={}", ops.display());
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+    fs::write(out.join("op_parts.rs"), parts(&fs::read_to_string(ops.join("parts.txt"))?))?;
     let mut table = BTreeMap::new();
     for family in sorted(&ops)?.iter().filter(|path| path.is_dir()) {
         let mut files = Vec::new();
@@ -26,8 +29,23 @@ fn main() -> io::Result<()> {
         }
     }
     let rows: Vec<String> = table.iter().map(|(name, text)| format!("({name:?}, {text:?}),\n")).collect();
-    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default()).join("op_documentation.rs");
-    fs::write(out, format!("&[\n{}]", rows.concat()))
+    fs::write(out.join("op_documentation.rs"), format!("&[\n{}]", rows.concat()))
+}
+
+/// The table of the recorded parts: an array of `(op, parts)`.
+fn parts(recorded: &str) -> String {
+    let part = |part: &str| match part.split_once(':') {
+        None => format!("Part::new({part:?}), "),
+        Some((op, "widened")) => format!("Part::widened({op:?}), "),
+        Some((op, dtype)) => {
+            format!("Part::fixed({op:?}, keyway_dispatcher::DType::{}), ", dtype.to_uppercase())
+        }
+    };
+    let row = |line: &str| {
+        let (op, parts) = line.split_once(' ').unwrap_or((line, ""));
+        format!("({op:?}, &[{}]),\n", parts.split_whitespace().map(part).collect::<String>())
+    };
+    format!("&[\n{}]", recorded.lines().map(row).collect::<String>())
 }
 
 /// The entries of a folder, by name.

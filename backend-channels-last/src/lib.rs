@@ -1,12 +1,12 @@
-//! Keyway's CPU kernels for images in the memory format channels_last, a plugin.
+//! The CPU kernels of Keyway for images in the memory format channels_last, a plugin.
 //!
 //! It complements the CPU backend, whose strided kernels accept images of any format: the kernels of this library are selected
 //! for channels_last alone, and if one reports that it does not support a call, the strided kernel runs. Convolutions are those
 //! of `keyway-cpu-conv`, which the CPU backend uses too; norms are this library's own.
 //!
 //! Decisions:
-//! - f16 and bf16 are computed and accumulated in f32, convolutions of bf16 by the processor's tile unit (AMX) or its vector dot
-//!   products (AVX-512 BF16), which are detected at run time; both flush subnormal values to 0;
+//! - f16 and bf16 are computed and accumulated in f32, convolutions of bf16 by the processor's matrix unit (AMX) or its
+//!   vector dot products (AVX-512 BF16), which are detected at run time; both flush subnormal values to 0;
 //! - work is split by the sizes alone, never by the number of threads, so that results do not depend on it;
 //! - each element of a result is summed in one order, regardless of its block.
 

@@ -1,4 +1,4 @@
-//! The device `cpu`: the host's own memory through a caching allocator, everything in order.
+//! The device `cpu`: host memory behind a caching allocator, and one in-order stream.
 
 use crate::memory;
 use keyway_sdk::abi::codes::device_flag::HOST_ACCESSIBLE;
@@ -8,10 +8,10 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 
-/// The table that the host is given.
+/// The device table that is registered with the host.
 pub static API: DeviceApi = device_api::<Cpu>();
 
-/// The CPU.
+/// Implements [`Device`] for host memory.
 pub struct Cpu;
 
 fn total_memory() -> u64 {
@@ -75,7 +75,7 @@ impl Device for Cpu {
         bytes: u64,
         _stream: Queue,
     ) -> Result<(), Error> {
-        // SAFETY: the host gives two areas of at least `bytes` bytes, and this device's memory is the host's.
+        // SAFETY: the host passes two ranges of at least `bytes` bytes, and memory of this device is host memory.
         unsafe { std::ptr::copy(source.cast::<u8>(), target.cast::<u8>(), bytes as usize) };
         Ok(())
     }
@@ -87,7 +87,7 @@ impl Device for Cpu {
         bytes: u64,
         stream: Queue,
     ) -> Result<(), Error> {
-        // SAFETY: as for `copy_from_host`: both directions are one copy in host memory.
+        // SAFETY: as for `copy_from_host`; the two directions are the same copy.
         unsafe { Self::copy_from_host(index, target, source, bytes, stream) }
     }
 

@@ -1,15 +1,15 @@
 //! A caching allocator for tensor memory.
 //!
 //! Three ranges, distinguished by the size alone, so that `free` needs no header:
-//! - up to 4 KiB: size classes with lists local to the thread, no lock;
-//! - below 1 MiB: size classes with shared lists under one lock;
+//! - up to 4 KiB: size classes with thread-local free lists, without a lock;
+//! - below 1 MiB: size classes with shared free lists under one lock;
 //! - above: mapped blocks aligned to 2 MiB, with huge pages where the system has them, cached in a bounded best-fit list,
 //!   because the first touch of fresh pages costs more than most kernels.
 //!
-//! Alternatives turned down: one system call per block (page faults bound every large result), and 2 MiB arenas for all sizes
-//! (a small program would hold tens of megabytes it never uses).
+//! Rejected alternatives: one system call per block (page faults would bound every large result), and 2 MiB arenas for all
+//! sizes (a small program would hold tens of megabytes that it never uses).
 //!
-//! Sizes in the statistics are those of the blocks, which are rounded up from the sizes asked for.
+//! Sizes in the statistics are those of the blocks, which are rounded up from the requested sizes.
 
 mod fork;
 mod large;
@@ -30,11 +30,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// Every block starts at a multiple of this.
 pub const ALIGNMENT: usize = 64;
 
-/// No block can be had.
+/// The error of a failed allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OutOfMemory {
-    /// Bytes asked for.
+    /// The requested size in bytes.
     pub requested: usize,
     /// The limit of [`set_memory_limit`], if any.
     pub limit: Option<usize>,
@@ -54,14 +54,14 @@ impl fmt::Display for OutOfMemory {
 
 impl std::error::Error for OutOfMemory {}
 
-/// What the allocator holds and has done. The peaks of small blocks are followed to within 64 KiB
-/// for each thread; everything else is exact when no other thread is allocating.
+/// Current and cumulative statistics of the allocator. The peaks of small blocks are tracked to within 64 KiB per thread;
+/// all other values are exact if no other thread allocates concurrently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryStats {
-    /// Bytes of blocks handed out.
+    /// Bytes of allocated blocks.
     pub in_use: usize,
-    /// Bytes held from the system: in use or cached.
+    /// Bytes reserved from the system: in use or cached.
     pub reserved: usize,
     /// Bytes cached for reuse.
     pub cached: usize,
@@ -79,18 +79,18 @@ pub struct MemoryStats {
     pub limit: Option<usize>,
 }
 
-/// Bytes held from the system.
+/// Bytes reserved from the system.
 static RESERVED: AtomicUsize = AtomicUsize::new(0);
 static PEAK_RESERVED: AtomicUsize = AtomicUsize::new(0);
 /// `usize::MAX` is no limit.
 static MEMORY_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// A block of at least `bytes` bytes at a multiple of [`ALIGNMENT`], not initialised. For zero bytes
-/// a dangling pointer, aligned likewise.
+/// Allocates an uninitialised block of at least `bytes` bytes, aligned to [`ALIGNMENT`]. For zero bytes it returns a
+/// dangling pointer with this alignment.
 ///
 /// # Errors
-/// [`OutOfMemory`] when the system has no more, when the limit of [`set_memory_limit`] would be
-/// passed, or when `align` is above [`ALIGNMENT`] or not a power of two.
+/// [`OutOfMemory`] if the system has no more memory, if the limit of [`set_memory_limit`] would be exceeded, or if `align`
+/// is above [`ALIGNMENT`] or not a power of two.
 #[inline]
 pub fn allocate(bytes: usize, align: usize) -> Result<NonNull<u8>, OutOfMemory> {
     if align > ALIGNMENT || !align.is_power_of_two() {
@@ -105,34 +105,33 @@ pub fn allocate(bytes: usize, align: usize) -> Result<NonNull<u8>, OutOfMemory> 
     allocate_shared(bytes).ok_or_else(|| out_of_memory(bytes))
 }
 
-/// Gives a block back.
+/// Frees a block.
 ///
 /// # Safety
-/// `ptr` came from [`allocate`] with the same `bytes`, was not freed since, and nothing uses the
-/// block any more.
+/// `ptr` was returned by [`allocate`] with the same `bytes`, has not been freed since, and the block is not used any more.
 #[inline]
 pub unsafe fn free(ptr: NonNull<u8>, bytes: usize) {
     if bytes == 0 {
         return;
     }
     if bytes <= size_class::SMALL_MAX {
-        // SAFETY: the caller passes a live block of a small class and gives it up.
+        // SAFETY: the caller passes ownership of a live block of a small class.
         unsafe { local::free(ptr, bytes) }
     } else {
-        // SAFETY: the caller passes a live block of this size and gives it up.
+        // SAFETY: the caller passes ownership of a live block of this size.
         unsafe { free_shared(ptr, bytes) }
     }
 }
 
-/// Returns cached blocks to the system: large ones, shared ones and those of the calling thread.
-/// Other threads keep their small blocks, at most some 1 MiB each.
+/// Returns cached blocks to the system: large ones, shared ones and those of the calling thread. Other threads retain their
+/// small blocks, about 1 MiB each at most.
 pub fn empty_cache() {
     local::drain();
     pool::empty();
     large::empty();
 }
 
-/// What the allocator holds and has done.
+/// Returns the allocator's statistics.
 pub fn stats() -> MemoryStats {
     let totals = local::totals();
     let reserved = RESERVED.load(Relaxed);
@@ -156,7 +155,7 @@ pub fn reset_peak() {
 }
 
 /// Caps the cached bytes; `None` restores the default, a quarter of the memory this process may use. Blocks above the cap are
-/// released to the system at once.
+/// released to the system immediately.
 #[cfg(test)]
 pub fn set_limit(bytes: Option<usize>) {
     large::set_limit(bytes);
@@ -169,7 +168,7 @@ pub fn set_memory_limit(bytes: Option<usize>) {
 }
 
 fn dangling() -> NonNull<u8> {
-    // A pointer to no memory: the address is the alignment itself.
+    // The dangling pointer of empty blocks: its address is the alignment.
     NonNull::without_provenance(const { std::num::NonZero::new(ALIGNMENT).unwrap() })
 }
 
@@ -182,7 +181,7 @@ fn out_of_memory(requested: usize) -> OutOfMemory {
     OutOfMemory { requested, limit: memory_limit(), in_use: local::totals().in_use }
 }
 
-/// Whether what is in use, already counting the new block, is within the limit.
+/// Whether the bytes in use, including the new block, are within the limit.
 #[inline]
 fn within_limit() -> bool {
     let limit = MEMORY_LIMIT.load(Relaxed);
@@ -210,24 +209,24 @@ fn allocate_shared(bytes: usize) -> Option<NonNull<u8>> {
 /// As for [`free`], for a size above the small ones.
 unsafe fn free_shared(ptr: NonNull<u8>, bytes: usize) {
     let size = if bytes > size_class::MEDIUM_MAX {
-        // SAFETY: the caller gives up a live large block.
+        // SAFETY: the caller passes ownership of a live large block.
         unsafe { large::free(ptr) }
     } else {
         let (class, size) = size_class::of(bytes);
-        // SAFETY: the caller gives up a live block of this class.
+        // SAFETY: the caller passes ownership of a live block of this class.
         unsafe { pool::free(class, ptr) };
         size
     };
     local::count_shared(Event::Free, size);
 }
 
-/// Counts memory taken from the system.
+/// Counts bytes reserved from the system.
 fn reserve(bytes: usize) {
     let now = RESERVED.fetch_add(bytes, Relaxed) + bytes;
     PEAK_RESERVED.fetch_max(now, Relaxed);
 }
 
-/// Counts memory released to the system.
+/// Counts bytes released to the system.
 fn release(bytes: usize) {
     RESERVED.fetch_sub(bytes, Relaxed);
 }

@@ -1,4 +1,4 @@
-// Activations that training seldom calls, and gradients through them.
+// Less frequent activation functions, and gradients of activation functions.
 #include "elementwise.cuh"
 
 template <class R>
@@ -9,10 +9,10 @@ DEV R hard_swish_gradient(R gradient, R x) {
   return x >= R(3) ? gradient : gradient * ((x + x + R(3)) * R(1.0 / 6));
 }
 
-// Products with 0 keep NaN.
+// Products with 0, so that NaN propagates.
 template <class R>
 DEV R soft_shrink(R x, R bound) { return x > bound ? x - bound : x < -bound ? x + bound : x * R(0); }
-// A bound of 0 changes nothing, at 0 either.
+// A bound of 0 has no effect, also at 0.
 template <class R>
 DEV R soft_shrink_gradient(R gradient, R x, R bound) {
   return x <= bound && x >= -bound && bound != R(0) ? R(0) : gradient;

@@ -1,4 +1,4 @@
-// What moves elements without looking at them, by the copies of `cast.cu`, and `one_hot`.
+// Ops that only move elements, implemented with the copies of `cast.cu`, and `one_hot`.
 #include "elementwise.cuh"
 
 REGISTER(cat, "Li>T", cat, ALL)
@@ -7,7 +7,7 @@ REGISTER(flip, "TI>T", flip, ALL)
 REGISTER(roll, "TII>T", roll, ALL)
 REGISTER(repeat, "TI>T", repeat, ALL)
 
-// The dimensions are the output's, with the strides of output and index, and of the class's number.
+// The dimensions are those of the output, with the strides of output and index, and the class number as third operand.
 struct OneHot {
   i64* out;
   Operand index;

@@ -1,27 +1,28 @@
-// Attention that keeps no scores: queries go over the keys by tiles, with the largest score and the sum so far (M. Milakov and
-// N. Gimelshein, "Online normalizer calculation for softmax", 2018; T. Dao and others, "FlashAttention", 2022). Gradients
-// compute the scores again. One of the query is summed over keys and one of the key over queries, each in one block, so that
-// results have the same bits on every run.
+// Attention without a score matrix: a block of queries iterates over tiles of keys with a running maximum and a running sum
+// (online softmax; M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax", 2018; T. Dao et al.,
+// "FlashAttention", 2022). Gradients recompute the scores. The gradient of a query is summed over keys, and that of a key
+// over queries, each within one block, so that results are bit-identical on every run.
 #include "attention.cuh"
 
-// A block has `ROWS` rows of one side, and takes `OTHERS` of the other side at a time. `LANES` threads, neighbours in a warp, have
-// `EACH` rows together, `GROUPS` apart: of the products with the other side's rows each has every `LANES`th, and of what is made of
-// these, pieces of columns. So what a thread loads it multiplies several times.
+// The tiling of a block: `ROWS` rows of one operand, and `OTHERS` rows of the other operand per step. `LANES` neighbouring
+// threads of a warp share `EACH` rows, `GROUPS` apart: each thread computes the scores of every `LANES`th row of the other
+// operand, and pieces of columns of the output. So each loaded value is used in several products.
 template <class W, u32 WIDTH, u32 EACH_, u32 OTHERS_, u32 LANES_ = 8>
 struct Tile {
   static constexpr u32 LANES = LANES_, EACH = EACH_, OTHERS = OTHERS_, GROUPS = ATTENTION_THREADS / LANES, ROWS = GROUPS * EACH;
   static constexpr u32 SCORES = OTHERS < LANES ? 1 : OTHERS / LANES, V = Piece<W>::count, PIECES = WIDTH / (LANES * V);
-  // A piece more, so that neighbouring rows begin in different banks.
+  // Padded by one piece, so that neighbouring rows start in different banks.
   static constexpr u32 PITCH = WIDTH + V, SIDE = OTHERS + V;
   typedef W Scores[EACH][SCORES];
   typedef W Made[EACH][PIECES * V];
 
-  // The thread's place in its rows, and the first of these.
+  // The thread's index among the threads that share its rows, and the first of these rows.
   METHOD static u32 lane() { return threadIdx.x % LANES; }
   METHOD static u32 group() { return threadIdx.x / LANES; }
   METHOD static const Piece<W>& piece(const W* at) { return *reinterpret_cast<const Piece<W>*>(at); }
 
-  // `COUNT` rows from `first` on, times a factor; zeros below the last and beside it. A warp reads a row.
+  // Loads `COUNT` rows, starting at `first`, times a factor; pads with zeros below the last row and after the last column.
+  // A warp reads one row.
   template <u32 COUNT, class T>
   METHOD static void load(W* to, const T* from, const Matrix& m, u32 first, u32 rows, u32 columns, W factor) {
 #pragma unroll(WIDTH > 64 ? 1 : 4)
@@ -36,7 +37,7 @@ struct Tile {
     }
   }
 
-  // Products of the thread's rows with every `LANES`th of the other side.
+  // The dot products of the thread's rows with every `LANES`th row of the other operand.
   METHOD static void multiply(Scores& to, const W* own, const W* other, u32 columns) {
     const W *rows = own + group() * PITCH, *others = other + (OTHERS < LANES ? lane() % OTHERS : lane()) * PITCH;
 #pragma unroll
@@ -62,7 +63,7 @@ struct Tile {
     }
   }
 
-  // Writes what the thread has of its rows, for the other threads of these.
+  // Stores the thread's weights in shared memory, for the other threads of its rows.
   METHOD static void share(W* shares, const Scores& from) {
     if (OTHERS < LANES && lane() >= OTHERS) return;
 #pragma unroll
@@ -72,7 +73,7 @@ struct Tile {
     }
   }
 
-  // Adds the rows of the other side, each times a number of `shares`, to the thread's columns.
+  // Accumulates the rows of the other operand, each times its weight, in the thread's columns.
   METHOD static void add(Made& to, const W* shares, const W* other) {
     const W *factors = shares + group() * SIDE, *columns = other + lane() * V;
 #pragma unroll 1
@@ -108,8 +109,8 @@ struct Tile {
   }
 };
 
-// Of the forward pass, and of gradients, which keep two rows of each side: what fits the 48 KiB that every chip gives a block. Their
-// rows are those of `WIDTHS` in attention.rs.
+// The tilings of the forward pass, and of gradients, which hold two rows of each operand: they fit the 48 KiB of shared
+// memory that every chip provides per block. The numbers of rows must equal `WIDTHS` in attention.rs.
 template <class W, u32 WIDTH>
 struct Forward;
 template <>
@@ -139,7 +140,7 @@ struct Backward<double, 128> : Tile<double, 128, 1, 4> {};
 template <>
 struct Backward<double, 256> : Tile<double, 256, 1, 4, 32> {};
 
-// What a number is for all threads of a row.
+// Reduces a value over the threads of a row.
 template <class J, u32 LANES, class W>
 DEV W over_lanes(W own) {
 #pragma unroll
@@ -155,7 +156,7 @@ DEV void attend(const Attention& p) {
   typedef Forward<W, WIDTH> Own;
   constexpr u32 EACH = Own::EACH, SCORES = Own::SCORES, LANES = Own::LANES;
   SHARED(W, query, Own::ROWS * Own::PITCH);
-  // The keys of a step, then their values.
+  // The keys of a step, then its values.
   SHARED(W, other, Own::OTHERS * Own::PITCH);
   SHARED(W, shares, Own::ROWS * Own::SIDE);
   const Heads<T> heads(p, blockIdx.y / p.repeats, blockIdx.y % p.repeats);
@@ -190,7 +191,7 @@ DEV void attend(const Attention& p) {
         most = larger(most, score[i][n]);
       }
       most = over_lanes<Largest, LANES>(most);
-      // With nothing to look at so far every distance is from 0, and every share 0.
+      // If all keys so far are masked, differences are taken from 0, and every weight is 0.
       const W from = most == -Infinite<W>::value() ? W(0) : most, kept = exp_(largest[i] - from);
       largest[i] = most;
       sum[i] *= kept;
@@ -218,7 +219,7 @@ DEV void attend(const Attention& p) {
   }
 }
 
-// The largest score of a query, and the sum of the exponentials of the distances from it, by a warp.
+// The maximum score of a query, and the sum of exp(score - maximum), computed by one warp.
 template <class T>
 struct Scored {
   typedef Wide<T> W;
@@ -245,10 +246,11 @@ struct Scored {
   }
 };
 
-// From here on the logarithm of a sum has too few digits to say the sum: those of a score and a mask of large numbers are lost.
+// Above this, a logsumexp in f32 is too imprecise to recover the sum: the digits of scores and masks with large values are
+// lost.
 constexpr float LARGE_LOGARITHM = 64.0f;
 
-// Statistics of queries, each by a warp.
+// The statistics of queries, one per warp.
 template <class T>
 DEV void take_statistics(const Attention& p) {
   typedef Wide<T> W;
@@ -274,7 +276,7 @@ DEV void take_statistics(const Attention& p) {
   if (threadIdx.x % 32 == 0) statistics_of<W>(p, blockIdx.y, query) = made;
 }
 
-// A query's weight of a key, and by how much a score changes what is differentiated; zeros where there is no such pair.
+// The weight of a query and key, and the gradient of their score; zeros if the pair is masked or out of range.
 template <class W>
 struct Slope {
   W share, slope;
@@ -284,7 +286,7 @@ struct Slope {
   }
 };
 
-// Gradients of the queries of a block.
+// The gradients of a block of queries.
 template <class T, u32 WIDTH>
 DEV void query_gradient(const Attention& p) {
   typedef Wide<T> W;
@@ -341,7 +343,7 @@ DEV void query_gradient(const Attention& p) {
   }
 }
 
-// Gradients of the keys and values of a block, over all queries of all heads that look at them.
+// The gradients of a block of keys and values, over all queries of all heads that attend to them.
 template <class T, u32 WIDTH>
 DEV void key_gradient(const Attention& p) {
   typedef Wide<T> W;
@@ -351,7 +353,7 @@ DEV void key_gradient(const Attention& p) {
   SHARED(W, grad, Own::OTHERS * Own::PITCH);
   SHARED(W, key, Own::ROWS * Own::PITCH);
   SHARED(W, value, Own::ROWS * Own::PITCH);
-  // The weights of a step, then what a score changes.
+  // The weights of a step, then the gradients of the scores.
   SHARED(W, shares, Own::ROWS * Own::SIDE);
   const u32 first = blockIdx.x * Own::ROWS, own = first + Own::group();
   Heads<T> heads(p, blockIdx.y, 0);
@@ -366,7 +368,7 @@ DEV void key_gradient(const Attention& p) {
 #pragma unroll 1
   for (; heads.repeat < p.repeats; heads.repeat++) {
     const u32 head = blockIdx.y * p.repeats + heads.repeat;
-    // Of the queries before the first key none looks at it.
+    // With a causal mask, queries before the first key do not attend to it.
 #pragma unroll 1
     for (u32 begin = p.causal ? first : 0; begin < p.queries; begin += Own::OTHERS) {
       __syncthreads();
@@ -397,7 +399,7 @@ DEV void key_gradient(const Attention& p) {
       __syncwarp();
       Own::share(shares, along);
       __syncwarp();
-      // The queries are multiplied by the scale already.
+      // The queries are already scaled.
       Own::add(of_key, shares, query);
     }
   }
@@ -411,7 +413,8 @@ DEV void key_gradient(const Attention& p) {
   }
 }
 
-// Heads of up to 64, 128 and 256 numbers. Of f16 and bf16 those up to 128 go by tensor cores, but on chips without.
+// Kernels for head dimensions up to 64, 128 and 256. f16 and bf16 with head dimensions up to 128 use tensor cores, if the
+// chip has them.
 #define ATTENTION(name, signature, host, dtypes) dtypes(ATTENTION_ENTRIES, name) WIDE(ATTENTION_WIDTH, 64)
 #define WIDE(M, x) M(f32, float, x) M(f64, double, x)
 #define ATTENTION_ENTRIES(dtype, T, name)                                                       \

@@ -1,15 +1,15 @@
-// What the kernels of attention share: operands of any strides, heads of a query that share a key and a value, masks.
+// Shared parts of the attention kernels: operands of any strides, grouped-query attention, masks.
 #pragma once
 #include "nets.cuh"
 
 struct Matrix {
   void* data;
   i64 row, column;
-  // From a head of the query to the next of those that share a key.
+  // The stride between query heads that share a key head.
   i64 step;
 };
 
-// What a mask holds.
+// The kind of mask.
 enum MaskKind : u32 { NO_MASK, ALLOWED, ADDED_F16, ADDED_BF16, ADDED_F32, ADDED_F64 };
 
 constexpr u32 OPERANDS = 10;
@@ -17,38 +17,38 @@ constexpr u32 OPERANDS = 10;
 struct Attention {
   Matrix query, key, value, mask, out, logsumexp, grad;
   Matrix of_query, of_key, of_value;
-  // A `QueryStatistics` for each query.
+  // One `QueryStatistics` per query.
   void* statistics;
-  // Where each operand's matrix begins, by the head of the key.
+  // The offset of each operand's matrix, by key head.
   Dims<OPERANDS> lead;
   u64 scale;
   u32 queries, keys, width, values;
-  // Heads of the query for each of the key, and the first of those that this launch serves, counted in heads of the key.
+  // The number of query heads per key head, and the first key head of this launch.
   u32 repeats, first_head;
   u32 causal, mask_kind;
-  // Whether the logarithms of sums that are read are of the operands' dtype.
+  // Whether the logsumexp input has the operands' dtype.
   u32 narrow_sums;
-  // Of query, key, value, gradient and result, a bit each: whether 8 elements of a row are a piece of memory aligned to 16 bytes. Read
-  // by tensor cores alone.
+  // A bit mask of query, key, value, gradient and result: whether every 8 elements of a row are contiguous and aligned to
+  // 16 bytes. Read by the tensor core kernels alone.
   u32 pieces;
 };
 
 constexpr u32 ATTENTION_THREADS = 128;
 
-// What gradients need of a query: the product of its gradient and its result; and that its weights are a factor times the
-// exponentials of the scores' distances from a number.
+// The per-query inputs of a gradient: the dot product of the result's gradient and the result; and the shift and factor for
+// which weight = factor * exp(score - shift).
 template <class W>
 struct QueryStatistics {
   W delta, from, factor;
 };
 
-// By head of the query.
+// Indexed by query head.
 template <class W>
 DEV QueryStatistics<W>& statistics_of(const Attention& p, u32 head, u32 query) {
   return static_cast<QueryStatistics<W>*>(p.statistics)[(u64)head * p.queries + query];
 }
 
-// A score and an element of a mask.
+// A score, and an element of a mask.
 template <class W>
 CALLED W with_mask(W score, const void* mask, i64 place, u32 kind) {
   switch (kind) {
@@ -60,7 +60,7 @@ CALLED W with_mask(W score, const void* mask, i64 place, u32 kind) {
   }
 }
 
-// The operands' matrices for one head of the query.
+// The operands' matrices of one query head.
 template <class T>
 struct Heads {
   typedef Wide<T> W;
@@ -77,14 +77,14 @@ struct Heads {
   METHOD T* of_query() const { return begin(p.of_query, 7); }
   METHOD T* of_key() const { return begin(p.of_key, 8); }
   METHOD T* of_value() const { return begin(p.of_value, 9); }
-  // Of one query: where it is written, and what is read.
+  // The offset of a query's logsumexp, and reads of its statistics.
   METHOD i64 logsumexp_at(u32 query) const { return at[5] + repeat * p.logsumexp.step + query * p.logsumexp.row; }
   METHOD W& logsumexp_out(u32 query) const { return static_cast<W*>(p.logsumexp.data)[logsumexp_at(query)]; }
   METHOD W logsumexp(u32 query) const {
     if (p.narrow_sums) return Element<T>::widen(static_cast<const T*>(p.logsumexp.data)[logsumexp_at(query)]);
     return logsumexp_out(query);
   }
-  // A score with what the mask says of it.
+  // A score with the mask applied.
   METHOD W masked(W score, u32 query, u32 key) const {
     if (p.causal && key > query) return -Infinite<W>::value();
     if (p.mask_kind == NO_MASK) return score;
@@ -93,11 +93,10 @@ struct Heads {
   }
 };
 
-// How many keys the queries below `end` look at.
+// The number of keys to which the queries below `end` attend.
 DEV u32 keys_seen(const Attention& p, u32 end) { return p.causal && end < p.keys ? end : p.keys; }
 
-// What a query's result is multiplied by, and the logarithm of its sum. A mask that leaves nothing to look at gives zeros,
-// and so does a key without rows.
+// The factor of a query's result, and its logsumexp. A fully masked query, and an empty key, have a result of zeros.
 template <class W>
 struct Ending {
   W factor, logsumexp;

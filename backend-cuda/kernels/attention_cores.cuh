@@ -1,20 +1,20 @@
-// Attention and its gradients by tensor cores. A warp has 16 rows of one side, of which a thread has two; the other side comes
-// in tiles of 32. Weights and slopes go into the second product as two numbers of the operands' dtype each, the second of which
-// is what the first was rounded by, so that sums keep the digits of f32.
+// Attention and its gradients by tensor cores. A warp has 16 rows of one operand, two per thread; the other operand is read
+// in tiles of 32 rows. Weights and gradients of scores enter the second product as two values of the operands' dtype, the
+// rounded value and its rounding error, so that sums have the precision of f32.
 #pragma once
 #include "attention.cuh"
 #include "tensor.cuh"
 
 constexpr u32 STEP = 32;
 
-// What a number is for the four threads of a row.
+// Reduces a value over the four threads of a row.
 template <class J>
 DEV float over_row_of_four(float own) {
   own = J::join(own, __shfl_xor_sync(0xffffffff, own, 1));
   return J::join(own, __shfl_xor_sync(0xffffffff, own, 2));
 }
 
-// The power of two by which the largest finite one of a row of numbers becomes one from 1 to 2, and the way back.
+// The power of two that scales the largest finite value of a row to between 1 and 2, and its inverse.
 struct Power {
   float by, back;
   template <u32 COUNT>
@@ -37,12 +37,13 @@ struct Power {
   }
 };
 
-// Rows of `WIDTH` elements in shared memory; eight of them begin in different banks.
+// Rows of `WIDTH` elements in shared memory; eight consecutive rows start in different banks.
 template <class T, u32 WIDTH>
 struct Rows {
   static constexpr u32 PITCH = WIDTH + 8, PARTS = WIDTH / 16;
 
-  // `COUNT` rows from `first` on; zeros below the last, and behind the last column up to a multiple of 16.
+  // Loads `COUNT` rows, starting at `first`; pads with zeros below the last row, and after the last column up to a multiple
+  // of 16.
   template <u32 COUNT>
   METHOD static void fetch(u16* to, const T* from, const Matrix& m, u32 first, u32 rows, u32 columns, bool pieces) {
     const u32 filled = (columns + 15) / 16 * 16;
@@ -64,7 +65,7 @@ struct Rows {
     }
   }
 
-  // The products of 16 rows and the 32 of a tile.
+  // The dot products of 16 rows with the 32 rows of a tile.
   METHOD static void dots(Sums (&to)[STEP / 8], const u16* own, const u16* tile, u32 columns) {
 #pragma unroll
     for (u32 n = 0; n < STEP / 8; n++) to[n] = Sums{};
@@ -83,8 +84,8 @@ struct Rows {
     }
   }
 
-  // Adds the rows of a tile, each times the numbers of 16 rows for it. If these may be large or small, those of a row are
-  // multiplied by a power of two first, for f16 holds few orders of magnitude.
+  // Accumulates the rows of a tile, each times its weights for 16 rows. If `SCALED`, the weights of a row are first
+  // multiplied by a power of two, because of the small exponent range of f16.
   template <bool SCALED>
   METHOD static void add(Sums (&to)[WIDTH / 8], const Sums (&factors)[STEP / 8], const u16* tile, u32 columns) {
     const Power power[2] = {Power(factors, 0, SCALED), Power(factors, 1, SCALED)};
@@ -113,7 +114,7 @@ struct Rows {
           Cores<T>::add(rests[j], second[k], right[j]);
         }
       }
-      // Nothing times infinity is no number, and is not what the first numbers make of it.
+      // 0 times infinity is NaN, which the rounding errors must not add to the result.
 #pragma unroll
       for (u32 i = 0; i < 8; i++) {
         const float rest = rests[i / 4].of[i % 4], made = sums[i / 4].of[i % 4] + (is_finite(rest) ? rest : 0.0f);
@@ -126,7 +127,7 @@ struct Rows {
     return is_finite(rounded) ? x - rounded : 0.0f;
   }
 
-  // One of a thread's two rows.
+  // Stores one of a thread's two rows.
   METHOD static void store(T* to, const Matrix& m, u32 row, const Sums (&made)[WIDTH / 8], u32 below, u32 columns, float factor) {
 #pragma unroll
     for (u32 n = 0; n < WIDTH / 8; n++) {
@@ -146,7 +147,7 @@ constexpr bool SMALL_RANGE<f16> = true;
 
 enum Pieces : u32 { QUERY_PIECES = 1, KEY_PIECES = 2, VALUE_PIECES = 4, GRAD_PIECES = 8, OUT_PIECES = 16 };
 
-// 64 queries, 16 for each of four warps.
+// A block has 64 queries, 16 for each of four warps.
 template <class T, u32 WIDTH>
 DEV void attend_by_cores(const Attention& p) {
   typedef Rows<T, WIDTH> Own;
@@ -228,8 +229,8 @@ DEV void attend_by_cores(const Attention& p) {
   }
 }
 
-// The gradient of 32 queries, or, if `OF_KEY`, of 32 keys and their values, by two warps. A row is of the side that the gradient
-// is of, a step of the other one.
+// The gradient of 32 queries or, if `OF_KEY`, of 32 keys and their values, by two warps. Rows are those of the operand
+// whose gradient is computed, steps iterate over the other operand.
 template <class T, u32 WIDTH, bool OF_KEY>
 DEV void gradient_by_cores(const Attention& p) {
   typedef Rows<T, WIDTH> Own;
@@ -293,7 +294,7 @@ DEV void gradient_by_cores(const Attention& p) {
     if (!OF_KEY) break;
   }
   if (OF_KEY) heads.repeat = 0;
-  copies_arrived<0>();  // The end.
+  copies_arrived<0>();  // Waits for all copies before the block ends.
 #pragma unroll
   for (u32 below = 0; below < 2; below++) {
     const u32 row = own + 8 * below;

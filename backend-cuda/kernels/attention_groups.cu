@@ -1,9 +1,10 @@
 // targets: compute_90a
 //
-// Attention of f16 and bf16 by products of warpgroups, which the host function of attention launches on the chip that has them.
+// Attention of f16 and bf16 by warpgroup products (wgmma); the host function of attention launches it on chips that have
+// them.
 #include "attention_groups.cuh"
 
-// Of heads of 64 numbers the shape that was fastest on an H200; of 128 the one that also lets two blocks share a multiprocessor.
+// The tiling for head dimension 64 was the fastest on an H200; the one for 128 allows two blocks per multiprocessor.
 typedef GroupsShape<64, 2, 128, 3, 2> Groups64;
 typedef GroupsShape<128, 2, 64, 2, 2> Groups128;
 

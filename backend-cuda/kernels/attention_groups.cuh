@@ -1,24 +1,24 @@
-// Attention without a mask by products of warpgroups, of heads as wide as the kernel whose rows lie in pieces: as attend_plain in
-// attention_plain.cuh, for chips whose products read both operands from shared memory while the threads do something else. Two
-// blocks of a multiprocessor take turns: one multiplies while the other makes weights.
+// Attention without a mask by warpgroup products, if the head dimension is that of the kernel and rows are contiguous and
+// aligned: as attend_plain in attention_plain.cuh, for chips whose products read both operands from shared memory
+// asynchronously. The two blocks of a multiprocessor alternate: one multiplies while the other computes weights.
 #pragma once
 #include "attention_plain.cuh"
 #include "groups.cuh"
 
-// Of heads `WIDTH` wide: a block has `GROUPS` warpgroups of 64 queries each; `KEYS` keys come at once, and `STAGES` such tiles of
-// keys and of values lie in shared memory; `BLOCKS` blocks share a multiprocessor. The launch names threads and bytes: they are
-// those of `Groups` in attention.rs.
+// The tiling for head dimension `WIDTH`: a block has `GROUPS` warpgroups of 64 queries each, reads `KEYS` keys per step,
+// and buffers `STAGES` tiles of keys and of values in shared memory; `BLOCKS` blocks share a multiprocessor. Threads and
+// bytes must equal those of `Groups` in attention.rs.
 template <u32 WIDTH_, u32 GROUPS, u32 KEYS_, u32 STAGES_, u32 BLOCKS_>
 struct GroupsShape {
   static constexpr u32 WIDTH = WIDTH_, KEYS = KEYS_, STAGES = STAGES_, BLOCKS = BLOCKS_;
   static constexpr u32 THREADS = GROUPS * 128, ROWS = GROUPS * 64, TILE = KEYS * WIDTH * 2;
   static constexpr u32 QUERY_BYTES = ROWS * WIDTH * 2, BYTES = QUERY_BYTES + 2 * STAGES * TILE;
-  // A block has a KiB more than it asks for.
+  // The driver reserves one KiB of shared memory per block.
   static_assert(BLOCKS * (BYTES + 1024) <= 228 * 1024, "blocks fit a multiprocessor");
 };
 
-// Copies `ROWS` rows of `WIDTH` elements from `first` on by `THREADS` threads; zeros behind the last. Columns come by 64, each
-// such part as a matrix of `groups.cuh`.
+// Copies `ROWS` rows of `WIDTH` elements, starting at `first`, by `THREADS` threads; pads with zeros after the last row.
+// Columns are split into parts of 64, each of which is a matrix of `groups.cuh`.
 template <class T, u32 WIDTH, u32 ROWS, u32 THREADS>
 DEV void fetch_rows(u32 to, const T* from, i64 stride, u32 first, u32 rows, u32 thread) {
   constexpr u32 STEP_ROWS = THREADS / 8;
@@ -37,7 +37,7 @@ DEV void fetch_rows(u32 to, const T* from, i64 stride, u32 first, u32 rows, u32 
   }
 }
 
-// What a thread has of a warp's 16 queries: rows lane / 4 and 8 below it, as `Sums` of 8 columns after another.
+// The accumulators of a thread for a warp's 16 queries: rows lane / 4 and lane / 4 + 8, as `Sums` of 8 columns each.
 template <class T, class S>
 struct GroupsWalk {
   static constexpr u32 KEYS = S::KEYS, WIDTH = S::WIDTH;
@@ -49,7 +49,7 @@ struct GroupsWalk {
     largest[0] = largest[1] = -Infinite<float>::value();
     sum[0] = sum[1] = 0.0f;
   }
-  // Scores of the group's queries and a tile's keys.
+  // Computes the scores of the group's queries and a tile of keys.
   METHOD void multiply(u32 query, u32 key) {
     const u64 left = matrix_in_shared(query, 16), right = matrix_in_shared(key, 16);
 #pragma unroll
@@ -58,7 +58,7 @@ struct GroupsWalk {
       Group<T, KEYS>::add(score, left + (part * 64 * 128 + inside) / 16, right + (part * KEYS * 128 + inside) / 16, k != 0);
     }
   }
-  // Leaves out keys behind the last, or behind what a query looks at.
+  // Masks keys after the last, or after the query of a causal call.
   METHOD void cut(u32 begin, u32 own, u32 keys, bool causal) {
 #pragma unroll
     for (u32 n = 0; n < KEYS / 8; n++) {
@@ -69,11 +69,11 @@ struct GroupsWalk {
       }
     }
   }
-  // The largest scores so far, and what was made as if they had been known; as in attend_plain.
+  // Updates the running maxima, and rescales the sums and results; as in attend_plain.
   METHOD void look(float in_twos) {
 #pragma unroll
     for (u32 below = 0; below < 2; below++) {
-      // Two comparisons at once, since each waits for the last.
+      // Two independent chains of maxima, which halves the latency.
       float most = fmaxf(score[2 * below], score[2 * below + 1]), other = largest[below];
 #pragma unroll
       for (u32 n = 1; n < KEYS / 8; n++) {
@@ -91,7 +91,7 @@ struct GroupsWalk {
 #pragma unroll
     for (u32 i = 0; i < WIDTH / 2; i++) made[i] *= kept[i % 4 / 2];
   }
-  // Scores become weights.
+  // Replaces scores by weights.
   METHOD void weigh(float in_twos) {
 #pragma unroll
     for (u32 below = 0; below < 2; below++) {
@@ -123,7 +123,7 @@ struct GroupsWalk {
 #pragma unroll
     for (u32 k = 0; k < KEYS / 16; k++) Group<T, WIDTH>::add_by_terms(made, weight[k], right + k * 2048 / 16);
   }
-  // A row, or nothing if it is not `there`; all lanes call it.
+  // Stores a row, or nothing if it is not `there`; all lanes must call it.
   METHOD void store(T* to, i64 step, bool in_pieces, u32 below, float factor, bool there) const {
     const u32 lane = threadIdx.x % 32;
     if (!in_pieces) {
@@ -135,7 +135,7 @@ struct GroupsWalk {
       }
       return;
     }
-    // Of four threads that have two columns each of 32, every one gets 8.
+    // Four threads with two columns each of 32 exchange them, so that each has 8 contiguous columns.
     const bool odd = lane & 1, high = lane & 2;
 #pragma unroll
     for (u32 n = 0; n < WIDTH / 8; n += 4) {
@@ -162,8 +162,8 @@ struct GroupsWalk {
   }
 };
 
-// Which block and head a block of the launch has. Of causal ones those with most to do are begun first, of as many heads at a time
-// as have keys and values of 16 MiB, which the cache can be thought to hold.
+// The query block and head of a thread block. Causal query blocks with the most keys start first, for as many heads at a
+// time as have 16 MiB of keys and values, which L2 is assumed to hold.
 template <u32 WIDTH>
 DEV void take_turn(const Attention& p, u32& block, u32& head) {
   block = blockIdx.x;
@@ -184,7 +184,7 @@ DEV void attend_by_groups(const Attention& p) {
   u32 block, head;
   take_turn<WIDTH>(p, block, head);
   const Heads<T> heads(p, head / p.repeats, head % p.repeats);
-  // The same for all lanes, as the compiler shall know.
+  // Uniform over the warp, as the shuffle tells the compiler.
   const u32 warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), lane = threadIdx.x % 32, first = block * S::ROWS;
   const u32 seen = keys_seen(p, first + S::ROWS < p.queries ? first + S::ROWS : p.queries), tiles = (seen + KEYS - 1) / KEYS;
   const u32 start = first + warp / 4 * 64, own = start + warp % 4 * 16 + lane / 4;
@@ -198,12 +198,12 @@ DEV void attend_by_groups(const Attention& p) {
     }
     copies_begun();
   };
-  // With the first tile.
+  // Fetched together with the first tile.
   fetch_rows<T, WIDTH, 64, 128>(query, heads.query(), p.query.row, start, p.queries, threadIdx.x % 128);
 #pragma unroll
   for (u32 tile = 0; tile + 1 < STAGES; tile++) fetch(tile);
   GroupsWalk<T, S> walk;
-  // Tiles that the group's queries look at.
+  // The number of tiles to which the group's queries attend.
   u32 mine = keys_seen(p, start + 64 < p.queries ? start + 64 : p.queries);
   mine = start < p.queries ? (mine + KEYS - 1) / KEYS : 0;
   u32 weight[KEYS / 16][4];
@@ -211,7 +211,7 @@ DEV void attend_by_groups(const Attention& p) {
   for (u32 tile = 0; tile < tiles; tile++) {
     copies_arrived<(int)STAGES - 2>();
     written_for_products();
-    // Behind it all have done with the tile before, too, whose place is filled next.
+    // After this barrier all threads have finished the previous tile, whose buffer is filled next.
     __syncthreads();
     fetch(tile + STAGES - 1);
     if (tile >= mine) continue;
@@ -233,7 +233,7 @@ DEV void attend_by_groups(const Attention& p) {
     products_done();
     settled(walk.made);
   }
-  copies_arrived<0>();  // The end.
+  copies_arrived<0>();  // Waits for all copies before the block ends.
 #pragma unroll
   for (u32 below = 0; below < 2; below++) {
     const float whole = over_row_of_four<Added>(walk.sum[below]), most = walk.largest[below];

@@ -1,10 +1,11 @@
-// Attention without a mask by tensor cores, of heads as wide as the kernel whose rows lie in pieces: queries, scores and results
-// stay in registers, and the next keys and values are fetched while the last are used. Weights are rounded to the operands' dtype
-// before they are multiplied, and their sums are not, as in FlashAttention-2 (Dao, 2023).
+// Attention without a mask by tensor cores, if the head dimension is that of the kernel and rows are contiguous and
+// aligned: queries, scores and results stay in registers, and the next keys and values are prefetched while the current
+// ones are used. Weights are rounded to the operands' dtype before the second product, and their sums are not, as in
+// FlashAttention-2 (Dao, 2023).
 #pragma once
 #include "attention_cores.cuh"
 
-// 2 to the x.
+// 2^x.
 DEV float power_of_two(float x) {
 #ifdef KEYWAY_SHIM
   return exp2f(x);
@@ -15,7 +16,7 @@ DEV float power_of_two(float x) {
 #endif
 }
 
-// A warp has `TALL` times 16 queries, a block of four warps one head; `KEYS` keys come at once.
+// A warp has `TALL` times 16 queries, a block of four warps belongs to one head; `KEYS` keys are read per step.
 template <class T, u32 WIDTH, u32 TALL, u32 KEYS>
 DEV void attend_plain(const Attention& p) {
   typedef Rows<T, WIDTH> Own;
@@ -25,7 +26,7 @@ DEV void attend_plain(const Attention& p) {
   SHARED(u16, tiles, 4 * TILE);
   const Heads<T> heads(p, blockIdx.y / p.repeats, blockIdx.y % p.repeats);
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  // Of causal ones the blocks with most to do are begun first.
+  // Causal query blocks with the most keys start first.
   const u32 block = p.causal ? gridDim.x - 1 - blockIdx.x : blockIdx.x, first = block * QUERIES;
   const float scale = Immediate<float>::of(p.scale), in_twos = scale * 1.44269504f;
   const auto fetch = [&](u32 begin, u32 stage) {
@@ -82,7 +83,7 @@ DEV void attend_plain(const Attention& p) {
         }
       }
     }
-    // Tiles that end behind the last key, or behind what the warp's first query looks at.
+    // Masks tiles that end after the last key, or after the warp's first query of a causal call.
     const u32 own = first + warp * OF_WARP + lane / 4;
     if (begin + KEYS > p.keys || (p.causal && begin + KEYS > first + warp * OF_WARP + 1)) {
 #pragma unroll
@@ -101,7 +102,7 @@ DEV void attend_plain(const Attention& p) {
     for (u32 t = 0; t < TALL; t++) {
 #pragma unroll
       for (u32 below = 0; below < 2; below++) {
-        // What is no number makes its weight and so the row's sum none; it need not be the largest.
+        // A NaN score makes its weight and the row's sum NaN; the maximum may ignore it.
         float most = largest[t][below];
 #pragma unroll
         for (u32 n = 0; n < KEYS / 8; n++)
@@ -152,7 +153,7 @@ DEV void attend_plain(const Attention& p) {
       }
     }
   }
-  copies_arrived<0>();  // The end.
+  copies_arrived<0>();  // Waits for all copies before the block ends.
 #pragma unroll
   for (u32 t = 0; t < TALL; t++) {
 #pragma unroll
@@ -176,7 +177,7 @@ DEV void attend_plain(const Attention& p) {
   }
 }
 
-// Fetches `COUNT` rows of the key and then of the value, or of the query and of the gradient.
+// Fetches `COUNT` rows of the key and the value, or of the query and the gradient.
 template <class T, u32 WIDTH, u32 COUNT, bool KEYS>
 DEV void fetch_both(u16* to, const Heads<T>& heads, u32 begin) {
   typedef Rows<T, WIDTH> Own;
@@ -191,8 +192,8 @@ DEV void fetch_both(u16* to, const Heads<T>& heads, u32 begin) {
   }
 }
 
-// Adds the rows of a tile, each times the numbers of 16 rows for it, which are rounded. Of f16, which holds few orders of
-// magnitude, those of a row are multiplied by a power of two first.
+// Accumulates the rows of a tile, each times its rounded weights for 16 rows. For f16, with its small exponent range, the
+// weights of a row are first multiplied by a power of two.
 template <class T, u32 WIDTH, u32 TILE>
 DEV void add_rounded(Sums (&to)[WIDTH / 8], const Sums (&factors)[TILE / 8], const u16* tile) {
   constexpr u32 PITCH = Rows<T, WIDTH>::PITCH;
@@ -221,9 +222,9 @@ DEV void add_rounded(Sums (&to)[WIDTH / 8], const Sums (&factors)[TILE / 8], con
   }
 }
 
-// The gradient of 64 queries, or, if `OF_KEY`, of 64 keys and their values, of the same operands: 16 for each of four warps. A row
-// is of the side that the gradient is of, and stays in registers; `TILE` rows of the other one come at once, for `OF_KEY` with
-// their statistics.
+// The gradient of 64 queries or, if `OF_KEY`, of 64 keys and their values, under the same conditions: 16 rows for each of
+// four warps. Rows are those of the operand whose gradient is computed, and stay in registers; each step reads `TILE` rows
+// of the other operand, for `OF_KEY` with their statistics.
 template <class T, u32 WIDTH, u32 TILE, bool OF_KEY>
 DEV void gradient_plain(const Attention& p) {
   typedef Rows<T, WIDTH> Own;
@@ -247,7 +248,7 @@ DEV void gradient_plain(const Attention& p) {
   }
   __syncthreads();
   Sums made[WIDTH / 8] = {}, of_value[OF_KEY ? WIDTH / 8 : 1] = {};
-  // Tiles of one head of the query, and of all that share a key.
+  // The number of tiles of one query head, and of all query heads that share a key head.
   const u32 start = OF_KEY && p.causal ? first / TILE : 0;
   const u32 seen = OF_KEY ? p.queries : keys_seen(p, first + ROWS < p.queries ? first + ROWS : p.queries);
   const u32 end = (seen + TILE - 1) / TILE, each = end > start ? end - start : 0, tiles = each * (OF_KEY ? p.repeats : 1);
@@ -314,7 +315,7 @@ DEV void gradient_plain(const Attention& p) {
     if constexpr (OF_KEY) add_rounded<T, WIDTH, TILE>(of_value, score, beside);
     add_rounded<T, WIDTH, TILE>(made, along, other);
   }
-  copies_arrived<0>();  // The end.
+  copies_arrived<0>();  // Waits for all copies before the block ends.
   if (OF_KEY) heads.repeat = 0;
 #pragma unroll
   for (u32 below = 0; below < 2; below++) {

@@ -1,4 +1,4 @@
-// Functions of two elements.
+// Binary element-wise functions.
 #include "elementwise.cuh"
 
 BINARY(add, "TTs>T", scaled_sum, ALL, plus(a, times(s0, b)))

@@ -1,22 +1,22 @@
-// Copies with any strides, casts between any two dtypes, and values that come of no element.
+// Copies with any strides, casts between any two dtypes, and generated values.
 #include "elementwise.cuh"
 
-// A copy within one dtype moves elements by their size.
+// A copy within one dtype moves elements by size alone.
 FUNCTION(copy, 1, W, (W x), x)
 #define COPY_ENTRIES(bits, T, name) PACKED_ENTRIES(name##_##bits, 2, name##_function<T>, T, T, Absent, Absent)
 BITS(COPY_ENTRIES, copy)
 
-// A copy from one order of memory to another: of two dimensions one has neighbours in the input (columns) and the other in
-// the output (rows). A block takes a square of these through shared memory, so that it reads and writes neighbours.
+// A transposed copy: input and output are dense along two different dimensions (columns and rows). A block copies a square
+// of them through shared memory, so that reads and writes are coalesced.
 struct Turn {
   void* out;
   const void* in;
   u32 rows, columns;
-  // From a row to the next in the input, and from a column to the next in the output.
+  // The input's row stride and the output's column stride.
   i64 in_step, out_step;
-  // Squares along the columns, and in all, of one matrix.
+  // The number of squares along the columns, and in total, of one matrix.
   u32 across, squares;
-  // Output and input, of the other dimensions.
+  // The other dimensions, with the strides of output and input.
   Dims<2> matrices;
 };
 
@@ -24,7 +24,7 @@ constexpr u32 SQUARE = 64, TURN_THREADS = 256;
 
 template <class T>
 DEV void turn(const Turn& p) {
-  // Rows of an odd number of banks: neither their elements nor those of a column meet in one.
+  // The row pitch is an odd number of banks, so that neither rows nor columns have bank conflicts.
   constexpr u32 WIDTH = SQUARE + (sizeof(T) < 4 ? 4 / sizeof(T) : 1), STEP = TURN_THREADS / SQUARE, EACH = SQUARE / STEP;
   SHARED(T, square, SQUARE * WIDTH);
   const u32 matrix = blockIdx.x / p.squares, number = blockIdx.x % p.squares;
@@ -58,14 +58,14 @@ REGISTER(to_dtype, "Td>T", cast_first, ALL)
 REGISTER(copy, "TT>T", cast_second, ALL)
 REGISTER(fill, "Ts>T", fill, ALL)
 
-// To an integer a float is rounded towards zero and held within the range, and NaN is 0; integers wrap.
+// Casts a float to an integer: rounds towards zero, saturates to the range, and maps NaN to 0. Integers wrap.
 template <class To, class From>
 DEV To converted(From x) {
   if constexpr (Kind<From>::real && !Kind<To>::real) {
     constexpr int bits = sizeof(To) * 8;
     constexpr To low = Kind<To>::has_sign ? (To)((u64)1 << (bits - 1)) : To(0);
     constexpr To high = (To)~low;
-    // The powers of two that no value of the type lies at or beyond are exact.
+    // The exclusive bounds of the integer type are powers of two, which are exact.
     constexpr From above = (From)((u64)1 << (bits - 2)) * (Kind<To>::has_sign ? From(2) : From(4));
     if (x != x) return To(0);
     if (x >= above) return high;
@@ -86,7 +86,7 @@ struct Cast {
   }
 };
 
-// From each dtype to every other one; a cast to the same dtype is a copy.
+// Casts from each dtype to every other one; a cast to the same dtype is a copy.
 #define FROM_EACH(M) \
   M(f16, f16) M(bf16, bf16) M(f32, float) M(f64, double) M(i8, i8) M(i16, i16) M(i32, i32) M(i64, i64) M(u8, u8) \
   M(u16, u16) M(u32, u32) M(u64, u64) M(bool, bool)
@@ -108,7 +108,7 @@ typedef bool bool_t;
 #define PAIRS(From, T) ALL(PAIR, From)
 FROM_EACH(PAIRS)
 
-// Values along a line, by the number of the element in row-major order. Floats are computed in f64, integers modulo 2^64.
+// Evenly spaced values, by the row-major index of the element. Floats are computed in f64, integers modulo 2^64.
 struct Line {
   void* data;
   u64 first;
@@ -132,7 +132,7 @@ struct Arange {
   }
 };
 
-// From the nearer end, so that both ends are met exactly.
+// Computed from the nearer end, so that both ends are exact.
 struct Linspace {
   template <class T>
   METHOD static T at(const Line& p, u64 i) {

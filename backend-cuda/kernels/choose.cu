@@ -1,12 +1,12 @@
-// Ops whose outputs' sizes depend on values. What is chosen is counted in parts, whose counts are added up, and then written
-// by the number of those before it.
+// Ops with data-dependent output sizes. Selected elements are counted per part, the counts are scanned (exclusive prefix
+// sum), and the elements are then written at the resulting offsets.
 #include "elementwise.cuh"
 
-// Elements of one part, as in choose.rs.
+// The number of elements of a part, as in choose.rs.
 constexpr u64 PART = 32;
 
-// An element is chosen where a bit of `mask` is set in it, or where a sorted key differs from the one before; a key of `nan`
-// is none that another equals.
+// The selection predicate: an element with a bit of `mask` set, or a sorted key that differs from the previous one; a key
+// of `nan` equals no other.
 struct Choose {
   Operand in;
   u64 mask;
@@ -51,7 +51,7 @@ BITS(MARKED, )
 KERNEL(count_fresh, Choose) { choose<Fresh, false>(p); }
 KERNEL(chosen_fresh, Choose) { choose<Fresh, true>(p); }
 
-// One coordinate of each chosen element.
+// Writes one coordinate of each selected element.
 struct Coordinate {
   i64* out;
   const u64* chosen;
@@ -66,7 +66,7 @@ KERNEL(coordinate_i64, Coordinate) {
 }
 REGISTER_ALLOCATING(nonzero, "T>T", nonzero, ALL)
 
-// The chosen elements; through `order` where those that were chosen are ranks.
+// Writes the selected elements; through `order` if the selected numbers are ranks.
 struct Selected {
   void* out;
   Operand in;
@@ -88,8 +88,9 @@ DEV void selected(const Selected& p) {
 BITS(SELECTED, selected)
 REGISTER_ALLOCATING(masked_select, "TT>T", masked_select, ALL)
 
-// The opposite: a warp has the elements of a part, whose marks before it `counts` has, and takes the next ones of the source. The
-// dimensions are the output's, with the strides of output, input and mask; `sources` gives the source's offset by its number.
+// `masked_scatter`: a warp processes the elements of a part, with the number of selected elements before it in `counts`,
+// and reads the next elements of the source. The dimensions are those of the output, with the strides of output, input and
+// mask; `sources` maps a number to the source's offset.
 struct Spread {
   void* out;
   Operand in;
@@ -121,7 +122,7 @@ DEV void spread(const Spread& p) {
 BITS(SPREAD, masked_scatter)
 REGISTER(masked_scatter, "TTT>T", masked_scatter, ALL)
 
-// Groups of equal elements: `chosen` has the rank of the first of each.
+// Groups of equal elements: `chosen` has the rank of the first element of each group.
 struct Groups {
   i64* out;
   const u64* chosen;
@@ -137,7 +138,7 @@ KERNEL(lengths_i64, Groups) {
 KERNEL(inverse_i64, Groups) {
   const u64 rank = (u64)blockIdx.x * blockDim.x + threadIdx.x;
   if (rank >= p.count) return;
-  // The last group that begins no later.
+  // Binary search for the last group that starts at or before this rank.
   u64 from = 0;
   for (u64 end = p.groups; end - from > 1;) {
     const u64 middle = from + (end - from) / 2;

@@ -1,7 +1,7 @@
-// Questions about two elements.
+// Binary predicates.
 #include "elementwise.cuh"
 
-// Equal ones first: of infinities the difference is NaN.
+// Equality is tested first, as the difference of equal infinities is NaN.
 template <class R>
 DEV bool is_close(R a, R b, R relative, R most, bool nans) {
   const R distance = magnitude_(a - b);

@@ -1,15 +1,16 @@
-// Convolutions and their gradients: products of matrices of which one is gathered from an image as it is needed. The
-// kernel is the same for all three, since which element of the image a term reads is a sum of what the column and what
-// the term say, in each dimension.
+// Convolutions and their gradients by implicit GEMM: one operand of the matrix product is gathered from an image. All three
+// use the same kernel, since the image element that a product reads is a sum of the offset of its column and the offset of
+// its reduction index, in each dimension.
 #include "conv.cuh"
 
-// The gathered operand as a matrix in memory, for a library that multiplies matrices. A block has some columns, and the blocks
-// along y share their terms.
+// The gathered operand stored as a matrix (im2col), for products by a library. A block has a range of columns, and the
+// blocks along y split the reduction dimension.
 struct Lowering {
   Convolution convolution;
   void* to;
   u32 columns, terms;
-  // Whether the terms of a column are neighbours there, else the columns of a term; whether they are read by pieces.
+  // Whether the reduction dimension is contiguous in memory, otherwise the columns are; and whether it is read in pieces of
+  // 16 bytes.
   u32 by_term, pieces;
 };
 

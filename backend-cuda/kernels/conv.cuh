@@ -1,9 +1,9 @@
-// What a convolution or a gradient of one is a product of.
+// The operands of a convolution or of one of its gradients.
 #pragma once
 #include "tile.cuh"
 
-// Of the image, for each spatial dimension: how far the places are moved, what they are divided by, since a gradient has
-// an element at each stride only, the size, and the stride of the elements.
+// A spatial dimension of the image: a position is shifted, then divided by `step` (only every stride-th position of a
+// gradient has an element); with the size and the stride in elements.
 struct Axis {
   i64 shift;
   Divisor step;
@@ -16,20 +16,21 @@ struct Convolution {
   const void* left;
   const void* image;
   const void* bias;
-  // From a group to the next, and from a row to the next.
+  // The strides between groups, and between rows.
   i64 out_group, left_group, image_group, bias_group;
   i64 out_row, left_row, bias_row;
   Axis axis[3];
-  // The first of the axes along which an image has more than one place.
+  // The first axis with more than one position.
   u32 first_axis;
-  // Of the columns: where the result lies, where the image's sample or channel does, and the places.
+  // The output columns: the offset in the output, the offset of the image's sample or channel, and the positions along the
+  // three axes.
   Dims<5> columns;
-  // Of the terms: where the left operand's element lies, and as above.
+  // The reduction dimension (k): the offset of the left operand's element, the image offset, and the positions, as above.
   Dims<5> terms;
   Shape shape;
 };
 
-// As `Dims::offsets`, in a loop that stays one: it stands at several places of a kernel.
+// As `Dims::offsets`, in a loop that is not unrolled, since a kernel has several calls.
 DEV void walk(const Dims<5>& dims, u32 at, i64 (&offset)[5]) {
 #pragma unroll
   for (int k = 0; k < 5; k++) offset[k] = 0;
@@ -43,20 +44,21 @@ DEV void walk(const Dims<5>& dims, u32 at, i64 (&offset)[5]) {
   }
 }
 
-// What a block knows of its columns, and of the terms of the present and the next step, lies in shared memory: each is walked to
-// once.
+// Caches the offsets of a block's columns, and of the reduction indices of the current and the next step, in shared memory,
+// so that each is computed once.
 template <class T>
 struct Gathered {
   typedef Wide<T> Acc;
   const Convolution& p;
   static const bool keeps = true;
-  // Of columns: where the result lies, where the image's sample or channel does, and the places, an axis after the other.
+  // For each column: the offset in the output, the offset of the image's sample or channel, and the positions, axis by
+  // axis.
   i64 *out_of_column, *image_of_column;
   i32* place_of_column;
-  // Of the terms of both steps: where the left operand's element lies, and as above.
+  // For each reduction index of two steps: the offset of the left operand's element, and the same image offsets.
   i64 *left_of_term, *image_of_term;
   i32* place_of_term;
-  // Terms that are kept, of an axis.
+  // The number of cached reduction indices per axis.
   u32 steps;
   METHOD explicit Gathered(const Convolution& p) : p(p) {}
 
@@ -82,7 +84,7 @@ struct Gathered {
 #pragma unroll
     for (u32 d = 0; d < 3; d++) place_of_column[d * TILE + own] = (i32)(column[2 + d] + p.axis[d].shift);
   }
-  // The terms from `first` on, by the last threads of the block.
+  // Computes the offsets of the reduction indices after `first`, by the last threads of the block.
   template <u32 DEPTH>
   METHOD void step_to(u32 first, u32 end, u32 stage) {
     const u32 own = blockDim.x - 1 - threadIdx.x;
@@ -102,7 +104,7 @@ struct Gathered {
   }
   METHOD Acc left(u32 row, u32 k, u32 kept) const { return Element<T>::widen(*left_at(row, k, kept)); }
   METHOD const T* right_begin() const { return static_cast<const T*>(p.image); }
-  // Where the image's element lies, if it is there.
+  // The address of an image element; clears `there` if it is in the padding.
   METHOD const T* right_at(u32, u32, bool& there, u32 kept, u32 own) const {
     i64 at = image_of_column[own] + image_of_term[kept];
 #pragma unroll

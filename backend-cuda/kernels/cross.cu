@@ -1,7 +1,7 @@
-// Vector products: a thread makes one.
+// Vector products, one per thread.
 #include "elementwise.cuh"
 
-// The dimensions are those of the vectors; `step` is from element to element of one, of output and operands.
+// The dimensions are those of the vectors; `step` are the strides between the elements of a vector, of output and operands.
 struct Cross {
   void* out;
   Operand a, b;

@@ -1,11 +1,11 @@
-// Losses of the differences of inputs from targets: of each, or their sum or mean.
+// Losses of differences between inputs and targets: element-wise, or reduced by sum or mean.
 #include "elementwise.cuh"
 #include "nets.cuh"
 
-// The loss for a difference of this size: `factor` times the square below `corner`, and from there on a straight line.
+// The loss of an absolute difference: `factor * d^2` below `corner`, linear above.
 template <class R>
 DEV R loss_of(R size, R corner, R factor, R less) { return size < corner ? size * size * factor : size - less; }
-// The slope of that with a factor of half of 1 / corner. Products with 0 keep NaN.
+// The derivative of the loss, with `factor = 1 / (2 corner)`. Products with 0, so that NaN propagates.
 template <class R>
 DEV R slope_of(R x, R corner) {
   if (magnitude_(x) < corner) return x / corner;
@@ -16,14 +16,14 @@ struct Distances {
   void* out;
   const void* in;
   const void* target;
-  // A sum of each block, where there are several.
+  // The partial sum of each block, if there are several blocks.
   void* parts;
   u64 scalar[3];
   u64 count;
-  // What the sum is divided by.
+  // The divisor of the sum.
   u64 divisor;
   u32 splits;
-  // Whether both lie in one order without gaps, from addresses that packs may begin at.
+  // Whether both inputs are contiguous in the same order and aligned for packs.
   u32 packed;
   Dims<2> dims;
 };
@@ -68,7 +68,7 @@ DEV void reduced(const Distances& p) {
   else static_cast<W*>(p.parts)[blockIdx.x] = whole;
 }
 
-// The second launch, of one block.
+// The second launch, a single block that adds the partial sums.
 template <class T>
 DEV void finish(const Distances& p) {
   Wide<T> sum = Wide<T>(0);
@@ -87,5 +87,5 @@ REGISTER(smooth_l1_loss, "TTsS>T", smooth, FLOATS)
   KERNEL(name##_##dtype##_finish, Distances) { finish<T>(p); }
 FLOATS(REDUCED_ENTRIES, distance)
 
-// The gradient of `smooth_l1_loss`: its factor is `s1`.
+// The gradient of `smooth_l1_loss`; its factor is `s1`.
 PLAIN_TERNARY(smooth_l1_loss_backward, "TTTsS>T", smooth_backward, FLOATS, a * s1 * slope_of(b - c, s0))

@@ -1,22 +1,22 @@
-// The element-wise engine: each kernel is one line that gives an expression, and has two entries for each dtype. `_dense`
-// is for operands that lie in one order without gaps, or are one value, and moves 16 bytes at a time; `_strided` is for
-// any strides, and moves as much at a time along the innermost dimension where that allows it and the kernel is quick.
+// The element-wise engine: each kernel is one line with an expression, and has two entry points per dtype. `_dense` is for
+// operands that are contiguous in the same order, or scalars, and moves packs of 16 bytes; `_strided` supports any strides,
+// and moves packs along the innermost dimension if it is dense and the kernel is cheap.
 //
-// A line is  MACRO(kernel, "signature", host, DTYPES, expression)  and is read by the build script too, which registers
-// the op of the kernel's name with the host function of that name in Rust. An empty signature registers nothing: the
-// kernel is a variant that the host function of another line chooses. The expression is over x (one argument), a and b
-// (two) or a, b and c (three), and the scalars s0, s1 and s2, all in the type that is computed in.
+// A line is  MACRO(kernel, "signature", host, DTYPES, expression)  and is also parsed by the build script, which registers
+// the op of the kernel's name with the host function of that name in Rust. An empty signature registers nothing: the kernel
+// is a variant that the host function of another line selects. The expression is over x (one argument), a and b (two) or a,
+// b and c (three), and the scalars s0, s1 and s2, all in the compute type.
 #pragma once
 #include "math.cuh"
 
-// One element for all places: `data` is null and `value` has its bits, or `once` is set and it is read from `data`.
+// A broadcast scalar: `data` is null and `value` has its bits, or `once` is set and it is read from `data`.
 struct Operand {
   void* data;
   u64 value;
   u64 once;
 };
 
-// What a kernel found wrong, in memory of the host's. Of several threads any one's value stays.
+// An error report of a kernel, in host memory. If several threads report, one of the values is stored.
 struct Report {
   u64 wrong;
   i64 value;
@@ -39,13 +39,13 @@ struct Strided {
   Operand operand[N];
   u64 scalar[3];
   u64 count;
-  // Whether a thread has a pack: along the innermost dimension an operand has neighbours, or is `once` one element. Else it
-  // has one element, and where the kernel takes packs a second one, a grid further on.
+  // The number of threads with a pack: along the innermost dimension an operand is dense, or is `once` one element.
+  // Otherwise a thread has one element and, if the kernel supports packs, a second element one grid further on.
   u64 packs;
   Dims<N> dims;
 };
 
-// What stands for an argument that a function has not.
+// A placeholder for an absent argument.
 struct Absent {};
 template <>
 struct Element<Absent> {
@@ -62,7 +62,7 @@ DEV void write(const Operand& to, i64 offset, Wide<T> value) {
   static_cast<T*>(to.data)[offset] = Element<T>::narrow(value);
 }
 
-// The elements from `first` on; the one at `only` where there is but one.
+// The elements starting at `first`, or the single element of a scalar operand.
 template <class T, int V>
 struct Values {
   Wide<T> at[V];
@@ -129,7 +129,7 @@ DEV void dense(const Dense<N>& p) {
   }
 }
 
-// V elements of each operand, side by side from its offset on.
+// V contiguous elements of each operand, starting at its offset.
 template <class A, class B, class C, int V, int N>
 struct Arguments {
   Values<A, V> a;
@@ -162,7 +162,7 @@ DEV void strided(const Strided<N>& p) {
   }
   const Arguments<A, B, C, 1, N> own(p.operand, offset);
   if constexpr (PACKS) {
-    // A second element, so that two are under way at once.
+    // A second element per thread, which hides memory latency.
     const u64 next = at + (u64)gridDim.x * blockDim.x;
     if (next < p.count) {
       i64 further[N];
@@ -174,15 +174,15 @@ DEV void strided(const Strided<N>& p) {
   write<O>(p.operand[0], offset[0], apply<F, A, B, C, 1>(f, own.a, own.b, own.c, 0));
 }
 
-// Both entries of a function for one dtype.
+// Both entry points of a function for one dtype.
 #define ENTRIES(name, N, F, ...) ENTRIES_AS(false, name, N, F, __VA_ARGS__)
-// Those of a kernel that takes packs in any strides too, as `takes_packs` in map.rs says.
+// The entry points of a kernel that supports packs with any strides, as listed in `takes_packs` in map.rs.
 #define PACKED_ENTRIES(name, N, F, ...) ENTRIES_AS(true, name, N, F, __VA_ARGS__)
 #define ENTRIES_AS(packs, name, N, F, ...)                     \
   KERNEL(name##_dense, Dense<N>) { dense<F, __VA_ARGS__>(p); } \
   KERNEL(name##_strided, Strided<N>) { strided<packs, F, __VA_ARGS__>(p); }
 
-// The type of a function: its parameters are of the type W, its scalars too.
+// The type of a function: its parameters and scalars have the type W.
 #define FUNCTION(name, count, Result, parameters, ...)                                                     \
   template <class W>                                                                                       \
   struct name##_function {                                                                                 \
@@ -210,7 +210,8 @@ DEV void strided(const Strided<N>& p) {
 #define BINARY_ENTRIES(dtype, T, name) \
   ENTRIES_AS(Kind<Wide<T>>::real, name##_##dtype, 3, name##_function<Wide<T>>, T, T, T, Absent)
 
-// As BINARY and TERNARY, of kernels whose strided entries take no packs: `takes_packs` in map.rs knows families.
+// As BINARY and TERNARY, for kernels whose strided entry points do not support packs: `takes_packs` in map.rs lists
+// families.
 #define PLAIN_BINARY(name, signature, host, dtypes, ...) \
   FUNCTION(name, 2, W, (W a, W b), __VA_ARGS__)          \
   dtypes(PLAIN_BINARY_ENTRIES, name)

@@ -1,9 +1,9 @@
-// Rows of a matrix put together as they are read.
+// Reductions of rows of a matrix, gathered by index.
 #include "elementwise.cuh"
 
 enum Mode { SUM, MEAN, MAX };
 
-// Where bags begin, of which none is behind `most`; what does not ascend from 0 to there is reported.
+// The offsets of bags, each at most `most`; reports offsets that do not ascend from 0.
 struct Offsets {
   const i64* given;
   i64* out;
@@ -19,8 +19,8 @@ KERNEL(offsets_i64, Offsets) {
   p.out[at] = own < 0 ? 0 : own > p.most ? p.most : own;
 }
 
-// The dimensions are those of indices and factors in row-major order, with the strides of both. `length` is that of each
-// bag where there are no offsets.
+// The dimensions are those of indices and factors in row-major order, with the strides of both. `length` is the length of
+// each bag if there are no offsets.
 struct Bags {
   void* out;
   Operand weight;

@@ -1,5 +1,6 @@
-// Images sampled at the places of a grid: a thread makes the channels of one pixel. Where a place lies is computed in f64. The
-// gradients read that from lists. That of the images adds up what comes to each element in the order of a stable sort by element.
+// Sampling of images at the locations of a grid: a thread computes all channels of one pixel, with locations in f64. The
+// gradients read precomputed lists of taps. The gradient of the images adds the contributions to each element in the order
+// of a stable sort by element.
 #include "nets.cuh"
 
 enum Mode : u32 { BILINEAR, NEAREST, BICUBIC };
@@ -9,47 +10,47 @@ struct GridSample {
   void* out;
   const void* image;
   const void* grid;
-  // Of the image's last three dimensions, and from channel to channel and coordinate to coordinate.
+  // The image's last three sizes and strides, and the strides between channels and between coordinates.
   u64 size[3];
   i64 stride[3];
   i64 out_channel, image_channel, coordinate;
   u64 channels, count;
   u32 rank, mode, padding, align_corners;
-  // Where a pixel lies in the output, its sample in the image, and its place in the grid.
+  // The offset of a pixel in the output, of its sample in the image, and of its location in the grid.
   Dims<3> pixels;
 };
 
-// The elements along a dimension that a pixel is made of, and their weights.
+// The elements along one dimension from which a pixel is interpolated, and their weights.
 struct Taps {
   u32 count;
   i64 at[4];
   double weight[4];
   METHOD void add(double place, double last, double share) {
-    // What lies outside is no part, nor is what is no number.
+    // Elements outside the image do not contribute, nor does a NaN location.
     if (!(place >= 0 && place <= last)) return;
     at[count] = (i64)place;
     weight[count++] = share;
   }
 };
 
-// A dimension of the images, and how it is read.
+// A dimension of the images, with the sampling modes.
 struct Side {
   double size;
   u32 mode, padding, align_corners;
   METHOD Side(u64 size, u32 mode, u32 padding, u32 align_corners)
       : size((double)size), mode(mode), padding(padding), align_corners(align_corners) {}
   METHOD double last() const { return size - 1; }
-  // Elements that a place moves on by where its coordinate grows by 1.
+  // The change of the location, in elements, per unit of the coordinate.
   METHOD double scale() const { return (align_corners ? last() : size) / 2; }
   METHOD double at(double place) const { return (place + 1) * scale() - (align_corners ? 0 : 0.5); }
-  // Where places are mirrored: the first mirror, and how far away the other is.
+  // The bounds of reflection: the lower one, and the distance to the upper one.
   METHOD double low() const { return align_corners ? 0 : -0.5; }
   METHOD double span() const { return align_corners ? last() : size; }
-  // Whether a place is mirrored an odd number of times, once it is on the inner side of the first mirror.
+  // Whether a location is reflected an odd number of times, after the reflection at the lower bound.
   METHOD bool is_turned(double at) const { return fmod_(floor_(magnitude_(at - low()) / span()), 2.0) == 1; }
 };
 
-// A place that was outside moved inside, unless zeros lie there. One function, since it is long.
+// Applies the padding mode to a location outside the image. Not inlined, since it is long.
 CALLED double moved(Side side, double at) {
   const double last = side.last(), low = side.low(), span = side.span();
   if (side.padding == ZEROS) return at;
@@ -61,7 +62,7 @@ CALLED double moved(Side side, double at) {
   return at < 0 ? 0 : at > last ? last : at;
 }
 
-// How far a place that is moved inside goes on where it does by 1: back where it is mirrored, nowhere at the border.
+// The derivative of the padded location: -1 if it is reflected an odd number of times, 0 if it is clamped to the border.
 DEV double direction(const Side& side, double at) {
   if (side.padding == ZEROS) return 1;
   const double inside = side.padding == BORDER ? at : moved(side, at);
@@ -69,7 +70,8 @@ DEV double direction(const Side& side, double at) {
   return side.padding == BORDER || (at >= side.low()) != side.is_turned(at) ? 1 : -1;
 }
 
-// The weight of an element so far away (R. Keys, "Cubic convolution interpolation", 1981, with a = -0.75), and its derivative.
+// The cubic convolution kernel (R. Keys, "Cubic convolution interpolation", 1981, with a = -0.75) at a distance, and its
+// derivative.
 DEV double cubic(double d) {
   const double a = -0.75;
   if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
@@ -86,7 +88,7 @@ DEV Taps taps_of(const GridSample& p, u32 d, double place) {
   const double last = side.last(), at = side.at(place);
   Taps taps;
   taps.count = 0;
-  // A place among four is moved by itself, else all of them with the pixel.
+  // In bicubic mode each of the four elements is padded, otherwise the location is.
   const u32 count = p.mode == NEAREST ? 1 : p.mode == BILINEAR ? 2 : 4;
   const double inside = count == 4 ? at : moved(side, at);
   const double first = count == 1 ? round_(inside) : floor_(inside), share = inside - first;
@@ -108,7 +110,7 @@ DEV void sample(const GridSample& p) {
   if (pixel >= p.count) return;
   i64 from[3];
   p.pixels.offsets((u32)pixel, from);
-  // Coordinates are those of the last dimension first.
+  // The first coordinate is that of the last dimension.
   Taps taps[3];
 #pragma unroll 1
   for (u32 d = 0; d < 3; d++) {
@@ -139,15 +141,16 @@ DEV void sample(const GridSample& p) {
   }
 }
 
-// Of the pixels of a grid: the elements that each reads along each of `rank` dimensions, below 0 where there is none, how much they
-// count, and the derivative of that by the coordinate. `all` are the elements of a pixel, `taps`, 2 to the `shift`, of a dimension.
+// The taps of all pixels: for each of `rank` dimensions the index of the element, below 0 outside, its weight, and the
+// derivative of the weight with respect to the coordinate. A pixel has `all` taps in total, `taps` (2 to the `shift`) per
+// dimension.
 struct Lists {
   i32* at;
   double* weights;
   double* slopes;
   u64 count;
   u32 rank, taps, shift, all;
-  // Where element `tap` of a pixel has its part along an axis, the outermost first.
+  // The index in the lists of tap `tap` of a pixel along an axis, the outermost axis first.
   METHOD u64 index(u32 axis, u32 tap, u64 pixel) const {
     const u32 k = tap >> shift * (rank - 1 - axis) & (taps - 1);
     return (u64)(axis * taps + k) * count + pixel;
@@ -159,7 +162,7 @@ struct GridTaps {
   i64 coordinate;
   u64 size[3];
   Lists lists;
-  // The grid's dtype, as FLOATS numbers them.
+  // The grid's dtype, as an index into FLOATS.
   u32 dtype, mode, padding, align_corners;
   Dims<1> pixels;
 };
@@ -173,14 +176,14 @@ DEV double number_at(const void* from, i64 at, u32 dtype) {
   }
 }
 
-// A thread for each pixel and axis.
+// One thread per pixel and axis.
 KERNEL(grid_sample_taps, GridTaps) {
   const u64 pixel = (u64)blockIdx.x * ROW_THREADS + threadIdx.x;
   const u32 axis = blockIdx.y;
   if (pixel >= p.lists.count) return;
   i64 from[1];
   p.pixels.offsets((u32)pixel, from);
-  // Coordinates are those of the last dimension first.
+  // The first coordinate is that of the last dimension.
   const double place = number_at(p.grid, from[0] + (i64)(p.lists.rank - 1 - axis) * p.coordinate, p.dtype);
   const Side side(p.size[axis], p.mode, p.padding, p.align_corners);
   const double at = side.at(place), inside = p.mode == BICUBIC ? at : moved(side, at);
@@ -199,14 +202,14 @@ KERNEL(grid_sample_taps, GridTaps) {
   }
 }
 
-// The elements as keys of a sort, and how much each counts; `none` stands for what is outside.
+// The sort key (the element) and the weight of each tap; `none` is the key of taps outside.
 struct GridTargets {
   Lists lists;
   u64* keys;
   u32* order;
   double* weights;
   u64 size[3];
-  // Elements of a channel, pixels of a sample.
+  // The number of elements of a channel, and of pixels of a sample.
   u64 plane, pixels;
   u64 none;
 };
@@ -238,12 +241,12 @@ struct GridSums {
   const double* weights;
   u64 keys_count, elements, channels;
   i64 out_channel, grad_channel;
-  // The pixels, and where each lies in the gradient; the elements in the output.
+  // The number of pixels, the offset of each in the gradient, and the offset of each element in the output.
   Divisor count;
   Dims<1> pixels, places;
 };
 
-// Channels that a thread has at once.
+// The number of channels per thread.
 constexpr u32 CHANNELS = 4;
 
 template <class T>
@@ -289,9 +292,9 @@ struct GridSlopes {
   Lists lists;
   i64 stride[3];
   i64 coordinate, grad_channel, image_channel;
-  // Pixels, whose terms are the channels.
+  // The rows are pixels, reduced over the channels.
   Sharing sharing;
-  // Where a pixel lies in the output and the gradient, its sample in the image, and its number.
+  // The offset of a pixel in the output and the gradient, of its sample in the image, and its number.
   Dims<4> pixels;
 };
 
@@ -317,7 +320,7 @@ DEV void grid_gradient(const GridSlopes& p) {
 #pragma unroll 1
   for (u32 tap = place.has_row ? 0 : p.lists.all; tap < p.lists.all; tap++) {
     const T* image = static_cast<const T*>(p.image) + at[2];
-    // By each axis, the outermost first: the slope there and the weights elsewhere.
+    // For each axis, the outermost first: the product of its slope and the weights of the other axes.
     double slopes[3] = {1, 1, 1};
     bool is_there = true;
 #pragma unroll
@@ -331,7 +334,7 @@ DEV void grid_gradient(const GridSlopes& p) {
 #pragma unroll
       for (u32 by = 0; by < 3; by++) slopes[by] *= axis == by ? slope : weight;
     }
-    // What lies outside is not read: infinity times a slope of 0 is no number.
+    // Taps outside are not read: infinity times a slope of 0 is NaN.
     if (!is_there) continue;
     W product = W(0);
 #pragma unroll 4

@@ -1,9 +1,9 @@
-// Products by groups of four warps (`wgmma`, of chips of compute capability 9.0 alone), of operands in shared memory, behind functions
-// of a few lines each, which the stand-in emulates (test-plugins/cuda-driver/shim.h). Every thread of a group calls them together.
+// Warpgroup products (`wgmma`, compute capability 9.0 alone) of operands in shared memory, wrapped in short functions that
+// the stand-in emulates (test-plugins/cuda-driver/shim.h). All threads of a warpgroup must call them together.
 #pragma once
 #include "tensor.cuh"
 
-// The address of the memory that the launch gives a block's threads to share, at a multiple of 1024; the kernel uses so many bytes.
+// The address of the launch's dynamic shared memory, aligned to 1024; the kernel uses `bytes` bytes.
 #ifndef KEYWAY_SHIM
 extern __shared__ __align__(1024) u8 memory_of_launch[];
 #endif
@@ -16,7 +16,7 @@ DEV u32 shared_by_launch() {
 #endif
 }
 
-// As copy_16, to an address of that memory. Products read it behind `written_for_products` and a barrier.
+// As copy_16, to a shared memory address. Products must read it after `written_for_products` and a barrier.
 DEV void copy_to_shared(u32 to, const void* from, u32 bytes) {
 #ifdef KEYWAY_SHIM
   shim_copy_to_shared(to, from, bytes);
@@ -25,14 +25,16 @@ DEV void copy_to_shared(u32 to, const void* from, u32 bytes) {
 #endif
 }
 
-// A matrix there: rows of 128 bytes, whose pieces of 16 are permuted: piece c of row r lies at c ^ r % 8. Eight rows follow each
-// other in 1024 bytes. Where the rows are terms, it is `apart` bytes from 64 columns to the next 64.
+// The descriptor of a matrix in shared memory: rows of 128 bytes with a 128-byte swizzle (piece c of 16 bytes of row r is
+// at c ^ r % 8); eight consecutive rows occupy 1024 bytes. If rows are along the reduction dimension, `apart` is the stride
+// in bytes between blocks of 64 columns.
 DEV u64 matrix_in_shared(u32 address, u32 apart) {
   return (u64)(address >> 4 & 0x3fff) | (u64)(apart >> 4 & 0x3fff) << 16 | (u64)(1024 >> 4) << 32 | (u64)1 << 62;
 }
 
-// `written_for_products` stands between copies that have arrived in a thread and products that read them; `products_may_begin` between
-// what touches registers and products of these. `products_begun` begins what was asked for, and `products_done` waits for all.
+// Fences: `written_for_products` between completed copies and products that read them; `products_may_begin` between
+// accesses to registers and products that use them. `products_begun` commits the submitted products, and `products_done`
+// waits for all.
 #ifdef KEYWAY_SHIM
 DEV void written_for_products(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { shim_written(file, line); }
 DEV void products_may_begin(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { shim_may_begin(file, line); }
@@ -45,7 +47,7 @@ DEV void products_begun() { asm volatile("wgmma.commit_group.sync.aligned;" ::: 
 DEV void products_done() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
 #endif
 
-// Keeps the compiler from moving what touches registers of a product over this place.
+// A compiler fence for registers that products use.
 #ifdef KEYWAY_SHIM
 template <class Registers>
 DEV void settled(Registers&) {}
@@ -62,9 +64,9 @@ DEV void settled(u32 (&of)[COUNT][4]) {
 }
 #endif
 
-// Products of 64 x 16 and 16 x N elements, added to 64 x N sums in f32, or put there if not `more`. The right operand is in shared
-// memory: by columns of terms, as the left one is by rows of them; or by terms, with the left one in registers. A thread's parts are
-// those of tensor.cuh, of 16 rows for each warp.
+// Adds the product of 64 x 16 and 16 x N elements to 64 x N accumulators in f32, or overwrites them if not `more`. The
+// right operand is in shared memory, stored by columns like the left one by rows; or stored along the reduction dimension,
+// with the left one in registers. A thread's fragment is that of tensor.cuh, of 16 rows per warp.
 template <class T, u32 N>
 struct Group
 #ifdef KEYWAY_SHIM
@@ -91,7 +93,7 @@ struct Group
 #define SUMS_32 SUMS_8(0), SUMS_8(8), SUMS_8(16), SUMS_8(24)
 #define SUMS_64 SUMS_32, SUMS_8(32), SUMS_8(40), SUMS_8(48), SUMS_8(56)
 
-// `r0` to `r4` name what follows the sums, of which there are `count`.
+// `r0` to `r4` are the operand numbers after the `count` accumulators.
 #define GROUP(T, N, count, r0, r1, r2, r3, r4)                                                                        \
   template <>                                                                                                         \
   struct Group<T, N> {                                                                                                \

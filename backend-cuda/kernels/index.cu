@@ -1,7 +1,7 @@
-// Elements read at indices, and what looks at indices before anything is read or written at them.
+// Gathers of elements at indices, and checks of indices before elements are accessed at them.
 #include "elementwise.cuh"
 
-// The number of the first index outside `low .. low + range` that is not `none`: `found` holds a greater one before.
+// Finds the first index outside `low .. low + range` that is not `none`: `found` is initialised to a larger number.
 struct Check {
   Operand index;
   u64* found;
@@ -23,8 +23,8 @@ KERNEL(check_i64, Check) {
   atomicMin(p.found, p.first + at);
 }
 
-// The same indices side by side, where nobody waits for what is found: one outside is reported, and `instead` stands in its
-// place. From the number at `end` on, where it is not null, nothing is reported.
+// Copies indices contiguously without synchronisation with the host: an index out of range is reported, and replaced by
+// `instead`. Indices after the number at `end`, if not null, are not reported.
 struct Clamp {
   i64* out;
   Operand index;
@@ -51,7 +51,7 @@ KERNEL(clamp_i64, Clamp) {
   p.out[p.first + at] = index;
 }
 
-// The part of one dimension's indices in the offsets of several; an index below 0 counts from the end.
+// One dimension's contribution to the offsets of several index tensors; a negative index counts from the end.
 struct Offset {
   i64* out;
   Operand index;
@@ -72,8 +72,8 @@ KERNEL(offset_i64, Offset) {
   *out = (p.added ? *out : 0) + index * p.stride;
 }
 
-// Each output is the source's element at its index; the dimensions are the output's, with the strides of output, index
-// and source. A thread has one element, or two that are a grid apart, so that both are under way at once.
+// Each output is the source's element at its index; the dimensions are those of the output, with the strides of output,
+// index and source. A thread has one element, or two that are a grid apart, which hides memory latency.
 struct Take {
   void* out;
   Operand index;
@@ -104,7 +104,7 @@ DEV void take(const Take& p) {
 }
 #define TAKE(bits, T, name) KERNEL(name##_##bits, Take) { take<T>(p); }
 BITS(TAKE, take)
-// Rows whose elements share an index.
+// Gathers whole rows, whose elements share an index.
 typedef Pack<u64, 2> u128;
 TAKE(b128, u128, take)
 REGISTER(index_select, "TiT>T", index_select, ALL)

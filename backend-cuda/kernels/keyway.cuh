@@ -1,7 +1,7 @@
-// What every kernel file includes: element types, strided operands, and the macro that declares a kernel.
+// Included by every kernel file: element types, strided operands, and the macro that declares a kernel.
 //
-// There are no headers of NVIDIA's behind it, so that a compiler library is all that is needed. The same text is compiled
-// for the processor by a C++ compiler, after `shim.h` of test-plugins/cuda-driver, which defines KEYWAY_SHIM.
+// No NVIDIA headers are included, so that the compiler library suffices. The same source is compiled for the CPU by a C++
+// compiler, after `shim.h` of test-plugins/cuda-driver, which defines KEYWAY_SHIM.
 #pragma once
 
 typedef signed char i8;
@@ -15,16 +15,16 @@ typedef unsigned long long u64;
 
 #define DEV static __device__ __forceinline__
 #define METHOD __device__ __forceinline__
-// A function that stays one: many places call it.
+// A function that is not inlined, as it has many call sites.
 #ifdef KEYWAY_SHIM
 #define CALLED static
 #else
 #define CALLED static __device__ __noinline__
 #endif
 
-// A kernel takes one structure by value: `KERNEL(name, Arguments) { .. p.field .. }`. The structure is declared in Rust
-// with the same fields; its size is compared with the image's when the kernel is loaded. One that is BOUNDED_KERNEL has so many
-// threads a block, and registers so few that so many blocks share a multiprocessor.
+// Declares a kernel with one structure as its parameter: `KERNEL(name, Arguments) { .. p.field .. }`. The structure is
+// declared in Rust with the same fields; its size is compared with that in the image when the kernel is loaded.
+// BOUNDED_KERNEL sets launch bounds: threads per block, and the number of blocks that share a multiprocessor.
 #ifdef KEYWAY_SHIM
 #define KERNEL(name, Arguments)                                                                  \
   static void name##_body(const Arguments& p);                                                   \
@@ -38,8 +38,7 @@ typedef unsigned long long u64;
   extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ Arguments p)
 #endif
 
-// `SHARED(T, name, count)`: memory that the threads of a block share, of which nothing is known at first. A type with
-// constructors has none here.
+// `SHARED(T, name, count)` declares uninitialised shared memory of a block. Constructors of T do not run.
 #ifdef KEYWAY_SHIM
 #define SHARED(T, name, count)   \
   static const char name##_tag = 0; \
@@ -50,7 +49,7 @@ typedef unsigned long long u64;
   T* const name = reinterpret_cast<T*>(name##_memory)
 #endif
 
-// f16 and bf16 as they lie in memory; arithmetic is done in f32.
+// f16 and bf16 as stored; arithmetic is in f32.
 struct f16 {
   u16 bits;
 };
@@ -98,8 +97,7 @@ DEV u64 bits_of_double(double x) {
 #endif
 }
 
-// The type that elements of T are computed in, and the ways between them. A conversion to a narrower type rounds to the
-// nearest, ties to even.
+// The compute type of elements of T, and the conversions. A conversion to a narrower type rounds to nearest, ties to even.
 template <class T>
 struct Element {
   typedef T Wide;
@@ -144,7 +142,7 @@ struct Element<bf16> {
 template <class T>
 using Wide = typename Element<T>::Wide;
 
-// The type in which sums of any number of addends, and sums of powers, are accumulated.
+// The accumulation type of sums of any number of addends, and of sums of powers.
 template <class W>
 struct LongOf {
   typedef W Type;
@@ -156,7 +154,7 @@ struct LongOf<float> {
 template <class W>
 using Long = typename LongOf<W>::Type;
 
-// Elements that are moved at once; those of 16 bytes, which is the most.
+// Elements that are moved as one word; `Piece` has 16 bytes, the maximum.
 template <class T, int V>
 struct alignas(sizeof(T) * V) Pack {
   static const int count = V;
@@ -165,7 +163,7 @@ struct alignas(sizeof(T) * V) Pack {
 template <class T>
 using Piece = Pack<T, 16 / sizeof(T)>;
 
-// A number that the host passed, from its bits: in the type that is computed in.
+// A scalar that the host passed as bits, in the compute type.
 template <class W>
 struct Immediate {
   DEV W of(u64 bits) { return (W)bits; }
@@ -183,7 +181,7 @@ struct Immediate<bool> {
   DEV bool of(u64 bits) { return bits != 0; }
 };
 
-// A quotient by a number that is known before the launch, for dividends below 2^31.
+// Division by a launch constant, by multiplication, for dividends below 2^31.
 struct Divisor {
   u32 value, magic, shift;
   METHOD u32 quotient(u32 n) const { return (__umulhi(n, magic) + n) >> shift; }
@@ -196,7 +194,7 @@ struct Dims {
   Divisor size[8];
   i64 stride[8][N];
 
-  // The offset of each operand's element at a position that counts the first dimension fastest.
+  // The offset of each operand's element at a linear index over these dimensions.
   METHOD void offsets(u32 at, i64 (&offset)[N]) const {
 #pragma unroll
     for (int k = 0; k < N; k++) offset[k] = 0;
@@ -208,14 +206,14 @@ struct Dims {
 #pragma unroll
       for (int k = 0; k < N; k++) offset[k] += (i64)index * stride[d][k];
     }
-    // The outermost dimension has what is left.
+    // The outermost dimension has the remaining quotient.
 #pragma unroll
     for (int k = 0; k < N; k++) offset[k] += (i64)at * stride[d][k];
   }
 };
 
-// The macros that apply `M(dtype, Type, argument)` to the dtypes of a list. Their names, and the dtypes in them, are what
-// the build script reads too.
+// The macros that apply `M(dtype, Type, argument)` to a list of dtypes. The build script also parses their names and
+// dtypes.
 #define BOOL(M, x) M(bool, bool, x)
 #define FLOATS(M, x) M(f16, f16, x) M(bf16, bf16, x) M(f32, float, x) M(f64, double, x)
 #define SIGNED(M, x) M(i8, i8, x) M(i16, i16, x) M(i32, i32, x) M(i64, i64, x)
@@ -224,12 +222,12 @@ struct Dims {
 #define INTS_BOOL(M, x) INTS(M, x) BOOL(M, x)
 #define NUMBERS(M, x) FLOATS(M, x) INTS(M, x)
 #define ALL(M, x) NUMBERS(M, x) BOOL(M, x)
-// By size alone, for what only moves elements.
+// By element size, for kernels that only move elements.
 #define BITS(M, x) M(b8, u8, x) M(b16, u16, x) M(b32, u32, x) M(b64, u64, x)
 
-// A line for the build script: an op whose kernels stand elsewhere.
+// A line for the build script: an op with kernels in another file.
 #define REGISTER(op, signature, host, dtypes)
-// As REGISTER, of an op whose outputs' sizes depend on values, so that the host function makes them.
+// As REGISTER, for an op with data-dependent output sizes, whose host function allocates the outputs.
 #define REGISTER_ALLOCATING(op, signature, host, dtypes)
-// As REGISTER_ALLOCATING, of tensors of coordinates.
+// As REGISTER_ALLOCATING, for sparse_coo tensors.
 #define REGISTER_COO(op, signature, host, dtypes)

@@ -1,4 +1,4 @@
-// The losses whose targets are classes.
+// Losses with class indices as targets.
 #include "nets.cuh"
 
 struct Losses {
@@ -7,25 +7,25 @@ struct Losses {
   void* weights;
   const void* in;
   const void* targets;
-  // Of the classes; null where each weighs 1.
+  // The weights of the classes; null if all are 1.
   const void* weight;
   i64 class_step, weight_step;
   u64 count;
   i64 ignored;
-  // Whether the sum is divided by the weights.
+  // Whether the sum is divided by the sum of weights.
   u32 mean;
-  // Output, weights, input, targets, and of a gradient the class.
+  // The strides of output, weights, input, targets and, for a gradient, the class.
   Dims<5> dims;
 };
 
-// The loss and the weight of a target; both are 0 where it is ignored.
+// The loss and the weight of a target; both are 0 if it is ignored.
 template <class T>
 DEV Pair<Wide<T>> loss_of(const Losses& p, const i64 (&at)[5]) {
   typedef Wide<T> W;
   const i64 target = static_cast<const i64*>(p.targets)[at[3]];
   if (target == p.ignored) return Pair<W>{W(0), W(0)};
   const W weight = p.weight ? Element<T>::widen(static_cast<const T*>(p.weight)[target * p.weight_step]) : W(1);
-  // A class of weight 0 has no loss, whatever its element is.
+  // A class of weight 0 has loss 0 for any element.
   if (weight == W(0)) return Pair<W>{W(0), W(0)};
   return Pair<W>{-(Element<T>::widen(static_cast<const T*>(p.in)[at[2] + target * p.class_step]) * weight), weight};
 }
@@ -41,7 +41,7 @@ DEV void forward(const Losses& p) {
   if (p.weights != nullptr) static_cast<T*>(p.weights)[at[1]] = Element<T>::narrow(loss.b);
 }
 
-// One block has all targets. The sums are in f64, whose digits outlast any number of terms.
+// A single block reduces all targets, in f64, which is accurate for any number of addends.
 template <class T>
 DEV void reduced(const Losses& p) {
   const Place place(Sharing{1, p.count, ROW_THREADS, 0});
@@ -57,7 +57,7 @@ DEV void reduced(const Losses& p) {
   if (threadIdx.x == 0) *static_cast<T*>(p.out) = Element<T>::narrow((Wide<T>)(p.mean ? own.a / own.b : own.a));
 }
 
-// A thread for each element of the gradient.
+// One thread per element of the gradient.
 template <class T>
 DEV void backward(const Losses& p) {
   typedef Wide<T> W;

@@ -1,4 +1,4 @@
-// Functions of one or two numbers, by the type that is computed in. Names end in `_` where the language has the name.
+// Functions of one or two scalars in the compute type. Names end in `_` if C++ has the same name.
 #pragma once
 #include "keyway.cuh"
 
@@ -28,7 +28,7 @@ REAL_FUNCTION(erf, erff, erf)
 REAL_FUNCTION(erfc, erfcf, erfc)
 REAL_FUNCTION(magnitude, fabsf, fabs)
 
-// Integers are rounded already.
+// Integers are unchanged.
 #define ROUNDING(name, single, twofold) \
   REAL_FUNCTION(name, single, twofold)  \
   template <class T>                    \
@@ -65,7 +65,7 @@ struct Kind<bool> {
   static const bool has_sign = false;
 };
 
-// Arithmetic modulo 2^bits of integers; of bool it is or, exclusive or and and.
+// Arithmetic of integers modulo 2^bits; of bool it is or, exclusive or, and and.
 template <class T>
 DEV T plus(T a, T b) { return (T)((u64)a + (u64)b); }
 DEV float plus(float a, float b) { return a + b; }
@@ -82,7 +82,7 @@ DEV float times(float a, float b) { return a * b; }
 DEV double times(double a, double b) { return a * b; }
 DEV bool times(bool a, bool b) { return a & b; }
 
-// a * b + c, rounded once on a GPU; the stand-in rounds twice, since its processor may have no such instruction.
+// a * b + c, with one rounding on a GPU; the stand-in rounds twice, since its processor may lack the instruction.
 template <class W>
 DEV W fused(W a, W b, W c) { return plus(times(a, b), c); }
 DEV float fused(float a, float b, float c) {
@@ -113,7 +113,7 @@ DEV T absolute(T x) {
 template <class T>
 DEV T sign_of(T x) { return (T)((int)(x > T(0)) - (int)(x < T(0))); }
 
-// The larger and the smaller; NaN if either is, for only NaN differs from itself.
+// The larger and the smaller; NaN if either is NaN, as NaN alone differs from itself.
 template <class T>
 DEV T larger(T a, T b) { return a > b || a != a ? a : b; }
 template <class T>
@@ -132,25 +132,25 @@ DEV bool is_finite(T x) {
   else return true;
 }
 
-// 1 / (1 + e^-x), with no overflow in between and without a sum that rounds twice where the result is small.
+// 1 / (1 + e^-x), without intermediate overflow, and with one significant rounding where the result is small.
 template <class R>
 DEV R sigmoid_of(R x) {
   const R e = exp_(-magnitude_(x)), right = R(1) / (R(1) + e);
   return x < R(0) ? e * right : right;
 }
 
-// The derivative of sigmoid_of: no difference from 1, which has lost its digits far from 0.
+// The derivative of sigmoid_of, without `1 - sigmoid`, which cancels far from 0.
 template <class R>
 DEV R sigmoid_slope(R x) {
   const R e = exp_(-magnitude_(x)), right = R(1) / (R(1) + e);
   return e * right * right;
 }
 
-// The normal distribution's share below x.
+// The normal CDF at x.
 template <class R>
 DEV R normal_share(R x) { return R(0.5) * erfc_(x * R(-0.70710678118654752440)); }
 
-// Twice the argument of the tangent in the approximate gelu, and its derivative: (1 + tanh(u)) / 2 is the sigmoid of 2u.
+// Twice the argument of tanh in the approximate gelu, and its derivative: (1 + tanh(u)) / 2 = sigmoid(2u).
 template <class R>
 DEV R gelu_argument(R x) { return x * (R(1.5957691216057308) + R(1.5957691216057308 * 0.044715) * (x * x)); }
 template <class R>
@@ -178,13 +178,13 @@ DEV R silu_gradient(R gradient, R x) {
   return gradient * s * (R(1) + x * (R(1) - s));
 }
 
-// Quotients and remainders. A whole divisor of 0 gives 0; the host refuses it before it launches.
+// Quotients and remainders. An integer division by 0 returns 0; the host refuses it before the launch.
 template <class T>
 DEV T trunc_quotient(T a, T b) {
   if constexpr (Kind<T>::real) return trunc_(a / b);
   else {
     if (b == T(0)) return T(0);
-    // The one quotient that does not fit wraps.
+    // The single quotient that overflows wraps.
     if (Kind<T>::has_sign && b == T(-1)) return negative(a);
     return (T)(a / b);
   }
@@ -209,7 +209,7 @@ DEV T floor_quotient(T a, T b) {
   if constexpr (Kind<T>::real) {
     const T plain = a / b;
     if (b == T(0)) return plain;
-    // An exact multiple but for one rounding, so the nearest whole number is the quotient.
+    // An exact multiple up to one rounding, so that the nearest integer is the quotient.
     const T near = (a - rest) / b - (down ? T(1) : T(0));
     const T below = floor_(near);
     const T whole = near - below > T(0.5) ? below + T(1) : below;
@@ -220,7 +220,7 @@ DEV T floor_quotient(T a, T b) {
   }
 }
 
-// The power of a whole number modulo 2^bits, by squaring; the host refuses exponents below 0.
+// An integer power modulo 2^bits, by repeated squaring; the host refuses negative exponents.
 template <class T>
 DEV T whole_power(T base, T exponent) {
   T result = 1;
@@ -236,7 +236,7 @@ DEV T power(T a, T b) {
   else return whole_power(a, b);
 }
 
-// Shifts, where a count that is negative or no less than the number of bits shifts every bit out.
+// Shifts; a count that is negative, or at least the number of bits, shifts every bit out.
 template <class T>
 DEV T shift_left(T a, T count) {
   return (u64)count < sizeof(T) * 8 ? (T)((u64)a << (u64)count) : T(0);
@@ -247,7 +247,7 @@ DEV T shift_right(T a, T count) {
   return a < T(0) ? T(-1) : T(0);
 }
 
-// From the nearer end, so that both ends are met exactly.
+// Computed from the nearer end, so that both ends are exact.
 template <class R>
 DEV R between(R a, R b, R weight) {
   const R span = b - a;
@@ -256,7 +256,7 @@ DEV R between(R a, R b, R weight) {
 
 template <class R>
 DEV R soft_plus(R x, R beta, R threshold) {
-  // The exponential of what is not above 0, so that it is finite.
+  // The argument of the exponential is at most 0, so that the result is finite.
   const R scaled = x * beta, soft = at_least(scaled, R(0)) + log1p_(exp_(-magnitude_(scaled)));
   return scaled > threshold ? x : soft / beta;
 }

@@ -1,21 +1,21 @@
-// Reductions of floats that go through their terms twice, or whose terms are powers: `logsumexp`, `var`, `std`, `norm`.
+// Reductions of floats in two passes, or of powers: `logsumexp`, `var`, `std`, `norm`.
 #include "nets.cuh"
 
 struct Moments {
   void* out;
   const void* in;
-  // The parts of each row, where several blocks share it.
+  // The partial results of each row, if several blocks share it.
   void* parts;
   Sharing sharing;
-  // What the sum of squares is divided by, or the exponent of the norm, in f64.
+  // The divisor of the sum of squares, or the order of the norm, in f64.
   u64 number;
-  // Of `norm` which one, of the variance whether its root is wanted.
+  // The kind of norm; for the variance, whether to return its root.
   u32 kind, splits;
   Dims<2> rows;
   Dims<1> terms;
 };
 
-// The terms that block `part` of those that share a row has.
+// The elements of a row that belong to block `part` of the blocks that share the row.
 struct Share {
   u64 begin, end;
   METHOD Share(const Moments& p, u32 part) {
@@ -25,7 +25,7 @@ struct Share {
   }
 };
 
-// A thread's part of a row: the terms `first`, `first + lanes`, .. before `end`.
+// A thread's elements of a row: `first`, `first + lanes`, .. below `end`.
 template <class T>
 struct Row {
   const T* in;
@@ -47,7 +47,7 @@ struct Row {
     p.terms.offsets((u32)term, from);
     return Element<T>::widen(in[from[0]]);
   }
-  // `f` of each term of the thread; some are under way at once where they are one dimension.
+  // Calls `f` with each element of the thread; several loads are in flight if the reduced space is one dimension.
   template <class F>
   METHOD void each(u32 lanes, const F& f) const {
     const i64 step = p.terms.ndim == 0 ? 0 : p.terms.stride[0][0];
@@ -64,7 +64,7 @@ struct Row {
 template <class A>
 DEV A& part_of(const Moments& p, u64 row, u32 part) { return static_cast<A*>(p.parts)[row * p.splits + part]; }
 
-// An infinite largest element would make NaN of itself.
+// An infinite maximum would become NaN in the difference from itself.
 template <class W>
 DEV W shift_of(W largest) { return is_infinite(largest) ? W(0) : largest; }
 
@@ -85,8 +85,8 @@ DEV void logsumexp(const Moments& p) {
   else part_of<Pair<W>>(p, place.row, blockIdx.y) = Pair<W>{largest, sum};
 }
 
-// The mean is that of the distances from the first element, so that equal numbers have no variance. `a` and `b` are the sums of the
-// distances from the mean as it is rounded, and of their squares.
+// The mean is computed from the differences from the first element, so that equal elements have variance 0. `a` and `b` are
+// the sums of the deviations from the rounded mean, and of their squares (corrected two-pass algorithm).
 template <class W>
 struct Spread {
   W mean;
@@ -121,7 +121,7 @@ DEV void variance(const Moments& p) {
   else part_of<Spread<W>>(p, place.row, blockIdx.y) = Spread<W>{mean, own};
 }
 
-// The second launch where blocks share rows, by a block for each row.
+// The second launch if blocks share rows, with one block per row.
 struct Whole : Place {
   METHOD explicit Whole(const Moments& p) : Place(Sharing{p.sharing.rows, p.splits, ROW_THREADS, 0}) {}
 };
@@ -143,7 +143,7 @@ DEV void finish_logsumexp(const Moments& p) {
   W sum = W(0);
   for (u32 i = place.lane; i < p.splits; i += place.lanes) {
     const Pair<W> part = part_of<Pair<W>>(p, place.row, i);
-    // Of infinities below 0 alone there is no sum.
+    // If all elements are minus infinity, the sum is 0.
     if (part.a != -Infinite<W>::value()) sum += part.b * exp_(shift_of(part.a) - shift);
   }
   sum = over_row<Added>(sum, place);
@@ -176,10 +176,10 @@ DEV void finish_variance(const Moments& p) {
   if (place.lane == 0) store_variance(p, row_out<T>(p, place), own);
 }
 
-// The norms that have terms of their own; GENERAL is the sum of powers.
+// The norms with special cases; GENERAL is a sum of powers.
 enum Norm : u32 { ZERO, ONE, TWO, LARGEST, SMALLEST, GENERAL };
 
-// Powers of f32 leave its range where norms do not, so that they are added in double.
+// Powers of f32 may overflow although the norm does not, so they are added in f64.
 template <class T>
 using NormOf = Long<Wide<T>>;
 
@@ -204,7 +204,7 @@ DEV W root_of(u32 kind, W sum, double exponent) {
   return kind == GENERAL ? pow_(sum, (W)(1 / exponent)) : sum;
 }
 
-// As `over_row`, for a way to join that is known at the launch.
+// As `over_row`, with a combination that is selected at run time.
 template <class W>
 DEV W joined_over_row(u32 kind, W own, const Place& place) {
   SHARED(W, shared, MOST_ROW_THREADS);
@@ -232,7 +232,7 @@ DEV void norm(const Moments& p) {
   else part_of<W>(p, place.row, blockIdx.y) = sum;
 }
 
-// The second launch: a thread for each row.
+// The second launch, with one thread per row.
 template <class T>
 DEV void finish_norm(const Moments& p) {
   typedef NormOf<T> W;

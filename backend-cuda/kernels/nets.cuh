@@ -1,4 +1,4 @@
-// What the families of nets share: sums over the threads that have a row together.
+// Shared parts of the normalisation, softmax and reduction kernels: reductions over the threads that share a row.
 #pragma once
 #include "math.cuh"
 
@@ -7,21 +7,21 @@ struct Infinite {
   DEV W value() { return float_of(0x7f800000); }
 };
 
-// Threads of a block whose kernel goes through rows, unless one row has more.
+// The number of threads per block of a row kernel, and the maximum for a single row.
 constexpr u32 ROW_THREADS = 128, MOST_ROW_THREADS = 512;
 
-// How the rows are shared: `lanes` threads, a power of two, have one together. Neighbouring threads have neighbouring rows
-// where these lie side by side in memory, else neighbouring terms of one row.
+// The distribution of rows: `lanes` threads, a power of two, share one row. Neighbouring threads have neighbouring rows if
+// these are contiguous (`beside`), otherwise neighbouring elements of one row.
 struct Sharing {
   u64 rows, terms;
   u32 lanes, beside;
 };
 
-// A thread's part. All threads of a block meet at barriers, so that one without a row goes on with none of its terms.
+// A thread's position. All threads of a block meet at barriers, so a thread without a row continues without elements.
 struct Place {
   u64 row;
   u32 lane, lanes, slot;
-  // Whether neighbouring threads have the same row.
+  // Whether neighbouring threads share a row.
   bool has_row, are_neighbours;
   METHOD explicit Place(const Sharing& s) {
     const u32 rows = blockDim.x / s.lanes;
@@ -52,8 +52,8 @@ struct AddedPairs {
   METHOD static Pair<W> join(Pair<W> x, Pair<W> y) { return Pair<W>{x.a + y.a, x.b + y.b}; }
 };
 
-// A thread's part of a row whose elements are neighbours, from an address of whole pieces: pieces `lane`, `lane + lanes`, ..
-// It is read once and kept, in the type that is computed in.
+// A thread's part of a contiguous and aligned row, cached in registers in the compute type: pieces `lane`, `lane + lanes`,
+// .. Each is read once.
 constexpr int KEPT_BYTES = 128;
 template <class T>
 struct Kept {
@@ -73,7 +73,7 @@ struct Kept {
       }
     }
   }
-  // `f` of each element and its number.
+  // Calls `f` with each element and its number.
   template <class F>
   METHOD void each(const F& f) {
 #pragma unroll
@@ -84,7 +84,7 @@ struct Kept {
       }
     }
   }
-  // The same with the element of another row beside it.
+  // Calls `f` with each element and the element of another row at the same index.
   template <class F>
   METHOD void each_with(const Kept& other, const F& f) {
 #pragma unroll
@@ -95,7 +95,7 @@ struct Kept {
       }
     }
   }
-  // Writes the row; `f` gives what is done with each piece first: the piece in registers, and its number.
+  // Writes the row; `f` first updates each piece, given the piece in registers and its number.
   template <class F>
   METHOD void write(T* row, const F& f) {
     Piece<T>* to = reinterpret_cast<Piece<T>*>(row);
@@ -112,7 +112,7 @@ struct Kept {
   }
 };
 
-// What the lane has whose number differs in these bits; all threads of a warp exchange.
+// The value of the lane whose number differs in these bits; all threads of a warp exchange.
 template <class A>
 DEV A from_lane(A own, u32 bits) {
   union {
@@ -125,8 +125,8 @@ DEV A from_lane(A own, u32 bits) {
   return value.all;
 }
 
-// What the threads of a row have together, in each of them. A kernel calls it once for each J and A, whose memory is their own:
-// before a second sum there, some thread may still have to read the result of the first.
+// Reduces over the threads of a row, with the result in each of them. A kernel may call it once per J and A, each with
+// shared memory of its own: before a second call some thread may still have to read the first result.
 template <class J, class A>
 DEV A over_row(A own, const Place& place) {
   SHARED(A, shared, MOST_ROW_THREADS);

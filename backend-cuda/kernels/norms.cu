@@ -1,10 +1,10 @@
-// Normalisation of rows by their mean and variance, and its gradients. What a row is follows from the op: the normalised
-// dimensions of a sample, the channels of a group, a channel of a sample or of all samples. Rows that are not `centred` are divided by
-// the root of their mean square: their mean counts as 0, and so their variance as that.
+// Normalisation of rows by mean and variance, and its gradients. A row depends on the op: the normalised dimensions of a
+// sample, the channels of a group, one channel of a sample or of all samples. Rows that are not `centred` (RMS norm) are
+// divided by their root mean square: their mean is taken as 0.
 #include "nets.cuh"
 
-// Terms come `V` at once: one, or those of a piece of memory, where every operand of them lies so; weight and bias are the same for
-// all of a piece then. Spaces and `Sharing` count what comes at once.
+// Elements are processed in packs of `V`: 1, or a piece of 16 bytes if all operands are contiguous and aligned; weight and
+// bias are then constant within a pack. Spaces and `Sharing` count packs.
 template <class T, int V>
 DEV Pack<T, V> pack_at(const void* from, i64 at) {
   return *reinterpret_cast<const Pack<T, V>*>(static_cast<const T*>(from) + at);
@@ -13,30 +13,30 @@ DEV Pack<T, V> pack_at(const void* from, i64 at) {
 struct Normalise {
   void* out;
   const void* in;
-  // Null where there is none.
+  // Null if absent.
   const void* weight;
   const void* bias;
-  // Written by `channel_norm`, and read by what is normalised by given statistics; in the type that is computed in, or of
-  // the elements.
+  // Written by `channel_norm`, and read by normalisation with given statistics; in the compute type, or in the elements'
+  // type.
   void* mean;
   void* var;
-  // Where blocks share a row: what each of them found, in turn for each row.
+  // The partial statistics of each block that shares a row, row by row.
   void* parts;
   u64 eps;
   Sharing sharing;
   u32 given, narrow, splits, centred;
-  // Output, input, weight, bias, and statistics.
+  // The strides of output, input, weight, bias, and statistics.
   Dims<5> rows;
   Dims<4> terms;
 };
 
 template <class W>
 struct Standard {
-  // The mean as it is rounded, what it is off by that, and the variance.
+  // The rounded mean, its rounding error, and the variance.
   W mean, rest, variance;
 };
 
-// A thread's part of the terms of a row, or of those that a block has of it.
+// A thread's part of the elements of a row, or of a block's part of the row.
 template <class T, int V>
 struct Input {
   const T* in;
@@ -45,8 +45,8 @@ struct Input {
   METHOD Pack<T, V> pack(i64 offset) const { return pack_at<T, V>(in, offset); }
 };
 
-// The mean is that of the distances from the first element, so that equal numbers have no variance, and what it is off by
-// rounding is found with the squares. `offset` gives where a term lies.
+// The mean is computed from the differences from the first element, so that equal elements have variance 0; its rounding
+// error is computed with the squares. `offset` maps an index to the element's offset.
 template <class T, int V, class Offset>
 DEV Standard<Wide<T>> standard_of(const Input<T, V>& row, const Place& place, bool centred, const Offset& offset) {
   typedef Wide<T> W;
@@ -80,7 +80,7 @@ DEV Standard<Wide<T>> standard_of(const Input<T, V>& row, const Place& place, bo
   return Standard<W>{mean, rest, variance < W(0) ? W(0) : variance};
 }
 
-// Where blocks share a row: the terms of one, and what all of them found.
+// If blocks share a row: the elements of one block, and the combined statistics of all blocks.
 struct Share {
   u64 each, begin, end;
   METHOD Share(const Sharing& sharing, u32 splits, u32 part) : each((sharing.terms + splits - 1) / splits) {
@@ -110,7 +110,7 @@ DEV Standard<W> standard_of_parts(const Standard<W>* parts, const Sharing& shari
   return Standard<W>{mean, rest, (own.a + own.b) / count};
 }
 
-// The first launch where blocks share a row.
+// The first launch if blocks share a row.
 template <class T, int V>
 DEV void statistics(const Normalise& p) {
   typedef Wide<T> W;
@@ -181,7 +181,7 @@ DEV void normalise(const Normalise& p) {
   }
 }
 
-// The same of rows that are kept, whose statistics are their own; weight and bias lie as the row does.
+// Normalises rows that are cached in registers, by their own statistics; weight and bias have the layout of the row.
 template <class T>
 DEV void normalise_kept(const Normalise& p) {
   typedef Wide<T> W;
@@ -190,7 +190,7 @@ DEV void normalise_kept(const Normalise& p) {
   if (place.has_row) p.rows.offsets((u32)place.row, at);
   const T* in = static_cast<const T*>(p.in) + at[1];
   Kept<T> row(in, place, p.sharing.terms);
-  // As `standard_of` does it.
+  // As in `standard_of`.
   const W count = (W)p.sharing.terms;
   W mean = W(0);
   if (p.centred) {
@@ -238,23 +238,24 @@ struct Gradient {
   const void* weight;
   const void* mean;
   const void* var;
-  // For the affine gradients of rows that are no channels: of each row the mean, what it is off, and the reciprocal of the deviation.
+  // For the affine gradients, if a row is not a channel: the mean of each row, its rounding error, and the reciprocal
+  // standard deviation.
   void* parts;
-  // Where blocks share a row: what each of them adds up in the first launch, in turn for each row.
+  // The partial sums of each block that shares a row, row by row, written by the first launch.
   void* sums;
-  // The gradients of weight and bias, where a row is a channel.
+  // The gradients of weight and bias, if a row is a channel.
   void* of_weight;
   void* of_bias;
   u64 eps;
   Sharing sharing;
   u32 given, narrow, centred;
-  // The row's number, output, gradient, input, weight, statistics, and the gradients of weight and bias.
+  // The row's number, and the strides of output, gradient, input, weight, statistics, and the gradients of weight and bias.
   Dims<8> rows;
   Dims<4> terms;
 };
 
-// Of a row: distances of the weighted gradient from its first, of the normalised input, and products of both; then the gradient as
-// it is, and its products with the normalised input, which are the gradients of bias and weight.
+// The sums over a row: of the shifted weighted gradient, of the normalised input, and of their products; then of the
+// gradient, and of its products with the normalised input, which are the gradients of bias and weight.
 template <class W>
 struct GradientSums {
   W d, hat, product, grad, along;
@@ -266,10 +267,10 @@ struct AddedGradients {
   }
 };
 
-// One launch, or two where `gridDim.y` blocks share a row, whose statistics are given then: the sums, the result.
+// One launch, or two if `gridDim.y` blocks share a row, whose statistics are then given: the sums, then the results.
 enum Stage { WHOLE, SUMS, RESULTS };
 
-// What the blocks of a row found, together.
+// Combines the partial results of the blocks of a row.
 template <class J, class A>
 DEV A over_parts(const void* parts, const Place& place, A none) {
   const A* own = static_cast<const A*>(parts) + place.row * gridDim.y;
@@ -316,8 +317,8 @@ DEV void input_gradient(const Gradient& p) {
     return p.weight == nullptr ? W(1) : Element<T>::widen(static_cast<const T*>(p.weight)[at[4] + term[3]]);
   };
   const auto grads = [&](const i64 (&term)[4]) { return pack_at<T, V>(p.grad, at[2] + term[1]); };
-  // Counted from the first ones, or, of an input whose own mean is known, from that: of equal ones there is no product. From what is
-  // no finite number nothing can be counted.
+  // Gradients are shifted by the first one, and an input with given statistics by its first element, so that sums over
+  // equal values are exactly 0. A non-finite shift is replaced by 0.
   i64 term[4];
   p.terms.offsets(0, term);
   W begin = W(0), centre = standard.mean;
@@ -351,7 +352,7 @@ DEV void input_gradient(const Gradient& p) {
     own = over_parts<AddedGradients>(p.sums, place, own);
   }
   if (is_first && p.of_weight != nullptr) {
-    // Channels' gradients are in the type that is computed in.
+    // The gradients of channels are in the compute type.
     static_cast<W*>(p.of_weight)[at[6]] = own.along;
     static_cast<W*>(p.of_bias)[at[7]] = own.grad;
   }
@@ -378,17 +379,17 @@ struct AffineGradient {
   const void* grad;
   const void* in;
   const void* parts;
-  // Where `splits` blocks share a row: what each of them adds up.
+  // The partial sums of each block, if `splits` blocks share a row.
   void* pairs;
   Sharing sharing;
   // Whether the results are in the elements' type.
   u32 narrow, splits;
-  // Weight, bias, gradient, input, and the number of the normalised row.
+  // The strides of weight, bias, gradient and input, and the number of the normalised row.
   Dims<5> rows;
   Dims<3> terms;
 };
 
-// One launch, or two where blocks share a row.
+// One launch, or two if blocks share a row.
 template <class T, int V, bool FINISH>
 DEV void affine_gradient(const AffineGradient& p) {
   typedef Wide<T> W;
@@ -446,7 +447,7 @@ DEV void affine_gradient(const AffineGradient& p) {
 
 NORM(layer_norm, "TIOOs>T", layer_norm, FLOATS)
 NORM(layer_norm_backward, "TTIOs>TTT", layer_norm_backward, FLOATS)
-// The same kernels, of other rows.
+// The same kernels with other rows.
 REGISTER(rms_norm, "TIOf>T", rms_norm, FLOATS)
 REGISTER(rms_norm_backward, "TTIOf>TT", rms_norm_backward, FLOATS)
 REGISTER(group_norm, "TiOOf>T", group_norm, FLOATS)

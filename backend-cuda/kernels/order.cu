@@ -1,12 +1,12 @@
-// The order of elements: keys that are unsigned numbers of the same order, a stable sort of them, and searches.
+// Ordering of elements: conversion to unsigned sort keys, a stable sort of the keys, and binary searches.
 //
-// Short lines are ranked: each element counts those before it. Where few elements of a line are wanted, the last of them is
-// found digit by digit from the highest, and those up to it are ranked. Other sorts go digit by digit from the lowest, with
-// as many passes as the keys have digits, and then by line. A pass counts the digits of each tile, adds the counts up, and
-// moves the elements to their places, which follow from the counts alone.
+// Short lines are sorted by rank: each element counts the elements that precede it. For a small k of a line (top-k), the
+// k-th element is found by a radix select from the highest digit, and the elements up to it are sorted by rank. All other
+// sorts are LSD radix sorts over the digits of the keys, then of the line number. A pass computes the histogram of each
+// tile, scans the histograms, and moves the elements to positions that depend on the counts alone.
 #include "elementwise.cuh"
 
-// NaN is the greatest of all, and -0 equals 0.
+// NaN is the greatest value, and -0 equals 0.
 template <class T>
 DEV u64 key_of(T x) {
   if constexpr (Kind<T>::has_sign) return (u64)((i64)x + ((i64)1 << (sizeof(T) * 8 - 1)));
@@ -24,7 +24,7 @@ DEV u64 key_of(double x) {
   return bits >> 63 == 0 ? bits | (u64)1 << 63 : ~bits;
 }
 
-// The dimensions are those of the lines and along them, in this order.
+// The dimensions are those of the lines, then along the lines.
 struct Keys {
   Operand in;
   u64* keys;
@@ -45,8 +45,8 @@ DEV void keys(const Keys& p) {
 #define KEYS(dtype, T, name) KERNEL(name##_##dtype, Keys) { keys<T>(p); }
 ALL(KEYS, keys)
 
-// Elements that follow each other: their keys, and their numbers. `length` is that of a line; where it is 0 a pass goes by
-// the keys, else by the lines.
+// Consecutive elements: their keys, and their numbers. `length` is the length of a line; if it is 0 a pass sorts by digits
+// of the keys, otherwise by digits of the line number.
 struct Pass {
   const u64* keys;
   const u32* order;
@@ -74,18 +74,18 @@ KERNEL(rank_u64, Pass) {
 
 constexpr u32 THREADS = 256;
 constexpr u32 WARPS = THREADS / 32;
-// Elements of a thread, and of the block.
+// Elements per thread, and per block.
 constexpr u32 EACH = 8;
 constexpr u32 TILE = THREADS * EACH;
-// A digit is a thread's.
+// One thread per digit value.
 constexpr u32 DIGIT_BITS = 8;
 constexpr u32 DIGITS = THREADS;
 
 DEV u32 digit_of(const Pass& p, u64 key, u32 number) {
   return (u32)((p.length == 0 ? key : number / p.length) >> p.shift) & (DIGITS - 1);
 }
-// The sum of the values of all threads before this one, and of all. `shared` has THREADS + GROUPS places, which nobody but
-// another call of this uses since a barrier.
+// The exclusive prefix sum of a value over the threads of the block, and the total. `shared` has THREADS + GROUPS elements,
+// which only other calls of this function use without a barrier.
 constexpr u32 GROUPS = 16;
 template <class T>
 DEV T before_in_block(T own, T* shared, T& all) {
@@ -111,7 +111,8 @@ DEV T before_in_block(T own, T* shared, T& all) {
   return before;
 }
 
-// How often each digit stands in each tile, by digit and then by tile; a place is left behind those of each digit.
+// Writes the histogram of each tile, by digit and then by tile; one element after each digit's counts is left for the
+// total.
 KERNEL(digits_u64, Pass) {
   SHARED(u32, counts, DIGITS);
   counts[threadIdx.x] = 0;
@@ -127,11 +128,12 @@ KERNEL(digits_u64, Pass) {
   __syncthreads();
   p.counts[(u64)threadIdx.x * (p.tiles + 1) + blockIdx.x] = counts[threadIdx.x];
 }
-// The digits of a thread's elements, and which lanes of its warp have the same: DIGITS where there is no element.
+// The digits of a thread's elements, and the lanes of its warp with the same digit (match-any); DIGITS if there is no
+// element.
 struct WarpDigits {
   u16 own[EACH];
 #ifdef KEYWAY_SHIM
-  // One exchange for all votes: each takes the stand-in long.
+  // One exchange for all votes: votes are slow in the stand-in.
   u16 all[32][EACH];
   METHOD void exchange() { shim_gather(own, sizeof(own), all); }
   METHOD u32 same(u32 i) const {
@@ -153,8 +155,8 @@ struct WarpDigits {
   }
 #endif
 };
-// The counts are added up. Each warp has elements that follow each other, 32 at a time, of which the threads learn by votes
-// what others have the same digit. The tile is put in order before it is written, so that neighbours go to neighbours.
+// One pass after the scan of the counts. Each warp has consecutive elements, 32 at a time, whose threads find the lanes
+// with the same digit by votes. The tile is sorted in shared memory before it is written, so that writes are coalesced.
 KERNEL(move_u64, Pass) {
   SHARED(u32, counts, WARPS * DIGITS);
   SHARED(u32, starts, DIGITS);
@@ -175,7 +177,7 @@ KERNEL(move_u64, Pass) {
   const u32 first = threadIdx.x / 32 * (32 * EACH) + lane;
   u64 key[EACH];
   WarpDigits digits;
-  // How many elements of the warp have the same digit and come before.
+  // The number of preceding elements of the warp with the same digit.
   u16 rank[EACH];
 #pragma unroll
   for (u32 i = 0; i < EACH; i++) {
@@ -221,8 +223,7 @@ KERNEL(move_u64, Pass) {
   }
 }
 
-// Each count becomes the sum of those before it, and behind the last stands the sum of all. A block does it, of several rows one
-// each.
+// Replaces the counts by their exclusive prefix sums, followed by the total. One block per row.
 struct Counts {
   u64* counts;
   u64 count;
@@ -248,8 +249,8 @@ KERNEL(add_up_u64, Counts) {
   if (threadIdx.x == 0) counts[p.count] = carried;
 }
 
-// The first `k` of each line, or of each of its parts, in order by their keys and then by their places: all of a part that has
-// fewer. The bits are those of keys and of places in a part, whole digits.
+// Selects the first `k` of each line, or of each part of a line, in the order of keys, then of positions; all elements of a
+// part with fewer than `k`. The numbers of bits of keys and of positions in a part are whole digits.
 struct Select {
   const u64* keys;
   const u32* order;
@@ -263,7 +264,7 @@ struct Select {
   u32 place_bits;
 };
 constexpr u32 SELECTED = 512;
-// Elements that a thread reads at once.
+// Elements that a thread loads before it uses the first.
 constexpr u32 AHEAD = 4;
 
 KERNEL(select_u64, Select) {
@@ -278,7 +279,7 @@ KERNEL(select_u64, Select) {
   const u64 first = line * p.length + part * p.part;
   const u64 to = line * ((u64)(p.parts - 1) * p.k + (last < p.k ? last : p.k)) + (u64)part * p.k;
 
-  // What is known of the last that is taken, and how many of those of which the same holds are.
+  // The known digits of the k-th element, and the number of elements to select among those with the same digits.
   u64 key = 0, key_mask = 0;
   u32 place = 0, place_mask = 0, rest = k;
   if (threadIdx.x == 0) found[3] = 0;
@@ -325,7 +326,7 @@ KERNEL(select_u64, Select) {
   for (u32 at = threadIdx.x; at < length; at += THREADS) {
     const u64 own = p.keys[first + at], known = own & key_mask;
     if (known < key || (known == key && (at & place_mask) <= place)) {
-      // In any order: they are ranked.
+      // In any order: they are sorted by rank.
       const u32 slot = atomicAdd(&found[3], 1u);
       kept[slot] = own;
       places[slot] = at;
@@ -345,8 +346,8 @@ KERNEL(select_u64, Select) {
   }
 }
 
-// Elements in their order, with their places along their line: the dimensions are the outputs', with the strides of both
-// and of the rank among all.
+// Gathers elements in sorted order, with their positions along the line: the dimensions are those of the outputs, with the
+// strides of both and of the rank.
 struct Ranked {
   void* values;
   i64* places;
@@ -373,13 +374,13 @@ BITS(RANKED, ranked)
 REGISTER(sort, "Tibb>TT", sort, ALL)
 REGISTER(topk, "Tiibb>TT", topk, ALL)
 
-// How many of a sorted line come before each value.
+// The number of elements of a sorted line that precede each value.
 struct Search {
   i64* out;
   Operand sorted;
   Operand values;
   u64 length;
-  // Values that one line serves.
+  // The number of values that are searched in one line.
   u64 width;
   u64 right;
   u64 first;

@@ -7,7 +7,7 @@
   KERNEL(name##_##dtype##_finish, Product) { add_parts(Matrices<T>{p}, p.shape); }
 
 PRODUCT(mm, "TT>T", mm, NUMBERS)
-// The kernels of `mm`, of other sizes.
+// The same kernels with other sizes.
 REGISTER(addmm, "TTTss>T", added, NUMBERS)
 REGISTER(bmm, "TT>T", mm, NUMBERS)
 REGISTER(baddbmm, "TTTss>T", added, NUMBERS)

@@ -1,4 +1,4 @@
-// What a product of matrices, or of batches of them, is of: operands of any strides.
+// The operands of a product of matrices, or of batches of them, of any strides.
 #pragma once
 #include "tile.cuh"
 
@@ -9,7 +9,7 @@ struct Side {
 
 struct Product {
   Side out, left, right, input;
-  // What the product and the input are multiplied by; the input is null where it is not added.
+  // The factors of the product and of the input; the input is null if it is absent.
   u64 alpha, beta;
   Shape shape;
 };

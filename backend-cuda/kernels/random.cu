@@ -1,14 +1,14 @@
-// Random numbers, as `keyway_sdk::philox::element` defines them: the same words on every device, for the elements in
-// row-major order.
+// Random numbers as defined in `keyway_sdk::philox::element`: the same words on every device, for the elements in row-major
+// order.
 #include "elementwise.cuh"
 
-// The dimensions are the output's in row-major order, with the strides of output and input.
+// The dimensions are those of the output in row-major order, with the strides of output and input.
 struct Draw {
   void* out;
   Operand in;
   u64 seed;
   u64 offset;
-  // Two numbers of the op's, by their bits.
+  // Two parameters of the op, as bits.
   u64 a, b;
   u64 first;
   u64 count;
@@ -18,7 +18,7 @@ struct Draw {
 struct Words {
   u32 at[4];
 };
-// Philox4x32-10 (J. K. Salmon and others, SC 2011).
+// Philox4x32-10 (J. K. Salmon et al., SC 2011).
 DEV Words words(u64 seed, u64 block) {
   u32 key0 = (u32)seed, key1 = (u32)(seed >> 32);
   u32 a = (u32)block, b = (u32)(block >> 32), c = 0, d = 0;
@@ -35,7 +35,7 @@ DEV Words words(u64 seed, u64 block) {
   return Words{{a, b, c, d}};
 }
 
-// The elements of one block: four with a word for each, or two with two.
+// The elements of one random block: four with one word each, or two with two words each.
 template <class Make, class T>
 DEV void draw(const Draw& p) {
   constexpr u32 EACH = Make::words;
@@ -92,7 +92,7 @@ struct UniformDouble {
   }
 };
 
-// One of a pair of independent numbers (G. E. P. Box, M. E. Muller, 1958).
+// The Box-Muller transform (1958): one of a pair of independent normal values.
 DEV double normal_of(double first, double second, bool odd) {
   const double radius = sqrt(-2.0 * log(1.0 - first)), angle = 6.283185307179586476925 * second;
   return radius * (odd ? sin(angle) : cos(angle));
@@ -113,7 +113,7 @@ struct NormalDouble {
   }
 };
 
-// With the probability that was given, where `b` is set, or that of each element.
+// With the given probability, if `b` is set, or with the probability of each element.
 struct Bernoulli {
   static const u32 words = 1;
   template <class T>

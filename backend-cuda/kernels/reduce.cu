@@ -1,11 +1,11 @@
-// Reductions over any dimensions: the terms of each output are added up by one block, or where there are few outputs by
-// several, whose parts a second launch puts together. The work is split by sizes alone, so a result has the same bits on
-// every run and every chip.
+// Reductions over any dimensions: one block reduces the elements of each output, or several blocks if there are few
+// outputs, whose partial results a second launch combines. The work is split by sizes alone, so that a result is
+// bit-identical on every run and every chip.
 //
-// A line is  REDUCTION(kernel, "signature", host, DTYPES, Type)  where the type gives the accumulator and how it grows.
+// A line is  REDUCTION(kernel, "signature", host, DTYPES, Type)  where the type defines the accumulator and its operations.
 #include "math.cuh"
 
-// The output's and the input's dimensions of the outputs, and the input's of the terms.
+// The output's and the input's strides over the outputs, and the input's strides over the reduced space.
 struct Reduce {
   void* out;
   void* second;
@@ -14,20 +14,22 @@ struct Reduce {
   u64 outputs;
   u64 terms;
   u64 count;
-  // Threads of a block side by side over outputs; the others share the terms of these. The same of the second launch.
+  // The number of threads of a block along the outputs; the other threads share the reduced space. Also for the second
+  // launch.
   u32 across, across_parts;
   u32 splits;
-  // Whether the terms of each output are neighbours from an address that packs may begin at.
+  // Whether the elements of each output are contiguous and aligned for packs.
   u32 packed;
   Dims<3> outer;
   Dims<1> inner;
 };
 
-// An accumulator of type Acc: `start`, `load` of an element and its number, `join` of two parts, and `store`.
+// The interface of a reducer with accumulators of type Acc: `start`, `load` of an element and its number, `join` of two
+// partial results, and `store`.
 template <class T>
 struct Plain {
   typedef T In;
-  // Whether there is code for packs: not where it is long and seldom wanted.
+  // Whether packs are supported: not for long and rarely used code.
   static const bool in_packs = Kind<Wide<T>>::real;
 };
 
@@ -39,7 +41,7 @@ struct FloatSum : Plain<T> {
   METHOD static Acc join(Acc a, Acc b) { return a + b; }
   METHOD static void store(const Reduce& p, i64 at, i64, Acc a) { static_cast<T*>(p.out)[at] = Element<T>::narrow(a); }
 };
-// A NaN counts as 0.
+// NaN elements count as 0.
 template <class T>
 struct NanSum : FloatSum<T> {
   METHOD static Wide<T> load(Wide<T> x, u64) { return is_nan(x) ? Wide<T>(0) : x; }
@@ -57,7 +59,7 @@ struct FloatProduct : FloatSum<T> {
   METHOD static Acc start() { return Acc(1); }
   METHOD static Acc join(Acc a, Acc b) { return a * b; }
 };
-// Of integers and truth values, modulo 2^64.
+// The sum of integers or bools, modulo 2^64.
 template <class T>
 struct WholeSum : Plain<T> {
   typedef u64 Acc;
@@ -87,7 +89,7 @@ struct Any : Truth<T, false> {};
 template <class T>
 struct All : Truth<T, true> {};
 
-// The extreme with its number: the first of several, and NaN before all others. A number of -1 is no element yet.
+// The extreme and its index: the first of equal ones, and NaN before all others. An index of -1 marks the empty reduction.
 template <class T, bool MAX>
 struct Extreme : Plain<T> {
   struct Acc {
@@ -113,16 +115,16 @@ template <class T>
 struct Largest : Extreme<T, true> {};
 template <class T>
 struct Smallest : Extreme<T, false> {};
-// Threads of a block.
+// The number of threads of a block.
 constexpr u32 THREADS = 256;
-// What a thread loads before it uses the first of it, and its accumulators.
+// The number of elements that a thread loads before it uses the first, and the number of its accumulators.
 constexpr int ELEMENTS = 8;
 
-// Elements that are loaded at once; fewer of one byte, for each has code of its own.
+// Elements that are loaded as one pack; fewer of one byte, since the code is unrolled.
 template <class T>
 using Loaded = Pack<T, sizeof(T) == 1 ? 8 : 16 / sizeof(T)>;
 
-// The sum over the block's threads of each output, in thread `threadIdx.x < across`.
+// Reduces over the block's threads for each output, with the result in threads `threadIdx.x < across`.
 template <class R>
 DEV typename R::Acc over_block(typename R::Acc own, u32 across) {
   SHARED(typename R::Acc, shared, THREADS);
@@ -157,7 +159,7 @@ struct Sums {
   }
 };
 
-// The terms `begin`, `begin + step`, .. of an output.
+// The elements `begin`, `begin + step`, .. of an output.
 template <class R>
 DEV typename R::Acc over_terms(const Reduce& p, const typename R::In* in, u64 begin, u64 step) {
   typedef typename R::In T;
@@ -219,7 +221,7 @@ DEV void reduce(const Reduce& p) {
   else static_cast<Acc*>(p.parts)[blockIdx.y * p.outputs + output] = whole;
 }
 
-// The second launch, over the parts of each output.
+// The second launch, over the partial results of each output.
 template <class R>
 DEV void finish(const Reduce& p) {
   typedef typename R::Acc Acc;
@@ -243,7 +245,7 @@ DEV void finish(const Reduce& p) {
   KERNEL(name##_##dtype##_reduce, Reduce) { reduce<R>(p); }  \
   KERNEL(name##_##dtype##_finish, Reduce) { finish<R>(p); }
 #define ENTRIES_OF_FloatSum(dtype, T, name) REDUCTION_ENTRIES(name, dtype, FloatSum<T>)
-// Its parts are put together by `sum`.
+// Its partial results are combined by `sum`.
 #define ENTRIES_OF_NanSum(dtype, T, name) KERNEL(name##_##dtype##_reduce, Reduce) { reduce<NanSum<T>>(p); }
 #define ENTRIES_OF_FloatMean(dtype, T, name) REDUCTION_ENTRIES(name, dtype, FloatMean<T>)
 #define ENTRIES_OF_FloatProduct(dtype, T, name) REDUCTION_ENTRIES(name, dtype, FloatProduct<T>)
@@ -265,7 +267,7 @@ REDUCTION(amax, "TIb>T", over_dims, ALL, Largest)
 REDUCTION(amin, "TIb>T", over_dims, ALL, Smallest)
 REDUCTION(any, "TIb>T", over_dims, ALL, Any)
 REDUCTION(all, "TIb>T", over_dims, ALL, All)
-// The places, with the values or without: the kernels of `amax` and `amin`, which write what is wanted.
+// The indices with or without the values: the kernels of `amax` and `amin`, which write the requested outputs.
 REGISTER(max, "Tib>TT", place, ALL)
 REGISTER(min, "Tib>TT", place, ALL)
 REGISTER(argmax, "Tib>T", place, ALL)

@@ -1,10 +1,10 @@
-// Results that are made of some elements of an image: pooling, interpolation, and the gradients of those that are sums.
-// For each spatial dimension a table, which the host makes, says of which elements each place is made and how much each
-// counts; `max_pool` alone needs none. A gradient is the same with the tables transposed, so no two threads write one element.
+// Weighted sums of image elements: pooling, interpolation, and the gradients of those that are sums. The host computes a
+// table for each spatial dimension with the elements and weights of each output position; `max_pool` alone needs none. A
+// gradient is the same sum with transposed tables, so that no two threads write one element.
 #include "nets.cuh"
 
-// Of a dimension: where the elements of each place begin and end in the lists, the elements, and their weights; and what
-// the sum of a place is divided by. The numbers are in the type that is computed in.
+// The table of a dimension: the range of each position in the lists, the lists of elements and of weights, and the divisor
+// of each position. Values are in the compute type.
 struct Table {
   const u32* ends;
   const u32* elements;
@@ -17,13 +17,13 @@ struct Resample {
   void* places;
   const void* in;
   Table table[3];
-  // The image's sizes and strides in the last two and in all three dimensions.
+  // The image's sizes and strides: the last two dimensions, or all three.
   u64 size[3];
   i64 stride[3];
   u64 count;
-  // Whether terms are divided by their weights.
+  // Whether the sum is divided by the weights.
   u32 divides;
-  // Of the results: where they and their places lie, the channel in the image, and the place in each dimension.
+  // The results: offsets of values and indices, the offset of the channel in the image, and the position in each dimension.
   Dims<6> results;
 };
 
@@ -59,7 +59,7 @@ DEV void weighted(const Resample& p) {
   static_cast<T*>(p.out)[at[0]] = Element<T>::narrow(sum / divisor);
 }
 
-// The first of the largest elements and its place, or the last NaN.
+// The first of the largest elements and its index, or the last NaN.
 template <class T>
 DEV void largest(const Resample& p) {
   typedef Wide<T> W;
@@ -79,30 +79,30 @@ DEV void largest(const Resample& p) {
   static_cast<i64*>(p.places)[at[1]] = found;
 }
 
-// The same under a window, which needs no tables.
+// Max pooling over a window, without tables.
 struct Pool {
   void* out;
-  // Null where the values alone are wanted.
+  // Null if only the values are requested.
   i64* places;
   const void* in;
   u64 count;
-  // Of the spatial dimensions: the strides, the image's sizes, the window, and the results' sizes.
+  // The spatial dimensions: the strides, the image's sizes, the window, and the results' sizes.
   i64 stride[3], out_stride[3], places_stride[3];
   u32 size[3], window[3], step[3], padding[3], dilation[3];
   Divisor results[3];
-  // Output, places and image, of batch and channels.
+  // Batch and channels, with the strides of output, indices and image.
   Dims<3> planes;
 };
 
 template <class T>
 DEV void pool(const Pool& p) {
   typedef Wide<T> W;
-  // Loads of a row that are under way at once.
+  // Loads of a row that are in flight together.
   constexpr u32 TAPS = 3;
   const u64 result = (u64)blockIdx.x * ROW_THREADS + threadIdx.x;
   if (result >= p.count) return;
   u32 rest = (u32)result;
-  // Where the window begins; before the image it is large, as all that is outside.
+  // The start of the window; before the image it wraps to a large value, outside as well.
   u32 begin[3];
   i64 out = 0, places = 0;
 #pragma unroll
@@ -159,7 +159,7 @@ DEV void pool(const Pool& p) {
 
 RESAMPLE(max_pool, "TIIIIb>TT", max_pool, FLOATS)
 RESAMPLE(avg_pool, "TIIIbbi>T", avg_pool, FLOATS)
-// These have other tables or outputs, and the kernels of `max_pool` and `avg_pool`.
+// Ops with other tables or outputs, and the kernels of `max_pool` and `avg_pool`.
 REGISTER(max_pool_values, "TIIIIb>T", max_pool, FLOATS)
 REGISTER(avg_pool_backward, "TIIIIbbi>T", avg_pool_backward, FLOATS)
 REGISTER(adaptive_max_pool, "TI>TT", adaptive_max_pool, FLOATS)

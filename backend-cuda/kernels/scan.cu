@@ -1,12 +1,12 @@
-// Running sums, products, logarithms of sums, and extremes with their places, along a line. Long lines are cut into parts by sizes
-// alone: the elements of a part are put together, and then gone through again from what the parts before it make. One thread has a
-// part; several have it together where elements that are neighbours in memory are put together. f32 is accumulated in f64, f16 and
-// bf16 in f32.
+// Scans along a line: sums, products, logarithms of sums, and extremes with their indices. Long lines are split into parts
+// by sizes alone: the first pass reduces each part, and the second pass scans it, starting at the result of the previous
+// parts. One thread processes a part, or several threads if the line is contiguous in memory. f32 is accumulated in f64,
+// f16 and bf16 in f32.
 #include "elementwise.cuh"
 
-// The dimensions are those of the lines, with the strides of output, places and input; `along` is those along a line, below 0
-// where it is gone through from its end. Of neighbours, `lanes` threads, a power of two, have a part together; with `only_parts`
-// they write what it makes alone, for the parts behind it.
+// The dimensions are those of the lines, with the strides of output, indices and input; `along` are the strides along a
+// line, negative for a reverse scan. For contiguous lines, `lanes` threads, a power of two, share a part; with `only_parts`
+// they write the reduction of the part alone, for later parts.
 struct Scan {
   void* out;
   i64* places;
@@ -20,7 +20,8 @@ struct Scan {
   u64 count;
   u32 lanes;
   u32 only_parts;
-  // Of extremes: what elements are, whether the least is wanted, the bits of infinity and of the sign, and bytes of an element.
+  // For extremes: the kind of elements, whether the minimum is searched, the bits of infinity and of the sign, and the
+  // bytes of an element.
   u32 kind;
   u32 least;
   u64 infinite;
@@ -38,11 +39,11 @@ struct Running<float> {
   typedef double Acc;
 };
 
-// A thread's elements, moved at once where they are aligned and all there.
+// A thread's elements, moved as a pack if they are aligned and complete.
 template <class T, int V>
 struct Step {
   Pack<T, V> pack;
-  // Of the `rest` elements from an address on, upwards or downwards in memory; `none` stands for those behind.
+  // Loads up to `rest` elements from an address, in ascending or descending memory order; missing ones are `none`.
   METHOD void load(const T* from, i64 along, i64 rest, bool aligned, T none) {
     if (aligned && rest >= V) {
       const Pack<T, V> there = *reinterpret_cast<const Pack<T, V>*>(along < 0 ? from - (V - 1) : from);
@@ -66,11 +67,11 @@ struct Step {
       }
     }
   }
-  // Whether the packs from an address on are aligned.
+  // Whether the packs that start at an address are aligned.
   METHOD static bool aligned(const T* at, i64 along) { return (u64)(along < 0 ? at - (V - 1) : at) % sizeof(Pack<T, V>) == 0; }
 };
 
-// The results of a thread that go to the output alone, from an address on.
+// Writes a thread's results to the output alone, starting at an address.
 template <class M, class T>
 struct Results {
   static const int V = 16 / sizeof(T);
@@ -87,14 +88,15 @@ struct Results {
   METHOD void move(i64 elements) { to += elements * along; }
 };
 
-// What elements make together: `load` gives the accumulator of an element and its number, `of` that of two, `write` an element of
+// The operation of a scan: `load` converts an element and its number to an accumulator, `of` combines two, `write` converts
+// to an element of the output. `none` is a neutral element.
 // the output. `none` is an element that changes nothing.
 template <class T, bool SUM>
 struct Total {
   typedef T In;
   typedef typename Running<T>::Acc Acc;
   typedef Results<Total, T> Made;
-  // 0 + -0 is 0, so only -0 changes nothing.
+  // 0 + -0 is 0, so only -0 is neutral.
   METHOD static Acc start() { return SUM ? (Kind<Acc>::real ? Acc(-0.0) : Acc(0)) : Acc(1); }
   METHOD static Acc of(Acc a, Acc b) { return SUM ? plus(a, b) : times(a, b); }
   METHOD static T none() { return Element<T>::narrow((Wide<T>)start()); }
@@ -107,18 +109,18 @@ struct Total {
   }
 };
 
-// The logarithm of a sum: the largest element, and the sum of what e is to the distances from it.
+// The logarithm of a sum: the maximum, and the sum of exp(x - max).
 template <class W>
 struct Powers {
   W largest, sum;
 };
-// One function for each type, since they are long.
+// One function per type, since they are long.
 template <class W>
 CALLED Powers<W> joined(Powers<W> a, Powers<W> b) {
   const W largest = larger(a.largest, b.largest);
   const bool is_a = a.largest == largest;
   const W less = is_a ? b.largest : a.largest;
-  // Equal ones first: the difference of infinities is NaN.
+  // Equality is tested first, as the difference of equal infinities is NaN.
   const W share = less == largest ? W(1) : exp_(less - largest);
   return Powers<W>{largest, is_a ? a.sum + b.sum * share : a.sum * share + b.sum};
 }
@@ -143,7 +145,8 @@ struct LogSum {
   }
 };
 
-// The extreme and its place, the last of equals; a NaN is more extreme than all but another NaN. Elements of all dtypes are compared
+// The extreme and its index, the last of equal ones; NaN is more extreme than any other value. Elements of all dtypes are
+// compared by sort keys; a negative index marks an empty scan.
 // by keys; a place below 0 is no element.
 enum Elements : u32 { UNSIGNED_ONES, SIGNED_ONES, FLOATING_ONES };
 struct Best {
@@ -239,13 +242,13 @@ DEV Powers<W> from_beside(Powers<W> own, u32 bits) {
 }
 DEV Best from_beside(Best own, u32 bits) { return Best{from_beside(own.key, bits), from_beside(own.place, bits)}; }
 
-// Of a part of each line, or what all of it makes where `parts` is to be written.
+// Scans a part of each line, or reduces it if `parts` is to be written.
 template <class M, bool WRITE>
 DEV void scan(const Scan& p) {
   typedef typename M::Acc Acc;
   const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
   if (at >= p.count * p.parts_count) return;
-  // Threads side by side go along lines that lie side by side.
+  // Neighbouring threads process neighbouring lines.
   const u64 line = at % p.count, part = at / p.count;
   i64 offset[3];
   p.dims.offsets((u32)line, offset);
@@ -262,12 +265,12 @@ DEV void scan(const Scan& p) {
   if (!WRITE) parts[part] = sum;
 }
 
-// Threads of a block that goes through lines of neighbours, and those of a line at least.
+// The number of threads of a block for contiguous lines, and the minimum number of threads per line.
 constexpr u32 LINE_THREADS = 256;
 constexpr u32 LINE_LANES = 4;
 
-// Tile by tile: each thread has a few elements that follow each other. Those of a warp learn what is before them by shuffles,
-// and of the warps before by their totals.
+// Tile by tile: each thread has a few consecutive elements. The prefix within a warp is computed by shuffles, and that of
+// previous warps from their totals.
 template <class M>
 DEV void lines(const Scan& p) {
   typedef typename M::Acc Acc;
@@ -277,7 +280,7 @@ DEV void lines(const Scan& p) {
   const u32 width = p.lanes < 32 ? p.lanes : 32, own = threadIdx.x % p.lanes, lane = own % width;
   const u32 group = threadIdx.x / width, first_group = (threadIdx.x - own) / width, groups = p.lanes / width;
   const u64 at = (u64)blockIdx.x * (LINE_THREADS / p.lanes) + threadIdx.x / p.lanes;
-  // All threads of a block meet at barriers, so that one without a line goes on with no elements.
+  // All threads of a block meet at barriers, so a thread without a line continues without elements.
   const bool has_line = at < p.count * p.parts_count;
   const u64 line = has_line ? at / p.parts_count : 0, part = has_line ? at % p.parts_count : 0;
   i64 offset[3];
@@ -300,7 +303,7 @@ DEV void lines(const Scan& p) {
   const i64 tile = p.lanes * V;
   Acc* totals = shared;
   Step<T, V> step, next;
-  // What a tile needs is on its way while the one before is worked on.
+  // The next tile is loaded while the current one is processed.
   for (i64 gone = -tile; gone < (i64)p.part; gone += tile) {
     step = next;
     next.load(from, p.along[2], rest, from_aligned, none);
@@ -340,7 +343,7 @@ DEV void lines(const Scan& p) {
       made.store(there);
       made.move(tile);
     }
-    // Some thread may still have to read the totals: those of the next tile stand beside them.
+    // Other threads may still read the totals: those of the next tile use separate memory.
     totals = totals == shared ? shared + LINE_THREADS / LINE_LANES : shared;
   }
   if (p.only_parts && has_line && own == 0) parts[part] = carried;

@@ -1,9 +1,9 @@
-// Elements written or added at indices. Where an index comes more than once the order of the sources decides, whatever
-// threads run first: a write keeps the last source of a place, which is the greatest number, and a sum takes the sources of
-// a place in the order of a stable sort by place. There are no atomic sums.
+// Elements written or added at indices. For duplicate indices the order of the sources determines the result, whatever the
+// order of threads: a write stores the last source of each output, found as the maximum of source numbers, and a sum adds
+// the sources of an output in the order of a stable sort by output. There are no atomic sums.
 #include "elementwise.cuh"
 
-// The place that each index points at: the dimensions are the indices', with the strides of index and place.
+// The output offset of each index: the dimensions are those of the indices, with the strides of index and output.
 struct Place {
   Operand index;
   u64* places;
@@ -20,12 +20,12 @@ DEV u64 place_of(const Place& p, u64 at) {
   const i64 index = read<i64>(p.index, offset[0]);
   return p.base + (u64)(offset[1] + index * p.stride);
 }
-// The number of the last source of each place, from 1; 0 where there is none, which is there before.
+// The one-based number of the last source of each output element; `0`, the initial value, if there is none.
 KERNEL(last_u64, Place) {
   const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
   if (at < p.count) atomicMax(p.places + place_of(p, at), p.first + at + 1);
 }
-// The places as keys of a sort.
+// The output offsets as sort keys.
 KERNEL(places_u64, Place) {
   const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
   if (at >= p.count) return;
@@ -33,8 +33,8 @@ KERNEL(places_u64, Place) {
   p.order[p.first + at] = (u32)(p.first + at);
 }
 
-// The dimensions are the output's, with the strides of output, target, place and, where an index points at a whole slice,
-// of the source in it; `sources` gives the source's offset by its number.
+// The dimensions are those of the output, with the strides of output, target, output number and, if an index selects a
+// whole slice, of the source within it; `sources` maps a number to the source's offset.
 struct Put {
   void* out;
   Operand target;
@@ -44,7 +44,7 @@ struct Put {
   u64 base;
   u64 sources_count;
   u64 alpha;
-  // What sources are joined by, and whether to the target.
+  // The reduction, and whether it includes the target.
   u32 reduction;
   u32 include;
   u64 count;
@@ -72,7 +72,7 @@ BITS(PUT, put)
 REGISTER(scatter, "TiTT>T", scatter, ALL)
 REGISTER(index_copy, "TiTT>T", index_copy, ALL)
 
-// What `alpha` is given as, and what sums are accumulated in. A sum of truth values is true where it is not 0.
+// The type of `alpha`, and the accumulation type. A sum of bools is true if it is not 0.
 template <class T>
 struct Sum {
   typedef Wide<T> Given;
@@ -86,7 +86,7 @@ struct Sum<bool> {
   static constexpr bool is_truth = true;
 };
 
-// The first of the sources of a place, among all that are sorted by place.
+// The first source of an output element, among all sources sorted by output.
 DEV u64 first_of(const Put& p, u64 place) {
   u64 from = 0;
   for (u64 end = p.sources_count; from < end;) {
@@ -122,7 +122,7 @@ REGISTER(scatter_add, "TiTT>T", scatter_add, ALL)
 REGISTER(index_add, "TiTTs>T", index_add, ALL)
 REGISTER(index_put, "TLITb>T", index_put, ALL)
 
-// Sources joined in other ways than by a sum alone. Means of integers are those of sums of 64 bits, rounded down.
+// Reductions of sources. Means of integers are computed from 64-bit sums, rounded down.
 enum Reduction : u32 { SUM, PRODUCT, MEAN, LARGEST, SMALLEST };
 template <class W>
 struct Joined {

@@ -1,17 +1,17 @@
-// Softmax and its logarithm along a dimension: the largest element, the sum of what e is to the distances from it, and
-// the results. Their gradients: the sum that each row has, and the results.
+// Softmax and log_softmax along a dimension: the maximum, the sum of exp(x - max), and the results; and their gradients:
+// the sum of each row, and the results.
 #include "nets.cuh"
 
 struct Softmax {
   void* out;
   const void* in;
   Sharing sharing;
-  // Where rows begin in the output and the input, and the steps along them.
+  // The offsets of rows in the output and the input, and the strides along them.
   Dims<2> rows;
   i64 out_step, in_step;
 };
 
-// One function in f64, where it is long.
+// Not inlined in f64, where it is long.
 DEV float power_of(float x) { return exp_(x); }
 CALLED double power_of(double x) { return exp_(x); }
 
@@ -37,7 +37,7 @@ DEV void softmax(const Softmax& p) {
   }
 }
 
-// The same of rows that are kept: each is read once.
+// The same for rows cached in registers: each is read once.
 template <class T, bool LOG>
 DEV void softmax_kept(const Softmax& p) {
   typedef Wide<T> W;
@@ -78,10 +78,10 @@ struct SoftmaxGradient {
   const void* grad;
   const void* made;
   Sharing sharing;
-  // Where rows begin in the output, the gradient and what softmax made, and the steps along them.
+  // The offsets of rows in the output, the gradient and the softmax result, and the strides along them.
   Dims<3> rows;
   i64 step[3];
-  // Whether softmax made logarithms.
+  // Whether the result is that of log_softmax.
   u64 logs;
 };
 
@@ -105,7 +105,8 @@ DEV void gradient(const SoftmaxGradient& p) {
 #pragma unroll 1
   for (u64 k = first; k < p.sharing.terms; k += place.lanes) {
     const W own = Element<T>::widen(grad[k * p.step[1]]), share = Element<T>::widen(made[k * p.step[2]]);
-    // Logarithms whose gradients sum to 0 pass them on, whatever they are: those of an ignored row of NaN.
+    // If the gradients of a row of log_softmax sum to 0, they are returned unchanged for any elements, so that an ignored
+    // NaN row has gradient 0.
     const W part = p.logs ? sum == W(0) ? W(0) : power_of(share) * sum : share * sum;
     out[k * p.step[0]] = Element<T>::narrow((p.logs ? own : own * share) - part);
   }
@@ -131,7 +132,7 @@ DEV void gradient_kept(const SoftmaxGradient& p) {
 }
 
 #define SLOPE(name, signature, host, dtypes) dtypes(SLOPE_ENTRIES, name)
-// Two rows in registers: no more than the most threads of a block may have.
+// Two rows in registers: limited by the registers of the maximum number of threads per block.
 #define SLOPE_ENTRIES(dtype, T, name)                         \
   KERNEL(name##_##dtype, SoftmaxGradient) { gradient<T>(p); } \
   BOUNDED_KERNEL(name##_##dtype##_kept, SoftmaxGradient, MOST_ROW_THREADS, 1) { gradient_kept<T>(p); }

@@ -1,9 +1,9 @@
-// Coordinates: entries at places, of which a place's number is the sum of its indices times strides. What falls on one place
-// is added up in the order of a stable sort, so there are no atomic sums; a result has the same bits on each run.
+// Coordinates of sparse entries; a linear coordinate is the sum of the indices times strides. Duplicates are added in the
+// order of a stable sort, without atomic sums, so that a result is bit-identical on every run.
 #include "elementwise.cuh"
 
-// One dimension's part in the places of all entries: `found` gets the number of the first entry whose index is none of
-// `size`, and holds a greater one before.
+// One dimension's contribution to the linear coordinates of all entries: `found` becomes the number of the first entry with
+// an index outside `size`, and is initialised to a larger number.
 struct Places {
   const i64* index;
   i64 step;
@@ -23,13 +23,13 @@ KERNEL(places_i64, Places) {
   p.places[at] = (p.added ? p.places[at] : 0) + index * p.stride;
   p.order[at] = (u32)at;
 }
-// The number of the first entry that is not behind the one before.
+// The number of the first entry that is not greater than the previous one.
 KERNEL(falls_i64, Places) {
   const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
   if (at > 0 && at < p.count && p.places[at] <= p.places[at - 1]) atomicMin(p.found, at);
 }
 
-// Entries that were chosen: their indices, one row for each dimension; through `order` where ranks of it were chosen.
+// Selected entries: their indices, one row per dimension; through `order` if ranks were selected.
 struct Picked {
   i64* out;
   const i64* index;
@@ -48,7 +48,7 @@ KERNEL(picked_i64, Picked) {
   p.out[p.first + at] = p.index[(i64)row * p.strides[0] + (i64)entry * p.strides[1]];
 }
 
-// The values of each group of entries, added up from its first one on.
+// Segmented sums: the values of each group of entries, added in order.
 struct Sums {
   void* out;
   const void* values;
@@ -76,7 +76,7 @@ DEV void sums(const Sums& p) {
 #define SUMS(dtype, T, name) KERNEL(name##_##dtype, Sums) { sums<T>(p); }
 NUMBERS(SUMS, sums)
 
-// Blocks at places that differ from each other: written, or added to what is there.
+// Blocks at distinct coordinates: written, or added to the output.
 struct Blocks {
   void* out;
   const void* values;
@@ -100,7 +100,7 @@ DEV void blocks(const Blocks& p) {
 BITS(WRITTEN, written)
 NUMBERS(ADDED, added)
 
-// Whether any element of each block has a bit of a mask.
+// Whether any element of each block has a bit of a mask set.
 struct Stored {
   u8* out;
   const void* values;
@@ -121,8 +121,8 @@ DEV void stored(const Stored& p) {
 #define STORED(bits, T, name) KERNEL(name##_##bits, Stored) { stored<T>(p); }
 BITS(STORED, stored)
 
-// How many of the places, which rise, come before a number: of each number from 0 on, or of those in `wanted`. Or, where
-// `exact` is set, 1 more than that if the place is there, else 0.
+// Binary searches in ascending coordinates: the number of coordinates below each number from 0, or below the numbers in
+// `wanted`. If `exact` is set, one more than that if the coordinate exists, otherwise 0.
 struct Before {
   u64* out;
   const u64* places;
@@ -145,7 +145,7 @@ KERNEL(before_u64, Before) {
   else p.out[at] = from < p.places_count && p.places[from] == place ? from + 1 : 0;
 }
 
-// The blocks by numbers from 1 on; zeros where the number is 0.
+// Gathers blocks by one-based numbers; zeros for number 0.
 struct Found {
   void* out;
   const void* values;
@@ -165,15 +165,15 @@ DEV void found(const Found& p) {
 #define FOUND(bits, T, name) KERNEL(name##_##bits, Found) { found<T>(p); }
 BITS(FOUND, found)
 
-// Rows of entries by a strided matrix, or by a stack of them: a thread for each element of the result goes through the
-// entries of its row.
+// Product of rows of entries and a strided matrix, or a batch of matrices: a thread for each element of the result iterates
+// over the entries of its row.
 struct ByDense {
   void* out;
   const void* values;
   const u64* begins;
   const i64* columns;
   Operand dense;
-  // Of the stack, of rows and of columns.
+  // The strides of batch, rows and columns.
   i64 dense_strides[3];
   i64 out_strides[3];
   u64 rows;
@@ -199,7 +199,7 @@ DEV void by_dense(const ByDense& p) {
 #define BY_DENSE(dtype, T, name) KERNEL(name##_##dtype, ByDense) { by_dense<T>(p); }
 NUMBERS(BY_DENSE, by_dense)
 
-// The product of two strided matrices at the places of entries.
+// Sampled dense-dense product (SDDMM): the product of two strided matrices at the coordinates of entries.
 struct Sampled {
   void* out;
   const i64* index;
@@ -226,12 +226,12 @@ DEV void sampled(const Sampled& p) {
 #define SAMPLED(dtype, T, name) KERNEL(name##_##dtype, Sampled) { sampled<T>(p); }
 NUMBERS(SAMPLED, sampled)
 
-// Entries by rows of entries: how many products each entry of the left side has, and then the products.
+// Sparse-sparse product (Gustavson): the number of products of each entry of the left operand, then the products.
 struct Pairs {
   i64* out;
   u64* left_numbers;
   u64* right_numbers;
-  // Of the left side: the products before each entry; the row and the column of each.
+  // The left operand: the number of products before each entry; the row and the column of each entry.
   u64* before;
   const i64* left_index;
   const i64* right_index;
@@ -249,7 +249,7 @@ KERNEL(pair_counts_u64, Pairs) {
 KERNEL(pairs_i64, Pairs) {
   const u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
   if (at >= p.count) return;
-  // The last entry whose products begin no later.
+  // Binary search for the last entry whose products start at or before this one.
   u64 left = 0;
   for (u64 end = p.left_count; end - left > 1;) {
     const u64 middle = left + (end - left) / 2;

@@ -1,4 +1,4 @@
-// Functions of mathematical libraries, of one element and of two.
+// Special functions of one and two elements.
 #include "elementwise.cuh"
 #include "special.cuh"
 
@@ -12,7 +12,7 @@ PLAIN_BINARY(hypot, "TT>T", binary, FLOATS, hypotenuse(a, b))
 PLAIN_BINARY(logaddexp, "TT>T", binary, FLOATS, log_sum(a, b))
 PLAIN_BINARY(copysign, "TT>T", binary, FLOATS, copysign_(a, b))
 
-// In the elements' own type, whose bits grow with the sizes of its numbers.
+// By element size: the bits of a float are ordered as its magnitudes.
 template <int BYTES>
 struct Bits;
 template <>

@@ -1,5 +1,5 @@
-// Special functions. The tables of the inverse of the error function and of the derivatives of the logarithm of the gamma
-// function are those of `quantile.rs` and `gamma.rs` of plugin-sdk, where their sources stand.
+// Special functions. The coefficients of the inverse error function and of the derivatives of log gamma are those of
+// `quantile.rs` and `gamma.rs` of plugin-sdk, which name the sources.
 #pragma once
 #include "math.cuh"
 
@@ -8,7 +8,7 @@ CALLED double log_gamma(double x) { return lgamma(x); }
 CALLED float hypotenuse(float x, float y) { return hypotf(x, y); }
 CALLED double hypotenuse(double x, double y) { return hypot(x, y); }
 
-// log(e^a + e^b): the larger one and what the other adds to it. The difference of equal infinities is NaN.
+// log(e^a + e^b) = max(a, b) + log1p(exp(-|a - b|)). The difference of equal infinities is NaN.
 template <class R>
 CALLED R log_sum(R a, R b) {
   return larger(a, b) + (a == b ? R(0.69314718055994530942) : log1p_(exp_(-magnitude_(a - b))));
@@ -28,8 +28,8 @@ DEV R polynomial(R x, const double (&c)[N]) {
   return value;
 }
 
-// The quantiles of the normal distribution: in the middle over x / 2, outside by the depth, and in the tails, where no f32
-// is.
+// The quantiles of the normal distribution: the central approximation divided by x / 2, the outer one by depth, and the
+// tail, which no f32 reaches.
 template <class R>
 DEV R middle_quantile(R x) {
   const double above[] = {
@@ -73,8 +73,8 @@ CALLED R inverse_erf(R x) {
   return copysign_((in_tail ? tail_quantile(depth - R(5)) : outside_quantile(depth - R(1.6))) * R(ROOT_HALF), x);
 }
 
-// Bernoulli's numbers of even index, from the second on, each over its index: the series of `digamma`. Times the indices it
-// is that of the derivative.
+// `B_2k / 2k` for k from 1, with the Bernoulli numbers: the asymptotic series of `digamma`. Without the division
+// (`INDEXED`) it is the series of the derivative.
 template <class R, bool INDEXED>
 DEV R bernoulli_series(R x) {
   const double list[] = {
@@ -87,7 +87,7 @@ DEV R bernoulli_series(R x) {
   return value;
 }
 
-// `digamma` over the distance from its root, at 1 + u for u from 0 to 1.
+// `digamma` divided by the distance from its root, at 1 + u for u from 0 to 1.
 DEV float digamma_quotient(float u) {
   const double list[] = {
       0.9510558760318328, -0.21181374873764533, 0.06013563375374406, -0.018549857673541014, 0.005936542817179836,
@@ -106,25 +106,25 @@ DEV double digamma_quotient(double u) {
   return polynomial(u + u - 1.0, list);
 }
 
-// The derivative of the logarithm of the gamma function: at 0 infinite with the other sign, NaN at negative whole numbers.
-// Below 0 by the reflection `digamma(1 - x) - digamma(x) = pi cot(pi x)`.
+// The derivative of log|gamma(x)|: at 0 infinite with the opposite sign, NaN at negative integers. Below 0 by the
+// reflection `digamma(1 - x) - digamma(x) = pi cot(pi x)`.
 template <class R>
 CALLED R digamma_of(R x) {
-  // Its root, and what that lacks in this type.
+  // Its root, and the rounding error of the root in this type.
   constexpr double wide = 1.4616321449683622;
   constexpr R root = R(wide), rest = R(sizeof(R) == 8 ? 9.549995429965697e-17 : wide - (double)root);
   if (x == R(0)) return R(-1) / x;
   const R y = x < R(0) ? R(1) - x : x;
   R made;
   if (y < R(9)) {
-    // The sum of the reciprocals of what lies between, as one quotient.
+    // The sum of the reciprocals of the recurrence `digamma(y + 1) = digamma(y) + 1 / y`, as one quotient.
     R near = y, above = R(0), under = R(1);
     while (near > R(2)) {
       near -= R(1);
       above = fused(above, near, under);
       under *= near;
     }
-    // Below 1 the polynomial is of y + 1, whose rounding would be seen.
+    // Below 1 the polynomial is evaluated at y + 1, without the rounding error of this sum.
     const bool below = y < R(1);
     const R distance = (below ? y - (root - R(1)) : near - root) - rest;
     made = digamma_quotient(below ? y : near - R(1)) * distance + (below ? R(-1) / y : above / under);
@@ -135,18 +135,18 @@ CALLED R digamma_of(R x) {
   if (!(x < R(0))) return made;
   const R r = x - round_(x), size = magnitude_(r);
   if (r == R(0)) return r / r;
-  // Near its zeros the cotangent is a sine, which keeps its digits there.
+  // Near its zeros the cotangent is computed from a sine, which is accurate there.
   const R cotangent = sin_((R(0.5) - size) * R(PI)) / sin_(size * R(PI));
   return made - R(PI) * copysign_(cotangent, r);
 }
 
-// The second derivative: infinite at 0 and at negative whole numbers. Below 0 by the reflection
-// `trigamma(1 - x) + trigamma(x) = (pi / sin(pi x))^2`.
+// The second derivative of log|gamma(x)|: infinite at 0 and at negative integers. Below 0 by the reflection `trigamma(1 -
+// x) + trigamma(x) = (pi / sin(pi x))^2`.
 template <class R>
 CALLED R trigamma_of(R x) {
   const R y = x < R(0) ? R(1) - x : x;
   constexpr int FAR = sizeof(R) == 8 ? 11 : 6;
-  // The squares' reciprocals up to where the series begins, from the least on.
+  // The sum of the reciprocal squares of the recurrence up to the start of the series, smallest first.
   R sum = R(0), a = y;
   if (y < R(FAR)) {
     for (int k = FAR - 1; k > 0; k--) sum += R(1) / ((y + R(k)) * (y + R(k)));

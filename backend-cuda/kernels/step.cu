@@ -1,17 +1,18 @@
-// Steps of optimisers over lists of tensors: one launch for as many tensors as the argument has places for.
+// Optimizer steps over lists of tensors (multi-tensor apply): one launch for as many tensors as fit the kernel's
+// parameters.
 #include "elementwise.cuh"
 
-// Elements that a block goes through, and tensors of one launch: an argument holds 4096 bytes.
+// Elements per block, and tensors per launch: kernel parameters are limited to 4096 bytes.
 const u32 CHUNK = 8192;
 const int MOST = 88;
 
 struct Tensors {
-  // Elements of each, and the chunks of all tensors up to the end of each.
+  // The number of elements of each tensor, and the cumulative number of chunks at the end of each.
   u64 count[MOST];
   u32 end[MOST];
 };
 
-// A number in f64, or where one lies.
+// A value in f64, or the address of one.
 struct Number {
   const double* data;
   u64 value;
@@ -21,7 +22,7 @@ DEV W number(const Number& from) {
   return (W)(from.data == nullptr ? double_of(from.value) : *from.data);
 }
 
-// The tensor that this block's elements are of, and the first and the end of them.
+// The tensor of this block, and the range of its elements.
 struct Chunk {
   u32 tensor;
   u64 first, end;
@@ -63,7 +64,7 @@ DEV void adam_step(const AdamStep& p) {
   for (u64 at = chunk.first + threadIdx.x; at < chunk.end; at += blockDim.x) {
     const W own = E::widen(parameter[at]);
     W g = E::widen(grad[at]);
-    // Without decay an infinite element is no part of its gradient.
+    // Without weight decay, an infinite parameter must not contribute to its gradient.
     if (decay != 0) g = g + decay * own;
     const W m = beta1 * E::widen(mean[at]) + rest1 * g;
     const W v = beta2 * E::widen(square[at]) + rest2 * g * g;
@@ -81,11 +82,12 @@ struct SgdStep {
   void* parameter[MOST];
   void* buffer[MOST];
   const void* grad[MOST];
-  // What a buffer keeps, and what comes to it: of the gradient, of the parameter.
+  // The factors of the momentum buffer, of the gradient added to it, and of the parameter added to it (weight decay).
   double keep, share, decay;
-  // What a parameter keeps, and what is taken off it: of the gradient, of the buffer.
+  // The factor of the parameter, and the factors of gradient and buffer that are subtracted from it.
   double shrink, of_grad, of_buffer;
-  // Whether there are buffers, hold anything yet, and are apart from what the parameter loses of its gradient.
+  // Whether there are buffers, whether they have content, and whether the gradient is subtracted from the parameter
+  // separately.
   u32 has_buffers, keeps, apart, unused;
 };
 

@@ -1,7 +1,8 @@
 // targets: compute_75 compute_80
 //
-// Kernels of other families by tensor cores: products of matrices and convolutions of f16, bf16 and, as TF32, f32;
-// attention of f16 and bf16. The host functions of those families launch them where the chip has them and f32 may be rounded; what adds up the parts of split sums is theirs.
+// Kernels of other families on tensor cores: matrix products and convolutions of f16, bf16 and, as TF32, f32; attention of
+// f16 and bf16. The host functions of those families launch them if the chip has tensor cores and f32 may be rounded; the
+// second launch of split-k sums is that of the family.
 #include "attention_plain.cuh"
 #include "conv.cuh"
 #include "product.cuh"

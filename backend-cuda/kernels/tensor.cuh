@@ -1,19 +1,19 @@
-// Tensor cores and copies in the background, behind functions of a few lines each, which the stand-in emulates
-// (test-plugins/cuda-driver/shim.h). Every thread of a warp calls them together.
+// Tensor core products and asynchronous copies, wrapped in short functions that the stand-in emulates
+// (test-plugins/cuda-driver/shim.h). All threads of a warp must call them together.
 //
-// A product of 16 x 16 and 16 x 8 elements, of f32 one of 16 x 8 and 8 x 8, is added to 16 x 8 sums in f32. Of a thread's four sums, lane / 4 is the row of the
-// first two and eight less than that of the others, and lane % 4 * 2 the first column.
+// A product of 16 x 16 and 16 x 8 elements (f32: 16 x 8 and 8 x 8) is added to 16 x 8 accumulators in f32. A thread has
+// four accumulators: two in row lane / 4 and two in row lane / 4 + 8, starting at column lane % 4 * 2.
 #pragma once
 #include "nets.cuh"
 
-// Whether the image's chip multiplies bf16 and TF32, and copies in the background.
+// Whether the image's chip has products of bf16 and TF32, and asynchronous copies.
 #if defined(KEYWAY_SHIM) || __CUDA_ARCH__ >= 800
 #define KEYWAY_SM80 1
 #else
 #define KEYWAY_SM80 0
 #endif
 
-// A thread's part of the operands: pairs of neighbouring elements, or single ones of 32 bits.
+// A thread's fragment of the operands: pairs of neighbouring elements, or single elements of 32 bits.
 struct LeftPart {
   u32 pair[4];
 };
@@ -28,8 +28,9 @@ struct Sums {
 DEV u32 shared_address(const void* at) { return (u32)__cvta_generic_to_shared(at); }
 #endif
 
-// Four matrices of 8 x 8 elements of 16 bits from shared memory: lane l names row l % 8 of matrix l / 8, aligned to 16 bytes.
-// Each thread has a pair of each, in row lane / 4; of the transposed matrix if `TURNED`.
+// Loads four matrices of 8 x 8 elements of 16 bits from shared memory (ldmatrix): lane l provides the address of row l % 8
+// of matrix l / 8, aligned to 16 bytes. Each thread receives a pair of each matrix, in row lane / 4; of the transposed
+// matrix if `TURNED`.
 template <bool TURNED>
 DEV void load_matrices(u32 (&to)[4], const u16* row) {
 #ifdef KEYWAY_SHIM
@@ -69,7 +70,7 @@ struct Cores<f16> {
                  : "+f"(sums.of[0]), "+f"(sums.of[1]), "+f"(sums.of[2]), "+f"(sums.of[3])
                  : "r"(a.pair[0]), "r"(a.pair[1]), "r"(a.pair[2]), "r"(a.pair[3]), "r"(b.pair[0]), "r"(b.pair[1]));
 #else
-    // The halves of the terms, one after the other.
+    // The two halves of the reduction dimension in sequence.
 #pragma unroll
     for (int half = 0; half < 2; half++) {
       asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
@@ -101,7 +102,7 @@ struct Cores<bf16> {
   }
 };
 
-// f32 rounded to TF32, which has 10 bits behind the leading one: to the nearest, halves away from 0.
+// Rounds f32 to TF32, with 10 fraction bits: to nearest, ties away from 0.
 DEV u32 tf32(u32 bits) {
 #ifdef KEYWAY_SHIM
   return shim_tf32(bits);
@@ -114,7 +115,7 @@ DEV u32 tf32(u32 bits) {
 #endif
 }
 
-// Of f32 the operands are TF32.
+// Operands of f32 are rounded to TF32.
 template <>
 struct Cores<float> {
   DEV void add(Sums& sums, const LeftPart& a, const RightPart& b) {
@@ -129,16 +130,16 @@ struct Cores<float> {
   }
 };
 
-// Copies 16 bytes of global memory to shared memory, of which `bytes` are read and the others become zeros. Both addresses are
-// aligned to 16. What was begun before `copies_begun` arrives as a group, and is there after `copies_arrived`, for the threads
-// that meet at a barrier after it, but for the last `LATER` groups.
+// Copies 16 bytes from global to shared memory, of which `bytes` are read and the remainder is zero. Both addresses are
+// aligned to 16. Copies before a `copies_begun` form a group, which is complete after `copies_arrived` and a barrier; the
+// last `LATER` groups may still be in flight.
 DEV void copy_16(void* to, const void* from, u32 bytes) {
 #ifdef KEYWAY_SHIM
   shim_copy_16(to, from, bytes);
 #elif KEYWAY_SM80
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(bytes) : "memory");
 #else
-  // Without such copies they are made at once.
+  // Chips without asynchronous copies copy synchronously.
   u16 made[8];
 #pragma unroll
   for (int i = 0; i < 8; i++) made[i] = 2 * i < bytes ? static_cast<const u16*>(from)[i] : (u16)0;
@@ -167,15 +168,16 @@ DEV void copies_arrived() {
 }
 #endif
 
-// The parts of operands in shared memory. A left operand lies by rows, `PITCH` elements each of its terms, or by terms if
-// `turned`; a right one by columns, each of its terms, or by terms if `turned`. `at` is the first row or column and term.
+// Loads fragments of operands from shared memory. A left operand is stored by rows of `PITCH` elements along the reduction
+// dimension, or along the reduction dimension if `turned`; a right operand by columns along the reduction dimension, or
+// along the reduction dimension if `turned`. `at` is the first row or column and the first reduction index.
 template <u32 PITCH>
 DEV void load_left(LeftPart& to, const u16* from, bool turned) {
   const u32 lane = threadIdx.x % 32;
   if (turned) load_matrices<true>(to.pair, from + (lane / 16 * 8 + lane % 8) * PITCH + lane / 8 % 2 * 8);
   else load_matrices<false>(to.pair, from + lane % 16 * PITCH + lane / 16 * 8);
 }
-// Two parts, of neighbouring columns.
+// Two fragments, of neighbouring columns.
 template <u32 PITCH>
 DEV void load_right(RightPart (&to)[2], const u16* from, bool turned) {
   const u32 lane = threadIdx.x % 32;
@@ -186,7 +188,7 @@ DEV void load_right(RightPart (&to)[2], const u16* from, bool turned) {
   to[1] = RightPart{{all[2], all[3]}};
 }
 
-// The same of f32, which are rounded to TF32 here.
+// The same for f32, which is rounded to TF32 here.
 template <u32 PITCH>
 DEV void load_left(LeftPart& to, const u32* from, bool turned) {
   const u32 row = threadIdx.x % 32 / 4, term = threadIdx.x % 4;
@@ -206,7 +208,7 @@ DEV void load_right(RightPart (&to)[2], const u32* from, bool turned) {
   }
 }
 
-// Of a pair of numbers, rounded.
+// A pair of rounded values.
 template <class T>
 DEV u32 paired(float low, float high) {
 #if KEYWAY_SM80 && !defined(KEYWAY_SHIM)

@@ -1,18 +1,18 @@
-// The product of tile.cuh by tensor cores: a block has 64 x 64 results, each of its four warps 32 x 32 of them, and the
-// operands come through shared memory, 32 deep, the next of them while the present ones are multiplied.
+// The product of tile.cuh on tensor cores: a block computes 64 x 64 results, each of its four warps 32 x 32, and operands
+// are staged in shared memory, 32 deep and double-buffered.
 //
-// An operand lies in shared memory by its rows (of the right one: columns) or by its terms, as neighbouring elements of it
-// lie in memory. Where these are contiguous and aligned, 16 bytes are copied at once in the background; else each element is
-// loaded alone.
+// An operand is stored in shared memory by its rows (columns of the right operand) or along the reduction dimension,
+// according to which is contiguous in global memory. If contiguous and aligned, it is copied asynchronously in pieces of 16
+// bytes; otherwise each element is loaded separately.
 #pragma once
 #include "tensor.cuh"
 #include "tile.cuh"
 
 constexpr u32 CORE_DEPTH = 32, CORE_THREADS = 128, WARP_TILE = 32;
 
-// How operands of T lie in shared memory: the words that hold its elements, those of 16 bytes, the terms that the cores take at
-// once, and words from one row and one term to the next. These begin in other banks than the seven before them, or the three
-// of f32, whose words are read one by one.
+// The format of operands of T in shared memory: the word type, the elements per 16 bytes, the reduction depth of one tensor
+// core product, and the pitch in words between rows and between reduction indices. Eight consecutive rows start in
+// different banks (four for f32, whose words are read one by one).
 template <class T>
 struct Format {
   typedef u16 Word;
@@ -26,20 +26,20 @@ struct Format<float> {
   DEV u32 word(float x) { return bits_of(x); }
 };
 
-// Which elements of an operand there are: from a row and a term on, up to these.
+// The valid range of an operand: starting at a row and a reduction index, up to these bounds.
 struct Window {
   u32 row, term, rows, terms;
 };
 
-// An operand gives `bits(row, term)`, and `piece(row, term)`, where 16 bytes of it lie, along the terms or the rows, counted from
-// the window's first ones.
+// An operand provides `bits(row, term)`, and `piece(row, term)`, the address of 16 bytes along the reduction dimension or
+// the rows, relative to the start of the window.
 template <class T, class O>
 DEV void fetch(typename Format<T>::Word* to, const O& operand, const Window& w, bool by_term, bool pieces) {
   typedef Format<T> F;
   typedef typename F::Word Word;
   if (pieces) {
     constexpr u32 PIECE = F::PIECE, EACH_COPIES = TILE * CORE_DEPTH / PIECE / CORE_THREADS;
-    // All addresses before the first copy, which may change what an address is computed from, as far as the compiler knows.
+    // Computes all addresses before the first copy, since the compiler must assume that a copy changes their inputs.
     Word* places[EACH_COPIES];
     const void* sources[EACH_COPIES];
     u32 bytes[EACH_COPIES];
@@ -61,7 +61,7 @@ DEV void fetch(typename Format<T>::Word* to, const O& operand, const Window& w, 
     for (u32 i = 0; i < EACH_COPIES; i++) copy_16(places[i], sources[i], bytes[i]);
     return;
   }
-  // Some elements are loaded before the first is written, for the same reason.
+  // Loads several elements before the first is written, for the same reason.
   constexpr u32 GROUP = 8;
 #pragma unroll 1
   for (u32 begin = 0; begin < TILE * CORE_DEPTH / CORE_THREADS; begin += GROUP) {
@@ -109,7 +109,7 @@ struct RightOf {
   METHOD const void* anywhere() const { return source.right_begin(); }
 };
 
-// T is what the operands are of; the source is that of `multiply`, with addresses in the place of elements.
+// T is the operands' dtype; the source is that of `multiply`, with addresses instead of elements.
 template <class T, class S>
 DEV void multiply_by_cores(S source, const Shape& shape) {
   typedef Format<T> F;
@@ -176,7 +176,7 @@ DEV void multiply_by_cores(S source, const Shape& shape) {
 #pragma unroll
         for (u32 j = 0; j < 4; j++) Cores<T>::add(sums[i][j], of_left[i], of_right[j]);
     }
-    // The other stage is read by nobody when the next step writes to it.
+    // No thread reads the other stage when the next step writes it.
     __syncthreads();
   }
 #pragma unroll

@@ -1,4 +1,4 @@
-// Functions of three elements, and choices.
+// Ternary element-wise functions, and selections.
 #include "elementwise.cuh"
 
 template <class R>
@@ -9,10 +9,10 @@ CALLED R gate_gradient(R gradient, R x, R gate) {
 TERNARY(lerp, "TTT>T", ternary, FLOATS, between(a, b, c))
 TERNARY(addcmul, "TTTs>T", scaled3, NUMBERS, plus(a, times(times(s0, b), c)))
 TERNARY(addcdiv, "TTTs>T", scaled3, FLOATS, a + s0 * b / c)
-// Of the second half; that of the first is `glu` of the gradient and the second.
+// The gradient of the second half; that of the first is `glu` of the gradient and the second half.
 TERNARY(glu_backward, "TTi>T", glu_backward, FLOATS, gate_gradient(a, b, c))
 
-// Choices move elements, whatever they mean: by their size alone.
+// Selections move elements by size alone.
 FUNCTION(where, 3, W, (bool a, W b, W c), a ? b : c)
 #define WHERE_ENTRIES(bits, T, name) PACKED_ENTRIES(name##_##bits, 4, name##_function<T>, T, bool, T, T)
 BITS(WHERE_ENTRIES, where)

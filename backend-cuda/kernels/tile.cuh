@@ -1,33 +1,36 @@
-// The product of two matrices, written once over what they are: a source gives the elements `left(row, inner)` and
-// `right(inner, column)`, says where the results of a column lie, and takes each by `store`. It may keep what it knows of the
-// block's columns and of the terms of two steps in shared memory, and is told where in them a column and a term stand. A block has 64 x 64 results, a
-// thread 4 x 4 of them, and the operands come through shared memory, 16 deep. These are the ordinary units of a chip, not its tensor cores.
+// The product of two matrices, generic over the source of operands: a source returns the elements `left(row, inner)` and
+// `right(inner, column)`, the output offset of a column, and stores results by `store`. It may cache the offsets of the
+// block's columns and of the reduction indices of two steps in shared memory, and is passed the positions of column and
+// reduction index in these caches. A block computes 64 x 64 results, a thread 4 x 4 of them, and operands are staged in
+// shared memory, 16 deep. This uses the ordinary arithmetic units, not tensor cores.
 //
-// Where there are few results and many terms, `splits` blocks have some of the terms each, and a second launch adds up
-// their parts in order. How it is split follows from the sizes alone, so a result has the same bits on every run.
+// Split-k: if there are few results and a long reduction dimension, `splits` blocks reduce a range of it each, and a second
+// launch adds the partial sums in order. The split depends on the sizes alone, so that a result is bit-identical on every
+// run.
 #pragma once
 #include "nets.cuh"
 
 constexpr u32 TILE = 64, DEPTH = 16, EACH = 4, TILE_THREADS = 256, SIDE = TILE / EACH;
-// One more than a row has, so that what is written along the terms falls into different banks.
+// Padded by one element, so that writes along the reduction dimension have no bank conflicts.
 constexpr u32 PITCH = TILE + 1;
 
 struct Shape {
   void* parts;
   u32 rows, columns, inner;
-  // Tiles in a row of them, and in all.
+  // The number of tiles per row of tiles, and in total.
   u32 across, tiles;
-  // Terms of each split, a multiple of the depth.
+  // The length of each split of the reduction dimension, a multiple of the depth, and the number of splits.
   u32 chunk, splits;
-  // Whether neighbouring threads read neighbouring terms of an operand.
+  // Whether neighbouring threads read neighbouring reduction indices of an operand.
   u32 left_by_term, right_by_term;
-  // Whether neighbouring elements of it are pieces of 16 bytes of memory, aligned to as many; read by tensor cores alone.
+  // Whether neighbouring elements of the operand form pieces of 16 bytes, aligned to 16; read by the tensor core kernels
+  // alone.
   u32 left_pieces, right_pieces;
-  // Whether they multiply; read by the host alone.
+  // Whether tensor cores multiply; read by the host alone.
   u32 by_cores;
 };
 
-// Where a part of a result lies: by batch, split, row and column.
+// The offset of a partial sum, by batch, split, row and column.
 DEV u64 part_at(const Shape& shape, u32 split, u32 row, u32 column) {
   return (((u64)blockIdx.y * shape.splits + split) * shape.rows + row) * shape.columns + column;
 }
@@ -49,7 +52,7 @@ DEV void multiply(S source, const Shape& shape) {
     __syncthreads();
   }
   u32 stage = 0;
-  // A thread that has no result still loads.
+  // A thread without results still loads.
   const bool works = row0 + y < shape.rows && column0 + x < shape.columns;
   constexpr u32 LOADS = TILE * DEPTH / TILE_THREADS;
   const auto left_place = [&](u32 i, u32& k, u32& row) {
@@ -61,7 +64,7 @@ DEV void multiply(S source, const Shape& shape) {
     k = shape.right_by_term ? at % DEPTH : at / TILE, column = shape.right_by_term ? at / DEPTH : at % TILE;
   };
   Acc of_left[LOADS], of_right[LOADS];
-  // A step's elements are on their way while those of the step before are multiplied.
+  // The elements of the next step are loaded while those of the current one are multiplied.
   const auto load = [&](u32 first, u32 kept) {
 #pragma unroll
     for (u32 i = 0; i < LOADS; i++) {
@@ -126,7 +129,7 @@ DEV void multiply(S source, const Shape& shape) {
   }
 }
 
-// The second launch: a thread for each result.
+// The second launch, with one thread per result.
 template <class S>
 DEV void add_parts(const S& source, const Shape& shape) {
   typedef typename S::Acc Acc;

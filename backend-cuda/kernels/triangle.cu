@@ -1,15 +1,16 @@
-// Matrices by where an element stands to the diagonal.
+// Matrices whose elements depend on their position relative to the diagonal.
 #include "elementwise.cuh"
 
-// The last two of the four operands of `dims` are no memory: their offsets are the row and the column.
+// The last two of the four operands of `dims` are virtual: their offsets are the row and the column.
 struct Triangle {
   Operand out;
   Operand in;
   u64 count;
-  // What is kept: 0 for at most this many columns right of the diagonal, 1 for at least so many, 2 for the diagonal alone.
+  // The part that is preserved: 0 for columns at most this far right of the diagonal, 1 for columns at least this far, 2
+  // for the diagonal alone.
   u64 kept;
   i64 diagonal;
-  // Where rows and columns begin.
+  // The first row and column.
   i64 row, column;
   Dims<4> dims;
 };

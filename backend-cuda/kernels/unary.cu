@@ -1,4 +1,4 @@
-// Functions of one element.
+// Unary element-wise functions.
 #include "elementwise.cuh"
 
 UNARY(neg, "T>T", unary, NUMBERS, negative(x))

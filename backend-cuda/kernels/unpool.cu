@@ -1,30 +1,31 @@
-// Elements that go to places of their channel which a tensor names: the gradient of `max_pool`, where those of one place
-// are added up, and `max_unpool`, where the last one stays.
+// Elements scattered to the indices of their channel that a tensor contains: the gradient of `max_pool`, which adds
+// elements with the same index, and `max_unpool`, which stores the last one.
 //
-// Each place is made by one thread, which looks at the elements in their order, so that sums have the same bits on every run. Where
-// elements go is seldom far from where they lie: the first launch finds the first and the last place of some neighbouring elements, so
-// that the second looks at few of them.
+// Each output element is computed by one thread, which scans the elements in order, so that sums are bit-identical on every
+// run. Indices are usually close to the position of their element: the first launch computes the range of indices of each
+// group of neighbouring elements, so that the second launch scans few groups.
 #include "nets.cuh"
 
-// Channels that a block has, threads for each, and places that it makes of each; threads of a channel in the first launch.
+// Channels per block, threads per channel, and output elements per block and channel; threads per channel in the first
+// launch.
 constexpr u32 CHANNELS = 32, LANES = 8, PLACES = 128, READERS = 4;
 
 struct Unpool {
   void* out;
   const void* in;
   const void* places;
-  // The first and the last place of each group of elements, of some channels.
+  // The first and the last index of each group of elements, for some channels.
   void* ranges;
-  // Elements of a channel of the output, and channels of all samples.
+  // The number of elements of an output channel, and of channels of all samples.
   u64 count;
   u32 channels;
-  // Groups of `each` elements along the last dimension, which has `width`; `segments` of them are one row.
+  // Groups of `each` elements along the last dimension, whose size is `width`; `segments` groups per row.
   u32 groups, segments, each, width;
-  // Whether neighbouring channels lie side by side.
+  // Whether neighbouring channels are contiguous.
   u32 beside;
-  // From an element of a row to the next: of the input and of the places.
+  // The stride between the elements of a row, of the input and of the indices.
   i64 step[2];
-  // Where channels begin: of the output, the input, and the places; rows of elements; the output's elements.
+  // The offsets of channels in the output, the input and the indices; of rows of elements; and of the output's elements.
   Dims<3> lead;
   Dims<2> rows;
   Dims<1> own;
@@ -34,7 +35,7 @@ struct Range {
   u64 first, last;
 };
 
-// A group: how many elements it has, and where it begins in the input and the places of a channel.
+// A group: its number of elements, and its offsets in the input and the indices of a channel.
 struct Group {
   u32 count;
   i64 in, places;
@@ -80,7 +81,7 @@ KERNEL(unpool_ranges, Unpool) {
 template <class T, bool SUM>
 DEV void unpool(const Unpool& p) {
   typedef Wide<T> W;
-  // One more, so that the channels begin in different banks.
+  // Padded by one element, so that channels start in different banks.
   constexpr u32 PITCH = PLACES + 1;
   SHARED(W, made, CHANNELS * PITCH);
   const u32 row = p.beside ? threadIdx.x % CHANNELS : threadIdx.x / LANES;
@@ -109,7 +110,7 @@ DEV void unpool(const Unpool& p) {
     }
   }
   __syncthreads();
-  // Neighbouring threads write neighbours.
+  // Coalesced writes: neighbouring threads write neighbouring elements.
   constexpr u32 THREADS = CHANNELS * LANES;
   for (u32 i = threadIdx.x; i < CHANNELS * PLACES; i += THREADS) {
     const u32 of = p.beside ? i % CHANNELS : i / PLACES, place = p.beside ? i / CHANNELS : i % PLACES;

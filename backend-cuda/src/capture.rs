@@ -1,7 +1,7 @@
 //! Captured work: CUDA graphs.
 //!
-//! Memory that kernels allocate and free while a stream is captured comes from a pool exclusive to that graph, until the graph is
-//! destroyed and its launches are done. Memory that the host allocates meanwhile belongs to the host.
+//! Memory that kernels allocate and free during a capture is from a pool exclusive to that graph, until the graph is
+//! destroyed and its launches have finished. Memory that the host allocates meanwhile is owned by the host.
 
 use crate::checks::{When, when};
 use crate::device::Cuda;
@@ -16,15 +16,15 @@ use std::sync::{Mutex, PoisonError};
 struct Captured {
     executable: Executable,
     pool: Pool,
-    /// Marks the end of the launch before, once there was one; launches of one graph are done one after the other.
+    /// An event at the end of the previous launch, if there was one; launches of one graph are sequential.
     launched: Mutex<Option<usize>>,
 }
 
 impl Captured {
     /// # Safety
-    /// `graph` came from `Cuda::end` and was not destroyed; the host upholds this.
+    /// `graph` was returned by `Cuda::end` and not destroyed; the host upholds this.
     unsafe fn of<'a>(graph: Queue) -> &'a Captured {
-        // SAFETY: the caller's.
+        // SAFETY: as the caller guarantees.
         unsafe { &*graph.cast::<Captured>() }
     }
 }
@@ -49,7 +49,7 @@ impl Capture for Cuda {
                 Ok(Box::into_raw(Box::new(captured)).cast())
             }
             Err(error) => {
-                // None of the captured work was done.
+                // No captured work has run.
                 gpu.memory.drop_pool(pool);
                 Err(error)
             }
@@ -60,7 +60,7 @@ impl Capture for Cuda {
         let gpu = gpu(index)?;
         // SAFETY: the host's graph.
         let captured = unsafe { Captured::of(graph) };
-        // Failed checks since the last synchronisation.
+        // Raises failed checks since the last synchronisation.
         gpu.checks.raise()?;
         let mut launched = captured.launched.lock().unwrap_or_else(PoisonError::into_inner);
         let event = match *launched {
@@ -69,10 +69,10 @@ impl Capture for Cuda {
         };
         let event = std::ptr::with_exposed_provenance_mut(event);
         let result = gpu.context.launch_graph(&captured.executable, stream);
-        // Also after a failure: part of the work may have been submitted.
+        // Recorded also after a failure: part of the work may have been submitted.
         let marked = gpu.context.record(event, stream);
         if marked.is_err() {
-            // Otherwise nothing determines when the pool is free.
+            // Without the event, nothing determines when the pool is free.
             gpu.context.synchronize_stream(stream)?;
         }
         result.and(marked)?;

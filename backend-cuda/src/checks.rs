@@ -1,9 +1,9 @@
 //! Checks of index tensors: their bounds, and the errors of wrong values.
 //!
-//! A call that reads indices synchronises with a kernel that checks them, so that it returns the error itself. Captured work
-//! cannot synchronise: there the kernel writes its finding to a word in host memory ([`Slots`]), passes valid indices to the op,
-//! and the program's next synchronisation with the device, or the next replay, returns the error.
-//! `KEYWAY_CUDA_INDEX_CHECKS=later` makes all calls do so, `now` makes replays synchronise too.
+//! A call that reads indices synchronises with a kernel that checks them, so that the call itself returns the error.
+//! Captured work cannot synchronise: there the kernel writes its finding to a word in host memory ([`Slots`]), replaces
+//! invalid indices for the op, and the program's next synchronisation with the device, or the next replay, returns the
+//! error. `KEYWAY_CUDA_INDEX_CHECKS=later` makes all calls asynchronous in this way, `now` makes replays synchronise too.
 
 use crate::driver::{Context, SLOTS, Slots};
 use keyway_sdk::Error;
@@ -11,17 +11,17 @@ use keyway_sdk::author::{Level, log};
 use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Chooses when wrong indices are errors.
+/// The environment variable that selects when invalid indices are reported.
 const VARIABLE: &str = "KEYWAY_CUDA_INDEX_CHECKS";
 
-/// When wrong indices are errors.
+/// When invalid indices are reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum When {
     /// At the call; for a replay at the next synchronisation.
     Usual,
     /// At the call or replay.
     Now,
-    /// At the next wait.
+    /// At the next synchronisation.
     Later,
 }
 
@@ -63,7 +63,7 @@ pub struct Bounds {
     pub op: &'static str,
     /// The argument.
     pub argument: &'static str,
-    /// The lowest: `-size` where an index may count from the end, else 0.
+    /// The lower bound: `-size` if an index may count from the end, otherwise 0.
     pub low: i64,
     /// The exclusive upper bound.
     pub size: i64,
@@ -90,7 +90,7 @@ impl Bounds {
         Bounds { op, argument, low: 0, size, what: What::Dim(dim) }
     }
 
-    /// The value outside them that means no class.
+    /// The value outside the bounds that is ignored as a class.
     pub fn none(&self) -> Option<i64> {
         match self.what {
             What::Classes(none) => Some(none),
@@ -146,7 +146,7 @@ pub struct Checks {
     sites: Mutex<Sites>,
 }
 
-/// Each kind of check has a slot.
+/// The kinds of checks, each with a slot.
 #[derive(Default)]
 struct Sites {
     list: Vec<Bounds>,
@@ -170,7 +170,7 @@ impl Checks {
         Ok(Some(at))
     }
 
-    /// The error of checks that failed since the last call; running kernels are not waited for.
+    /// Returns the error of checks that failed since the last call, without waiting for running kernels.
     pub fn raise(&self) -> Result<(), Error> {
         let sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found =

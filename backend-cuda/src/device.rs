@@ -9,11 +9,11 @@ use keyway_sdk::abi::extension::{CaptureApi, PeerApi, ReportApi};
 use keyway_sdk::author::{Device, Error, Peer, Properties, capture_api, device_api, peer_api, report_api};
 use std::ffi::c_void;
 
-/// The table that is passed to the host.
+/// The device table that is registered with the host.
 pub static API: DeviceApi = device_api::<Cuda>();
 
-/// NVIDIA's GPUs. A stream is the driver's own handle; the default stream is the driver's legacy default stream, which
-/// other streams of this library do not wait for.
+/// The device `cuda`, NVIDIA GPUs. A stream is the driver's own handle; the default stream is the driver's legacy default
+/// stream, with which other streams of this library do not synchronise.
 pub struct Cuda;
 
 /// Orders the later work of one stream after the current work of another.
@@ -24,7 +24,7 @@ fn order(after: (&Gpu, Queue), before: (&Gpu, Queue)) -> Result<(), Error> {
     before.0.context.destroy_event(event).and(ordered)
 }
 
-/// The end of a synchronisation of the program: checks that failed until then are its error.
+/// Completes a synchronisation of the program: checks that failed until then become its error.
 fn waited(gpu: &Gpu, result: Result<(), Error>) -> Result<(), Error> {
     result.and_then(|()| gpu.checks.raise())
 }
@@ -68,7 +68,7 @@ impl Device for Cuda {
     }
 
     unsafe fn free(index: u32, pointer: *mut c_void, bytes: u64, stream: Queue) -> Result<(), Error> {
-        // The parent's memory is not the child's to free.
+        // A forked child must not free memory of its parent.
         if pointer.is_null() || is_forked() {
             return Ok(());
         }
@@ -87,8 +87,8 @@ impl Device for Cuda {
         if bytes == 0 {
             return Ok(());
         }
-        // SAFETY: the host passes `bytes` readable bytes for the call, and the stream is waited for below: page-locked bytes are
-        // read until then.
+        // SAFETY: the host passes `bytes` readable bytes for the call, and the stream is synchronised below: page-locked
+        // bytes are read until then.
         unsafe { gpu.context.copy_in(address(target), source, bytes, stream)? };
         waited(gpu, gpu.context.synchronize_stream(stream))
     }
@@ -102,7 +102,7 @@ impl Device for Cuda {
     ) -> Result<(), Error> {
         let gpu = gpu(index)?;
         if bytes > 0 {
-            // SAFETY: the host passes `bytes` writable bytes for the call, and the stream is waited for below.
+            // SAFETY: the host passes `bytes` writable bytes for the call, and the stream is synchronised below.
             unsafe { gpu.context.copy_out(target, address(source), bytes, stream)? };
         }
         waited(gpu, gpu.context.synchronize_stream(stream))
@@ -213,7 +213,7 @@ impl Device for Cuda {
         if is_forked() {
             return Ok(());
         }
-        // SAFETY: the host returns a pointer of `pinned_allocate`, once it is unused.
+        // SAFETY: the host passes a pointer of `pinned_allocate`, once it is unused.
         unsafe { gpu(index)?.context.free_pinned(pointer) }
     }
 

@@ -10,16 +10,16 @@ use keyway_sdk::Error;
 use keyway_sdk::author::{MatmulPrecision, float32_matmul_precision};
 use std::sync::OnceLock;
 
-/// Maximum number of devices: no machine has more.
+/// Maximum number of devices.
 const MOST: usize = 64;
 
 /// One device.
 pub struct Gpu {
-    /// The driver's functions on it.
+    /// The driver's context.
     pub context: Context,
-    /// Its memory.
+    /// Its allocator.
     pub memory: Memory,
-    /// The kernels that were loaded.
+    /// The loaded kernels.
     pub modules: Modules,
     /// Asynchronous checks of indices.
     pub checks: Checks,
@@ -29,16 +29,16 @@ pub struct Gpu {
     pub dnn: Dnn,
     /// Its name, with its compute capability.
     pub name: String,
-    /// Its compute capability, ten times.
+    /// Ten times its compute capability, such as 90 for 9.0.
     pub chip: u32,
-    /// Multiprocessors.
+    /// The number of multiprocessors.
     pub units: u32,
-    /// Bytes of memory in all.
+    /// Total bytes of memory.
     pub total_memory: u64,
 }
 
 impl Gpu {
-    /// Whether there are tensor cores, and kernels for them, for this dtype.
+    /// Whether the chip has tensor cores, and this library kernels for them, for this dtype.
     pub fn multiplies(&self, dtype: &str) -> bool {
         match dtype {
             "f16" => true,
@@ -59,12 +59,12 @@ static GPUS: [OnceLock<Gpu>; MOST] = [const { OnceLock::new() }; MOST];
 /// The lowest compute capability that the images are for.
 const LOWEST: (u32, u32) = (7, 5);
 
-/// The number of devices; an error with the reason why there are none.
+/// The number of devices, or an error with the reason why there are none.
 pub fn count() -> Result<u32, Error> {
     Ok(driver()?.count.min(MOST as u32))
 }
 
-/// A device. A failed initialisation is repeated at the next call.
+/// The state of a device. A failed initialisation is repeated at the next call.
 pub fn gpu(index: u32) -> Result<&'static Gpu, Error> {
     let count = count()?;
     let slot = GPUS.get(index as usize).filter(|_| index < count).ok_or_else(|| Error::InvalidArgument {

@@ -1,9 +1,9 @@
-//! Keyway's kernels for NVIDIA GPUs, a plugin: the device `cuda`.
+//! The CUDA backend of Keyway, a plugin: the device `cuda` for NVIDIA GPUs.
 //!
-//! The library is one file. It links nothing of NVIDIA's: the driver is loaded when the device is first used, and the kernels are
-//! embedded as compressed images. It has run on one kind of GPU (`benches/RESULTS.md`), and is tested with an emulator of the
-//! driver (`test-plugins/cuda-driver`), which runs the same kernel sources on the processor, and with emulators of cuBLASLt and
-//! cuDNN.
+//! The library is one file, and is linked with no NVIDIA library: the driver is loaded when the device is first used, and
+//! the kernels are embedded as compressed PTX images. It has run on one kind of GPU (`benches/RESULTS.md`), and is tested
+//! with an emulator of the driver (`test-plugins/cuda-driver`), which runs the same kernel sources on the CPU, and with
+//! emulators of cuBLASLt and cuDNN.
 //!
 //! Decisions:
 //! - the driver's functions are resolved here, once, from `libcuda.so.1` (`driver/library.rs`), and `cudarc` provides the types:

@@ -26,27 +26,27 @@ pub struct Memory {
 struct State {
     cache: Cache,
     stats: RawMemoryStats,
-    /// The pools of the streams that are captured now.
+    /// The pools of the streams that are being captured.
     pools: BTreeMap<usize, usize>,
-    /// Number of pools so far.
+    /// The number of pools created so far.
     made: usize,
 }
 
-/// Blocks used by the kernels of one graph alone.
+/// The memory pool of one graph.
 #[derive(Debug)]
 pub struct Pool(usize);
 
-/// Selects the allocator.
+/// The environment variable that selects the allocator.
 const VARIABLE: &str = "KEYWAY_CUDA_ALLOCATOR";
 
 /// The allocator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// This library, in segments.
+    /// This library's cache, in segments.
     Cached,
-    /// This library, in ranges that grow in place.
+    /// This library's cache, in ranges that grow in place.
     Expandable,
-    /// The driver.
+    /// The driver's stream-ordered pool.
     Pool,
 }
 
@@ -124,7 +124,7 @@ impl Memory {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Memory of at least `bytes` bytes, at an address that is a multiple of 256, usable on `stream`.
+    /// Allocates at least `bytes` bytes, aligned to 256, usable on `stream`.
     pub fn allocate(&self, context: &Context, bytes: u64, stream: Queue) -> Result<u64, Error> {
         let state = &mut *self.state();
         let limit = state.stats.limit;
@@ -140,7 +140,7 @@ impl Memory {
             }
         };
         let (at, hit) = taken.map_err(|error| match error {
-            // The remaining memory of a driver that cannot be queried is unknown.
+            // If the driver cannot be queried, its free memory is unknown.
             Error::OutOfMemory { .. } => {
                 Error::OutOfMemory { requested: bytes, available: context.free_memory().unwrap_or(0) }
             }
@@ -160,7 +160,8 @@ impl Memory {
     pub fn free(&self, context: &Context, at: u64, bytes: u64, stream: Queue) -> Result<(), Error> {
         let state = &mut *self.state();
         match pooled() {
-            // Memory that the driver does not free in stream order may be freed once the stream is done; else it is leaked.
+            // Memory that the driver does not free in stream order is freed once the stream is synchronised, otherwise
+            // leaked.
             true => context.free_on(at, stream).or_else(|first| {
                 let again = context.synchronize_stream(stream).and_then(|()| context.free_on(at, stream));
                 again.map_err(|_| first)
@@ -174,7 +175,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Allocates blocks for a stream from a pool of its own from now on.
+    /// From now on allocates blocks for a stream from a new pool.
     pub fn begin_pool(&self, stream: Queue) -> Result<(), Error> {
         if pooled() {
             return Err(Error::Failed {
@@ -190,7 +191,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Ends the pool of a stream. Blocks in use then belong to the stream; the others remain the pool's.
+    /// Ends the pool of a stream. Blocks in use pass to the stream; free blocks stay in the pool.
     pub fn end_pool(&self, stream: Queue) -> Pool {
         let state = &mut *self.state();
         let pool = state.pools.remove(&stream.addr()).unwrap_or_default();
@@ -198,12 +199,12 @@ impl Memory {
         Pool(pool)
     }
 
-    /// Makes the blocks of a pool available to other streams. All work with them is done.
+    /// Makes the blocks of a pool available to all streams. All work that uses them has finished.
     pub fn drop_pool(&self, pool: Pool) {
         self.state().cache.retire(pool.0);
     }
 
-    /// Makes the blocks of a stream that has ended available to others. The stream's work is done.
+    /// Makes the blocks of an ended stream available to all streams. The stream's work has finished.
     pub fn retire(&self, stream: Queue) {
         self.state().cache.retire(stream.addr());
     }
@@ -234,13 +235,13 @@ impl Memory {
         self.state().stats
     }
 
-    /// Forgets the peaks.
+    /// Resets the peaks.
     pub fn reset_peak(&self) {
         let stats = &mut self.state().stats;
         (stats.peak_in_use, stats.peak_held) = (stats.in_use, stats.held);
     }
 
-    /// Limits the bytes in use; 0 lifts the limit.
+    /// Limits the bytes in use; 0 removes the limit.
     pub fn set_limit(&self, bytes: u64) {
         self.state().stats.limit = bytes;
     }

@@ -1,4 +1,4 @@
-//! The kernels' images: compressed by family in this library, split by entries, loaded at their first launch.
+//! The kernels' images: compressed by family in this library, split by entry points, loaded at their first launch.
 
 use crate::driver::{Context, Entry};
 use flate2::read::ZlibDecoder;
@@ -8,15 +8,15 @@ use std::ffi::CString;
 use std::io::Read;
 use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
 
-/// An image of a family: its name, the chips that it is for, and the compressed PTX.
+/// An image of a family: its name, the supported chips, and the compressed PTX.
 type Image = (&'static str, Chips, &'static [u8]);
 
-/// Chips, by their compute capability, ten times.
+/// The chips that an image supports, as ten times their compute capability.
 #[derive(Clone, Copy, Debug)]
 enum Chips {
-    /// This and all above it.
+    /// This chip and all later ones.
     From(u32),
-    /// This alone, whose instructions no other has.
+    /// This chip alone, since others lack its instructions.
     Only(u32),
 }
 
@@ -37,21 +37,21 @@ impl Chips {
 // `IMAGES`, which the build script generates from the files in `images/`.
 include!(concat!(env!("OUT_DIR"), "/images.rs"));
 
-/// The entries that one device has loaded.
+/// The entry points that one device has loaded.
 pub struct Modules {
-    /// The device's compute capability, ten times.
+    /// Ten times the device's compute capability.
     chip: u32,
     loaded: RwLock<HashMap<String, Entry>>,
     loading: Mutex<()>,
 }
 
 impl Modules {
-    /// The modules of a device of this compute capability, times ten.
+    /// The modules of a device with this compute capability, times ten.
     pub fn new(chip: u32) -> Modules {
         Modules { chip, loaded: RwLock::default(), loading: Mutex::default() }
     }
 
-    /// An entry of a family, loaded at first use, whose launches have this many bytes of shared memory per block.
+    /// An entry point of a family, loaded at first use, whose launches use this number of bytes of shared memory per block.
     pub fn entry(&self, context: &Context, family: &str, name: &str, shared: u32) -> Result<Entry, Error> {
         if let Some(entry) = self.loaded.read().unwrap_or_else(PoisonError::into_inner).get(name) {
             return Ok(*entry);
@@ -76,15 +76,15 @@ impl Modules {
     }
 }
 
-/// PTX, and the positions of its entries in it.
+/// PTX text, and the positions of its entry points.
 struct Parts {
     text: String,
-    /// The parts common to all entries: the head, and functions and constants.
+    /// The parts common to all entry points: the header, functions and constants.
     shared: Vec<(usize, usize)>,
     entries: HashMap<String, (usize, usize)>,
 }
 
-/// The unpacked image of a family, cached for the life of the process: of those that a chip supports the one for the highest.
+/// The decompressed image of a family, cached for the life of the process: the one for the highest chip that is supported.
 fn image(family: &str, chip: u32) -> Result<&'static Parts, Error> {
     static UNPACKED: [OnceLock<Result<Parts, String>>; IMAGES.len()] =
         [const { OnceLock::new() }; IMAGES.len()];
@@ -101,7 +101,7 @@ fn image(family: &str, chip: u32) -> Result<&'static Parts, Error> {
 }
 
 impl Parts {
-    /// Splits the text: an entry begins in a line with `.entry` and ends with the next line that is a closing brace.
+    /// Splits the text: an entry point begins in a line with `.entry` and ends with the next line that is a closing brace.
     fn new(text: String) -> Option<Parts> {
         let (mut shared, mut entries) = (Vec::new(), HashMap::new());
         let mut from = 0;
@@ -118,7 +118,7 @@ impl Parts {
         (!entries.is_empty()).then_some(Parts { text, shared, entries })
     }
 
-    /// The text with one entry.
+    /// The text with a single entry point.
     fn with_entry(&self, name: &str) -> Option<String> {
         let (begin, end) = *self.entries.get(name)?;
         let mut made = String::new();

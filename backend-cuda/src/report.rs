@@ -1,4 +1,4 @@
-//! The status report of this library: the libraries of NVIDIA that it found, and what runs without them.
+//! The status report of this library: the NVIDIA libraries that it found, and the replacements of missing ones.
 
 use crate::blas;
 use crate::checks;

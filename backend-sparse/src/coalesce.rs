@@ -12,7 +12,7 @@ use crate::sort::{Order, check_count, order, sorted_places};
 use keyway_cpu_loops::ViewExt;
 use keyway_sdk::author::{Error, OwnedTensor, Scratch, new_host_tensor, parallel_chunks_mut};
 
-/// The entries of one tensor in order: which entries of the source make up each entry of the result.
+/// The entries of a tensor grouped by coordinate: the source entries of each result entry.
 pub struct Groups {
     /// Entries of the source in the order of their keys.
     pub places: Scratch<u32>,
@@ -26,16 +26,16 @@ impl Groups {
         self.bounds.len() - 1
     }
 
-    /// The entries of one result, in their order.
+    /// The source entries of one result, in order.
     pub fn of(&self, result: usize) -> &[u32] {
         &self.places[self.bounds[result] as usize..self.bounds[result + 1] as usize]
     }
 }
 
-/// Entries grouped by their keys, in the order of these.
+/// Groups entries by their keys, in ascending order of keys.
 ///
 /// # Errors
-/// Memory that does not suffice.
+/// Insufficient memory.
 pub fn groups(keys: &[u64]) -> Result<Groups, Error> {
     let places = match order(keys) {
         Order::Any => sorted_places(keys)?,
@@ -48,7 +48,7 @@ pub fn groups(keys: &[u64]) -> Result<Groups, Error> {
     };
     let key = |nth: usize| keys[places[nth] as usize];
     let begins = |nth: usize| nth == 0 || key(nth) != key(nth - 1);
-    // The number of results that begin in each piece, then the offset of each piece's results.
+    // The number of results that begin in each work item, then the offset of each work item's results.
     let mut counts = vec![0usize; keys.len().div_ceil(PIECE)];
     parallel_chunks_mut(&mut counts, 1, |piece, count| {
         count[0] = (piece * PIECE..keys.len().min((piece + 1) * PIECE)).filter(|&nth| begins(nth)).count();
@@ -116,7 +116,7 @@ fn sums<T: Number>(coo: &Coo<'_>, groups: &Groups) -> Result<OwnedTensor, Error>
     Ok(made)
 }
 
-/// Like [`coalesced`], by the flag alone: for code that checks the order itself, or is linear in the values.
+/// As [`coalesced`], but trusts the flag: for code that checks the order itself, or is linear in the values.
 ///
 /// # Errors
 /// As [`coalesced`].

@@ -1,4 +1,4 @@
-//! A sparse tensor as its parts, and back.
+//! A COO tensor as its components.
 
 use crate::coalesce::by_flag;
 use crate::csr::{self, Csr, is_csr};
@@ -9,15 +9,15 @@ use keyway_sdk::author::{
     parallel_chunks_mut,
 };
 
-/// Entries that one piece of work handles: fixed, so that results do not depend on the number of threads.
+/// The number of entries per work item: fixed, so that results do not depend on the number of threads.
 pub const PIECE: usize = 1 << 14;
 
-/// A tensor of the call, or one that this kernel made.
+/// A tensor of the call, or one that this kernel created.
 #[derive(Debug)]
 pub enum Part<'a> {
     /// A tensor of the call.
     Given(Tensor<'a>),
-    /// Made here.
+    /// Created by this kernel.
     Made(OwnedTensor),
 }
 
@@ -30,7 +30,7 @@ impl Part<'_> {
         }
     }
 
-    /// As an argument of another op.
+    /// The tensor as an argument of another op.
     pub fn arg(&self) -> Arg<'_> {
         match self {
             Part::Given(tensor) => Arg::Tensor(*tensor),
@@ -39,13 +39,13 @@ impl Part<'_> {
     }
 }
 
-/// Whether two index tensors have the same memory and geometry, checked without reading it.
+/// Whether two index tensors share memory with the same geometry, checked without reading it.
 pub fn one_pattern(a: &Part<'_>, b: &Part<'_>) -> bool {
     let (a, b) = (a.tensor(), b.tensor());
     a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes() && a.strides() == b.strides()
 }
 
-/// A sparse COO tensor: entry `n` has the coordinate `indices[.., n]` and the elements of `values[n]`. Duplicates are added up.
+/// A sparse COO tensor: entry `n` has the coordinate `indices[.., n]` and the elements `values[n]`. Duplicates are added.
 #[derive(Debug)]
 pub struct Coo<'a> {
     /// The sizes of all dimensions, the sparse ones first.
@@ -72,17 +72,17 @@ pub fn is_sparse(tensor: &Tensor<'_>) -> bool {
     is_coo(tensor) || is_csr(tensor)
 }
 
-/// The error of a call without a kernel here. The host's message adds `to_dense()`.
+/// The error of an unsupported call. The host's message adds `to_dense()`.
 pub fn unsupported(what: impl Into<String>) -> Error {
     Error::Unsupported { what: what.into() }
 }
 
-/// The error for components that do not fit each other.
+/// The error for mismatched components.
 pub fn wrong(argument: &'static str, expected: impl Into<String>, got: impl Into<String>) -> Error {
     Error::InvalidArgument { argument, expected: expected.into(), got: got.into() }
 }
 
-/// The product of sizes; at most the largest number.
+/// The product of sizes, saturated.
 pub fn product(sizes: &[i64]) -> usize {
     if sizes.contains(&0) {
         return 0;
@@ -90,7 +90,7 @@ pub fn product(sizes: &[i64]) -> usize {
     sizes.iter().fold(1usize, |all, &size| all.saturating_mul(size.max(0) as usize))
 }
 
-/// The one result of an op of the host's.
+/// The single result of an op that the host runs.
 pub fn one(op: &str, args: &[Arg<'_>]) -> Result<OwnedTensor, Error> {
     call_op(op, args)?
         .into_iter()
@@ -98,7 +98,7 @@ pub fn one(op: &str, args: &[Arg<'_>]) -> Result<OwnedTensor, Error> {
         .ok_or_else(|| Error::Failed { detail: format!("`{op}` gave nothing") })
 }
 
-/// The dimension that an argument names, counted from the end where it is negative.
+/// A dimension argument as an index; negative ones count from the end.
 pub fn dim_of(dim: i64, ndim: usize) -> Result<usize, Error> {
     let range = ndim.max(1) as i64;
     if (-range..range).contains(&dim) {
@@ -111,12 +111,12 @@ pub fn dim_of(dim: i64, ndim: usize) -> Result<usize, Error> {
     ))
 }
 
-/// A new tensor of host memory, of a dtype by its number.
+/// A new tensor in host memory, of a dtype by its code.
 pub fn new_tensor(dtype: u16, sizes: &[i64]) -> Result<OwnedTensor, Error> {
     keyway_sdk::author::new_tensor(dtype, 0, 0, sizes)
 }
 
-/// A new tensor of host memory with these indices, one row for each dimension.
+/// A new tensor in host memory with these indices, one row for each dimension.
 pub fn index_tensor(rows: usize, nnz: usize, indices: &[i64]) -> Result<OwnedTensor, Error> {
     let mut made = new_host_tensor::<i64>(&[rows as i64, nnz as i64])?;
     if let Some(out) = made.view_mut::<i64>()?.as_mut_slice() {
@@ -126,10 +126,10 @@ pub fn index_tensor(rows: usize, nnz: usize, indices: &[i64]) -> Result<OwnedTen
 }
 
 impl<'a> Coo<'a> {
-    /// Reads a sparse tensor, whose components must have sizes that fit each other.
+    /// Reads a sparse tensor, and checks that the sizes of its components match.
     ///
     /// # Errors
-    /// Another layout, and components that do not fit.
+    /// Another layout; mismatched components.
     pub fn read(tensor: Tensor<'a>) -> Result<Coo<'a>, Error> {
         if is_csr(&tensor) {
             return Csr::read(tensor)?.into_coo();
@@ -186,17 +186,17 @@ impl<'a> Coo<'a> {
         &self.sizes[self.sparse_dim..]
     }
 
-    /// Elements of one entry.
+    /// The number of elements of one entry.
     pub fn width(&self) -> usize {
         product(self.dense_sizes())
     }
 
-    /// The dtype's number.
+    /// The dtype's code.
     pub fn dtype(&self) -> u16 {
         self.values.tensor().dtype()
     }
 
-    /// The indices, which are all within the sizes: a component may have been changed since it was checked.
+    /// The indices, checked to be within the sizes: a component may have been changed since it was checked.
     ///
     /// # Errors
     /// An index out of range; memory that the host cannot read.
@@ -258,7 +258,7 @@ impl<'a> Coo<'a> {
         Ok(keys)
     }
 
-    /// The same tensor with an entry for each element, so that all dimensions are sparse. Scratch: the indices.
+    /// The same tensor with all dimensions sparse: one entry for each element. Scratch: the indices.
     ///
     /// # Errors
     /// Insufficient memory for the elements.
@@ -315,8 +315,8 @@ impl<'a> Coo<'a> {
         call.set_output(0, self.result(call)?)
     }
 
-    /// Sets this as the first output in the layout of `like`, an argument that it was read from and whose pattern it has: CSR row
-    /// pointers and columns are shared.
+    /// Sets this as the first output in the layout of `like`, the argument that it was read from and whose pattern it has:
+    /// CSR row pointers and columns are shared.
     ///
     /// # Errors
     /// Errors of the host.
@@ -330,7 +330,7 @@ impl<'a> Coo<'a> {
     }
 }
 
-/// Strides of sizes in row-major order, in elements.
+/// Row-major strides, in elements.
 pub fn row_major(sizes: &[i64]) -> Vec<u64> {
     let mut strides = vec![1u64; sizes.len()];
     for dim in (1..sizes.len()).rev() {
@@ -339,7 +339,7 @@ pub fn row_major(sizes: &[i64]) -> Vec<u64> {
     strides
 }
 
-/// The rows of a matrix of `columns` columns, split after these numbers of columns.
+/// Splits the rows of a matrix with `columns` columns after these numbers of columns.
 pub fn cut_rows<'a>(
     matrix: &'a mut [i64],
     columns: usize,
@@ -362,7 +362,7 @@ pub fn room<T>(values: usize) -> Result<Vec<T>, Error> {
     }
 }
 
-/// Reserves capacity for this many more values, when the total is not known.
+/// Reserves capacity for this number of additional values, when the total is unknown.
 ///
 /// # Errors
 /// Out of memory.

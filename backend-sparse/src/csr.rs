@@ -49,7 +49,7 @@ pub fn is_wanted(call: &Call<'_>) -> bool {
 }
 
 /// Computes output 0 of a call whose argument `index` is CSR: the same pattern with the values that `make` returns for its
-/// values. Does nothing for another layout; returns whether it was done.
+/// values. Returns whether it applied; other layouts are left unchanged.
 ///
 /// # Errors
 /// Mismatched components; errors of `make`.
@@ -69,10 +69,10 @@ pub fn map_values(
 }
 
 impl<'a> Csr<'a> {
-    /// Reads a tensor of this layout, whose components must have sizes that fit each other.
+    /// Reads a CSR tensor, and checks that the sizes of its components match.
     ///
     /// # Errors
-    /// Another layout, and components that do not fit.
+    /// Another layout; mismatched components.
     pub fn read(tensor: Tensor<'a>) -> Result<Csr<'a>, Error> {
         if !is_csr(&tensor) {
             return Err(unsupported("a tensor of another layout than sparse_csr here"));
@@ -100,7 +100,7 @@ impl<'a> Csr<'a> {
         Ok(Csr { sizes: [rows, columns], nnz: nnz as usize, crow, col, values })
     }
 
-    /// The dtype's number.
+    /// The dtype's code.
     pub fn dtype(&self) -> u16 {
         self.values.tensor().dtype()
     }
@@ -108,7 +108,7 @@ impl<'a> Csr<'a> {
     /// The row pointers: from 0 to `nnz`, non-decreasing. A component may have been changed since it was checked.
     ///
     /// # Errors
-    /// Other row pointers; memory that the host cannot read.
+    /// Invalid row pointers; memory that the host cannot read.
     pub fn begins(&self) -> Result<Contiguous<'_, i64>, Error> {
         let crow = self.crow.tensor().view::<i64>()?.contiguous()?;
         let (first, last) = (crow.first().copied(), crow.last().copied());
@@ -150,7 +150,7 @@ impl<'a> Csr<'a> {
         Ok(col)
     }
 
-    /// Fails unless the columns of each row increase.
+    /// Returns an error unless the columns of each row increase.
     ///
     /// # Errors
     /// As [`Csr::begins`] and [`Csr::columns`]; a row whose columns do not increase.
@@ -181,7 +181,7 @@ impl<'a> Csr<'a> {
             let (rows, cols) = out.split_at_mut(nnz);
             parallel_chunks_mut(rows, PIECE, |piece, out| {
                 let first = (piece * PIECE) as i64;
-                // The last row that begins at the first entry or before it.
+                // Binary search for the row that contains the first entry.
                 let mut row = begins.partition_point(|&begin| begin <= first) - 1;
                 let mut at = 0;
                 while at < out.len() {
@@ -217,10 +217,10 @@ impl<'a> Csr<'a> {
         build([rows, columns], coo.dtype(), &[Arg::Owned(&crow), Arg::Owned(&col), coo.values.arg()])
     }
 
-    /// Rows and columns exchanged: entries are counted by column, and then dealt out in the order of rows.
+    /// The transposed matrix, by a counting sort of the entries by column, stable in the rows.
     ///
     /// # Errors
-    /// Components that do not fit; memory that does not suffice.
+    /// Mismatched components; insufficient memory.
     pub fn transposed(&self) -> Result<OwnedTensor, Error> {
         by_size!(self.dtype(), transposed(self))
     }
@@ -284,12 +284,12 @@ fn build(sizes: [i64; 2], dtype: u16, parts: &[Arg<'_>]) -> Result<OwnedTensor, 
     new_composite(number, dtype, &sizes, parts, &[])
 }
 
-/// The error for entries that are marked as sorted and are not.
+/// The error for entries that are marked as sorted but are not.
 pub fn out_of_order() -> Error {
     wrong("coalesced", "1 only of entries in row-major order", "a component that was changed")
 }
 
-/// The row pointers of entries in the order of rows.
+/// The row pointers of entries that are sorted by row.
 ///
 /// # Errors
 /// Unsorted entries, and rows out of range.

@@ -1,4 +1,4 @@
-//! Between sparse and strided tensors.
+//! Conversions between sparse and strided tensors.
 
 use crate::coo::{Coo, PIECE, Part, index_tensor, new_tensor, product, row_major, unsupported, wrong};
 use crate::number::{Number, by_size, by_sum};
@@ -10,7 +10,7 @@ use keyway_sdk::author::{
 /// Writes a coalesced tensor into output 0, strided.
 ///
 /// # Errors
-/// Components that do not fit.
+/// Mismatched components.
 pub fn write(coo: &Coo<'_>, call: &Call<'_>) -> Result<(), Error> {
     by_size!(coo.dtype(), write_of(coo, call))
 }
@@ -34,8 +34,8 @@ pub fn strided<T: Number>(coo: &Coo<'_>) -> Result<OwnedTensor, Error> {
     Ok(made)
 }
 
-/// Calls `body` with the elements of `out` at each entry's coordinate and the entry's own. Entries are coalesced, so that `out`
-/// is split at their coordinates among several threads.
+/// Calls `body` with the elements of `out` at each entry's coordinate and the entry's elements. Entries are coalesced, so
+/// that threads process disjoint ranges of `out`.
 ///
 /// # Errors
 /// Mismatched components.
@@ -172,7 +172,7 @@ fn gathered<T: Number>(tensor: Tensor<'_>, pattern: &Coo<'_>) -> Result<OwnedTen
             pattern.sizes
         )));
     };
-    // The tensor's stride along each dimension of the pattern; 0 where it is repeated.
+    // The tensor's stride along each dimension of the pattern; 0 if it is broadcast.
     let step = |dim: usize| match dim.checked_sub(more) {
         Some(own) if sizes[own] != 1 => strides[own] as u64,
         _ => 0,
@@ -210,7 +210,7 @@ fn offsets_of(sizes: &[i64], strides: &[u64]) -> Vec<u64> {
     offsets
 }
 
-/// The values of a coalesced tensor at the coordinates of a pattern; 0 for unstored ones. One of them may have more sparse
+/// The values of a coalesced tensor at the coordinates of a pattern; 0 if not stored. One of the two may have more sparse
 /// dimensions, which are dense in the other.
 ///
 /// # Errors
@@ -240,7 +240,7 @@ fn looked_up<T: Number>(coo: &Coo<'_>, pattern: &Coo<'_>) -> Result<OwnedTensor,
                 for (place, out) in (wanted * own..).zip(block.chunks_mut(part)) {
                     let (key, within) =
                         if theirs == 1 { (place, 0) } else { (place / theirs, place % theirs) };
-                    // Usually after the previous one.
+                    // The next coordinate usually follows the previous one.
                     let found =
                         if keys.get(next) == Some(&key) { Ok(next) } else { keys.binary_search(&key) };
                     next = found.map_or_else(|at| at, |at| at + usize::from(within + 1 == theirs));

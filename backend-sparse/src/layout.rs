@@ -19,7 +19,7 @@ pub static OPS: LayoutOpsApi = layout_ops_api::<OnCpu>();
 
 static NUMBER: OnceLock<u16> = OnceLock::new();
 
-/// Queries the host for the layout's number.
+/// Queries the host for the layout's code.
 ///
 /// # Errors
 /// Errors of the host.
@@ -29,7 +29,7 @@ pub fn learn_number() -> Result<(), Error> {
     Ok(())
 }
 
-/// The layout's number.
+/// The layout's code.
 pub fn number() -> Option<u16> {
     NUMBER.get().copied()
 }
@@ -102,10 +102,11 @@ fn project(call: &Call<'_>) -> Result<(), Error> {
     call.set_output(0, pattern.with_values(values).build()?)
 }
 
-/// Checks the types of components, not their contents: strided, the first ones i64 under these names, the last one the values.
+/// Checks the types of components, not their contents: strided, the first ones i64 with these names, the last one the
+/// values.
 ///
 /// # Errors
-/// The first wrong component.
+/// The first invalid component.
 pub fn check_parts(tensor: &Tensor<'_>, indices: &[&'static str]) -> Result<(), Error> {
     let named = |code: u16| name(NameKind::Dtype, code).unwrap_or("another dtype").to_string();
     for (nth, argument) in indices.iter().copied().chain(["values"]).enumerate() {

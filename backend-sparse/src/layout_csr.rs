@@ -18,7 +18,7 @@ pub static OPS: LayoutOpsApi = layout_ops_api::<OnCpu>();
 
 static NUMBER: OnceLock<u16> = OnceLock::new();
 
-/// Queries the host for the layout's number.
+/// Queries the host for the layout's code.
 ///
 /// # Errors
 /// Errors of the host.
@@ -28,7 +28,7 @@ pub fn learn_number() -> Result<(), Error> {
     Ok(())
 }
 
-/// The layout's number.
+/// The layout's code.
 pub fn number() -> Option<u16> {
     NUMBER.get().copied()
 }

@@ -1,8 +1,8 @@
-//! Keyway's sparse tensors: the layouts `sparse_coo` and `sparse_csr` and their kernels on the CPU, a plugin.
+//! The sparse backend of Keyway, a plugin: the layouts `sparse_coo` and `sparse_csr` and their kernels on the CPU.
 //!
-//! A COO tensor (`sparse_coo`) has `sparse_dim` sparse dimensions, the first ones, followed by dense ones. Its components are
-//! `indices` (i64, `[sparse_dim, nnz]`) and `values` (`[nnz, dense sizes...]`), its attribute is `coalesced`: entries are in
-//! row-major order without duplicates. Duplicates are added up by every op: a kernel of an op that is not linear coalesces first.
+//! A COO tensor (`sparse_coo`) has `sparse_dim` leading sparse dimensions, followed by dense ones. Its components are
+//! `indices` (i64, `[sparse_dim, nnz]`) and `values` (`[nnz, dense sizes...]`), its attribute is `coalesced`: entries are
+//! in row-major order without duplicates. Every op adds duplicates: a kernel of an op that is not linear coalesces first.
 //!
 //! A CSR matrix (`sparse_csr`) has the components `crow_indices` (i64, `[rows + 1]`), `col_indices` (i64, `[nnz]`) and `values`
 //! (`[nnz]`), and no attribute: columns increase within each row, so that there are no duplicates.

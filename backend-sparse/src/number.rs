@@ -9,24 +9,24 @@ use std::hint::select_unpredictable;
 /// rounding.
 pub const CHAIN: usize = 1024;
 
-/// An element type whose sums are accumulated in another: f16 and bf16 in f32, all others in themselves. Integers wrap. Sums of more
-/// than [`CHAIN`] addends, and of the entries at one index, are accumulated in f64 of all floats.
+/// An element type and its accumulation types: f32 for f16 and bf16, otherwise the type itself. Integers wrap. Sums of more
+/// than [`CHAIN`] addends, and of the entries at one index, are accumulated in f64 for all floats.
 pub trait Number: Plain {
-    /// Accumulator type of sums.
+    /// The accumulation type of sums.
     type Acc: Plain + PartialOrd;
-    /// Accumulator type of sums of any number of addends.
+    /// The accumulation type of sums of any number of addends.
     type Total: Plain;
     /// Whether `Acc` is less precise than `Total`.
     const LOSES_DIGITS: bool = size_of::<Self::Acc>() < size_of::<Self::Total>();
-    /// 0.
+    /// Zero.
     const ZERO: Self::Acc;
-    /// 0.
+    /// The zero of totals.
     const NO_TOTAL: Self::Total;
-    /// The least value: for floats minus infinity.
+    /// The minimum: for floats minus infinity.
     const LEAST: Self::Acc;
-    /// Exactly this number.
+    /// Converts exactly.
     fn widen(self) -> Self::Acc;
-    /// The nearest element.
+    /// Rounds to the nearest element.
     fn narrow(value: Self::Acc) -> Self;
     /// The sum.
     fn plus(a: Self::Acc, b: Self::Acc) -> Self::Acc;
@@ -38,23 +38,23 @@ pub trait Number: Plain {
     fn is_zero(self) -> bool;
     /// Whether this is NaN.
     fn is_nan(value: Self::Acc) -> bool;
-    /// Its bits, as the lowest of a number.
+    /// The bits of the element as the low bits of an integer.
     fn to_low_bits(self) -> u64;
-    /// The element of these bits; higher ones do not count.
+    /// The element with these low bits; higher ones are ignored.
     fn from_low_bits(bits: u64) -> Self;
-    /// The value if `kept`, else the neutral element of sums: 0, for floats -0.0. Branch-free.
+    /// The value if `kept`, otherwise the neutral element of sums: 0, for floats -0.0. Branchless.
     fn kept(value: Self::Acc, kept: bool) -> Self::Acc;
-    /// An addend of a [`Number::Total`].
+    /// Converts to an addend of a [`Number::Total`].
     fn addend(self) -> Self::Total;
-    /// A sum of some addends as an addend of a [`Number::Total`].
+    /// Converts a partial sum to an addend of a [`Number::Total`].
     fn lengthen(sum: Self::Acc) -> Self::Total;
     /// The product of two addends of a [`Number::Total`].
     fn total_times(a: Self::Total, b: Self::Total) -> Self::Total;
-    /// The nearest element.
+    /// Rounds to the nearest element.
     fn rounded(total: Self::Total) -> Self;
     /// The sum with one more addend.
     fn with(total: Self::Total, addend: Self::Total) -> Self::Total;
-    /// Like [`Number::kept`].
+    /// As [`Number::kept`].
     fn total_kept(total: Self::Total, kept: bool) -> Self::Total;
 }
 
@@ -165,7 +165,7 @@ macro_rules! by {
     }};
 }
 
-/// Calls `$run::<T>` of the arguments with the Rust type of a dtype's number.
+/// Calls `$run::<T>` with the arguments and the Rust type of a dtype's code.
 macro_rules! by_dtype {
     ($($call:tt)+) => {
         $crate::number::by!([
@@ -175,15 +175,15 @@ macro_rules! by_dtype {
     };
 }
 
-/// Like [`by_dtype`], for floats.
+/// As [`by_dtype`], for floats.
 macro_rules! by_float {
     ($($call:tt)+) => {
         $crate::number::by!([F16 => f16, BF16 => bf16, F32 => f32, F64 => f64], $($call)+)
     };
 }
 
-/// Like [`by_dtype`], for sums and products, which wrap: signed and unsigned results have the same bits. Tensors are read by
-/// `view_bits`, since unsigned integers stand for signed ones.
+/// As [`by_dtype`], for sums and products, which wrap: signed and unsigned results have the same bits. Tensors are read by
+/// `view_bits`, since unsigned integers are read as signed ones.
 macro_rules! by_sum {
     ($($call:tt)+) => {
         $crate::number::by!([
@@ -193,7 +193,7 @@ macro_rules! by_sum {
     };
 }
 
-/// Like [`by_sum`], for elements that are only moved: an integer stands for all types of its size.
+/// As [`by_sum`], for elements that are only moved: one integer type represents all types of its size.
 macro_rules! by_size {
     ($($call:tt)+) => {
         $crate::number::by!([

@@ -1,6 +1,6 @@
-//! Entries packed into 64-bit integers: the indices of an entry in the highest bits, so that integers have the order of
-//! coordinates, and below them its value, or its position. Sorting moves nothing else, and the output is read sequentially:
-//! indices by shifts, values mostly without an indirection. Scratch: 16 bytes for each entry.
+//! Entries packed into 64-bit integers: the indices of an entry in the high bits, so that integers have the order of
+//! coordinates, and its value, or its position, in the low bits. Sorting moves only these integers, and the output is read
+//! sequentially: indices by shifts, values mostly without an indirection. Scratch: 16 bytes for each entry.
 
 use crate::coo::{Coo, PIECE, cut_rows, new_tensor};
 use crate::number::Number;
@@ -14,9 +14,9 @@ pub const BLOCK: usize = 512;
 
 /// The bit fields of the sparse indices in a key.
 pub struct Fields {
-    /// The lowest bit of each, and the bits above it that are its own.
+    /// The lowest bit of each field, and its mask.
     at: Vec<(u32, u64)>,
-    /// Bits of a key.
+    /// The number of bits of a key.
     bits: u32,
 }
 
@@ -36,7 +36,7 @@ impl Fields {
         Some(Fields { at, bits })
     }
 
-    /// The keys of the entries from `first` on.
+    /// Writes the keys of the entries that start at `first`.
     fn keys(&self, index: &[i64], first: usize, keys: &mut [u64]) {
         keys.fill(0);
         let nnz = index.len() / self.at.len().max(1);
@@ -73,7 +73,7 @@ impl Fields {
         within
     }
 
-    /// Like [`Fields::keys_within`]; returns whether keys are strictly increasing, too.
+    /// As [`Fields::keys_within`]; returns whether keys are strictly increasing, too.
     #[inline(never)]
     pub fn rising_keys(&self, index: &[i64], sizes: &[i64], first: usize, keys: &mut [u64]) -> bool {
         let mut is_sound = true;
@@ -86,7 +86,7 @@ impl Fields {
         is_sound
     }
 
-    /// Bits of the index in the last dimension, which are the lowest of a key.
+    /// The number of bits of the index in the last dimension, the lowest ones of a key.
     pub fn last_bits(&self) -> u32 {
         self.at.last().map_or(0, |(_, mask)| mask.count_ones())
     }
@@ -98,7 +98,7 @@ impl Fields {
         key[0]
     }
 
-    /// The indices in each dimension, read of keys.
+    /// Extracts the indices in each dimension from keys.
     pub fn indices(&self, keys: &[u64], rows: &mut [&mut [i64]]) {
         for (row, &(shift, mask)) in rows.iter_mut().zip(&self.at) {
             row.iter_mut().zip(keys).for_each(|(at, key)| *at = (key >> shift & mask) as i64);
@@ -121,7 +121,7 @@ impl Fields {
     }
 }
 
-/// Entries after duplicates were added up.
+/// Entries with duplicates added.
 pub struct Summed {
     /// `[sparse_dim, nnz]`.
     pub indices: OwnedTensor,
@@ -131,8 +131,8 @@ pub struct Summed {
     pub nnz: usize,
 }
 
-/// The sorted entries, with duplicates added up in their order. `None` if an entry has more than one value, or a 64-bit integer
-/// has no room for its key and the minimum that is packed with it.
+/// Sorts the entries and adds duplicates in order. `None` if an entry has more than one value, or a 64-bit integer has no
+/// capacity for its key and the minimum that is packed with it.
 ///
 /// # Errors
 /// Insufficient memory.
@@ -162,10 +162,10 @@ pub fn summed<T: Number>(coo: &Coo<'_>, index: &[i64], fields: &Fields) -> Resul
     Ok(None)
 }
 
-/// A part of the sorted entries, and where its results go: the values, and the indices of each dimension.
+/// A part of the sorted entries, and the targets of its results: the values, and the indices of each dimension.
 type Part<'a, T> = (&'a mut [u64], &'a mut [T], Vec<&'a mut [i64]>);
 
-/// Like [`summed`], with `low` bits for each entry below its key, from which its value is read.
+/// As [`summed`], with `low` bits for each entry below its key, from which its value is read.
 fn sorted<T: Number>(
     coo: &Coo<'_>,
     index: &[i64],
@@ -220,15 +220,16 @@ fn sorted<T: Number>(
     Ok(Summed { indices, values, nnz })
 }
 
-/// Writes the sums of the values of equal keys, and these keys to the first records. A sum begins with the first value, so that a
-/// single -0.0 is preserved. Floats are accumulated in f64, which is precise enough for any number of addends, and rounded once.
+/// Writes the sums of the values of equal keys, and moves these keys to the first records. A sum begins with the first
+/// value, so that a single -0.0 is preserved. Floats are accumulated in f64, which is accurate for any number of addends,
+/// and rounded once.
 fn add_up<T: Number>(records: &mut [u64], low: u32, value: impl Fn(u64) -> T, out: &mut [T]) {
     let Some(&first) = records.first() else { return };
     let (mut at, mut last, mut sum) = (0, first >> low, value(first).addend());
     (out[0], records[0]) = (T::rounded(sum), last);
     for n in 1..records.len() {
         let (key, value) = (records[n] >> low, value(records[n]).addend());
-        // Whether a key repeats is unpredictable, so it is no branch.
+        // Branchless, as the repetition of a key is unpredictable.
         at += usize::from(key != last);
         sum = T::with(T::total_kept(sum, key == last), value);
         (out[at], records[at], last) = (T::rounded(sum), key, key);
@@ -265,7 +266,7 @@ mod tests {
             (out.map(f32::to_bits), &records[..3]),
             ([-0.0f32, 3.5, 0.0].map(f32::to_bits), &[3, 4, 9][..])
         );
-        // More ones than f32 adds one by one.
+        // More addends than f32 adds exactly one by one.
         let mut records = vec![record(3, 1.0); 3];
         records.insert(0, record(3, 16_777_216.0));
         let mut out = [0.0f32; 1];

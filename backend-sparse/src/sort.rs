@@ -1,8 +1,8 @@
-//! Sorting of entries by key: a stable radix sort.
+//! Stable radix sort of entries by key.
 //!
-//! A key and an index are packed into one integer; keys with too many bits are sorted by their lower bits first and then by the
-//! others. One stable partition by the highest bits makes buckets, which are then sorted independently by LSD radix passes.
-//! Pieces and buckets depend on the number of entries alone. Scratch: 20 bytes for each entry.
+//! A key and an index are packed into one integer; keys with too many bits are sorted by their lower bits first and then by
+//! the upper ones. One stable partition by the highest bits creates buckets, which are then sorted independently by LSD
+//! radix passes. Work items and buckets depend on the number of entries alone. Scratch: 20 bytes for each entry.
 
 use crate::coo::PIECE;
 use keyway_sdk::author::{Error, Scratch, parallel_chunks_mut, parallel_for};
@@ -12,17 +12,17 @@ use std::sync::Mutex;
 const DIGIT: u32 = 11;
 /// Maximum number of bits of the partition into buckets.
 const BUCKETS: u32 = 7;
-/// Fewer entries than these are sorted by comparison.
+/// The number of entries below which they are sorted by comparison.
 const FEW: usize = 1 << 11;
 
 /// The order of entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// Each key is greater than the one before it.
+    /// Strictly increasing keys.
     Rising,
     /// Non-decreasing keys.
     Sorted,
-    /// Neither.
+    /// Unsorted keys.
     Any,
 }
 
@@ -61,7 +61,7 @@ pub fn sorted_places(keys: &[u64]) -> Result<Scratch<u32>, Error> {
     Ok(places)
 }
 
-/// Refuses more entries than 32-bit indices.
+/// Refuses more entries than 32-bit indices can number.
 ///
 /// # Errors
 /// More entries than 2^32.
@@ -99,14 +99,14 @@ fn sorted_by(
     Ok(places)
 }
 
-/// The bits from `low` on, masked by `mask`.
+/// The bits of a record above `low`, masked by `mask`.
 #[inline(always)]
 fn digit(record: u64, low: u32, mask: usize) -> usize {
     (record >> low) as usize & mask
 }
 
-/// Records sorted stably by their `bits` bits from `low` on; and the offsets of parts, and the end: records with equal bits are
-/// in one part.
+/// Sorts records stably by the `bits` bits above `low`; also returns the offsets of parts with equal highest bits, and the
+/// end.
 ///
 /// # Errors
 /// Insufficient memory.
@@ -119,7 +119,7 @@ pub fn sort(mut records: Scratch<u64>, low: u32, bits: u32) -> Result<(Scratch<u
     let top = bits.min(BUCKETS);
     let rest = bits - top;
     let (mut parted, bounds) = partition(&records, low + rest, top)?;
-    // Each bucket with the same range of the first buffer, as scratch.
+    // Each bucket, with the same range of the other buffer as scratch.
     let mut jobs = Vec::new();
     let (mut left, mut spare) = (&mut parted[..], &mut records[..]);
     for pair in bounds.windows(2) {
@@ -138,7 +138,7 @@ pub fn sort(mut records: Scratch<u64>, low: u32, bits: u32) -> Result<(Scratch<u
     Ok((parted, bounds))
 }
 
-/// Records partitioned stably by the `bits` bits from `low` on, and the offset of each part.
+/// Partitions records stably by the `bits` bits above `low`; also returns the offset of each part.
 fn partition(records: &[u64], low: u32, bits: u32) -> Result<(Scratch<u64>, Vec<usize>), Error> {
     let (buckets, mask) = (1usize << bits, (1usize << bits) - 1);
     let pieces = records.len().div_ceil(PIECE);
@@ -148,7 +148,7 @@ fn partition(records: &[u64], low: u32, bits: u32) -> Result<(Scratch<u64>, Vec<
             counts[digit(*record, low, mask)] += 1;
         }
     })?;
-    // The output position of each piece in each bucket: buckets in order, and pieces in order within each.
+    // The output position of each work item in each bucket: buckets in order, and work items in order within each.
     let mut bounds = Vec::with_capacity(buckets + 1);
     let mut parted = Scratch::<u64>::zeroed(records.len())?;
     let mut slots: Vec<Mutex<Vec<std::slice::IterMut<'_, u64>>>> =
@@ -168,7 +168,7 @@ fn partition(records: &[u64], low: u32, bits: u32) -> Result<(Scratch<u64>, Vec<
         for piece in range {
             let mut slots = slots[piece].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             for record in &records[piece * PIECE..records.len().min((piece + 1) * PIECE)] {
-                // The slots were counted.
+                // The histogram guarantees a free slot.
                 if let Some(slot) = slots[digit(*record, low, mask)].next() {
                     *slot = *record;
                 }
@@ -179,7 +179,7 @@ fn partition(records: &[u64], low: u32, bits: u32) -> Result<(Scratch<u64>, Vec<
     Ok((parted, bounds))
 }
 
-/// Sorts one bucket by the `bits` bits from `low` on.
+/// Sorts one bucket by the `bits` bits above `low`.
 fn sort_bucket(bucket: &mut [u64], scratch: &mut [u64], low: u32, bits: u32) {
     if bucket.len() < FEW {
         bucket.sort_by_key(|record| record >> low);
@@ -240,7 +240,7 @@ mod tests {
                 check(&keys(count, below));
             }
         }
-        // All in one bucket, and one far key.
+        // All keys in one bucket, and a single distant key.
         let mut near = keys(2 * PIECE, 1000);
         near.push(1 << 50);
         check(&near);

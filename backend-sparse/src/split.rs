@@ -1,11 +1,11 @@
-//! Tensors with different numbers of sparse dimensions, converted to the larger one: the elements of a block become entries, and
-//! nothing else is stored. Scratch: the indices of the result.
+//! Conversion of tensors with different numbers of sparse dimensions to the larger number: the elements of a block become
+//! entries, and no other elements are stored. Scratch: the indices of the result.
 
 use crate::coo::{Coo, Part, index_tensor, one, product};
 use keyway_cpu_loops::reserve;
 use keyway_sdk::author::{Arg, Error};
 
-/// The tensor with this many sparse dimensions; unchanged if it has as many or more.
+/// The tensor with at least this number of sparse dimensions.
 fn with_sparse_dim(coo: Coo<'_>, sparse_dim: usize) -> Result<Coo<'_>, Error> {
     if coo.sparse_dim >= sparse_dim {
         return Ok(coo);
@@ -35,10 +35,10 @@ fn with_sparse_dim(coo: Coo<'_>, sparse_dim: usize) -> Result<Coo<'_>, Error> {
     Ok(Coo { sizes, sparse_dim, nnz, coalesced, indices, values })
 }
 
-/// Both tensors with the number of sparse dimensions of the one that has more.
+/// Converts both tensors to the larger number of sparse dimensions.
 ///
 /// # Errors
-/// Components that do not fit; memory that does not suffice.
+/// Mismatched components; insufficient memory.
 pub fn alike<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<(Coo<'a>, Coo<'a>), Error> {
     let most = left.sparse_dim.max(right.sparse_dim);
     Ok((with_sparse_dim(left, most)?, with_sparse_dim(right, most)?))

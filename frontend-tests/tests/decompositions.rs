@@ -1,5 +1,5 @@
-//! Decompositions: that the rule of a composite op states what its decomposition makes, that the declared parts are
-//! those that a run calls, and that the decomposition of an op that has a kernel agrees with the kernel.
+//! Decompositions: that the rule of a composite op states what its decomposition makes, that the recorded parts are
+//! the ops that a run calls, and that the decomposition of an op that has a kernel agrees with the kernel.
 //! `KEYWAY_OPS=linear,matmul` limits the run to those ops.
 
 use keyway::ops::build::{Built, build};
@@ -9,7 +9,7 @@ use keyway::{DType, Tensor};
 use keyway_dispatcher::call::redispatch;
 use keyway_dispatcher::dims::{channels_last_strides, contiguous_strides, is_dense};
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet};
-use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Part, PartDtype, Plan, Rule, Strides};
 use keyway_dispatcher::registry::{KeyHandler, register_key_handler};
 use keyway_dispatcher::tensor::{Format, TensorRef};
 use std::cell::{Cell, RefCell};
@@ -296,7 +296,7 @@ fn recorded(def: &'static OpDef, args: &Args<'_>) -> (Calls, keyway_dispatcher::
     let _on = KeyGuard::include(KeySet::of(RECORDER));
     CALLS.take();
     ON.set(true);
-    let run = def.decomposition.map(|d| d.run).unwrap();
+    let run = def.decomposition.unwrap();
     let made = run(args).map(|made| made.into_iter().map(Tensor::from_ref).collect());
     ON.set(false);
     (CALLS.take(), made)
@@ -364,12 +364,57 @@ fn more_of_primitives(def: &OpDef) -> Vec<Sample> {
     }
 }
 
+/// The file that the parts of the core ops are read from.
+const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../frontend/src/ops/parts.txt");
+
+/// The dtypes that an op is called in by a decomposition, each with the compute dtype of the decomposed op.
+type Pairs = BTreeSet<(DType, DType)>;
+
+/// The parts that describe the calls of one op: of the sets that include every call, the one with the fewest calls that did not
+/// happen, then the smallest. An op that is called in one dtype alone, such as bool, has that dtype.
+fn smallest_parts(op: &'static str, pairs: &Pairs, computes: &BTreeSet<DType>) -> Vec<Part> {
+    let fixed: BTreeSet<DType> = pairs.iter().map(|(_, called)| *called).collect();
+    let fixed = fixed.into_iter().map(|dtype| Part::fixed(op, dtype));
+    let mut candidates: Vec<Part> = [Part::new(op), Part::widened(op)].into_iter().chain(fixed).collect();
+    if pairs.len() == 1 {
+        candidates.reverse();
+    }
+    let sets = (1..1usize << candidates.len()).filter_map(|mask| {
+        let parts: Vec<Part> =
+            (0..candidates.len()).filter(|i| mask >> i & 1 == 1).map(|i| candidates[i]).collect();
+        let described: Pairs = computes
+            .iter()
+            .flat_map(|compute| parts.iter().map(|part| (*compute, part.dtype_for(*compute))))
+            .collect();
+        described.is_superset(pairs).then(|| (described.difference(pairs).count(), parts.len(), mask, parts))
+    });
+    sets.min_by_key(|(extra, count, mask, _)| (*extra, *count, *mask)).map(|(.., parts)| parts).unwrap()
+}
+
+/// The line of an op in the recorded file.
+fn line(def: &OpDef, called: &BTreeMap<DType, Calls>) -> String {
+    let computes: BTreeSet<DType> = called.keys().copied().collect();
+    let mut pairs: BTreeMap<&'static str, Pairs> = BTreeMap::new();
+    for (compute, calls) in called {
+        for (op, dtype) in calls {
+            pairs.entry(op).or_default().insert((*compute, *dtype));
+        }
+    }
+    let parts = pairs.iter().flat_map(|(op, pairs)| smallest_parts(op, pairs, &computes));
+    let names = parts.map(|part| match part.dtype {
+        PartDtype::Compute => format!(" {}", part.op),
+        PartDtype::Widened => format!(" {}:widened", part.op),
+        PartDtype::Fixed(dtype) => format!(" {}:{}", part.op, dtype.name()),
+    });
+    format!("{}{}", def.name(), names.collect::<String>())
+}
+
+/// Run with `KEYWAY_RECORD_PARTS=1`, as `cargo xtask parts` does, it writes the file.
 #[test]
-fn the_declared_parts_are_what_is_called() {
-    let (mut failures, mut runs) = (Vec::new(), 0);
+fn the_recorded_parts_are_the_ops_that_are_called() {
+    let (mut failures, mut lines) = (Vec::new(), BTreeMap::new());
     for def in ops() {
-        let parts = def.decomposition.map(|d| d.parts).unwrap();
-        // For each dtype of a call, what the parts say and what was called.
+        // The calls for each compute dtype.
         let mut called: BTreeMap<DType, Calls> = BTreeMap::new();
         for dtype in DTYPES.into_iter().filter(|&dtype| def.dtypes.has(dtype)) {
             let samples = (def.samples)().into_iter().chain(more_samples(def, dtype));
@@ -384,7 +429,6 @@ fn the_declared_parts_are_what_is_called() {
                         let (calls, made) = recorded(def, &args);
                         if made.is_ok() {
                             called.entry(compute).or_default().extend(calls);
-                            runs += 1;
                         } else if dtype.is_float() {
                             failures.push(format!("{} {dtype} sample {seed}: {made:?}", def.name()));
                         }
@@ -392,31 +436,34 @@ fn the_declared_parts_are_what_is_called() {
                 }
             }
         }
-        for (&compute, calls) in &called {
-            for (op, dtype) in calls {
-                if !parts.iter().any(|part| part.op == *op && part.dtype_for(compute) == *dtype) {
-                    failures.push(format!("{} in {compute} calls {op} in {dtype}", def.name()));
-                }
-            }
-        }
-        // Views of strided tensors are the host's.
-        let is_view = |op: &str| keyway::ops::all().any(|def| def.name() == op && def.rule.is_view());
-        for part in parts.iter().filter(|part| !is_view(part.op)) {
-            let used =
-                |(compute, calls): (&DType, &Calls)| calls.contains(&(part.op, part.dtype_for(*compute)));
-            if !called.iter().any(used) {
-                failures.push(format!("{} never calls {part:?}", def.name()));
-            }
+        lines.insert(def.name(), line(def, &called));
+    }
+    assert!(failures.is_empty(), "{} calls fail:\n{}", failures.len(), failures.join("\n"));
+    if std::env::var_os("KEYWAY_RECORD_PARTS").is_some() {
+        let text: String = lines.values().map(|line| format!("{line}\n")).collect();
+        std::fs::write(RECORDED, text).unwrap();
+        return;
+    }
+    let text = std::fs::read_to_string(RECORDED).unwrap();
+    let recorded: BTreeMap<&str, &str> =
+        text.lines().map(|line| (line.split(' ').next().unwrap_or(line), line)).collect();
+    for (op, line) in &lines {
+        let found = recorded.get(op).copied().unwrap_or("no line");
+        if found != line {
+            failures.push(format!("recorded: {found}\n  called: {line}"));
         }
     }
-    assert!(runs > 0, "nothing was run");
-    assert!(failures.is_empty(), "{} parts differ:\n{}", failures.len(), failures.join("\n"));
+    if std::env::var_os("KEYWAY_OPS").is_none() {
+        let unknown = recorded.keys().filter(|op| !lines.contains_key(*op));
+        failures.extend(unknown.map(|op| format!("`{op}` has a line, but no decomposition")));
+    }
+    assert!(failures.is_empty(), "record the parts with `cargo xtask parts`:\n{}", failures.join("\n"));
 }
 
 #[test]
 fn parts_are_ops_with_kernels_and_lead_to_no_circle() {
     let parts: BTreeMap<&str, Vec<&str>> = keyway::ops::all()
-        .map(|def| (def.name(), def.decomposition.map_or(vec![], |d| d.parts.iter().map(|p| p.op).collect())))
+        .map(|def| (def.name(), def.parts().iter().map(|part| part.op).collect()))
         .collect();
     for def in ops() {
         for part in parts[def.name()].iter() {
@@ -463,7 +510,7 @@ fn a_decomposition_agrees_with_the_kernel() {
                 let what = format!("{} {dtype}: sample {seed} {:?}", def.name(), sample.args);
                 let Ok(kernel) = built.call(def, &built.tensors) else { continue };
                 let made = built.with_values(&built.tensors, |values| {
-                    let run = def.decomposition.map(|d| d.run).unwrap();
+                    let run = def.decomposition.unwrap();
                     run(&Args { op: def.entry().unwrap(), values })
                 });
                 let factor = sample.tolerance_factor.map_or(1.0, |(factor, _)| factor);

@@ -55,10 +55,10 @@ typedef struct KeywayEntryPoint KeywayEntryPoint;
 typedef struct KeywayPluginContents KeywayPluginContents;
 typedef struct KeywayPluginApi KeywayPluginApi;
 
-/* The lowest ABI version that this SDK can speak. */
+/* The lowest ABI version that this SDK supports. */
 #define KEYWAY_ABI_MIN 1
 
-/* The highest ABI version that this SDK can speak. */
+/* The highest ABI version that this SDK supports. */
 #define KEYWAY_ABI_MAX 1
 
 /* A borrowed UTF-8 string. */
@@ -69,31 +69,31 @@ struct KeywayStr {
     size_t len;
 };
 
-/* Integer codes of the contract. A code, once given, never changes its meaning.
+/* Integer codes of the contract. The meaning of a code never changes.
  *
- * Each list states how a reader treats an unknown number or bit: it refuses one that requests behavior, with an error that
- * names the number, and ignores one that only adds information. */
+ * Each list states how a reader treats an unknown code or bit: it refuses one that requests behavior, with an error that
+ * names the code, and ignores one that only adds information. */
 
 /* The status of a call across the boundary.
- * An unknown one is a failure. */
+ * An unknown status is a failure. */
 /* The call succeeded. */
 #define KEYWAY_STATUS_OK 0
 /* The kernel failed; the message describes the failure. */
 #define KEYWAY_STATUS_FAILED 1
-/* The kernel does not serve these arguments; the host may look elsewhere. */
+/* The kernel does not support these arguments; the host tries the next candidate. */
 #define KEYWAY_STATUS_UNSUPPORTED 2
 /* An allocation did not fit. */
 #define KEYWAY_STATUS_OUT_OF_MEMORY 3
-/* The arguments are wrong in a way that the host could not see. */
+/* An argument is wrong in a way that the host could not detect. */
 #define KEYWAY_STATUS_INVALID_ARGUMENT 4
 /* The plugin panicked. It is poisoned: every later call returns this status too, and its resources are leaked. */
 #define KEYWAY_STATUS_PANICKED 5
-/* The device is gone. */
+/* The device is lost. */
 #define KEYWAY_STATUS_DEVICE_LOST 6
 
-/* Element types. Host and plugin share these numbers; other dtypes get numbers from `VENDOR_FIRST` on
- * when their name is interned, and are described by a `KeywayDTypeApi`.
- * A number that is neither here nor interned is refused. */
+/* Element types. Host and plugin share these codes; other dtypes get codes from `VENDOR_FIRST` when their name is
+ * interned, and are described by a `KeywayDTypeApi`. A code that is neither listed here nor interned
+ * is refused. */
 /* One byte, 0 or 1. */
 #define KEYWAY_DTYPE_BOOL 0
 /* Unsigned 8-bit integer. */
@@ -124,11 +124,11 @@ struct KeywayStr {
 #define KEYWAY_DTYPE_C64 13
 /* Two F64: real and imaginary part. */
 #define KEYWAY_DTYPE_C128 14
-/* The first number for a dtype that a plugin brings. */
+/* The first code of a dtype that a plugin defines. */
 #define KEYWAY_DTYPE_VENDOR_FIRST 32
 
 /* The kind of values of a `KeywayDTypeApi`, in the order of promotion.
- * The host refuses a dtype of an unknown one. */
+ * The host refuses a dtype of an unknown category. */
 /* Truth values. */
 #define KEYWAY_DTYPE_CATEGORY_BOOL 0
 /* Integers of 0 or more. */
@@ -139,12 +139,12 @@ struct KeywayStr {
 #define KEYWAY_DTYPE_CATEGORY_FLOAT 3
 /* Complex floating point. */
 #define KEYWAY_DTYPE_CATEGORY_COMPLEX 4
-/* Anything else. */
+/* Any other kind of values. */
 #define KEYWAY_DTYPE_CATEGORY_OTHER 5
 
 /* The type of the value of a `KeywayArg`.
- * The host refuses a call with an unknown one; a kernel answers it with `UNSUPPORTED`. */
-/* Nothing: an optional argument that was not given. */
+ * The host refuses a call with an unknown tag; a kernel returns `UNSUPPORTED` for it. */
+/* No value: an absent optional argument. */
 #define KEYWAY_TAG_NONE 0
 /* `value` is a `const KeywayTensor *`. */
 #define KEYWAY_TAG_TENSOR 1
@@ -162,15 +162,15 @@ struct KeywayStr {
 #define KEYWAY_TAG_FLOATS 7
 /* `value` is a `const uint8_t *` of `len` bytes, UTF-8. */
 #define KEYWAY_TAG_STR 8
-/* `value` is a dtype number. */
+/* `value` is a dtype code. */
 #define KEYWAY_TAG_DTYPE 9
 
 /* Flags of a `KeywayTensor`.
  * A kernel ignores unknown bits: using them is optional. */
 /* The elements are contiguous: row-major without gaps. */
 #define KEYWAY_TENSOR_FLAG_CONTIGUOUS 1
-/* `data` is host memory that holds one element, although the call runs on another device; all strides */
-/* are 0. The element is read before the kernel returns: its memory may be gone afterwards. */
+/* `data` is host memory with one element, although the call runs on another device; all strides are 0. The element */
+/* must be read before the kernel returns: its memory may be freed afterwards. */
 #define KEYWAY_TENSOR_FLAG_HOST_SCALAR 2
 /* The element is a scalar of the caller, stored unrounded as an f64 8 bytes after it, for kernels that compute in a */
 /* wider type than that of the elements. Only with `HOST_SCALAR`. */
@@ -185,42 +185,42 @@ struct KeywayStr {
 
 /* Requests of a kernel to the host.
  * The host refuses a plugin with an unknown bit. */
-/* The output's size depends on the data: the kernel makes its outputs with `set_output`. */
+/* The output sizes depend on the data: the kernel allocates its outputs with `set_output`. */
 #define KEYWAY_KERNEL_FLAG_ALLOCATES 1
 
 /* Properties of an op of a plugin.
  * The host refuses a plugin with an unknown bit. */
-/* Element-wise, computed in f32 where the arguments are integers: the result is a float. */
+/* Element-wise, computed in f32 if the arguments are integers: the result is a float. */
 #define KEYWAY_OP_FLAG_TO_FLOAT 1
 /* Element-wise, with a result of bool. */
 #define KEYWAY_OP_FLAG_TO_BOOL 2
-/* The backward op takes, as its last argument, which gradients are wanted. */
+/* The last argument of the backward op is the mask of requested gradients. */
 #define KEYWAY_OP_FLAG_BACKWARD_WANTS 4
 
 /* Memory formats of a new strided tensor, for `KeywayHostApi.tensor_new`, and of an output, for
  * `KeywayHostApi.rule_output`.
- * The host refuses an unknown one; `tensor_new` takes the first three. */
+ * The host refuses an unknown format; `tensor_new` accepts the first three. */
 /* Row-major without gaps. */
 #define KEYWAY_MEMORY_FORMAT_CONTIGUOUS 0
-/* Dimension 1 innermost, the others in order; for 3, 4 or 5 dimensions. */
+/* Dimension 1 innermost, the other dimensions in order; for 3, 4 or 5 dimensions. */
 #define KEYWAY_MEMORY_FORMAT_CHANNELS_LAST 1
-/* By the strides that are given. */
+/* With the strides passed along. */
 #define KEYWAY_MEMORY_FORMAT_STRIDES 2
-/* As an element-wise op keeps the format of the arguments that are broadcast. */
+/* The format that an element-wise op preserves for the arguments that are broadcast. */
 #define KEYWAY_MEMORY_FORMAT_PRESERVE 3
-/* In the order of one argument's elements, if that has the output's shape. */
+/* The memory order of one argument, if it has the output's shape. */
 #define KEYWAY_MEMORY_FORMAT_LIKE 4
-/* In the format of the images among some arguments, whatever their shapes: channels_last if any of 3 to 5 dimensions */
-/* is, else row-major. */
+/* The format of the images among some arguments, whatever their shapes: channels_last if any argument of 3 to 5 */
+/* dimensions is, otherwise row-major. */
 #define KEYWAY_MEMORY_FORMAT_IMAGES 5
 
 /* Properties of an interposer.
  * The host refuses a plugin with an unknown bit. */
-/* It acts on every thread that does not exclude it; without this flag, on threads that switch it on. */
+/* Enabled on every thread that does not exclude it; without this flag, on threads that include it. */
 #define KEYWAY_INTERPOSER_FLAG_DEFAULT_ON 1
 
 /* Properties of a call that an interposer sees.
- * An interposer passes over unknown bits. */
+ * An interposer must ignore unknown bits. */
 /* The thread runs a backward pass. */
 #define KEYWAY_INTERPOSED_FLAG_BACKWARD 1
 /* The result is written to argument 0. */
@@ -228,8 +228,8 @@ struct KeywayStr {
 /* The results are written to tensors of the caller (`out=`). */
 #define KEYWAY_INTERPOSED_FLAG_OUT 4
 
-/* Names that `KeywayHostApi.intern` turns into numbers.
- * For an unknown kind `intern` returns 65535, which is no name's number, and `name` an error. */
+/* Kinds of names that `KeywayHostApi.intern` maps to numbers.
+ * For an unknown kind `intern` returns 65535, which is never a valid number, and `name` an error. */
 /* A device such as `cpu`. */
 #define KEYWAY_NAME_KIND_DEVICE 0
 /* A layout such as `strided`. */
@@ -237,30 +237,29 @@ struct KeywayStr {
 /* A dtype such as `f32`. */
 #define KEYWAY_NAME_KIND_DTYPE 2
 
-/* Settings of the program that kernels may ask for, by `KeywayHostApi.setting`.
+/* Settings of the program that kernels may read with `KeywayHostApi.setting`.
  * For an unknown setting `KEYWAY_SETTING_*` returns 0, the default. */
-/* How exactly products and convolutions of f32 are computed: one of */
-/* `KEYWAY_MATMUL_PRECISION_*`. */
+/* The precision of products and convolutions of f32: one of `KEYWAY_MATMUL_PRECISION_*`. */
 #define KEYWAY_SETTING_FLOAT32_MATMUL_PRECISION 1
 
-/* How a gradient passes through the conversion of a strided tensor to a composite layout.
- * A layout of an unknown one is refused. */
-/* The gradient of the converted tensor is that of the strided one, element by element, also where the conversion loses */
-/* digits (straight-through estimator). */
+/* The gradient of the conversion of a strided tensor to a composite layout.
+ * A layout with an unknown value is refused. */
+/* The gradient of the strided tensor is that of the converted one, element by element, also if the conversion is lossy */
+/* (straight-through estimator). */
 #define KEYWAY_LAYOUT_GRADIENT_STRAIGHT_THROUGH 0
-/* It is projected on the pattern of the converted tensor first, so that elements that are not stored have the gradient 0. */
-/* The layout's functions have `project`. */
+/* The gradient is first projected on the pattern of the converted tensor, so that elements that are not stored have */
+/* gradient 0. The layout's functions must have `project`. */
 #define KEYWAY_LAYOUT_GRADIENT_PROJECTED 1
 
-/* How exactly products and convolutions of f32 are computed.
- * A kernel takes an unknown one for `HIGHEST`, and may do more than it is asked for. */
-/* In f32. */
+/* The precision of products and convolutions of f32.
+ * A kernel treats an unknown value as `HIGHEST`, and may be more precise than requested. */
+/* Computed in f32. */
 #define KEYWAY_MATMUL_PRECISION_HIGHEST 0
-/* The factors may be rounded to 10 bits behind the leading one, as TF32 has them; sums are in f32. */
+/* The factors may be rounded to 10 fraction bits, as in TF32; accumulation is in f32. */
 #define KEYWAY_MATMUL_PRECISION_HIGH 1
 
 /* Severity of a log line.
- * A line of an unknown one is handed on with its number; the host's own log leaves it out. */
+ * A line of an unknown level is passed on with its code; the host's own log omits it. */
 /* Something failed. */
 #define KEYWAY_LEVEL_ERROR 1
 /* Something is doubtful. */
@@ -270,12 +269,11 @@ struct KeywayStr {
 /* Detail for a developer. */
 #define KEYWAY_LEVEL_DEBUG 4
 
-/* Interfaces: those of a plugin, which `get_interface` returns, and those of a device, which
- * `KeywayDeviceApi.extension` returns.
- * Both return null for an unknown one. */
+/* Interfaces of a plugin, which `get_interface` returns, and of a device, which
+ * `KeywayDeviceApi.extension` returns. Both return null for an unknown one. */
 /* `KeywayPluginApi`. */
 #define KEYWAY_INTERFACE_PLUGIN 1
-/* From here on interfaces are experimental: one that changes gets another id. */
+/* The first experimental interface: an experimental interface that changes gets another id. */
 #define KEYWAY_INTERFACE_EXPERIMENTAL 65536
 /* `KeywayPeerApi`, of a device. */
 #define KEYWAY_INTERFACE_PEER 65537
@@ -284,10 +282,10 @@ struct KeywayStr {
 /* `KeywayReportApi`, of a device. */
 #define KEYWAY_INTERFACE_REPORT 65539
 
-/* Tensors and arguments as a kernel sees them. */
+/* Tensors and arguments as passed to a kernel. */
 
-/* A tensor that the host owns. Kernels hold it only for the time of one call. This structure is frozen: a later host
- * may append to it, which `struct_size` shows. */
+/* A tensor that the host owns. Kernels borrow it for one call. This structure is frozen: a later host may append to it,
+ * which `struct_size` shows. */
 struct KeywayTensor {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
@@ -299,13 +297,13 @@ struct KeywayTensor {
     uint16_t layout;
     /* Interned device; 0 is `cpu`. */
     uint16_t device;
-    /* Which of the devices of that name. */
+    /* The index of the device among those of its name. */
     uint16_t device_index;
     /* See `KEYWAY_TENSOR_FLAG_*`. */
     uint32_t flags;
-    /* Number of component tensors of a composite layout, else 0. */
+    /* Number of component tensors of a composite layout, otherwise 0. */
     uint32_t n_components;
-    /* Address of element (0, ..., 0); null for a composite tensor. Dangling where `numel` is 0. */
+    /* Address of element (0, ..., 0); null for a composite tensor. Dangling if `numel` is 0. */
     void *data;
     /* `ndim` sizes, in elements. */
     const int64_t *sizes;
@@ -313,13 +311,13 @@ struct KeywayTensor {
     const int64_t *strides;
     /* Product of the sizes. */
     int64_t numel;
-    /* The host's own handle of this tensor, for `call_op` and `tensor_retain`; null for a temporary. It is
-     * borrowed, and not one of the owned handles that the services take: `tensor_retain` makes such a one. */
+    /* The host's handle of this tensor, for `call_op` and `tensor_retain`; null for a temporary. It is borrowed; services
+     * that take an owned handle need one of `tensor_retain`. */
     const void *handle;
     /* `n_components` component tensors, in the order of the layout's component names. */
     const KeywayTensor *const *components;
-    /* Attributes of a composite tensor, in the order of the layout's attribute names. One of type `bool` is 0 or 1, one of
-     * type `float` is the bits of an f64; a text or a list is 0 here, and read by
+    /* Attributes of a composite tensor, in the order of the layout's attribute names. A `bool` is 0 or 1, a `float` the
+     * bits of an f64; a string or a list is 0 here, and is read with
      * `KeywayHostApi.tensor_attr`. */
     const int64_t *attrs;
     /* Number of attributes. */
@@ -341,16 +339,15 @@ struct KeywayArg {
 /* One call of a kernel. This structure is frozen, as `KeywayTensor` is.
  *
  * The host guarantees:
- * - everything that the call points to lives and stays unchanged until the kernel returns, but for what the
- *   kernel writes to the outputs; an asynchronous kernel copies what it needs later;
- * - outputs share no memory with each other, and an output is exactly an argument (same address, sizes,
- *   strides and dtype) or shares no memory with any; the first only where the op allows it;
- * - every byte of an output counts as initialised, though its value is unspecified: it may be read;
- * - outputs are strided, on the device of the call, in the sizes and dtype that the op's rule stated.
+ * - everything that the call points to lives and is unchanged until the kernel returns, except for the outputs that the
+ *   kernel writes; an asynchronous kernel copies the inputs that it needs later;
+ * - outputs share no memory with each other, and an output is exactly an argument (same address, sizes, strides and dtype)
+ *   or shares no memory with any; exactly an argument only if the op allows it;
+ * - every byte of an output counts as initialised, with an unspecified value: it may be read;
+ * - outputs are strided, on the device of the call, with the sizes and dtype of the op's rule.
  *
- * A kernel guarantees: it writes every element of each output that the host allocated; it makes each
- * output that it allocates itself (flag `ALLOCATES`) with `set_output`; it retains nothing of the call but
- * owned handles. */
+ * A kernel guarantees: it writes every element of each output that the host allocated; it sets each output that it
+ * allocates itself (flag `ALLOCATES`) with `set_output`; it retains no part of the call except owned handles. */
 struct KeywayCall {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
@@ -364,9 +361,9 @@ struct KeywayCall {
     uint32_t n_outputs;
     /* Zero. */
     uint32_t reserved;
-    /* The device's stream that this work belongs to, as `stream_create` gave it; null is the default one. */
+    /* The stream of this call, as returned by `stream_create`; null is the default one. */
     void *stream;
-    /* The host's own state of this call, for `set_output`; null where the host allocates the outputs. */
+    /* The host's state of this call, for `set_output`; null if the host allocates the outputs. */
     void *context;
 };
 
@@ -375,13 +372,13 @@ typedef int32_t (*KeywayKernelFn)(const KeywayCall *call);
 
 /* Services of the host for plugins. */
 
-/* The body of a `KeywayHostApi.parallel_for`: works on `begin..end`. */
+/* The body of a `KeywayHostApi.parallel_for`: processes `begin..end`. */
 typedef void (*KeywayParallelBody)(void *context, uint64_t begin, uint64_t end);
 
-/* An owned reference to a tensor of the host. Zero means none. */
+/* An owned reference to a tensor of the host. Zero is no tensor. */
 typedef const void *KeywayTensorHandle;
 
-/* The services of the host, given to a plugin once, before anything else is called. */
+/* The services of the host, passed to a plugin once, before any other function is called. */
 struct KeywayHostApi {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
@@ -389,32 +386,32 @@ struct KeywayHostApi {
     uint32_t abi_version;
     /* Writes one line to the host's log. */
     void (*log)(uint32_t level, KeywayStr message);
-    /* Sets the message that goes with the status which this thread is about to return. */
+    /* Sets the message of the status that this thread is about to return. */
     void (*set_error)(KeywayStr message);
-    /* Runs `body` over `0..n` on the host's one pool, in chunks of at least `grain` (the last may be
-     * shorter). Returns when all is done. The chunks depend on the number of threads, so a result that
-     * must not depend on it splits its own work and uses one index per piece. */
+    /* Runs `body` over `0..n` on the host's thread pool, in chunks of at least `grain` (the last may be shorter). Returns
+     * when all chunks have finished. The chunks depend on the number of threads, so a kernel whose result must not depend
+     * on it splits its own work and uses one index per work item. */
     int32_t (*parallel_for)(uint64_t n, uint64_t grain, KeywayParallelBody body, void *context);
-    /* The number of threads that `parallel_for` may use now. */
+    /* The current number of threads of `parallel_for`. */
     uint32_t (*num_threads)(void);
-    /* Converts a name into the number that the host uses for it; `kind` from
-     * `KEYWAY_NAME_KIND_*`. Returns UINT16_MAX if the table of names is full. Available from
-     * `initialize` on, as `log` and `set_error` are; the other services once that has returned. */
+    /* Interns a name: returns the host's number of it; `kind` from `KEYWAY_NAME_KIND_*`. Returns
+     * UINT16_MAX if the table of names is full. Available during `initialize`, like `log` and `set_error`; the other
+     * services after it has returned. */
     uint16_t (*intern)(uint32_t kind, KeywayStr name);
-    /* Allocates `bytes` on a device through the plugin that serves it; for scratch memory inside a kernel, which frees it
-     * before it returns. `owner` receives the allocating plugin: another one may serve the device by the time that
-     * the memory is freed. */
+    /* Allocates `bytes` on a device through the plugin that provides it; for scratch memory inside a kernel, which frees
+     * it before it returns. `owner` receives the allocating plugin, since another plugin may provide the device by the
+     * time the memory is freed. */
     int32_t (*allocate)(uint16_t device, uint16_t index, uint64_t bytes, void **out, const void **owner);
-    /* Frees memory of `allocate`, after the work already given to this thread's stream; with the `owner` that it
+    /* Frees memory of `allocate`, after the work already submitted to this thread's stream; with the `owner` that it
      * returned, and the same `device`, `index` and `bytes`. */
     void (*free)(const void *owner, uint16_t device, uint16_t index, void *pointer, uint64_t bytes);
-    /* Makes a strided tensor, its elements undefined. `format` is one of
-     * `KEYWAY_MEMORY_FORMAT_*`; `strides` are `ndim` numbers for `STRIDES`, with an offset of its
-     * own for each element, else ignored. The caller owns `out`. */
+    /* Creates a strided tensor with undefined elements. `format` is one of
+     * `KEYWAY_MEMORY_FORMAT_*`; `strides` are `ndim` strides for `STRIDES`, with a distinct
+     * offset for each element, and ignored otherwise. The caller owns `out`. */
     int32_t (*tensor_new)(uint16_t dtype, uint16_t device, uint16_t index, uint32_t ndim, const int64_t *sizes,
         uint32_t format, const int64_t *strides, KeywayTensorHandle *out);
-    /* Makes a tensor of a composite layout from components (borrowed, all on one device) and attributes, as
-     * many as the layout has. */
+    /* Creates a tensor of a composite layout from components (borrowed, all on one device) and attributes, in the number
+     * that the layout declares. */
     int32_t (*tensor_composite)(uint16_t layout, uint16_t dtype, uint32_t ndim, const int64_t *sizes,
         uint32_t n_components, const KeywayTensorHandle *components, uint32_t n_attrs, const int64_t *attrs,
         KeywayTensorHandle *out);
@@ -422,70 +419,67 @@ struct KeywayHostApi {
     const KeywayTensor *(*tensor_raw)(KeywayTensorHandle tensor);
     /* Releases an owned handle. */
     void (*tensor_release)(KeywayTensorHandle tensor);
-    /* Makes `tensor` the output `index` of the call with this `context`. The handle is taken over, also
-     * where this fails. An argument of the call may be its output: the caller gets a tensor of its own that
-     * shares the memory. */
+    /* Sets `tensor` as output `index` of the call with this `context`. Takes ownership of the handle, also on failure. An
+     * argument of the call may be its output: the caller then receives a distinct tensor that shares the memory. */
     int32_t (*set_output)(void *context, uint32_t index, KeywayTensorHandle tensor);
-    /* Calls the functional form of another op by name through the whole dispatcher, on this thread and its
-     * streams; there is no form that writes to given tensors. Tensor arguments must carry a handle.
-     * `n_outputs` receives the number of outputs, `outputs` the first `capacity` of them as owned handles;
-     * the others are released by the host. */
+    /* Calls the functional form of another op by name through the whole dispatcher, on this thread and its streams; there
+     * is no form that writes to given tensors. Tensor arguments must have a handle. `n_outputs` receives the number of
+     * outputs, `outputs` the first `capacity` of them as owned handles; the host releases the others. */
     int32_t (*call_op)(KeywayStr name, uint32_t n_args, const KeywayArg *args, uint32_t capacity,
         KeywayTensorHandle *outputs, uint32_t *n_outputs);
-    /* For a shape rule: states output `index` of the call with this `context`. */
+    /* For a shape rule: describes output `index` of the call with this `context`. */
     int32_t (*rule_output)(void *context, uint32_t index, const KeywayOutput *output);
-    /* Makes an owned handle of a tensor that a call passed, for use as a component or an output; zero for a
-     * temporary, which carries no handle. */
+    /* Returns an owned handle of a tensor that a call passed, for use as a component or an output; zero for a temporary,
+     * which has no handle. */
     KeywayTensorHandle (*tensor_retain)(const KeywayTensor *tensor);
-    /* For a shape rule: states how the outputs of the call with this `context` are computed. Without it the compute dtype
-     * is that of the first tensor, and the kernel sees the arguments as they are. */
+    /* For a shape rule: describes how the outputs of the call with this `context` are computed. Without it the compute
+     * dtype is that of the first tensor, and the kernel receives the arguments unchanged. */
     int32_t (*rule_plan)(void *context, const KeywayPlan *plan);
-    /* Looks up data that is cached with the memory of a strided `tensor`, which carries a handle. `key` is the caller's: the
-     * address of a static of its library, so that no two libraries share one. A value is found only if it was put for a
-     * tensor of the same address, sizes, strides and dtype, on the same stream, and the memory has not been changed since.
-     * `out` receives an owned handle, zero if there is none, and `version` the memory's version, for `cache_put`. */
+    /* Looks up data that is cached with the memory of a strided `tensor`, which has a handle. `key` is unique to the
+     * caller: the address of a static of its library. A value is found only if it was stored for a tensor of the same
+     * address, sizes, strides and dtype, on the same stream, and the memory has not been changed since. `out` receives an
+     * owned handle, zero if there is none, and `version` the memory's version, for `cache_put`. */
     int32_t (*cache_get)(const KeywayTensor *tensor, uint64_t key, uint32_t *version, KeywayTensorHandle *out);
     /* Caches `value` (borrowed) for `cache_get`, until the memory of `tensor` is freed, its version changes, or newer values
      * evict it. `version` is the result of `cache_get` before the value was computed; a value of an older version is not
      * cached. A value that uses the memory of `tensor` itself is refused. Foreign memory that its owner writes to does not
      * change its version: data derived from it would be out of date. */
     int32_t (*cache_put)(const KeywayTensor *tensor, uint64_t key, uint32_t version, KeywayTensorHandle value);
-    /* Returns the name of a number; `kind` as in `intern`. The text lives as long as the process. Where two
-     * plugins serve one device, that of the second is `device@plugin`, with memory of its own and another number. */
+    /* Returns the name of an interned number; `kind` as in `intern`. The text lives as long as the process. If two plugins
+     * provide one device, that of the second is named `device@plugin`, with memory of its own and another number. */
     int32_t (*name)(uint32_t kind, uint16_t number, KeywayStr *out);
     /* The program's value of one of `KEYWAY_SETTING_*`: a kernel reads it in each call that depends
      * on it, since it may change between calls. */
     uint32_t (*setting)(uint32_t which);
-    /* As `tensor_composite`, with attributes of any type that the layout declares: ints, floats, bools, texts, lists of ints
-     * and of floats, which the host copies. */
+    /* As `tensor_composite`, with attributes of any type that the layout declares: ints, floats, bools, strings, lists of
+     * ints and of floats, which the host copies. */
     int32_t (*tensor_composite_of)(uint16_t layout, uint16_t dtype, uint32_t ndim, const int64_t *sizes,
         uint32_t n_components, const KeywayTensorHandle *components, uint32_t n_attrs, const KeywayArg *attrs,
         KeywayTensorHandle *out);
-    /* Returns attribute `index` of a composite `tensor`, which carries a handle, in its declared type. An address in `out` is
+    /* Returns attribute `index` of a composite `tensor`, which has a handle, in its declared type. An address in `out` is
      * valid as long as the tensor is. */
     int32_t (*tensor_attr)(const KeywayTensor *tensor, uint32_t index, KeywayArg *out);
 };
 
 /* The interface of a device.
  *
- * A device orders its own work: everything given to one stream happens in order, and streams are ordered
- * among each other by events only; the default stream (null) is one like any other. Code that uses a tensor on
- * another stream than the one it was created on orders the two; the host only ensures that memory is freed
- * after the work of every stream that used it.
+ * A device orders its own work: all work submitted to one stream runs in order, and streams are ordered by events only;
+ * the default stream (null) is like any other. Code that uses a tensor on another stream than the one it was created on
+ * must order the two; the host only ensures that memory is freed after the work of every stream that used it.
  *
- * On an asynchronous device a kernel queues its work and returns. It copies what the work needs of the
- * call: the call's structures, and the values of `HOST_SCALAR` arguments, live until it returns; device
- * memory lives until the work given to the stream is done. The device saves an error of queued work and
- * returns it once, from the next function that waits: `copy_to_host` or one of the synchronizing ones.
+ * On an asynchronous device a kernel enqueues its work and returns. It copies the inputs that the work needs later: the
+ * call's structures, and the values of `HOST_SCALAR` arguments, live until the kernel returns; device memory lives until
+ * the work submitted to the stream has finished. The device saves an error of queued work and returns it once, from the
+ * next function that synchronizes: `copy_to_host` or a synchronizing one.
  *
- * Random numbers need no state here: the host keeps (seed, offset) per device and passes both to the
- * kernels, so that every backend draws the same Philox stream. */
+ * Random numbers need no state here: the host holds (seed, offset) per device and passes both to the kernels, so that
+ * every backend draws the same Philox stream. */
 
 /* A stream, an event or a graph of the plugin. Null is the default stream.
  *
- * A stream is the handle that the device's own programming interface knows it by (a `CUstream` on CUDA), not a
- * structure of the plugin around it: the host passes it to other libraries unchanged, and passes their streams to
- * the functions of the table. The plugin must not require that it created a stream itself. */
+ * A stream is the handle of the device's native programming interface (a `CUstream` on CUDA), not a structure of the
+ * plugin around it: the host passes it to other libraries unchanged, and passes their streams to the functions of the
+ * table. The plugin must not require that it created a stream itself. */
 typedef void *KeywayQueue;
 
 /* Properties of one device. */
@@ -498,7 +492,7 @@ struct KeywayDeviceProperties {
     uint64_t total_memory;
     /* See `KEYWAY_DEVICE_FLAG_*`. */
     uint64_t flags;
-    /* The device's name for people; static or valid for the life of the process. */
+    /* The device's display name; static or valid for the life of the process. */
     KeywayStr name;
 };
 
@@ -508,29 +502,29 @@ struct KeywayMemoryStats {
     uint32_t struct_size;
     /* Zero. */
     uint32_t reserved;
-    /* Bytes that tensors hold. */
+    /* Bytes of allocated memory. */
     uint64_t in_use;
-    /* Bytes taken from the system: in use or cached. */
+    /* Bytes reserved from the system: in use or cached. */
     uint64_t held;
     /* Highest `in_use` since start or reset. */
     uint64_t peak_in_use;
     /* Highest `held` since start or reset. */
     uint64_t peak_held;
-    /* Allocations so far. */
+    /* The number of allocations so far. */
     uint64_t allocations;
-    /* Frees so far. */
+    /* The number of frees so far. */
     uint64_t frees;
     /* Allocations served from the cache. */
     uint64_t cache_hits;
-    /* Most bytes that may be in use; 0 if unlimited. */
+    /* The maximum number of bytes in use; 0 if unlimited. */
     uint64_t limit;
 };
 
-/* The functions of one device type. Those up to `copy_between` are always there. */
+/* The functions of one device type. Those up to `copy_between` are required. */
 struct KeywayDeviceApi {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
-    /* Higher wins where two plugins serve one device; 100 is usual. */
+    /* If two plugins provide one device, the one with the higher priority is used; 100 is usual. */
     uint32_t priority;
     /* The device's name: `cpu`, or `vendor.example/npu`. */
     KeywayStr name;
@@ -538,36 +532,37 @@ struct KeywayDeviceApi {
     uint64_t flags;
     /* Number of devices present; 0 with a reason in `set_error` if there are none. */
     int32_t (*count)(uint32_t *out);
-    /* Fills in the properties of one device. The host sets `out.struct_size` to the size that it knows; no
-     * more than that is written. So for every structure that a function fills in. */
+    /* Writes the properties of one device. The host sets `out.struct_size` to the size that it knows; no more than that is
+     * written. This holds for every structure that a function fills in. */
     int32_t (*properties)(uint32_t index, KeywayDeviceProperties *out);
     /* Allocates `bytes` with at least 64-byte alignment, usable on `stream`. */
     int32_t (*allocate)(uint32_t index, uint64_t bytes, KeywayQueue stream, void **out);
-    /* Frees after the work already given to `stream`, which is the one that `allocate` was given. */
+    /* Frees memory of `allocate` after the work already submitted to `stream`, the stream that `allocate` was called with. */
     int32_t (*free)(uint32_t index, void *pointer, uint64_t bytes, KeywayQueue stream);
     /* Copies host memory to the device; `source` may be reused when the call returns. */
     int32_t (*copy_from_host)(uint32_t index, void *target, const void *source, uint64_t bytes,
         KeywayQueue stream);
-    /* Copies device memory to the host after the work already given to `stream`; done when the call returns. */
+    /* Copies device memory to the host after the work already submitted to `stream`; blocks until the copy has finished. */
     int32_t (*copy_to_host)(uint32_t index, void *target, const void *source, uint64_t bytes, KeywayQueue stream);
-    /* Copies between two devices of this type, or within one; the areas do not overlap. `target_stream`
-     * is of the target's device, `source_stream` of the source's: the copy comes after the work already
-     * given to both, and later work of both comes after the copy. */
+    /* Copies between two devices of this type, or within one; the ranges do not overlap. `target_stream` belongs to the
+     * target's device, `source_stream` to the source's: the copy runs after the work already submitted to both, and later
+     * work of both runs after the copy. */
     int32_t (*copy_between)(uint32_t target_index, void *target, KeywayQueue target_stream, uint32_t source_index,
         const void *source, KeywayQueue source_stream, uint64_t bytes);
-    /* Makes a stream; a synchronous device has none and leaves this and the following as NULL. May be NULL. */
+    /* Creates a stream; a synchronous device has none and leaves this and the following functions as NULL.
+     * May be NULL. */
     int32_t (*stream_create)(uint32_t index, KeywayQueue *out);
     /* Destroys a stream after its work. May be NULL. */
     int32_t (*stream_destroy)(uint32_t index, KeywayQueue stream);
     /* Waits for all work of a stream. May be NULL. */
     int32_t (*stream_synchronize)(uint32_t index, KeywayQueue stream);
-    /* Makes an event. May be NULL. */
+    /* Creates an event. May be NULL. */
     int32_t (*event_create)(uint32_t index, KeywayQueue *out);
     /* Destroys an event. May be NULL. */
     int32_t (*event_destroy)(uint32_t index, KeywayQueue event);
     /* Marks a point in a stream. May be NULL. */
     int32_t (*event_record)(uint32_t index, KeywayQueue event, KeywayQueue stream);
-    /* Makes a stream wait for the work that an event marks now. `index` is the stream's device; the event may be of
+    /* Makes a stream wait for the work that an event has recorded. `index` is the stream's device; the event may belong to
      * another device of this type. May be NULL. */
     int32_t (*event_wait)(uint32_t index, KeywayQueue event, KeywayQueue stream);
     /* Writes to `done` (0 or 1) whether an event has happened. May be NULL. */
@@ -586,38 +581,38 @@ struct KeywayDeviceApi {
     int32_t (*reset_peak)(uint32_t index);
     /* Limits the bytes in use; 0 lifts the limit. May be NULL. */
     int32_t (*set_memory_limit)(uint32_t index, uint64_t bytes);
-    /* Allocates `bytes` of page-locked ("pinned") host memory with at least 64-byte alignment: plain memory to the host,
-     * and the fastest source and target of copies for all devices of this type. The host caches freed blocks, so this may
-     * be slow. Comes with `pinned_free`. May be NULL. */
+    /* Allocates `bytes` of page-locked ("pinned") host memory with at least 64-byte alignment: ordinary memory for the
+     * host, and the fastest source and target of copies for all devices of this type. The host caches freed blocks, so
+     * this may be slow. Requires `pinned_free`. May be NULL. */
     int32_t (*pinned_allocate)(uint32_t index, uint64_t bytes, void **out);
-    /* Frees memory of `pinned_allocate`. The host guarantees that no copy that uses it is under way.
-     * May be NULL. */
+    /* Frees memory of `pinned_allocate`. The host guarantees that no running copy uses it. May be NULL. */
     int32_t (*pinned_free)(uint32_t index, void *pointer, uint64_t bytes);
-    /* Queues a copy from pinned host memory to the device on `stream` and returns. The source must neither change nor
-     * be freed until the work given to `stream` so far is done; the host marks that point with an event. Comes with
-     * the pinned memory and the events; without it, copies block. May be NULL. */
+    /* Enqueues a copy from pinned host memory to the device on `stream` and returns. The source must neither change nor be
+     * freed until the work submitted to `stream` so far has finished; the host records an event there. Requires the pinned
+     * memory and the events; without it, copies block. May be NULL. */
     int32_t (*copy_from_host_async)(uint32_t index, void *target, const void *source, uint64_t bytes,
         KeywayQueue stream);
-    /* Queues a copy from the device to pinned host memory on `stream` and returns. The target's contents are valid
-     * once the work given to `stream` so far is done; the rest is as for `copy_from_host_async`. May be NULL. */
+    /* Enqueues a copy from the device to pinned host memory on `stream` and returns. The target's contents are valid once
+     * the work submitted to `stream` so far has finished; otherwise as `copy_from_host_async`. May be NULL. */
     int32_t (*copy_to_host_async)(uint32_t index, void *target, const void *source, uint64_t bytes,
         KeywayQueue stream);
-    /* Returns the table of a further interface of this device, see `extension`, at `version` of
-     * the ABI; null if it has none. The table is valid for the life of the process. May be NULL. */
+    /* Returns the table of an optional interface of this device, see `extension`, at `version` of the
+     * ABI; null if it has none. The table is valid for the life of the process. May be NULL. */
     const void *(*extension)(uint32_t interface, uint32_t version);
 };
 
-/* Further interfaces of a device, which not every device has, each a table of its own.
+/* Optional interfaces of a device, each with a table of its own.
  *
- * The host asks `KeywayDeviceApi.extension` for them, since a plugin may bring
- * several devices, and only some of them may have an interface. An id is a number of
+ * The host requests them with `KeywayDeviceApi.extension`, since a plugin may define
+ * several devices, and only some of them may have an interface. Ids are listed in
  * `KEYWAY_INTERFACE_*`.
  *
- * **Experimental.** No plugin for real hardware has been written against these tables. A table that proves wrong goes,
- * and a better one gets another id; so a host and a plugin that know different ones merely lack the interface. */
+ * **Experimental.** No plugin for real hardware has been written against these tables. A table that proves wrong is
+ * removed, and its replacement gets another id; so a host and a plugin that know different versions merely lack the
+ * interface. */
 
-/* The interface `interface.PEER`: devices of one type that reach each
- * other's memory directly. */
+/* The interface `interface.PEER`: devices of one type with direct access to each
+ * other's memory. */
 struct KeywayPeerApi {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
@@ -625,68 +620,69 @@ struct KeywayPeerApi {
     uint32_t reserved;
     /* Writes to `out` (0 or 1) whether device `index` can reach the memory of device `peer` directly. */
     int32_t (*can_access)(uint32_t index, uint32_t peer, uint32_t *out);
-    /* Lets device `index` reach the memory of device `peer`, so that copies between them take the direct way. Does
-     * nothing where that is so already. */
+    /* Enables access of device `index` to the memory of device `peer`, so that copies between them are direct. No effect
+     * if it is enabled. */
     int32_t (*enable)(uint32_t index, uint32_t peer);
-    /* Takes that back. Does nothing where it is not enabled. */
+    /* Disables the access. No effect if it is not enabled. */
     int32_t (*disable)(uint32_t index, uint32_t peer);
 };
 
-/* The interface `interface.CAPTURE`: the work given to a stream is
- * recorded once as a graph and launched many times.
+/* The interface `interface.CAPTURE`: the work submitted to a stream is
+ * captured once as a graph and launched many times.
  *
  * The memory that captured work uses does not move, and the host keeps it alive as long as the graph. A function that
- * waits for the work of a stream, such as a blocking copy, is an error while it is captured. */
+ * synchronizes with a stream, such as a blocking copy, is an error while the stream is being captured. */
 struct KeywayCaptureApi {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
     /* Zero. */
     uint32_t reserved;
-    /* From now on, work given to `stream`, which is not the default one, is recorded and not done. */
+    /* From now on, work submitted to `stream`, which is not the default one, is captured instead of run. */
     int32_t (*begin)(uint32_t index, KeywayQueue stream);
-    /* Ends the recording and returns the graph. If this fails there is no graph, and the stream is as before. */
+    /* Ends the capture and returns the graph. If this fails there is no graph, and the stream is in its previous state. */
     int32_t (*end)(uint32_t index, KeywayQueue stream, KeywayQueue *out);
     /* Launches the recorded work on `stream`, any of the device's. */
     int32_t (*launch)(uint32_t index, KeywayQueue graph, KeywayQueue stream);
-    /* Destroys a graph. Launches under way are still carried out. */
+    /* Destroys a graph. Running launches still complete. */
     int32_t (*destroy)(uint32_t index, KeywayQueue graph);
 };
 
-/* Takes a text with its name, for the `context` that came with this function; both are copied before it returns. */
+/* A callback that receives a text with its name, with the `context` passed along with it; both are copied before it
+ * returns. */
 typedef void (*KeywayTakeText)(void *context, KeywayStr name, KeywayStr text);
 
-/* The interface `interface.REPORT`: facts about a device, for people and
- * for tools that show them. Programs must not depend on them. */
+/* The interface `interface.REPORT`: facts about a device, for users and
+ * diagnostic tools. Programs must not depend on them. */
 struct KeywayReportApi {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
     /* Zero. */
     uint32_t reserved;
-    /* Returns the facts of this type of device, present or not, in the order in which they are shown: which libraries of the
-     * system were found, the search path, what works without a missing one. A name is a word or two. */
+    /* Reports the facts of this type of device, present or not, in display order: the system libraries found, the search
+     * path, the features without a missing library. A name is a word or two. */
     int32_t (*facts)(KeywayTakeText take, void *context);
-    /* Returns a snapshot of the device's allocator as one JSON text, named `memory`: an object with `allocator`, a word, and
-     * `segments`, a list of allocations from the system. A segment has `address`, `total_size`, `allocated_size`,
-     * `segment_type`, `is_expandable` and `blocks`; a block has `address`, `size`, `requested_size`, `state` (`allocated` or
-     * `free`) and `owner`, a text that is the same for blocks that serve the same stream or graph. There may be more.
-     * `UNSUPPORTED` where the device has no such snapshot. */
+    /* Reports a snapshot of the device's allocator as one JSON text, named `memory`: an object with `allocator`, a string,
+     * and `segments`, a list of allocations from the system. A segment has `address`, `total_size`, `allocated_size`,
+     * `segment_type`, `is_expandable` and `blocks`; a block has `address`, `size`, `requested_size`, `state` (`allocated`
+     * or `free`) and `owner`, a string that is equal for blocks of the same stream or graph. Further fields may be
+     * present. `UNSUPPORTED` if the device has no snapshot. */
     int32_t (*memory)(uint32_t index, KeywayTakeText take, void *context);
 };
 
-/* The interface of a layout: its declaration, once, and its conversions, for each device.
+/* The interface of a layout: its declaration, and its conversions for each device.
  *
- * Every layout that a plugin brings is composite: named component tensors and attributes. One buffer in an
- * order that strides cannot express, such as blocks, is a composite of one component. Strided tensors in another order of
- * dimensions need no layout: the host keeps their strides, and dispatches `channels_last` by itself. */
+ * Every layout of a plugin is composite: named component tensors and attributes. A single buffer in an order that strides
+ * cannot express, such as blocks, is a composite with one component. Strided tensors in another order of dimensions need
+ * no layout: the host holds their strides, and dispatches `channels_last` itself. */
 
 /* The declaration of a layout. Several plugins may declare the same layout; the declarations must be equal, or the later
  * plugin is refused. */
 struct KeywayLayoutApi {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
-    /* Which layout a call is dispatched by when its arguments have several: the one with the higher number, and of
-     * equal ones that whose name sorts first. At least 1; `strided` has 0, `channels_last` 10, and a sparse layout
-     * takes 100. */
+    /* Determines the layout by which a call is dispatched if its arguments have several: the one with the highest
+     * precedence and, at equal precedence, the one whose name sorts first. At least 1; `strided` has 0, `channels_last`
+     * 10, and sparse layouts use 100. */
     uint32_t precedence;
     /* The layout's name: `sparse_csr`, or `vendor.example/blocked`. */
     KeywayStr name;
@@ -701,34 +697,34 @@ struct KeywayLayoutApi {
     /* The types of the attributes in their order, as a schema writes them: `int, float, int[]`. A type is `int`, `float`,
      * `bool`, `str`, `int[]` or `float[]`; empty if all are `int`. */
     KeywayStr attr_types;
-    /* The options of the conversion from strided, as the parameters of a schema: `int block=32, float? scale=None`. The types
-     * are those of attributes; an option without a default must be given. An attribute with the name and type of an option
-     * holds the value that was used. Empty for a layout without options. */
+    /* The options of the conversion from strided, as the parameters of a schema: `int block=32, float? scale=None`. The
+     * types are those of attributes; an option without a default is required. An attribute with the name and type of an
+     * option contains the value that was used. Empty for a layout without options. */
     KeywayStr options;
-    /* See `relative_to_max`; 0 for a layout that loses no digits. */
+    /* See `relative_to_max`; 0 for a lossless layout. */
     double absolute;
     /* See `relative_to_max`. */
     double relative;
-    /* How far an element may be from its value after the conversion to this layout and back, with the default options: by at
-     * most `absolute + relative * |value| + relative_to_max * m`, where `m` is the largest magnitude in the tensor, and by
-     * the rounding of its dtype. All three are finite and not negative; all are 0 for a layout that holds values exactly. */
+    /* The maximum error of an element after the conversion to this layout and back, with the default options, is `absolute
+     * + relative * |value| + relative_to_max * m` plus the rounding of its dtype, where `m` is the largest magnitude in
+     * the tensor. All three are finite and not negative; all are 0 for a lossless layout. */
     double relative_to_max;
-    /* How a gradient passes through the conversion from strided, see
-     * `KEYWAY_LAYOUT_GRADIENT_*`. */
+    /* The gradient of the conversion from strided, see `KEYWAY_LAYOUT_GRADIENT_*`. */
     uint32_t gradient;
     /* Zero. */
     uint32_t reserved;
-    /* Tensors that this layout can hold, for the conformance suite, which then asks for no others: a JSON list of objects
-     * `{"sizes": [4, 64]}`, with a `"dtype"` where it is not `f32`, and `"options"` as in `block=16` where they are not the
-     * default ones, then with a `"tolerance"` of `[absolute, relative, relative_to_max]` where it is another. Empty leaves the choice to the suite. */
+    /* Tensors that this layout can hold, for the conformance suite, which then tests no others: a JSON list of objects
+     * `{"sizes": [4, 64]}`, with a `"dtype"` if it is not `f32`, and `"options"` as in `block=16` if they are not the
+     * defaults, then with a `"tolerance"` of `[absolute, relative, relative_to_max]` if it differs. If empty, the suite
+     * chooses. */
     KeywayStr samples;
 };
 
 /* Whether a layout can hold tensors of these sizes: `OK`, or `UNSUPPORTED` if not. */
 typedef int32_t (*KeywayAcceptsFn)(uint32_t ndim, const int64_t *sizes);
 
-/* Conversions of tensors of one layout on one device. The plugin must declare the layout too. Where several
- * plugins bring functions for one layout and device, those of the plugin with the higher priority serve. */
+/* Conversions of tensors of one layout on one device. The plugin must declare the layout too. If several plugins provide
+ * functions for one layout and device, those of the plugin with the highest priority are used. */
 struct KeywayLayoutOpsApi {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
@@ -736,64 +732,67 @@ struct KeywayLayoutOpsApi {
     uint32_t reserved;
     /* The layout's name. */
     KeywayStr layout;
-    /* The device's name. The functions below take tensors on this kind of device only. */
+    /* The device's name. The functions below receive tensors on this device type only. */
     KeywayStr device;
-    /* The shapes that `accepts` takes, in words that follow "must be": `a square matrix`. */
+    /* The shapes that `accepts` allows, in words that follow "must be": `a square matrix`. */
     KeywayStr shapes;
-    /* Whether the layout can hold tensors of these sizes. NULL takes all. May be NULL. */
+    /* Whether the layout can hold tensors of these sizes. NULL accepts all. May be NULL. */
     KeywayAcceptsFn accepts;
-    /* Checks that the components of argument 0 fit each other. The host has checked their number and the shape, and asks
-     * for every tensor that a user makes of components; it does not check results of kernels. NULL takes all.
+    /* Checks that the components of argument 0 match. The host has checked their number and the shape, and calls this for
+     * every tensor that a user creates from components, but not for results of kernels. NULL accepts all.
      * May be NULL. */
     KeywayKernelFn validate;
     /* Writes argument 0, of this layout, into output 0, strided and contiguous. May be NULL. */
     KeywayKernelFn to_strided;
-    /* Makes output 0, of this layout, through `set_output`, from argument 0, strided and of a shape that the layout can
-     * hold. Fails for values that the layout cannot hold: none are dropped, but for the digits that a layout with a tolerance
-     * loses. The layout's options are arguments 1 and later, in the order of `KeywayLayoutApi.options`: each given or with its
-     * default, of its declared type, and of the tag `NONE` if it is optional and not given. May be NULL. */
+    /* Creates output 0, of this layout, with `set_output`, from argument 0, strided and of a shape that the layout
+     * accepts. Fails for values that the layout cannot hold: no values are dropped, except for the digits that a layout
+     * with a tolerance may lose. The layout's options are arguments 1 and later, in the order of `KeywayLayoutApi.options`:
+     * each with its value or its default, of its declared type, and with the tag `NONE` if it is optional and absent.
+     * May be NULL. */
     KeywayKernelFn from_strided;
-    /* Projects the gradient in argument 0, strided or of this layout, on the pattern of argument 1, of this layout: makes
-     * output 0 of this layout, through `set_output`, with the other components of argument 1 and, in its float components,
-     * the gradient with respect to each of their elements. With it, tensors of this layout can be differentiated with
-     * respect to their components, and leaves of it collect gradients of their own layout. May be NULL. */
+    /* Projects the gradient in argument 0, strided or of this layout, on the pattern of argument 1, of this layout:
+     * creates output 0 of this layout, with `set_output`, with the other components of argument 1 and, in its float
+     * components, the gradient with respect to each of their elements. With it, tensors of this layout can be
+     * differentiated with respect to their components, and leaves of it accumulate gradients of their own layout.
+     * May be NULL. */
     KeywayKernelFn project;
 };
 
 /* The interface of a dtype. */
 
-/* Converts `n` elements between a dtype and f64. Both lists are in host memory, without gaps, each aligned to its own
- * element type, and do not overlap. Returns a status; never unwinds. May be called from several threads at once. */
+/* Converts `n` elements of a dtype to f64. Both arrays are contiguous host memory, each aligned to its own element type,
+ * and do not overlap. Returns a status; never unwinds. May be called from several threads concurrently. */
 typedef int32_t (*KeywayToF64Fn)(const void *source, double *target, uint64_t n);
 
-/* As `KeywayToF64Fn`, the other way. */
+/* Converts `n` elements from f64, otherwise as `KeywayToF64Fn`. */
 typedef int32_t (*KeywayFromF64Fn)(const double *source, void *target, uint64_t n);
 
-/* Prints one element: at most `capacity` bytes of UTF-8 to `buffer`, their number to `length`. Returns a status;
- * never unwinds. May be called from several threads at once. */
+/* Formats one element: writes at most `capacity` bytes of UTF-8 to `buffer`, and their number to `length`. Returns a
+ * status; never unwinds. May be called from several threads concurrently. */
 typedef int32_t (*KeywayFormatFn)(const void *element, uint8_t *buffer, uint64_t capacity, uint64_t *length);
 
-/* An element type that a plugin brings.
+/* An element type that a plugin defines.
  *
- * The host stores, moves, saves and prints tensors of it, promotes it by `promotes_to`, and casts it where no
- * kernel does, through f64: so an integer is exact up to 2^53. Every other op needs kernels for it.
+ * The host stores, moves, saves and prints tensors of it, promotes it by `promotes_to`, and casts it if no kernel does,
+ * through f64: so an integer is exact up to 2^53. Every other op needs kernels for it.
  *
- * Several plugins may describe one dtype, if they do so alike: all but the functions must be equal. */
+ * Several plugins may describe one dtype if the descriptions are equal in all fields except the functions. */
 struct KeywayDTypeApi {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
     /* Storage bits of one element: 8 to `MAX_BITS`, a multiple of 8. Elements that share a byte are not supported. */
     uint32_t bits;
-    /* The dtype's name, without spaces, commas and quotes: `vendor.example/fp8_e4m3`. Not that of a built-in dtype. */
+    /* The dtype's name, without spaces, commas and quotes: `vendor.example/fp8_e4m3`. Names of built-in dtypes are
+     * refused. */
     KeywayStr name;
     /* Alignment of an element in bytes: a power of two that divides the size of an element. */
     uint32_t alignment;
     /* See `KEYWAY_DTYPE_CATEGORY_*`. */
     uint32_t category;
-    /* Zero; the host refuses another number. */
+    /* Zero; the host refuses any other value. */
     uint64_t flags;
-    /* The built-in dtype that replaces this one in a promotion with any other; of the same category or a later
-     * one. Empty: this one promotes only with itself and with scalars. */
+    /* The built-in dtype that replaces this one in a promotion with any other; it must have the same category or a later
+     * one. Empty: this dtype promotes only with itself and with scalars. */
     KeywayStr promotes_to;
     /* The largest finite value; NaN if `category` is `OTHER`. */
     double max;
@@ -801,21 +800,21 @@ struct KeywayDTypeApi {
     double min;
     /* The distance from 1 to the next larger value; NaN for a category that is neither `FLOAT` nor `COMPLEX`. */
     double epsilon;
-    /* Widens, exactly where f64 can; of a complex number the real part. */
+    /* Widens to f64, exactly if possible; a complex number to its real part. */
     KeywayToF64Fn to_f64;
     /* Rounds to nearest, ties to even. The plugin documents the results for values out of range and NaN. */
     KeywayFromF64Fn from_f64;
-    /* Prints; NULL prints the result of `to_f64`. May be NULL. */
+    /* Formats one element; if NULL, the result of `to_f64` is printed. May be NULL. */
     KeywayFormatFn format;
 };
 
-/* The most storage bits of an element. */
+/* The maximum number of storage bits of an element. */
 #define KEYWAY_MAX_BITS 128
 
 /* The capacity of the buffer that the host passes to `KeywayDTypeApi.format`. */
 #define KEYWAY_FORMAT_CAPACITY 128
 
-/* Kernels and new ops as a plugin hands them over. */
+/* Kernels and new ops of a plugin. */
 
 /* One kernel for one (op, device, layout, dtype). */
 struct KeywayKernel {
@@ -825,8 +824,8 @@ struct KeywayKernel {
     uint32_t flags;
     /* The op's name. */
     KeywayStr op;
-    /* The signature that the kernel was written against, e.g. `TTs>T`; see
-     * `KeywayOp.schema` for the letters. A kernel whose op has another signature in the host is left out. */
+    /* The signature that the kernel was written against, e.g. `TTs>T`; see `KeywayOp.schema` for the letters. The host
+     * skips a kernel whose op has another signature. */
     KeywayStr signature;
     /* Device name. */
     KeywayStr device;
@@ -848,40 +847,40 @@ struct KeywayOp {
      * types are the letters T Tensor, O optional Tensor, L Tensor list, s Scalar, i int, f float, b bool,
      * I int list, F float list, S str, d dtype; then `>` and one T for each output. */
     KeywayStr schema;
-    /* States the outputs through `rule_output`, in order, and through `rule_plan` how they are computed, from the
-     * arguments' metadata: their elements may not have been computed yet. NULL means one output like argument 0, or
-     * the element-wise rule of `elementwise`. May be NULL. */
+    /* Describes the outputs with `rule_output`, in order, and how they are computed with `rule_plan`, from the arguments'
+     * metadata: their elements may not have been computed yet. NULL means one output like argument 0, or the
+     * element-wise rule of `elementwise`. May be NULL. */
     KeywayKernelFn rule;
-    /* Tensor arguments that the one output depends on element by element, at equal indices. The host then casts them
-     * to their promoted dtype, broadcasts them and states the output, which preserves their memory format and may be one
-     * of them; there is no `rule`. 0 for an op of another kind. */
+    /* The mask of tensor arguments on which the single output depends element by element, at equal indices. The host then
+     * casts them to their promoted dtype, broadcasts them and describes the output, which preserves their memory format
+     * and may alias one of them; there is no `rule`. 0 if the op is not element-wise. */
     uint32_t elementwise;
-    /* Tensor arguments that `backward` takes. */
+    /* The mask of tensor arguments that are saved for `backward`. */
     uint32_t saves;
-    /* Outputs that `backward` takes. */
+    /* The mask of outputs that are saved for `backward`. */
     uint32_t saves_outputs;
-    /* Number of names in `parts`. */
+    /* The number of names in `parts`. */
     uint32_t n_parts;
-    /* The op that is this one's backward: it takes the gradients of the outputs, then those tensor arguments that
-     * `saves` names, then those outputs that `saves_outputs` names, then all other arguments, then, with the flag
-     * `BACKWARD_WANTS`, an `int[]` with 1 for each tensor argument whose gradient is wanted, else 0. It returns one
-     * gradient for each tensor argument; of one that is not wanted any tensor, such as an empty one. Empty where the
-     * op has no derivative of its own: gradients then go through the parts of `decomposition`. */
+    /* The name of this op's backward op: it takes the gradients of the outputs, then the tensor arguments in `saves`, then
+     * the outputs in `saves_outputs`, then all other arguments, then, with the flag `BACKWARD_WANTS`, an `int[]` with 1
+     * for each tensor argument whose gradient is requested, otherwise 0. It returns one gradient for each tensor argument;
+     * for one that is not requested any tensor, such as an empty one. Empty if the op has no derivative of its own:
+     * gradients are then computed through the parts of `decomposition`. */
     KeywayStr backward;
-    /* Computes the op with others, through `call_op` and `set_output`: the last candidate of each of its keys. Argument
-     * tensors are as the caller passed them. NULL where there is no decomposition. May be NULL. */
+    /* Computes the op with other ops, with `call_op` and `set_output`: the last candidate of each of its keys. Argument
+     * tensors are passed as the caller passed them. NULL if there is no decomposition. May be NULL. */
     KeywayKernelFn decomposition;
     /* The ops that `decomposition` calls and that need a kernel. */
     const KeywayStr *parts;
-    /* Valid calls, for tests of kernels: a JSON list of objects `{"args": [...]}`, an entry for each parameter.
-     * `null`, numbers, booleans, text and lists of numbers are literals; `{"dtype": "i64"}` is a dtype; a tensor
-     * is `{"sizes": [2, 3]}`, with a `"fill"` of `{"uniform": [-2, 2]}`, `{"distinct": [-2, 2]}`,
-     * `{"away_from": [-2, 2, 1]}`, `{"index": 5}` or `{"values": [..]}`, and a `"dtype"` where it is not the one under
-     * test; a list of tensors is a list of those. `"smooth": false` beside `args` means that the function has a kink
-     * there, `"loosened": [10, "why"]` a factor of the dtype's tolerance. Empty for none. */
+    /* Valid calls, for tests of kernels: a JSON list of objects `{"args": [...]}`, with an entry for each parameter.
+     * `null`, numbers, booleans, strings and lists of numbers are literals; `{"dtype": "i64"}` is a dtype; a tensor is
+     * `{"sizes": [2, 3]}`, with a `"fill"` of `{"uniform": [-2, 2]}`, `{"distinct": [-2, 2]}`, `{"away_from": [-2, 2,
+     * 1]}`, `{"index": 5}` or `{"values": [..]}`, and a `"dtype"` if it is not the tested one; a list of tensors is a list
+     * of these. Beside `args`, `"smooth": false` means that the function is not differentiable there, and `"loosened":
+     * [10, "why"]` is a factor of the dtype's tolerance. Empty if there are none. */
     KeywayStr samples;
-    /* The reference implementation, for tests of kernels: called on tensors of f64 in host memory where the kernel takes
-     * floats, with outputs of f64 instead of floats. NULL where there is no such function. May be NULL. */
+    /* The reference implementation, for tests of kernels: called with f64 tensors in host memory for the kernel's float
+     * arguments, with f64 outputs for its float outputs. NULL if there is none. May be NULL. */
     KeywayKernelFn reference;
 };
 
@@ -893,7 +892,8 @@ struct KeywayOutput {
     uint32_t ndim;
     /* `ndim` sizes. */
     const int64_t *sizes;
-    /* `ndim` strides, for the format `STRIDES`: each element has an offset of its own, and there are no gaps. Else null. */
+    /* `ndim` strides, for the format `STRIDES`: each element has a distinct offset, and there are no gaps. Null for other
+     * formats. */
     const int64_t *strides;
     /* The output's dtype. */
     uint16_t dtype;
@@ -901,14 +901,14 @@ struct KeywayOutput {
     uint16_t reserved;
     /* The memory format, see `KEYWAY_MEMORY_FORMAT_*`. */
     uint32_t format;
-    /* The argument, for the format `LIKE`, one of those of the op; the mask of arguments, for `IMAGES`, where bits beyond the
-     * op's arguments are ignored. */
+    /* For the format `LIKE` the index of the argument; for `IMAGES` the mask of arguments, where bits beyond the op's
+     * arguments are ignored. */
     uint32_t of;
     /* Zero. */
     uint32_t reserved_end;
 };
 
-/* How the outputs of a call are computed, as a rule states it. Masks have bit `i` for argument `i`. */
+/* The description of how the outputs of a call are computed, by a rule. Masks have bit `i` for argument `i`. */
 struct KeywayPlan {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
@@ -916,68 +916,68 @@ struct KeywayPlan {
     uint16_t compute;
     /* Zero. */
     uint16_t reserved;
-    /* Tensor arguments that are cast to `compute` before the kernel sees them. */
+    /* The mask of tensor arguments that are cast to `compute` before they are passed to the kernel. */
     uint32_t cast;
     /* Tensor arguments that are cast to i64: indices. */
     uint32_t cast_index;
-    /* Tensor arguments that the kernel sees in the shape of output 0, with stride 0 where they are repeated. */
+    /* The mask of tensor arguments that are broadcast to the shape of output 0, with stride 0 along broadcast dimensions. */
     uint32_t broadcast;
-    /* Tensor arguments that the kernel sees in row-major order without gaps. */
+    /* The mask of tensor arguments that are made contiguous. */
     uint32_t contiguous;
-    /* 1 where an output may be exactly the memory of an argument, as in an in-place call, else 0. */
+    /* 1 if an output may be exactly the memory of an argument, as in an in-place call, otherwise 0. */
     uint32_t alias;
 };
 
 /* Interposers: code of a plugin between the caller of an op and the candidate that serves it. */
 
-/* A call under way, as an interposer sees it. The functions take `context` and may be called on this thread until
- * `run` returns; each returns a status, and a misuse fails the call even if the interposer goes on. */
+/* A running call, as passed to an interposer. The functions take `context` and may be called on this thread until `run`
+ * returns; each returns a status, and an invalid use fails the call even if the interposer continues. */
 struct KeywayInterposed {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
     /* See `KEYWAY_INTERPOSED_FLAG_*`. */
     uint32_t flags;
-    /* How many calls of other ops this one is part of: 0 for a call of the program's own, 1 for one that a
-     * decomposition, a conversion of arguments or a plugin made on behalf of such a call. */
+    /* The nesting depth: the number of calls of other ops that contain this one; 0 for a call of the program itself, 1 for
+     * one that a decomposition, a conversion of arguments or a plugin made on behalf of such a call. */
     uint32_t depth;
-    /* The number of outputs as the schema states it; UINT32_MAX where it depends on the arguments. */
+    /* The number of outputs in the schema; UINT32_MAX if it depends on the arguments. */
     uint32_t n_outputs;
     /* The op's name. */
     KeywayStr op;
     /* The arguments as the caller passed them, without outputs. */
     const KeywayCall *call;
-    /* The host's own state of this call, for the functions below. */
+    /* The host's state of this call, for the functions below. */
     void *context;
-    /* Replaces argument `index`, before `next`, by another of the kind that the schema states; a tensor must carry a
-     * handle. Argument 0 of an in-place call cannot be replaced. */
+    /* Replaces argument `index`, before `next`, by another value of the kind in the schema; a tensor must have a handle.
+     * Argument 0 of an in-place call cannot be replaced. */
     int32_t (*set_argument)(void *context, uint32_t index, const KeywayArg *arg);
-    /* Runs the rest of the call, at most once, and writes the number of its outputs to `n_outputs`. */
+    /* Runs the remaining handlers and the call itself, at most once, and writes the number of its outputs to `n_outputs`. */
     int32_t (*next)(void *context, uint32_t *n_outputs);
     /* Output `index` after `next`; null before it and out of range. Valid until `run` returns. */
     const KeywayTensor *(*output)(void *context, uint32_t index);
-    /* Makes `tensor` output `index`. The handle is taken over, also where this fails. After `next` it must have the
-     * shape, dtype and device of the output that it replaces; where `next` is not called every output must be set.
-     * In an in-place or `out=` call its elements are copied to the caller's tensor. */
+    /* Sets `tensor` as output `index`. Takes ownership of the handle, also on failure. After `next` it must have the
+     * shape, dtype and device of the output that it replaces; if `next` is not called, every output must be set. In an
+     * in-place or `out=` call its elements are copied to the caller's tensor. */
     int32_t (*set_output)(void *context, uint32_t index, KeywayTensorHandle tensor);
 };
 
-/* An interposer: it acts before and after each call of the ops that it names, above autograd and below the profiler.
+/* An interposer: runs before and after each call of the ops that it lists, above autograd and below the profiler.
  *
- * While `run` works, the interposer is off on its thread, so the ops that it calls itself do not reach it; in
- * the rest of the call (`next`) it is on. */
+ * While `run` works, the interposer is disabled on its thread, so that ops that it calls itself do not reach it; during
+ * `next` it is enabled. */
 struct KeywayInterposer {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
     /* See `KEYWAY_INTERPOSER_FLAG_*`. */
     uint32_t flags;
-    /* The name by which a thread switches it on and off; one of a kind in a process. */
+    /* The name by which a thread enables and disables it; unique in a process. */
     KeywayStr name;
     /* `n_ops` names of ops, in which `*` matches any text; calls of other ops have no overhead. */
     const KeywayStr *ops;
     /* Number of names; 0 for every op. */
     uint32_t n_ops;
-    /* Of two interposers the one with the higher order acts first and so encloses the other. Among equals the one that
-     * was loaded first. */
+    /* The interposer with the higher order runs first and so encloses the other; at equal orders the one that was loaded
+     * first. */
     int32_t order;
     /* Called for each call of these ops. Returns a status; never unwinds. */
     int32_t (*run)(const KeywayInterposed *call);
@@ -985,38 +985,39 @@ struct KeywayInterposer {
 
 /* Times of ops in memory formats and layouts, as a plugin declares them for planning. */
 
-/* The time of one op on one device in one memory format or layout, relative to its time in row-major order. A program that
- * plans without measurements uses it; calls are dispatched as if it were absent. */
+/* The time of one op on one device in one memory format or layout, relative to its time in row-major order. Planning
+ * without measurements uses it; dispatch ignores it. */
 struct KeywayPreference {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
     /* Zero. */
     uint32_t reserved;
-    /* The op's name. The plugin has a kernel of it that serves this format on this device. */
+    /* The op's name. The plugin must have a kernel of the op for this format on this device. */
     KeywayStr op;
     /* Device name. */
     KeywayStr device;
-    /* The format: `channels_last`, or the name of a layout. Row-major order (`contiguous`, `strided`) is what all others are
-     * relative to, and is refused here. */
+    /* The format: `channels_last`, or the name of a layout. Row-major order (`contiguous`, `strided`) is the reference,
+     * and is refused here. */
     KeywayStr format;
     /* The op's time in this format, without conversions, over its time in row-major order: 0.6 for 40 % less time, 1.5 for
-     * half as much again. Finite and above 0. */
+     * 50 % more. Finite and above 0. */
     double cost;
 };
 
 /* The table that a plugin returns. */
 
-/* The symbol that a plugin exports as `ENTRY_SYMBOL`. It is constant: nothing of the plugin runs before the host asks. */
+/* The symbol that a plugin exports as `ENTRY_SYMBOL`. It is constant: no code of the plugin runs before the host calls
+ * it. */
 struct KeywayEntryPoint {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
     /* Zero. */
     uint32_t reserved;
-    /* Takes the lowest and highest ABI version that the host speaks and returns the highest that both speak, or 0 if
-     * there is none. */
+    /* Takes the lowest and highest ABI version that the host supports and returns the highest version that both support,
+     * or 0 if there is none. */
     uint32_t (*negotiate)(uint32_t host_min, uint32_t host_max);
-    /* Returns the table that `id` names (see `KEYWAY_INTERFACE_*`) at ABI `version`, or null
-     * if the plugin has none. The table lives as long as the process. */
+    /* Returns the table of interface `id` (see `KEYWAY_INTERFACE_*`) at ABI `version`, or null if
+     * the plugin has none. The table lives as long as the process. */
     const void *(*get_interface)(uint32_t id, uint32_t version);
 };
 
@@ -1068,10 +1069,10 @@ typedef struct KeywayPreferenceList {
     size_t len;
 } KeywayPreferenceList;
 
-/* The contents of a plugin. Filled in by `initialize`, so that nothing runs before the host calls it. */
+/* The contents of a plugin. Filled in by `initialize`, so that no code runs before the host calls it. */
 struct KeywayPluginContents {
-    /* Size of this structure in bytes: the host's at first, then that of the fields that the plugin wrote, at most the
-     * host's. The host reads nothing beyond it. */
+    /* Size of this structure in bytes: initially the host's, then that of the fields that the plugin wrote, at most the
+     * host's. The host reads no field beyond it. */
     uint32_t struct_size;
     /* Zero. */
     uint32_t reserved;
@@ -1097,9 +1098,9 @@ struct KeywayPluginContents {
 struct KeywayPluginApi {
     /* Size of this structure in bytes. */
     uint32_t struct_size;
-    /* The ABI version of this table: one of those that the manifest states. */
+    /* The ABI version of this table: one of those in the manifest. */
     uint32_t abi_version;
-    /* Called once, first. `host` lives as long as the process. Fills in `out`. */
+    /* Called once, before all other functions. `host` lives as long as the process. Fills in `out`. */
     int32_t (*initialize)(const KeywayHostApi *host, KeywayPluginContents *out);
 };
 

@@ -1,10 +1,9 @@
-//! Polynomials and series of the logarithm of the gamma function and of its derivatives, for whoever computes `lgamma`, `digamma`
-//! and `polygamma`.
+//! Polynomials and series of log gamma and its derivatives, for implementations of `lgamma`, `digamma` and `polygamma`.
 //!
-//! Sources: the recurrences, series and reflections are those of NIST's "Digital Library of Mathematical Functions", 5.5, 5.11
-//! and 5.15. The polynomials interpolate values computed with 60 digits at Chebyshev points. They approximate quotients that
-//! are far from 0, so that results preserve their relative precision near the zeros of the functions: at 1, at 2 and at
-//! [`ROOT`].
+//! Sources: the recurrences, series and reflections are those of NIST's "Digital Library of Mathematical Functions", 5.5,
+//! 5.11 and 5.15. The polynomials interpolate values computed with 60 digits at Chebyshev points. They approximate
+//! quotients that are far from 0, so that results have full relative precision near the zeros of the functions: at 1, at 2
+//! and at [`ROOT`].
 
 /// `log(gamma(x)) / ((x - 1) (x - 2))` for `x` from 1 to 2 in powers of `2 x - 3`, up to 9e-18 of it.
 pub const LOG_WIDE: [f64; 21] = [
@@ -31,7 +30,7 @@ pub const LOG_WIDE: [f64; 21] = [
     1.127_335_495_516_504_8e-11,
 ];
 
-/// The same up to 4e-9, for f32.
+/// As [`LOG_WIDE`] with an error up to 4e-9, for f32.
 pub const LOG_NARROW: [f64; 10] = [
     0.483_128_952_280_385_5,
     -0.072_979_948_494_032_47,
@@ -71,7 +70,7 @@ pub const SLOPE_WIDE: [f64; 22] = [
     -8.255_129_720_081_04e-11,
 ];
 
-/// The same up to 4e-9, for f32.
+/// As [`SLOPE_WIDE`] with an error up to 4e-9, for f32.
 pub const SLOPE_NARROW: [f64; 11] = [
     0.951_055_876_031_832_8,
     -0.211_813_748_737_645_33,
@@ -89,10 +88,10 @@ pub const SLOPE_NARROW: [f64; 11] = [
 /// The positive zero of `digamma`: the nearest f64, and the remainder.
 pub const ROOT: (f64, f64) = (1.461_632_144_968_362_2, 9.549_995_429_965_697e-17);
 
-/// The least argument for which the asymptotic series is used.
+/// The minimum argument for which the asymptotic series is used.
 pub const LARGE: f64 = 9.0;
 
-/// The Bernoulli numbers of even index, from the second on.
+/// The Bernoulli numbers of even index, starting at `B_2`.
 pub const BERNOULLI: [f64; 10] = [
     1.0 / 6.0,
     -1.0 / 30.0,

@@ -1,21 +1,20 @@
-//! Everything that a Keyway plugin needs.
+//! The SDK for Keyway plugins.
 //!
-//! [`abi`] is the binary contract that host and plugin share; [`author`] is the safe way to write against
-//! it; [`philox`] is the random stream that all backends share. A plugin is a `cdylib` crate that calls
-//! [`plugin!`] once and [`register_kernel!`] for each kernel. Kernels that loop over host memory also use
-//! `keyway-cpu-loops`; those of a device whose memory the host cannot read iterate by [`author::strided`].
+//! [`abi`] is the binary contract between host and plugin; [`author`] is the safe API on top of it; [`philox`] is the
+//! random number generator that all backends share. A plugin is a `cdylib` crate that calls [`plugin!`] once and
+//! [`register_kernel!`] for each kernel. Kernels that loop over host memory also use `keyway-cpu-loops`; those of a device
+//! whose memory the host cannot read iterate with [`author::strided`].
 //!
-//! - **Where the SDK comes from**: it is not published to crates.io; depend on it by path or by git, on the revision
-//!   of the Keyway that will load the plugin: `keyway-sdk = { git = "https://github.com/keyway-rs/keyway" }` or
-//!   `keyway-sdk = { path = "../keyway/plugin-sdk" }`, and `keyway-cpu-loops` in the same way. No other crate of
-//!   Keyway's is needed.
-//! - **Where the library goes**: `cargo build --release` leaves `target/release/libNAME.so`; copy it into a folder of
-//!   `keyway backend paths`, or try it without copying with `keyway --backends target/release backend list`. The folder
-//!   and the library must not be writable by others, or they are refused.
+//! - **How to depend on the SDK**: it is not published to crates.io; depend on it by path or by git, at the revision of the
+//!   Keyway that will load the plugin: `keyway-sdk = { git = "https://github.com/keyway-rs/keyway" }` or `keyway-sdk = {
+//!   path = "../keyway/plugin-sdk" }`, and `keyway-cpu-loops` in the same way. No other crate of Keyway is needed.
+//! - **Where to install the library**: `cargo build --release` writes `target/release/libNAME.so`; copy it into a folder of
+//!   `keyway backend paths`, or try it without copying with `keyway --backends target/release backend list`. The folder and
+//!   the library must not be writable by others, or they are refused.
 //! - **What a panic does**: it never crosses the boundary. The call fails with the status
-//!   [`PANICKED`](abi::codes::status::PANICKED) and the panic's message, and the plugin is poisoned: since its state
-//!   may be half changed, every later call of any of its functions fails with that status, without running, until the
-//!   process ends. So a kernel returns an [`Error`] for expected failures, and panics for its own bugs alone.
+//!   [`PANICKED`](abi::codes::status::PANICKED) and the panic's message, and the plugin is poisoned: since its state may be
+//!   inconsistent, every later call of any of its functions fails with that status, without running, until the process
+//!   ends. So a kernel returns an [`Error`] for expected failures, and panics for its own bugs alone.
 //!
 //! Decisions:
 //! - the only `abi_stable` type is the frozen root in `keyway-abi-root`; every type that may grow is a `repr(C)` table that
@@ -25,11 +24,11 @@
 //! - an output may be exactly one of the arguments (in-place calls), so views read and write through raw pointers, and
 //!   a slice of an argument is available only if no output overlaps it, one of an output only if no argument does;
 //!   `contiguous` of `keyway-cpu-loops` copies in the other cases;
-//! - loops over host memory, and the copies that they need, are a crate of their own: a plugin for a device whose memory
-//!   the host cannot read does not compile them;
-//! - device memory is viewed only on the CPU and on devices that this plugin calls host-accessible;
-//! - `bool` memory is never lent as `&[bool]`, since another library may have written any byte;
-//! - every entry is wrapped in a panic guard, because a panic that reaches `extern "C"` ends the process.
+//! - loops over host memory, and the copies that they need, are a separate crate: a plugin for a device whose memory the
+//!   host cannot read does not compile them;
+//! - device memory is viewed only on the CPU and on devices that this plugin declares host-accessible;
+//! - `bool` memory is never borrowed as `&[bool]`, since another library may have written any byte;
+//! - every exported function has a panic guard, because a panic in `extern "C"` aborts the process.
 
 pub mod abi;
 pub mod author;
@@ -38,7 +37,7 @@ pub mod mills;
 pub mod philox;
 pub mod quantile;
 
-// The unit tests' calls of plain vectors are shared with `keyway-cpu-loops`, which knows this crate by its name.
+// The unit tests share a file with `keyway-cpu-loops`, which refers to this crate by its name.
 #[cfg(test)]
 extern crate self as keyway_sdk;
 

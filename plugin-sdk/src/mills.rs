@@ -1,11 +1,11 @@
 //! Polynomials of the Mills ratio of the normal distribution, for the derivative of `gelu`.
 //!
-//! The Mills ratio `M(x)` is the share of the standard normal distribution above `x`, divided by its density at `x` (J. P. Mills,
-//! "Table of the ratio", Biometrika 18, 1926). The polynomials give `(x + 4) M(x)` in powers of `1 - 8 / (x + 4)`. They are
-//! least-squares fits, weighted by the density up to where the relative error of the derivative of `gelu` counts, and reweighted
-//! until their errors are level (Lawson's algorithm).
+//! The Mills ratio `M(x) = (1 - Phi(x)) / phi(x)` is the upper tail of the standard normal distribution divided by its
+//! density (J. P. Mills, "Table of the ratio", Biometrika 18, 1926). The polynomials approximate `(x + 4) M(x)` in powers
+//! of `1 - 8 / (x + 4)`. They are least-squares fits, weighted by the density up to where the relative error of the
+//! derivative of `gelu` is significant, and reweighted until their errors are equal (Lawson's algorithm).
 
-/// For `x` from 0 to 39, with the digits of f64.
+/// For `x` from 0 to 39, with f64 precision.
 pub const WIDE: [f64; 19] = [
     1.893219063308471,
     -1.523770910820876,
@@ -28,7 +28,7 @@ pub const WIDE: [f64; 19] = [
     -6.225144644464261e-08,
 ];
 
-/// For `x` from 0 to 14.5, with the digits of f32.
+/// For `x` from 0 to 14.5, with f32 precision.
 pub const NARROW: [f64; 9] = [
     1.8932189,
     -1.5237719,

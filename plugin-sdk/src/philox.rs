@@ -43,26 +43,26 @@ fn halves(value: u64) -> (u32, u32) {
     ((value >> 32) as u32, value as u32)
 }
 
-/// A number in [0, 1), a multiple of 2^-24.
+/// A value in [0, 1), a multiple of 2^-24.
 #[must_use]
 pub fn uniform_f32(draw: u32) -> f32 {
     (draw >> 8) as f32 * (1.0 / (1u32 << 24) as f32)
 }
 
-/// A number in [0, 1), a multiple of 2^-53.
+/// A value in [0, 1), a multiple of 2^-53.
 #[must_use]
 pub fn uniform_f64(high: u32, low: u32) -> f64 {
     fraction((u64::from(high) << 32) | u64::from(low))
 }
 
-/// The upper 53 bits as a number in [0, 1).
+/// The upper 53 bits as a value in [0, 1).
 #[must_use]
 pub fn fraction(bits: u64) -> f64 {
     (bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
-/// Two independent normal values of mean 0 and variance 1 from two words of 64 random bits (G. E. P. Box, M. E. Muller, 1958).
-/// The first word is taken in (0, 1], so that its logarithm is finite; no result is above 8.6 in magnitude.
+/// Two independent normal values of mean 0 and variance 1 from two words of 64 random bits (G. E. P. Box, M. E. Muller,
+/// 1958). The first word is mapped to (0, 1], so that its logarithm is finite; no result is above 8.6 in magnitude.
 #[must_use]
 pub fn normal_pair(first: u64, second: u64) -> [f64; 2] {
     let radius = (-2.0 * (1.0 - fraction(first)).ln()).sqrt();
@@ -81,13 +81,13 @@ pub fn normal_pair(first: u64, second: u64) -> [f64; 2] {
 /// Conversions of the draws (`digits` is 11 for f16, 8 for bf16, 24 for f32, 53 for f64 and all other dtypes):
 /// - uniform in `low..high`: `low + (high - low) u` in f32 (f64 for f64), where `u` is the upper `digits` bits as a
 ///   fraction, of one word (f64: two words); a result that rounds to `high` is replaced by `low`;
-/// - normal: [`normal_pair`] of the words of elements `2k` and `2k + 1`, its first number for the even one, times
-///   the standard deviation plus the mean, in f32 (f64 for f64); words are one for an element, in the upper 32 of
-///   64 bits (f64: two);
+/// - normal: [`normal_pair`] of the words of elements `2k` and `2k + 1`, its first value for the even one, times the
+///   standard deviation plus the mean, in f32 (f64 for f64); each element has one word, in the upper 32 of 64 bits (f64:
+///   two words);
 /// - bernoulli and dropout: one word as a fraction of 2^32 is less than the probability, for every dtype;
 /// - integers in `low..high`: two words, `low + (bits * (high - low)) / 2^64`, for every dtype.
 ///
-/// An op of `n` elements takes `n / 4` blocks for one word and `n / 2` for two, rounded up.
+/// An op on `n` elements consumes `n / 4` blocks for one word and `n / 2` for two, rounded up.
 pub mod element {
     use super::{MULTIPLIERS, ROUNDS, WEYL, block, halves};
 
@@ -96,19 +96,19 @@ pub mod element {
     /// The bits of a word.
     const WORD: u64 = u32::MAX as u64;
 
-    /// Fills `words` with the words from word 0 of block `first` on.
+    /// Fills `words`, starting with word 0 of block `first`.
     #[inline]
     pub fn words(seed: u64, first: u64, words: &mut [u32]) {
         fill::<u32, 4>(seed, first, words, |[a, b, c, d]| [a as u32, b as u32, c as u32, d as u32]);
     }
 
-    /// Fills `pairs` with two words each from word 0 of block `first` on, the first word above the second.
+    /// Fills `pairs` with two words each, the first in the upper half, starting with word 0 of block `first`.
     #[inline]
     pub fn pairs(seed: u64, first: u64, pairs: &mut [u64]) {
         fill::<u64, 2>(seed, first, pairs, |[a, b, c, d]| [a << 32 | b & WORD, c << 32 | d & WORD]);
     }
 
-    /// Fills `made` from block `first` on with the `N` values computed from the words of each block.
+    /// Fills `made`, starting at block `first`, with the `N` values computed from the words of each block.
     #[inline(always)]
     fn fill<T: Copy, const N: usize>(seed: u64, first: u64, made: &mut [T], of: impl Fn([u64; 4]) -> [T; N]) {
         let (high, low) = halves(seed);
@@ -135,8 +135,8 @@ pub mod element {
         }
     }
 
-    /// The words of [`block`] of the counters from `first` on, each in the lower half of a u64: a product of two words
-    /// takes the whole, and the upper half is not cleared.
+    /// The words of [`block`] for the counters that start at `first`, each in the lower half of a u64, in which products of
+    /// two words are computed; the upper half is not cleared.
     #[inline(always)]
     fn blocks(
         mut key: [u32; 2],
@@ -182,14 +182,14 @@ pub mod element {
     }
 }
 
-/// One stream of a seed, read from its beginning or from any offset.
+/// One stream of a seed, read from its start or from any offset.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Philox {
     key: [u32; 2],
     stream: u64,
     /// The number of the next draw.
     next: u64,
-    /// The block that holds the next draw, once it has been computed.
+    /// The block with the next draw, once it has been computed.
     words: Option<[u32; 4]>,
 }
 
@@ -213,7 +213,7 @@ impl Philox {
         self.next
     }
 
-    /// Goes to a draw by its number.
+    /// Seeks to a draw by its number.
     pub fn seek(&mut self, draw: u64) {
         self.next = draw;
         self.words = None;
@@ -239,12 +239,12 @@ impl Philox {
         (high << 32) | u64::from(self.next_u32())
     }
 
-    /// A number in [0, 1) from one draw.
+    /// A value in [0, 1) from one draw.
     pub fn uniform_f32(&mut self) -> f32 {
         uniform_f32(self.next_u32())
     }
 
-    /// A number in [0, 1) from two draws.
+    /// A value in [0, 1) from two draws.
     pub fn uniform_f64(&mut self) -> f64 {
         let high = self.next_u32();
         uniform_f64(high, self.next_u32())
@@ -263,10 +263,10 @@ impl Philox {
         normal_pair(first, self.next_u64())
     }
 
-    /// An integer in `0..bound`, each equally likely; 0 when `bound` is 0.
+    /// An integer in `0..bound`, each equally likely; 0 if `bound` is 0.
     ///
-    /// It takes two draws, and two more each time the product is rejected (D. Lemire, "Fast random integer generation in an
-    /// interval", 2019), which happens with probability `bound` / 2^64.
+    /// It consumes two draws, and two more each time the product is rejected (D. Lemire, "Fast random integer generation in
+    /// an interval", 2019), which happens with probability `bound` / 2^64.
     pub fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 {
             return 0;
@@ -280,7 +280,7 @@ impl Philox {
         }
     }
 
-    /// Puts a slice in random order, each order equally likely (R. Durstenfeld, 1964).
+    /// Shuffles a slice, each order equally likely (Fisher-Yates; R. Durstenfeld, 1964).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last as u64 + 1) as usize);

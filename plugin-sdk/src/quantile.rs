@@ -1,5 +1,5 @@
-//! The quantiles of the normal distribution as rational functions, for whoever computes `erfinv`: M. J. Wichura, "Algorithm AS
-//! 241: The percentage points of the normal distribution", Applied Statistics 37, 1988.
+//! The quantiles of the normal distribution as rational functions, for implementations of `erfinv`: M. J. Wichura,
+//! "Algorithm AS 241: The percentage points of the normal distribution", Applied Statistics 37, 1988.
 //!
 //! With `erfinv(x) = z / sqrt(2)`, where `z` is the quantile of `(1 + x) / 2`. Each table has the coefficients of the numerator
 //! and of the denominator, the constant one first.
@@ -28,7 +28,7 @@ pub const MIDDLE: [[f64; 8]; 2] = [
     ],
 ];
 
-/// Further out: `|z|`, of the depth less 1.6, where the depth is the root of `-log((1 - |x|) / 2)`.
+/// For larger `|x|`: `|z|`, as a function of `depth - 1.6`, where `depth = sqrt(-log((1 - |x|) / 2))`.
 pub const OUTSIDE: [[f64; 8]; 2] = [
     [
         1.423_437_110_749_683_5,
@@ -52,7 +52,7 @@ pub const OUTSIDE: [[f64; 8]; 2] = [
     ],
 ];
 
-/// From a depth of 5 on: `|z|`, of the depth less 5. No f32 below 1 reaches it.
+/// For a depth of 5 and above: `|z|`, as a function of `depth - 5`. No f32 below 1 reaches it.
 pub const TAIL: [[f64; 8]; 2] = [
     [
         6.657_904_643_501_103,

@@ -17,6 +17,7 @@ mod header;
 mod loom;
 mod miri;
 mod mutants;
+mod parts;
 mod results;
 mod test;
 mod tidy;
@@ -47,6 +48,8 @@ enum Task {
     Loom,
     /// Run the unit tests of pointers, lists and strided walks under Miri, which finds undefined behaviour.
     Miri,
+    /// Record the ops that each decomposition calls in `frontend/src/ops/parts.txt`.
+    Parts,
     /// Check the rules that the compiler does not check.
     Tidy(tidy::Options),
     /// Make the documentation without a warning, and find what users have no example of.
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         Task::Header => header::run(&workspace),
         Task::Loom => loom::run(&workspace),
         Task::Miri => miri::run(&workspace),
+        Task::Parts => parts::run(&workspace),
         Task::Tidy(options) => tidy::run(&workspace, &options),
         Task::Doc => doc::run(&workspace),
         Task::Book => book::run(&workspace),

@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: the rules that the compiler does not check.
 //!
-//! A rule is a function from texts to violations, so that its tests can pass it small texts, good and bad. The exceptions of a
-//! rule are a constant beside it.
+//! A rule is a function from texts to violations, so that its tests can pass it small texts, good and bad. The exceptions
+//! of a rule are a constant next to it.
 
 mod absences;
 mod commits;
@@ -74,6 +74,9 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     }
 }
 
+/// The number of long files that are named.
+const LONGEST: usize = 5;
+
 /// Checks every rule on files and prints every violation.
 fn run_rules(workspace: &Workspace) -> Result<()> {
     let files = source::collect(&workspace.root)?;
@@ -91,7 +94,8 @@ fn run_rules(workspace: &Workspace) -> Result<()> {
 
     let long = files::long(&files);
     if !long.is_empty() {
-        println!("above the {} lines to aim at: {}", files::AIM, long.join(", "));
+        let longest = long[..long.len().min(LONGEST)].join(", ");
+        println!("{} files are above the {} lines to aim at, the longest {longest}", long.len(), files::AIM);
     }
     for violation in &found {
         println!("{violation}");

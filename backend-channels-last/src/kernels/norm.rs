@@ -11,7 +11,7 @@ use keyway_sdk::author::{Call, Element, Error, Float};
 use keyway_sdk::half::{bf16, f16};
 use pixels::{Number, Pixels, zero};
 
-/// Mean and variance of some elements.
+/// Mean and variance of a set of elements.
 #[derive(Clone, Copy)]
 struct Moments {
     mean: f64,
@@ -29,7 +29,7 @@ impl Moments {
             return other;
         }
         let between = other.mean - self.mean;
-        // Infinite variances have a mean, but no difference.
+        // The combined variance of infinite variances would be NaN.
         let variance = (1.0 - share) * self.variance
             + share * other.variance
             + share * (1.0 - share) * between * between;
@@ -40,7 +40,7 @@ impl Moments {
 /// The moments of each channel of each unit.
 ///
 /// # Safety
-/// The image must hold the elements that it names.
+/// The image must contain the elements that its sizes describe.
 unsafe fn moments<T: Pixel>(x: &Pixels<'_, T>) -> Result<Vec<Moments>, Error> {
     // SAFETY: as the caller guarantees.
     let first = |pixel: usize, c: usize| [unsafe { x.first(pixel, c) }];
@@ -76,7 +76,7 @@ unsafe fn moments<T: Pixel>(x: &Pixels<'_, T>) -> Result<Vec<Moments>, Error> {
     Ok(all)
 }
 
-/// Argument `i`, a number for each channel, or `otherwise`.
+/// Argument `i`, one value per channel, or `otherwise` if it is absent.
 fn channels<T: Float>(call: &Call, i: usize, n: usize, otherwise: f64) -> Result<Vec<T::Acc>, Error> {
     if call.is_none(i)? {
         return Ok(vec![T::Acc::from_f64(otherwise); n]);
@@ -101,7 +101,7 @@ fn wide<T: Float>(call: &Call, i: usize) -> Result<Vec<f64>, Error> {
     Ok(call.contiguous::<T>(i)?.iter().map(|x| x.to_acc().to_f64()).collect())
 }
 
-/// Writes output `i`, a number for each channel.
+/// Writes output `i`, one value per channel.
 fn write_numbers<T: Pixel>(call: &Call, i: usize, numbers: &[f64]) -> Result<(), Error> {
     let mut out = call.contiguous_out::<Number<T>>(i)?;
     out.iter_mut().zip(numbers).for_each(|(to, x)| *to = Number::<T>::from_f64(*x));
@@ -190,7 +190,7 @@ fn group_norm<T: Pixel>(call: &Call) -> Result<(), Error> {
     }
 }
 
-/// The moments of each channel of each unit: those of the `each` channels of its group.
+/// The moments of each channel of each unit, computed over the `each` channels of its group.
 ///
 /// # Safety
 /// The image must contain its elements.

@@ -6,7 +6,7 @@ use keyway_cpu_loops::{copy_dense, parallel_try, transpose};
 use keyway_sdk::author::{Call, Element, Error, Lanes, Plain, Scratch};
 use keyway_sdk::half::{bf16, f16};
 
-/// Elements that are worth handing to a thread.
+/// The number of elements that justifies another thread.
 const WORK: usize = 1 << 15;
 
 /// Transposes a matrix of `G` dense rows of `n` elements each.
@@ -36,7 +36,7 @@ fn part<W: Copy, const G: usize>(to: &mut [W], from: &[W], n: usize) {
 /// Writes the transpose of a matrix of dense rows.
 ///
 /// # Safety
-/// There must be `rows * columns` elements in disjoint source and destination, which must be uniquely owned.
+/// There must be `rows * columns` elements in disjoint source and target; the target must be uniquely owned.
 unsafe fn turn<W: Copy>(to: *mut W, from: *const W, rows: usize, columns: usize) {
     macro_rules! few {
         ($($count:literal)*) => {{
@@ -45,7 +45,7 @@ unsafe fn turn<W: Copy>(to: *mut W, from: *const W, rows: usize, columns: usize)
                 let n = rows * columns;
                 (std::slice::from_raw_parts_mut(to, n), std::slice::from_raw_parts(from, n))
             };
-            // The lists of the shorter side are gone through together.
+            // The lines of the shorter dimension are processed together.
             match (rows.min(columns), rows <= columns) {
                 $(($count, true) => return weave::<W, $count>(places, elements, columns),)*
                 $(($count, false) => return part::<W, $count>(places, elements, rows),)*
@@ -61,10 +61,10 @@ unsafe fn turn<W: Copy>(to: *mut W, from: *const W, rows: usize, columns: usize)
 /// Sizes of a shuffle.
 #[derive(Clone, Copy)]
 struct Shuffle {
-    /// Rows of pixels of the smaller image, over all samples, and pixels of a row.
+    /// The number of rows of pixels of the smaller image, over all samples, and of pixels per row.
     rows: usize,
     width: usize,
-    /// Channels of a pixel of the smaller image, and the rows of its matrix.
+    /// The number of channels of a pixel of the smaller image, and of rows of its matrix.
     channels: usize,
     parts: usize,
 }
@@ -95,10 +95,10 @@ impl Shuffle {
         })
     }
 
-    /// From `large`, an image of `factor` times the sizes, to the smaller one, or back.
+    /// Copies `large`, an image of `factor` times the sizes, to the smaller one, or the inverse.
     ///
     /// # Safety
-    /// As for [`Shuffle::channels`], of the image that is written.
+    /// As for [`Shuffle::channels`], for the written image.
     unsafe fn pixels<W: Plain + Copy>(
         &self,
         [small, large]: [Lanes<'_, W>; 2],
@@ -106,7 +106,7 @@ impl Shuffle {
         to_large: bool,
     ) -> Result<(), Error> {
         let (square, each) = (factor * factor, self.channels / (factor * factor));
-        // Elements of neighbouring pixels of the large image, and of its rows.
+        // The number of elements of neighbouring pixels of the large image, and of its rows.
         let (some, line) = (factor * each, self.width * factor * each);
         self.each::<W>(|row, pixel| {
             for x in 0..self.width {
@@ -131,7 +131,7 @@ impl Shuffle {
     }
 }
 
-/// An integer of the element's size replaces it: its bits alone are copied.
+/// Reinterprets elements as integers of their size, since their bits alone are copied.
 fn bits<'a, W, T>(of: &Volume<'a, T>) -> Lanes<'a, W> {
     // SAFETY: the same elements, which exist for the lifetime.
     unsafe { Lanes::new(of.data.as_ptr().cast()) }

@@ -1,4 +1,4 @@
-//! Element types as the ops that add at indices accumulate them.
+//! Accumulation types of the ops that add at indices.
 
 use super::cells::{Cells, row_major};
 use super::long_sums::InF64;
@@ -8,30 +8,30 @@ use keyway_cpu_loops::narrow_slice;
 use keyway_sdk::author::{Error, Float, Lanes, Plain, Scratch};
 use keyway_sdk::half::{bf16, f16};
 
-/// An element type with the type in which its sums are accumulated: f32 for f16 and bf16, and for bool,
-/// whose sum is true where any part is.
+/// An element type and its accumulation type: f32 for f16 and bf16, and a type for bool whose sum is true if any addend is.
 pub trait Sum: Number {
-    /// The type of sums.
+    /// The accumulation type.
     type Acc: Number + Plain;
-    /// An unsigned integer of this size.
+    /// The unsigned integer of the element's size.
     type Cell: Plain;
-    /// Elements of this type whose sums keep all digits, however many addends they have: see [`long_sums`](super::long_sums).
+    /// The same element type with a longer accumulation type, for sums of any number of addends: see
+    /// [`long_sums`](super::long_sums).
     type Long: Sum<Cell = Self::Cell>;
-    /// Whether `Acc` is another type.
+    /// Whether `Acc` differs from the element type.
     const WIDE: bool;
-    /// Whether sums of many addends in `Acc` lose digits that those of `Long` keep.
+    /// Whether sums of many addends in `Acc` lose digits that sums in `Long` preserve.
     const LOSES_DIGITS: bool;
-    /// To the type of sums.
+    /// Converts to the accumulation type.
     fn widen(self) -> Self::Acc;
-    /// Back, rounded once.
+    /// Converts a sum to the element type, with one rounding.
     fn narrow(sum: Self::Acc) -> Self;
-    /// A number of the type of sums in that of longer ones.
+    /// Converts a sum to the longer accumulation type.
     fn lengthen(sum: Self::Acc) -> <Self::Long as Sum>::Acc;
 
     /// [`Sum::widen`] of `to.len()` elements.
     ///
     /// # Safety
-    /// The elements must be there in these steps, and nothing write them now; the caller upholds this.
+    /// There must be `to.len()` elements with stride `step`, without concurrent writes; the caller upholds this.
     #[inline(always)]
     unsafe fn widen_run(to: &mut [Self::Acc], from: *const Self, step: isize) {
         // SAFETY: as the caller guarantees.
@@ -49,7 +49,7 @@ pub trait Sum: Number {
     /// [`Sum::narrow`] of each sum.
     ///
     /// # Safety
-    /// There must be an element for each sum at this stride, uniquely owned; the caller upholds this.
+    /// There must be an element for each sum with stride `step`, uniquely owned; the caller upholds this.
     #[inline(always)]
     unsafe fn narrow_run(sums: &[Self::Acc], to: *mut Self, step: isize) {
         for (l, sum) in sums.iter().enumerate() {
@@ -108,8 +108,8 @@ sums! {
     bool, f32, u8, true, bool, |x| x, |x| f32::from(u8::from(x)), |x| x != 0.0;
 }
 
-/// Gives `add` the memory to accumulate in, with its strides, filled with `start`, and writes the sums to
-/// `out`: the output's own memory where that is of the type of sums.
+/// Calls `add` with memory to accumulate in and its strides, filled with `start`, and writes the sums to `out`. The memory
+/// is that of the output if the output has the accumulation type.
 pub fn accumulate<T: Sum>(
     out: &Cells<'_, T>,
     start: &Cells<'_, T>,

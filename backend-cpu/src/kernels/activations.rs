@@ -1,7 +1,6 @@
-//! Activations and the fused backwards of those that training calls most.
+//! Activation functions, and the fused backward passes of the most frequent ones in training.
 //!
-//! `x` is held above a lower bound where the function has reached its limit 0, so that minus infinity
-//! times 0 does not make a NaN.
+//! `x` is clamped from below where the function has reached its limit 0, so that minus infinity times 0 is not NaN.
 
 use super::exponential::{Exp, Expm1, Log1p};
 use super::number::{Apply, Number, map_real, map_real2, name_functions, real_functions};
@@ -28,14 +27,14 @@ fn at_most<R: Real>(x: R, high: f64) -> R {
 }
 
 name_functions! {
-    /// The normal distribution's share below `x`; a NaN gives any share.
+    /// The normal cumulative distribution function at `x`; any value for NaN.
     NormalShare (math::normal_f32, math::normal_f64);
-    /// The derivative of `gelu` by the normal distribution.
+    /// The derivative of `gelu` that uses the normal distribution.
     GeluSlope (math::gelu_slope_f32, math::gelu_slope_f64);
 }
 
-/// Twice the argument of the tangent in the approximate `gelu`, and its derivative. `(1 + tanh(u)) / 2` is
-/// the sigmoid of `2u`, which takes one exponential and keeps its digits where it is small.
+/// Twice the argument of `tanh` in the approximate `gelu`, and its derivative. `(1 + tanh(u)) / 2 = sigmoid(2u)`, which
+/// takes one exponential and is accurate where it is small.
 #[inline(always)]
 fn tanh_argument<R: Real>(x: R) -> (R, R) {
     const SCALE: f64 = 2.0 * 0.797_884_560_802_865_4;
@@ -86,8 +85,8 @@ fn silu_backward<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     })
 }
 
-/// The derivative of the logistic function at `x` and `-x`, `e / (1 + e)^2` with `e = e^-|x|`: a difference from 1 would have
-/// lost its digits far from 0.
+/// The derivative of the logistic function at `x` and `-x`: `e / (1 + e)^2` with `e = e^-|x|`. A difference from 1 would
+/// cancel far from 0.
 #[inline(always)]
 fn sigmoid_slope<R: Apply>(x: R) -> R {
     let e = (-x.abs()).apply::<Exp>();
@@ -116,7 +115,7 @@ fn relu<T: Number>(call: &Call) -> Result<(), Error> {
 
 fn leaky_relu<T: Float>(call: &Call) -> Result<(), Error> {
     let slope: T::Acc = call.scalar(1)?;
-    // The slope is read for each element, wanted or not: reads under a condition would be gathers.
+    // The slope is read for each element, used or not: conditional reads would become gathers.
     map_real::<T>(call, Cost::Cheap, move |x| {
         let below = x * slope;
         if x > T::Acc::ZERO { x } else { below }
@@ -135,7 +134,7 @@ fn softplus<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     let (beta, threshold): (T::Acc, T::Acc) = (call.scalar(1)?, call.scalar(2)?);
     map_real::<T>(call, Cost::Medium, |x| {
         let scaled = x * beta;
-        // The exponential of what is not above 0, so that it is finite.
+        // The argument of the exponential is at most 0, so that the result is finite.
         let soft = (at_least(scaled, 0.0) + (-scaled.abs()).apply::<Exp>().apply::<Log1p>()) / beta;
         if scaled > threshold { x } else { soft }
     })
@@ -170,7 +169,7 @@ fn hardswish_backward<T: Float>(call: &Call) -> Result<(), Error> {
 fn softshrink<T: Float>(call: &Call) -> Result<(), Error> {
     let lambd: T::Acc = call.scalar(1)?;
     map_real::<T>(call, Cost::Cheap, move |x| {
-        // A product, so that NaN stays.
+        // A product with 0, so that NaN propagates.
         let (above, below, inside) = (x - lambd, x + lambd, x * T::Acc::ZERO);
         let rest = if x < -lambd { below } else { inside };
         if x > lambd { above } else { rest }

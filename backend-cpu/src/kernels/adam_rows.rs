@@ -1,6 +1,6 @@
-//! `adam_rows`: a step of Adam for some rows of a table, which with both means are read and written once. The indices
-//! are sorted, so that gradients of one row are accumulated in a block. Rows are scattered in memory, so each is
-//! prefetched some rows ahead. Scratch: 28 bytes for each index.
+//! `adam_rows`: an Adam step for selected rows of a table, which reads and writes the rows of the parameter and of both
+//! moments once. The indices are sorted, so that the gradients of one row are accumulated in a block. Rows are scattered in
+//! memory, so each is prefetched some rows ahead. Scratch: 28 bytes for each index.
 
 use super::cells::{Cells, copy_all, row_major};
 use super::gather::{AHEAD, fetch};
@@ -21,7 +21,7 @@ fn has_dense_rows<T: Element>(cells: &Cells<'_, T>) -> bool {
     cells.numel() == 0 || dims.into_iter().all(|((&size, &stride), own)| size == 1 || stride == own)
 }
 
-/// The addresses of a tensor's elements, as a range.
+/// The range of addresses that contains a tensor's elements.
 fn reach<T: Element>(cells: &Cells<'_, T>) -> std::ops::Range<usize> {
     let begin = cells.lanes.as_ptr().addr();
     let last: usize =
@@ -29,7 +29,7 @@ fn reach<T: Element>(cells: &Cells<'_, T>) -> std::ops::Range<usize> {
     begin..begin + if cells.numel() == 0 { 0 } else { (last + 1) * size_of::<T>() }
 }
 
-/// Elements of a row that are summed together.
+/// The number of columns whose gradients are accumulated in one pass over the indices.
 const BLOCK: usize = 512;
 
 /// The coefficients of a step.
@@ -37,7 +37,7 @@ const BLOCK: usize = 512;
 struct Step<A> {
     beta1: A,
     beta2: A,
-    /// The weight of the gradient in the means: 1 minus each beta.
+    /// The weight of the gradient in each moment, `1 - beta`.
     rest1: A,
     rest2: A,
     eps: A,
@@ -62,12 +62,12 @@ impl<A: Real> Step<A> {
         })
     }
 
-    /// A part of one row, in the type of sums, rounded once.
+    /// Updates a part of one row in the accumulation type, with one rounding at the end.
     #[inline(always)]
     fn part<T: Float<Acc = A>>(self, [p, m, v]: [&mut [T]; 3], grad: &[A]) {
         for (((p, m), v), grad) in p.iter_mut().zip(m).zip(v).zip(grad) {
             let own = p.to_acc();
-            // Without decay an infinite element is no part of its gradient.
+            // Without weight decay, an infinite parameter must not contribute to its gradient.
             let decayed = if self.decay == A::ZERO { A::ZERO } else { self.decay * own };
             let g = *grad + decayed;
             let mean = self.beta1 * m.to_acc() + self.rest1 * g;
@@ -86,7 +86,7 @@ fn adam_rows<T: Float>(call: &Call<'_>) -> Result<(), Error> {
     if !outs.iter().chain([&grad]).all(has_dense_rows) {
         return Err(refused("rows whose elements are strided"));
     }
-    // An output is its own table or no argument.
+    // An output is its own table, or overlaps no argument.
     let apart = |i: usize, j: usize| !outs[i].is_at(&tables[j]) || i == j || outs[i].numel() == 0;
     let meet = |i: usize, j: usize| {
         let (a, b) = (reach(&outs[i]), reach(&outs[j]));
@@ -106,7 +106,7 @@ fn adam_rows<T: Float>(call: &Call<'_>) -> Result<(), Error> {
     if width == 0 {
         return Ok(());
     }
-    // SAFETY: `j` is below the count of indices, which nothing writes now.
+    // SAFETY: `j` is below the number of indices, and no index is written concurrently.
     let row = |j: usize| unsafe { *index.lanes.as_ptr().offset(j as isize * index.strides[0]) } as usize;
     let sources = Sources::of_few(n, row)?;
     let lanes = [&outs[0], &outs[1], &outs[2]].map(|out| (out.lanes, out.strides[0]));
@@ -131,7 +131,7 @@ fn adam_rows<T: Float>(call: &Call<'_>) -> Result<(), Error> {
                 }
                 for part in of_row.chunks(CHAIN) {
                     for (nth, j) in part.iter().enumerate() {
-                        // SAFETY: there is a dense row of the gradient for each index, which nothing writes now.
+                        // SAFETY: there is a dense gradient row for each index, without concurrent writes.
                         let grad = unsafe {
                             let row = from.as_ptr().cast_const().offset(*j as isize * apart);
                             std::slice::from_raw_parts(row.add(begin), sums.len())
@@ -149,7 +149,7 @@ fn adam_rows<T: Float>(call: &Call<'_>) -> Result<(), Error> {
                     sums.iter_mut().zip(&wide).for_each(|(sum, wide)| *sum = T::Acc::from_f64(*wide));
                 }
                 // SAFETY: rows are dense and within their tensors, as every index was checked; the outputs share no memory
-                // with each other or with the gradient, and each row is one group's.
+                // with each other or with the gradient, and each row belongs to one group.
                 let parts = lanes.map(|(to, stride)| unsafe {
                     let row = to.as_ptr().offset(row as isize * stride);
                     std::slice::from_raw_parts_mut(row.add(begin), sums.len())

@@ -1,4 +1,4 @@
-//! `adam_step`: all parameters in one pass, which reads and writes parameters and means once.
+//! `adam_step`: an Adam step for all parameters in one pass, which reads and writes parameters and moments once.
 
 use super::lists::for_each_block;
 use keyway_sdk::author::{Call, Error, Float, Real};
@@ -9,7 +9,7 @@ use keyway_sdk::half::{bf16, f16};
 struct Step<A> {
     beta1: A,
     beta2: A,
-    /// The weight of the gradient in the means: 1 minus each beta.
+    /// The weight of the gradient in each moment, `1 - beta`.
     rest1: A,
     rest2: A,
     eps: A,
@@ -18,7 +18,7 @@ struct Step<A> {
     shrink: A,
 }
 
-/// A number as it was given, or the one element of an f64 tensor.
+/// A scalar argument, or the single element of an f64 tensor.
 fn number(call: &Call<'_>, index: usize) -> Result<f64, Error> {
     match call.tensor(index)?.number() {
         Some(number) => Ok(number),
@@ -42,7 +42,7 @@ impl<A: Real> Step<A> {
         })
     }
 
-    /// Updates some elements in the accumulation type; each operation is rounded separately.
+    /// Updates a block of elements in the accumulation type; each operation is rounded separately.
     #[inline(always)]
     fn block<T: Float<Acc = A>, const DECAYS: bool>(self, [p, m, v]: [&mut [T]; 3], grad: &[T]) {
         for (((p, m), v), grad) in p.iter_mut().zip(m).zip(v).zip(grad) {

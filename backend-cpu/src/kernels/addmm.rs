@@ -6,7 +6,7 @@ use keyway_sdk::half::{bf16, f16};
 
 fn addmm<T: Multiply>(call: &Call) -> Result<(), Error> {
     let (beta, alpha): (T, T) = (call.scalar(3)?, call.scalar(4)?);
-    // With a factor of 0 the input is not read, so that its NaN do not count.
+    // With `beta` 0 the input is not read, so that its NaN and infinities do not propagate.
     let input = if beta == T::from_i64(0) { None } else { Some((call.view::<T>(0)?, beta)) };
     multiply(call.view::<T>(1)?, call.view::<T>(2)?, call.out::<T>(0)?, input, alpha)
 }

@@ -1,4 +1,4 @@
-//! `amax` and `amin`: NaN wins.
+//! `amax` and `amin`; NaN propagates.
 
 use super::any::truth;
 use super::reduction::{Reducer, reduce, reduced};
@@ -6,14 +6,14 @@ use keyway_sdk::author::{Call, Element, Error, Widen};
 use keyway_sdk::half::{bf16, f16};
 use std::marker::PhantomData;
 
-/// The largest (`MAX`) or smallest element, NaN if there is one.
+/// The reducer to the largest (`MAX`) or smallest element, or to NaN if there is one.
 pub struct Extreme<T, const MAX: bool>(pub PhantomData<fn() -> T>);
 
 impl<T: Widen, const MAX: bool> Reducer for Extreme<T, MAX> {
     type In = T;
     type Acc = T::Wide;
     type Context = ();
-    /// Of integers.
+    /// Only integers: with floats, zeros of both signs and NaN depend on the order.
     const ANY_ORDER: bool = matches!(T::NAME.as_bytes()[0], b'i' | b'u');
     #[inline(always)]
     fn identity(&self) -> T::Wide {

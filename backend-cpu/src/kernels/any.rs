@@ -5,7 +5,7 @@ use keyway_sdk::author::{Call, Error, Widen};
 use keyway_sdk::half::{bf16, f16};
 use std::marker::PhantomData;
 
-/// Or (`ALL` false) or and (`ALL` true) of the truth of each element.
+/// The reducer by logical or (`ALL` false) or logical and (`ALL` true).
 pub struct Truth<T, const ALL: bool>(pub PhantomData<fn() -> T>);
 
 impl<T: Widen, const ALL: bool> Reducer for Truth<T, ALL> {
@@ -26,7 +26,7 @@ impl<T: Widen, const ALL: bool> Reducer for Truth<T, ALL> {
     }
 }
 
-/// The truth of any or of all elements, for each output.
+/// Whether any element, or all elements, are nonzero, for each output.
 pub fn truth<T: Widen, const ALL: bool>(call: &Call) -> Result<(), Error> {
     let input = call.view::<T>(0)?;
     reduce(input, reduced(call, 1, input)?, call.out(0)?, &Truth::<T, ALL>(PhantomData), |acc| acc != 0)

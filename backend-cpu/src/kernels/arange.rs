@@ -1,4 +1,4 @@
-//! `arange` and `linspace`: values along a line, computed in f64, integers in i64.
+//! `arange` and `linspace`: evenly spaced values, computed in f64, for integers in i64.
 
 use super::indexed::produce;
 use keyway_cpu_loops::Cost;
@@ -12,7 +12,7 @@ fn real<T: Float>(call: &Call) -> Result<(), Error> {
     })
 }
 
-/// Sets each element to `f` of its index; indices fit vectors of 32-bit integers.
+/// Sets each element to `f(index)`; indices fit vectors of 32-bit integers.
 #[inline(always)]
 fn along<T: Plain>(values: &mut [T], f: impl Fn(f64) -> f64) {
     for (i, value) in values.iter_mut().enumerate() {
@@ -33,13 +33,13 @@ fn linspace_real<T: Float>(call: &Call) -> Result<(), Error> {
     linspace::<T>(call, call.scalar(1)?, call.scalar(2)?)
 }
 
-/// The ends are rounded towards zero first, then each number.
+/// `linspace` of integers: the ends are rounded towards zero first, then each value.
 fn linspace_integer<T: Int>(call: &Call) -> Result<(), Error> {
     let (start, end): (f64, f64) = (call.scalar(1)?, call.scalar(2)?);
     linspace::<T>(call, start.trunc(), end.trunc())
 }
 
-/// From the nearer end, so that both ends are met exactly.
+/// Values are computed from the nearer end, so that both ends are exact.
 fn linspace<T: Plain>(call: &Call, start: f64, end: f64) -> Result<(), Error> {
     let out = call.out::<T>(0)?;
     let last = out.numel().saturating_sub(1);

@@ -1,4 +1,4 @@
-//! Arithmetic of one number: signs, squares, roots and reciprocals. Integers wrap.
+//! Unary arithmetic: signs, squares, roots and reciprocals. Integers wrap.
 
 use super::neighbours::Bits;
 use super::number::{Number, real_functions};
@@ -41,7 +41,7 @@ fn sign<T: Widen<Wide: Number>>(call: &Call) -> Result<(), Error> {
     })
 }
 
-/// The sign of a number that is never negative.
+/// `sign` of unsigned integers and bool.
 fn sign_unsigned<T: Element>(call: &Call) -> Result<(), Error> {
     call.map1(Cost::Cheap, |x: T| if x == T::default() { x } else { T::from_i64(1) })
 }

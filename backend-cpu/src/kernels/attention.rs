@@ -1,5 +1,5 @@
-//! `scaled_dot_product_attention` without mask and dropout: a block of queries of a head at a time, so that its scores stay in
-//! the cache.
+//! `scaled_dot_product_attention` without mask and dropout. A block of queries of one head is computed at a time, so that
+//! its scores stay in L2.
 //!
 //! Other calls, and operands that are not dense, use the decomposition.
 
@@ -15,13 +15,14 @@ use keyway_sdk::half::{bf16, f16};
 
 /// Queries whose scores are computed together.
 const QUERIES: usize = 128;
-/// Multiplications that are worth another thread.
+/// Multiplications that justify another thread.
 const WORK: usize = 1 << 21;
-/// The most rows and columns of a product whose sums [`bf16_panels`] gives, and the fewest multiplications that are worth it.
+/// The maximum number of rows and columns of a product that [`bf16_panels`] computes, and the minimum number of
+/// multiplications that justify the packing.
 const PANEL_SIDE: usize = 256;
 const PANEL_LEAST: usize = 1 << 16;
 
-/// Rows, columns, and the length of the sums of a product.
+/// Rows, columns and reduction dimension (k) of a product.
 type Sizes = (usize, usize, usize);
 
 /// An element type of attention, computed in its accumulation type.
@@ -87,7 +88,7 @@ impl Attend for bf16 {
         }
     }
 
-    /// With weights in two parts, so that none of their digits that count in f32 is lost.
+    /// Computes with weights split into two bf16 addends, so that no significant bit of f32 is lost.
     unsafe fn weighted(
         to: &mut [f32],
         weights: &[f32],
@@ -114,7 +115,7 @@ impl Attend for bf16 {
     }
 }
 
-/// Splits f32 values into the sum of a bf16 and the bf16 of the remainder.
+/// Splits f32 values into the bf16 nearest to each and the bf16 of the remainder.
 fn split(numbers: &[f32], part: &mut [bf16], rest: &mut [bf16]) {
     const CHUNK: usize = 32;
     let ((x, x_end), (part, part_end)) = (numbers.as_chunks::<CHUNK>(), part.as_chunks_mut::<CHUNK>());
@@ -133,7 +134,7 @@ fn split(numbers: &[f32], part: &mut [bf16], rest: &mut [bf16]) {
     }
 }
 
-/// Memory for the weights of some queries in two parts, and for the addend of the second.
+/// Scratch memory for a block of weights in two parts, and for the addend of the second part.
 struct Room {
     part: Buffer<bf16>,
     rest: Buffer<bf16>,
@@ -141,7 +142,7 @@ struct Room {
 }
 
 impl Room {
-    /// Memory for this number of weights and sums.
+    /// Allocates memory for these numbers of weights and sums.
     fn new(weights: usize, sums: usize) -> Result<Self, Error> {
         Ok(Room {
             part: Buffer::zeroed(weights)?,
@@ -151,7 +152,7 @@ impl Room {
     }
 }
 
-/// Elements in the accumulation type: in place, or a copy.
+/// Elements in the accumulation type: borrowed, or a converted copy.
 struct Widened<A> {
     at: *const A,
     _copy: Buffer<A>,
@@ -169,7 +170,7 @@ unsafe fn widened<T: Elements>(from: *const T, n: usize) -> Result<Widened<T::Ac
     Ok(Widened { at: copy.as_ptr(), _copy: copy })
 }
 
-/// `to = a b`, rows of `a` and `to` dense, `b` with these strides.
+/// `to = a b`; rows of `a` and `to` are dense, `b` has these strides.
 ///
 /// # Safety
 /// The elements must exist.
@@ -194,7 +195,7 @@ unsafe fn product<A: Real + Multiply>(
     unsafe { multiply_one(&whole) }
 }
 
-/// `to = a b`, rows of `a` and `to` dense, if [`bf16_panels`] takes products of this size.
+/// `to = a b` with dense rows of `a` and `to`, if [`bf16_panels`] supports products of this size.
 ///
 /// # Safety
 /// The elements must exist.
@@ -213,7 +214,7 @@ unsafe fn by_panels(
             inner,
             a: Matrix { data: a, row: inner, column: 1 },
             b: b.at(0, first),
-            // Only the sums are requested.
+            // The sums are the result; there is no output in bf16.
             out: Matrix { data: std::ptr::null_mut(), row: 0, column: 0 },
             input: None,
             alpha: bf16::ONE,
@@ -246,7 +247,7 @@ fn attention<T: Attend>(call: &Call) -> Result<(), Error> {
     }
     let causal = call.bool(5)?;
     let scale = if call.is_none(6)? { 1.0 / (e as f64).sqrt() } else { call.float(6)? };
-    // With a negative scale the largest is another.
+    // A negative scale reverses the order of the scores.
     let (turned, scale) = (scale < 0.0, T::Acc::from_f64(scale.abs()));
     let mut out = call.contiguous_out::<T>(0)?;
     // SAFETY: the address is used within the output, which outlives the loop; each block of queries has its own rows.
@@ -263,7 +264,7 @@ fn attention<T: Attend>(call: &Call) -> Result<(), Error> {
         for unit in units {
             let (head, first) = (unit / blocks, unit % blocks * QUERIES);
             let rows = QUERIES.min(queries - first);
-            // No query of this block looks further.
+            // With a causal mask no query of this block sees later keys.
             let near = if causal { keys.min(first + rows) } else { keys };
             let (scores, made) = (&mut scores[..rows * near], &mut made[..rows * ev]);
             let q = &q[(head * queries + first) * e..][..rows * e];
@@ -299,7 +300,7 @@ kernel!("scaled_dot_product_attention", "TTTOfbfb>T", attention, [f32, f64, f16,
 mod tests {
     use super::*;
 
-    /// Scores and weighted sums against sums in f64, in one block of the result and several.
+    /// Compares scores and weighted sums with sums in f64, for one block of the result and for several.
     fn check<T: Attend>(tolerance: f64) {
         for (rows, columns, inner) in [(3, 5, 2), (64, 64, 64), (70, 300, 33), (128, 40, 300)] {
             let number = |i: usize| T::from_f64((i * 7919 % 1009) as f64 / 1009.0 - 0.5);

@@ -1,8 +1,8 @@
-//! Products of bf16 by AMX, the tile unit of some x86-64 processors, or by AVX-512 BF16, the dot products of others: both sum in
-//! f32.
+//! Products of bf16 by AMX, the tile unit of some x86-64 processors, or by the dot products of AVX-512 BF16. Both
+//! accumulate in f32.
 //!
-//! Both operands are packed whole, then blocks of the result are computed from the panels. The sums of a block depend
-//! on its position alone. Both treat subnormal numbers as 0.
+//! Both operands are packed completely, then blocks of the result are computed from the panels. The accumulation order of a
+//! block depends on its position alone. Both units flush subnormals to 0.
 
 #[cfg(test)]
 mod tests;
@@ -14,14 +14,14 @@ use keyway_cpu_loops::tiles::{Block, Native, Operand, Rows, SIDE, STEP, Source, 
 use keyway_sdk::author::{Error, Lanes, Scratch};
 use keyway_sdk::half::bf16;
 
-/// The maximum number of rows and columns of a block of the result: so that its panels and accumulators stay in L2.
+/// The maximum number of rows and columns of a block of the result, so that its panels and accumulators stay in L2.
 const BLOCK: usize = 256;
 /// Steps of 32 along the reduction dimension after which accumulators are stored, so that the panels of a block stay in
 /// L2.
 const DEPTH: usize = 32;
 /// Panels that are packed per work item.
 const PACKED: usize = 4;
-/// The number of blocks beyond which more do not help.
+/// The number of blocks above which smaller blocks do not balance the threads better.
 const ENOUGH_BLOCKS: usize = 16;
 /// The minimum number of multiplications per work item.
 const WORK: usize = 1 << 24;
@@ -45,7 +45,7 @@ pub unsafe fn multiply(all: &Batch<bf16>) -> Option<Result<(), Error>> {
 }
 
 /// # Safety
-/// As for [`multiply`], with something to sum.
+/// As for [`multiply`]; the reduction dimension is nonempty.
 unsafe fn multiply_by<U: Unit>(unit: U, all: &Batch<bf16>) -> Result<(), Error> {
     let Tile { rows, columns, inner, .. } = all.first;
     if rows > BLOCK || columns > BLOCK {
@@ -55,7 +55,7 @@ unsafe fn multiply_by<U: Unit>(unit: U, all: &Batch<bf16>) -> Result<(), Error> 
     let size = Size::of(&all.first);
     let grain = (WORK / (rows * columns * inner)).max(1);
     parallel_try(all.count, grain, |products| {
-        // SAFETY: packing writes each element of the panels, and the first step each sum, before they are read.
+        // SAFETY: packing writes each element of the panels, and the first step writes each sum, before they are read.
         let (mut left, mut right, mut sums) =
             unsafe { (size.left()?, size.right()?, size.sums(rows, columns)?) };
         unit.with_tiles(|| {
@@ -75,15 +75,15 @@ unsafe fn multiply_by<U: Unit>(unit: U, all: &Batch<bf16>) -> Result<(), Error> 
     })
 }
 
-/// The panel sizes of a product.
+/// Panels of a product.
 #[derive(Clone, Copy)]
 struct Size {
-    /// Panels of rows and of columns.
+    /// The number of panels of rows and of columns.
     down: usize,
     across: usize,
-    /// Steps of each.
+    /// Steps of the reduction dimension in each panel.
     steps: usize,
-    /// Whether rows of the left operand have to be packed, instead of read in place.
+    /// Whether the left operand is packed instead of read in place.
     packed: bool,
 }
 
@@ -100,7 +100,7 @@ impl Size {
         }
     }
 
-    /// The rows of a product, packed in `memory` if they have to be, and the distance to the next [`SIDE`] rows.
+    /// The rows of a product, packed into `memory` if necessary, and the distance to the next [`SIDE`] rows.
     ///
     /// # Safety
     /// The product's elements must exist, and `memory` must be from [`Size::left`].
@@ -113,7 +113,7 @@ impl Size {
         (Rows::packed(memory), self.steps * STEP)
     }
 
-    /// Memory for the panels of rows.
+    /// Allocates memory for the panels of rows.
     ///
     /// # Safety
     /// It must be written before it is read.
@@ -122,7 +122,7 @@ impl Size {
         unsafe { Scratch::unwritten(if self.packed { self.down * self.steps * STEP } else { 0 }) }
     }
 
-    /// Memory for the panels of columns.
+    /// Allocates memory for the panels of columns.
     ///
     /// # Safety
     /// It must be written before it is read.
@@ -131,7 +131,7 @@ impl Size {
         unsafe { Scratch::unwritten(self.across * self.steps * STEP) }
     }
 
-    /// Memory for the sums of a block: those of one panel of rows, if they are never put down.
+    /// Allocates memory for the accumulators of a block; for one panel of rows if they are never stored between steps.
     ///
     /// # Safety
     /// It must be written before it is read.
@@ -142,30 +142,30 @@ impl Size {
     }
 }
 
-/// The address and stride of the sums of a block.
+/// The address and row stride of a block's accumulators.
 #[derive(Clone, Copy)]
 struct Sums {
     at: *mut f32,
-    /// Elements from one row to the next.
+    /// The row stride in elements.
     row: usize,
-    /// Whether the memory has the sums of all rows, not only of [`SIDE`].
+    /// Whether the memory has the accumulators of all rows, not only of [`SIDE`].
     all: bool,
 }
 
 impl Sums {
-    /// In the memory returned by [`Size::sums`].
+    /// The accumulators in memory from [`Size::sums`].
     fn of(memory: &mut Scratch<f32>, steps: usize, columns: usize) -> Sums {
         Sums { at: memory.as_mut_ptr(), row: columns.next_multiple_of(SIDE), all: steps > DEPTH }
     }
 }
 
-/// Writes rows of a product from their sums.
+/// Returns the function that writes [`SIDE`] rows of a product from their accumulators.
 fn write(part: &Tile<bf16>) -> impl Fn(usize, *const f32, usize) {
     // SAFETY: the callers guarantee the elements of the part, which contains the rows, and [`block`] the sums.
     |first, sums, width| unsafe { finish(&part.part((first, 0), (SIDE, part.columns)), sums, width) }
 }
 
-/// The rows and columns of a block, which depend on the sizes alone.
+/// The number of rows and columns of a block, which depends on the sizes alone.
 fn block_sizes(rows: usize, columns: usize, inner: usize) -> (usize, usize) {
     let (mut tall, mut wide) = (BLOCK, BLOCK);
     while rows.div_ceil(tall) * columns.div_ceil(wide) < ENOUGH_BLOCKS && tall * wide * inner >= 2 * WORK {
@@ -181,23 +181,23 @@ fn block_sizes(rows: usize, columns: usize, inner: usize) -> (usize, usize) {
     (tall, wide)
 }
 
-/// A product of several blocks: each operand is packed once, then the blocks share the panels.
+/// A product of several blocks: each operand is packed once, and all blocks read the same panels.
 ///
 /// # Safety
-/// As for [`multiply`], with something to sum and a batch of one.
+/// As for [`multiply`]; the reduction dimension is nonempty, and the batch has one product.
 unsafe fn one_product<U: Unit>(unit: U, whole: &Batch<bf16>) -> Result<(), Error> {
     let Tile { rows, columns, inner, .. } = whole.first;
     let size = Size { packed: true, ..Size::of(&whole.first) };
     // SAFETY: the panels are packed below before the blocks read them.
     let (mut left, mut right) = unsafe { (size.left()?, size.right()?) };
-    // SAFETY: both are used within this call, and the pieces of work write to disjoint panels.
+    // SAFETY: both are used within this call, and the work items write disjoint panels.
     let (to_left, to_right) = unsafe { (Lanes::new(left.as_mut_ptr()), Lanes::new(right.as_mut_ptr())) };
     let (piece, chunk) = (PACKED * SIDE, PACKED * size.steps * STEP);
     let lefts = rows.div_ceil(piece);
     let grain = (WORK / 64 / (piece * inner)).max(1);
     parallel_try(lefts + columns.div_ceil(piece), grain, |pieces| {
         for i in pieces {
-            // SAFETY: the caller guarantees the elements; each piece has panels of its own.
+            // SAFETY: the caller guarantees the elements; each work item has panels of its own.
             unsafe {
                 if i < lefts {
                     let part = whole.first.part((i * piece, 0), (piece, columns));
@@ -240,7 +240,7 @@ unsafe fn one_product<U: Unit>(unit: U, whole: &Batch<bf16>) -> Result<(), Error
 /// As for [`multiply`]; `to` must have capacity for the panels.
 unsafe fn pack_left<U: Unit>(to: *mut u16, product: &Tile<bf16>) {
     let Matrix { data, row, column } = product.a;
-    // SAFETY: as the caller guarantees; a unit with `VECTORS` comes with the processor's features.
+    // SAFETY: as the caller guarantees; a unit with `VECTORS` exists only on processors with the features.
     unsafe {
         let from = Source { data: data.cast(), row, column };
         match U::VECTORS {
@@ -264,7 +264,8 @@ unsafe fn pack_right<U: Unit>(to: *mut u16, product: &Tile<bf16>) {
     }
 }
 
-/// Computes the sums of a product of at most [`BLOCK`] rows and columns, in rows with stride `step`; `None` for larger ones.
+/// Computes the sums of a product of at most [`BLOCK`] rows and columns, in rows with stride `step`; `None` for larger
+/// products.
 ///
 /// # Safety
 /// All elements described by the sizes and strides of the operands must exist, and an element for each sum, uniquely owned; the
@@ -283,7 +284,7 @@ pub unsafe fn sums(
 }
 
 /// # Safety
-/// As for [`sums`], with something to sum.
+/// As for [`sums`]; the reduction dimension is nonempty.
 unsafe fn sums_by<U: Unit>(unit: U, product: &Tile<bf16>, to: *mut f32, step: usize) -> Result<(), Error> {
     let (rows, columns, size) = (product.rows, product.columns, Size::of(product));
     let whole = rows % SIDE == 0 && columns % SIDE == 0;
@@ -329,12 +330,12 @@ unsafe fn block<U: Unit>(
         let some = DEPTH.min(steps - begin);
         for i in 0..down {
             let left = Rows { data: left.data.wrapping_add(i * next), ..left }.at(begin);
-            // SAFETY: the caller guarantees panels and sums; the rows of `finish` lie within the part.
+            // SAFETY: the caller guarantees panels and sums; the rows of `finish` are within the part.
             unsafe {
                 let first = if sums.all { sums.at.add(i * SIDE * sums.row) } else { sums.at };
                 for j in 0..across {
                     let right = right.add((j * steps + begin) * STEP);
-                    // While one panel of rows meets the columns, the next one comes, an eighth each time.
+                    // Each step prefetches an eighth of the next panel of rows.
                     let soon = left.data.wrapping_add(next + j * (STEP / 8));
                     let (to, add) = (first.add(j * SIDE), begin > 0);
                     unit.block(&Block { steps: some, left, right, sums: to, row: sums.row, add, soon });

@@ -1,5 +1,5 @@
-//! `bitwise_left_shift` and `bitwise_right_shift`, where a count that is negative or no less than the
-//! number of bits shifts every bit out.
+//! `bitwise_left_shift` and `bitwise_right_shift`. A count that is negative, or at least the number of bits, shifts every
+//! bit out.
 
 use keyway_cpu_loops::{CallExt, Cost};
 use keyway_sdk::author::{Call, Error, Int};
@@ -21,7 +21,7 @@ macro_rules! shift {
             fn right(self, count: Self) -> Self {
                 let inside = (count as u64) < <$t>::BITS as u64;
                 let step = (if inside { count as u32 } else { 0 }) & (<$t>::BITS - 1);
-                // Two steps where all goes: the sign, which is 0 without one, is what stays.
+                // All bits are shifted out in two steps, which leave the sign of a signed type and 0 of an unsigned one.
                 if inside { self >> step } else { (self >> (<$t>::BITS - 1)) >> (<$t>::MIN == 0) as u32 }
             }
         }

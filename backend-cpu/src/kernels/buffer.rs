@@ -1,23 +1,23 @@
-//! Memory that a kernel needs while it runs.
+//! Scratch memory of a kernel.
 
 use keyway_sdk::author::{Error, Plain, Scratch, parallel_for};
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::OnceLock;
 
-/// Bytes that come from Rust's own allocator, which is quicker than a call to the host.
+/// The maximum number of bytes that are allocated by Rust's global allocator, which is faster than a call to the host.
 const LITTLE: usize = 1 << 16;
 
-/// Values to work with. Many of them come from the host's allocator: a limit on memory holds for them, and where there is
-/// no more the call fails and the program goes on.
+/// Scratch values. Large buffers are allocated by the host, so that its memory limit applies, and failure is an error and
+/// not an abort.
 pub enum Buffer<T> {
-    /// Few values.
+    /// Allocated by Rust's global allocator.
     Few(Vec<T>),
-    /// Many values.
+    /// Allocated by the host.
     Many(Scratch<T>),
 }
 
 impl<T: Plain> Buffer<T> {
-    /// `n` zeros.
+    /// Returns `n` zeros.
     pub fn zeroed(n: usize) -> Result<Buffer<T>, Error> {
         match n.checked_mul(size_of::<T>()) {
             Some(0..=LITTLE) => Ok(Buffer::Few(vec![T::default(); n])),
@@ -25,7 +25,7 @@ impl<T: Plain> Buffer<T> {
         }
     }
 
-    /// `n` values uninitialised.
+    /// Returns `n` uninitialised values.
     ///
     /// # Safety
     /// Each must be written before it is read; the caller upholds this.
@@ -37,7 +37,7 @@ impl<T: Plain> Buffer<T> {
         }
     }
 
-    /// `n` times `value`.
+    /// Returns `n` copies of `value`.
     pub fn filled(n: usize, value: T) -> Result<Buffer<T>, Error> {
         let mut buffer = Buffer::zeroed(n)?;
         buffer.fill(value);
@@ -66,7 +66,7 @@ impl<T> DerefMut for Buffer<T> {
     }
 }
 
-/// As [`parallel_for`], for pieces that may fail: with the error of one that did. The others may have run.
+/// As [`parallel_for`], for fallible work items: returns one of the errors. Other items may have run.
 pub fn try_parallel_for(
     n: usize,
     grain: usize,

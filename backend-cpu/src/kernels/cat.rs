@@ -5,14 +5,14 @@ use super::dims::dim;
 use keyway_cpu_loops::copy_dense;
 use keyway_sdk::author::{Call, Element, Error, parallel_for};
 
-/// The least elements of one piece of work.
+/// The minimum number of elements per work item.
 const GRAIN: usize = 1 << 15;
-/// Bytes of a part of a row from which on rows are copied as such.
+/// The minimum number of bytes of a row for a copy row by row.
 const LONG: usize = 16;
-/// Bytes of the rows of the result that are written part by part, within L1.
+/// Bytes of the result's rows that are written input by input, within L1.
 const TOGETHER: usize = 8 * 1024;
 
-/// Sizes of the dimensions in the order of the result's memory, if these elements are dense in that order.
+/// The sizes in the memory order of the result, if these elements are dense in that order.
 fn dense_in<C: Element>(cells: &Cells<'_, C>, order: &[usize]) -> Option<Vec<usize>> {
     let sizes: Vec<usize> = order.iter().map(|d| cells.sizes[*d]).collect();
     let dense = row_major(&sizes);
@@ -20,8 +20,8 @@ fn dense_in<C: Element>(cells: &Cells<'_, C>, order: &[usize]) -> Option<Vec<usi
     order.iter().enumerate().all(fits).then_some(sizes)
 }
 
-/// Copies parts that are dense in the order of the result's memory row by row of the result, which is so written from one end to
-/// the other. Whether it did.
+/// Copies inputs that are dense in the memory order of the result row by row, so that the result is written sequentially.
+/// Returns whether it applied.
 fn by_rows<C: Element>(out: &Cells<'_, C>, parts: &[Cells<'_, C>], dim: usize) -> Result<bool, Error> {
     let mut order: Vec<usize> = (0..out.sizes.len()).collect();
     order.sort_by_key(|d| std::cmp::Reverse(out.strides[*d]));
@@ -41,8 +41,8 @@ fn by_rows<C: Element>(out: &Cells<'_, C>, parts: &[Cells<'_, C>], dim: usize) -
             let mut to = out.lanes.as_ptr().wrapping_add(first * whole);
             for (part, &n) in parts.iter().zip(&lengths) {
                 let from = part.lanes.as_ptr().cast_const().wrapping_add(first * n);
-                // SAFETY: the op's rule gives the result the sizes of all parts along the dimension and of each along the
-                // others; it is a tensor of its own.
+                // SAFETY: the op's rule gives the result the sum of the inputs' sizes along `dim`, and their common sizes
+                // elsewhere; the result overlaps no input.
                 unsafe { copy_rows((to, whole), from, n, count) };
                 to = to.wrapping_add(n);
             }
@@ -51,13 +51,13 @@ fn by_rows<C: Element>(out: &Cells<'_, C>, parts: &[Cells<'_, C>], dim: usize) -
     Ok(true)
 }
 
-/// Copies `count` rows of `n` elements, dense in the source and with row stride `step` in the target.
+/// Copies `count` rows of `n` elements; the source is dense, the target has row stride `step`.
 ///
 /// # Safety
 /// The elements must be valid at both addresses, and those of the target must be uniquely owned.
 unsafe fn copy_rows<C: Element>((to, step): (*mut C, usize), from: *const C, n: usize, count: usize) {
     /// # Safety
-    /// As for [`copy_rows`], with rows of as many bytes.
+    /// As for [`copy_rows`], with rows of `BYTES` bytes.
     unsafe fn of<const BYTES: usize>(to: *mut u8, step: usize, from: *const u8, count: usize) {
         for r in 0..count {
             // SAFETY: as the caller guarantees.

@@ -8,7 +8,7 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Registers a kernel that moves cells, for each dtype by its size.
+/// Registers a kernel that moves cells, for each dtype by its element size.
 macro_rules! cell_kernel {
     ($op:literal, $signature:literal, $run:ident $(, $flag:ident)?) => {
         $crate::kernels::register! {
@@ -23,7 +23,7 @@ macro_rules! cell_kernel {
 }
 pub(super) use cell_kernel;
 
-/// The error for a dense output that is not a slice: an argument shares its memory.
+/// The error for a dense output that cannot be borrowed as a slice, because an argument shares its memory.
 #[cold]
 pub fn overlap() -> Error {
     Error::Unsupported { what: "an output whose memory an argument meets".into() }
@@ -31,7 +31,7 @@ pub fn overlap() -> Error {
 
 /// The memory of a tensor, or a copy of it.
 pub struct Cells<'a, C> {
-    /// The element whose index is 0 in each dimension.
+    /// The address of the element whose indices are all 0.
     pub lanes: Lanes<'a, C>,
     /// Sizes.
     pub sizes: Vec<usize>,
@@ -76,12 +76,12 @@ impl<'a, C: Element> Cells<'a, C> {
         Cells::of(call.output(index)?)
     }
 
-    /// A tensor that this kernel made.
+    /// An owned tensor that this kernel created.
     pub fn made(tensor: &'a mut OwnedTensor) -> Result<Self, Error> {
         Cells::of(tensor.tensor())
     }
 
-    /// Elements of a kernel's own memory, which must outlive every use.
+    /// Elements of scratch memory, which must outlive every use.
     pub fn at(lanes: Lanes<'a, C>, sizes: Vec<usize>, strides: Vec<isize>) -> Self {
         Cells { lanes, sizes, strides, _copy: None }
     }
@@ -92,7 +92,7 @@ impl<'a, C: Element> Cells<'a, C> {
         Cells { sizes, strides, ..self }
     }
 
-    /// A 0-d tensor shown as one dimension of size 1.
+    /// A 0-d tensor reshaped to one dimension of size 1; other tensors unchanged.
     #[must_use]
     pub fn with_dim(mut self) -> Self {
         if self.sizes.is_empty() {
@@ -106,7 +106,7 @@ impl<'a, C: Element> Cells<'a, C> {
         self.sizes.iter().product()
     }
 
-    /// The strides with which this appears in a shape that it broadcasts to.
+    /// The strides of this tensor broadcast to `shape`.
     pub fn expanded_strides(&self, shape: &[usize]) -> Vec<isize> {
         let lead = shape.len().saturating_sub(self.sizes.len());
         let own = |d: usize| if self.sizes[d] == shape[lead + d] { self.strides[d] } else { 0 };
@@ -121,21 +121,21 @@ impl<'a, C: Element> Cells<'a, C> {
         Cells { lanes, sizes: self.sizes, strides: self.strides, _copy: self._copy }
     }
 
-    /// Whether both begin at the same address, as argument and output of an in-place call.
+    /// Whether both start at the same address, as the argument and the output of an in-place call do.
     pub fn is_at<D>(&self, other: &Cells<'_, D>) -> bool {
         self.lanes.as_ptr().addr() == other.lanes.as_ptr().addr()
     }
 }
 
 impl<'a, C: Plain> Cells<'a, C> {
-    /// A copy where this is the very memory of `out`, which the kernel is about to change.
+    /// A copy if this starts at the address of `out`, which the kernel is about to write; otherwise the tensor itself.
     pub fn apart_from<D>(self, out: &Cells<'_, D>) -> Result<Self, Error> {
         if !self.is_at(out) || self.numel() == 0 {
             return Ok(self);
         }
         let mut copy = Scratch::zeroed(self.numel())?;
         let strides = row_major(&self.sizes);
-        // SAFETY: the address is that of the scratch memory, which the result keeps.
+        // SAFETY: the address is that of the scratch memory, which the result owns.
         let lanes = unsafe { Lanes::new(copy.as_mut_ptr()) };
         copy_block(lanes, &strides, self.lanes, &self.strides, &self.sizes)?;
         Ok(Cells { lanes, sizes: self.sizes, strides, _copy: Some(Arc::new(copy)) })
@@ -165,7 +165,7 @@ pub fn row_major(sizes: &[usize]) -> Vec<isize> {
 
 /// `lanes` moved by `offset` elements.
 pub fn shifted<C>(lanes: Lanes<'_, C>, offset: isize) -> Lanes<'_, C> {
-    // The address may lie outside where there are no elements, and is not read then.
+    // The address may be out of bounds if there are no elements, and is not read then.
     // SAFETY: callers use the result only for elements of the same tensor.
     unsafe { Lanes::new(lanes.as_ptr().wrapping_offset(offset)) }
 }
@@ -173,11 +173,11 @@ pub fn shifted<C>(lanes: Lanes<'_, C>, offset: isize) -> Lanes<'_, C> {
 /// Bytes of the widest vector.
 const VECTOR: usize = 64;
 
-/// Copies one run of cells.
+/// Copies a run of cells with constant strides.
 ///
 /// # Safety
-/// `len` cells must lie at both addresses in these steps; the source may be read, the target written, and
-/// they do not meet. The kernel that made the loops upholds this.
+/// There must be `len` cells at both addresses with these strides, the source readable, the target uniquely owned, and both
+/// disjoint. The kernel that created the loops upholds this.
 #[inline(always)]
 pub unsafe fn copy_run<C: Element>(to: *mut C, to_step: isize, from: *const C, from_step: isize, len: usize) {
     // SAFETY: as the caller guarantees.
@@ -192,7 +192,7 @@ pub unsafe fn copy_run<C: Element>(to: *mut C, to_step: isize, from: *const C, f
             if len < few {
                 reversed(0..len);
             } else {
-                // Both are whole vectors; the last may write the same elements again.
+                // Both runs are multiples of a vector; the last vector may write the same elements again.
                 reversed(0..len / few * few);
                 reversed(len - few..len);
             }
@@ -207,11 +207,11 @@ pub unsafe fn copy_run<C: Element>(to: *mut C, to_step: isize, from: *const C, f
     }
 }
 
-/// Bytes of the part of each column that is transposed at a time: two lines of the cache, which the processor reads
-/// together, and not more rows than have their pages known for writes.
+/// Bytes of each column that are transposed at a time: two cache lines, which the processor fetches together, and at most
+/// as many rows as the TLB has entries for writes.
 const STRIP: usize = 128;
 
-/// Elements of a row up to which some rows are copied at a time.
+/// The maximum number of elements of a row for copies of several rows at a time.
 const FEW: usize = 64;
 
 /// Copies a block of `sizes`; strides of the source may be 0 or negative.
@@ -223,7 +223,7 @@ pub fn copy_block<C: Element>(
     sizes: &[usize],
 ) -> Result<(), Error> {
     let nest = Nest::sorted(dims(sizes, [to_strides, from_strides]));
-    // Larger elements are written as fast by rows, whose cache lines are read again from L2.
+    // Larger elements are written as fast row by row, as their cache lines are reread from L2.
     if size_of::<C>() <= 2
         && let Some(across) = nest.across()
     {
@@ -237,8 +237,8 @@ pub fn copy_block<C: Element>(
     let (len, [ts, fs]) = nest.inner();
     if len > FEW {
         return nest.for_each_row(1, |[t, f], len, _| {
-            // SAFETY: sizes and strides are those of the two blocks; each row of the target is written by one
-            // piece, and the callers' source is other memory than their target.
+            // SAFETY: sizes and strides are those of the two blocks; one work item writes each row of the target, and the
+            // callers' source and target are disjoint.
             unsafe { copy_run(to.as_ptr().offset(t), ts, from.as_ptr().offset(f), fs, len) }
         });
     }
@@ -259,7 +259,7 @@ pub fn copy_block<C: Element>(
     })
 }
 
-/// Copies `from` into `to`, of the same sizes; nothing to do where both are the same memory.
+/// Copies `from` into `to`, of the same sizes; does nothing if both are the same memory.
 pub fn copy_all<C: Element>(to: &Cells<'_, C>, from: &Cells<'_, C>) -> Result<(), Error> {
     if to.is_at(from) {
         return Ok(());
@@ -284,7 +284,7 @@ mod tests {
                 let first: isize =
                     (0..2).filter(|d| strides[*d] < 0).map(|d| -strides[d] * (sizes[d] as isize - 1)).sum();
                 let mut to = vec![C::from(252); n];
-                // SAFETY: both have the elements, and are used through these addresses alone.
+                // SAFETY: both have the elements, and are accessed through these addresses alone.
                 unsafe {
                     let (to, from) = (Lanes::new(to.as_mut_ptr()), Lanes::new(from.as_mut_ptr()));
                     copy_block(to, to_strides, shifted(from, first), strides, &sizes).unwrap();

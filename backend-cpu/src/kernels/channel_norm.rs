@@ -1,8 +1,8 @@
 //! `group_norm`, `instance_norm`, `batch_norm` and `frozen_norm` of inputs `[batch, channels, ..]`, and `channel_norm`, which
 //! also returns the statistics.
 //!
-//! A row is one channel of one sample. Moments are computed per row, and combined for rows that are normalised together. Inputs
-//! with short rows or strided elements use the decomposition.
+//! A row is one channel of one sample. Moments are computed per row, and combined for rows that are normalised as one.
+//! Inputs with short rows or strided elements use the decomposition.
 
 mod gradients;
 
@@ -14,7 +14,7 @@ use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, parallel_for}
 use keyway_sdk::half::{bf16, f16};
 use std::ops::Range;
 
-/// Inputs of shorter rows are not served here, unless they are so small that one call instead of many counts most.
+/// The minimum row length, unless the input is so small that the number of calls dominates its time.
 const SHORTEST: usize = 32;
 const SMALL: usize = 4 * 1024;
 const GRAIN: usize = 16 * 1024;
@@ -29,14 +29,14 @@ struct Channels<'a, T: Elements> {
     input: &'a [T],
     batch: usize,
     channels: usize,
-    /// Elements of a row.
+    /// The number of elements of a row.
     inner: usize,
     weight: Buffer<T::Acc>,
     bias: Buffer<T::Acc>,
 }
 
 impl<'a, T: Elements> Channels<'a, T> {
-    /// Of argument `input` with the weight in argument `weight` and the bias in `bias`, where the op has them.
+    /// The input in argument `input`, with the weight in argument `weight` and the bias in argument `bias`, if present.
     fn of(call: &Call<'a>, input: usize, weight: Option<usize>, bias: Option<usize>) -> Result<Self, Error> {
         let numbers = |i: Option<usize>, channels, otherwise| match i {
             Some(i) => widened::<T>(call, i, channels, otherwise),
@@ -69,12 +69,12 @@ impl<'a, T: Elements> Channels<'a, T> {
         &self.input[row * self.inner..(row + 1) * self.inner]
     }
 
-    /// The least number of units of `rows` rows each that are worth another thread.
+    /// The minimum number of units of `rows` rows that justifies another thread.
     fn grain(&self, rows: usize) -> usize {
         GRAIN.div_ceil(rows * self.inner)
     }
 
-    /// Writes a row of the output.
+    /// Normalises a row, applies the channel's scale and shift, and writes it to the output.
     #[inline(always)]
     fn write(&self, row: usize, standard: Standard<T::Acc>, to: &mut [T]) {
         let channel = row % self.channels;
@@ -83,7 +83,7 @@ impl<'a, T: Elements> Channels<'a, T> {
         zip_wide((self.row(row),), to, |(x,)| ((x.to_acc() - mean) - rest) * scale + bias);
     }
 
-    /// Normalises each `together` rows that follow each other by their own moments.
+    /// Normalises each group of `together` consecutive rows by their own moments.
     fn by_neighbours(&self, call: &Call, together: usize, eps: T::Acc) -> Result<(), Error> {
         let mut out = call.contiguous_out::<T>(0)?;
         // SAFETY: the address is used within the output, which outlives the loop; each row has its own part.
@@ -104,7 +104,7 @@ impl<'a, T: Elements> Channels<'a, T> {
         })
     }
 
-    /// Normalises each row by the moments of its channel, or of the row itself if there are as many.
+    /// Normalises each row by the moments of its channel, or by its own if `standards` has one entry per row.
     fn by_given(&self, call: &Call, standards: &[Standard<T::Acc>]) -> Result<(), Error> {
         let mut out = call.contiguous_out::<T>(0)?;
         // SAFETY: as in `by_neighbours`.
@@ -118,7 +118,7 @@ impl<'a, T: Elements> Channels<'a, T> {
         })
     }
 
-    /// The moments of each of some rows.
+    /// The moments of each of these rows.
     fn each(&self, rows: Range<usize>) -> Vec<Moments<T::Acc>> {
         rows.map(|row| Moments::of(self.row(row))).collect()
     }
@@ -170,7 +170,7 @@ fn of_statistics<T: Elements>(call: &Call, eps: T::Acc) -> Result<Vec<Standard<T
     Ok(mean.iter().zip(var.iter()).map(|pair| moments(pair).standard(eps)).collect())
 }
 
-/// `batch_norm` and `instance_norm`, unless they are to change running statistics.
+/// `batch_norm` and `instance_norm`, unless they update running statistics.
 fn running<T: Elements, const PER_SAMPLE: bool>(call: &Call) -> Result<(), Error> {
     let (from_input, given) = (call.bool(5)?, !call.is_none(1)?);
     if from_input && given {

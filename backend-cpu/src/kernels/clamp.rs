@@ -24,7 +24,7 @@ fn real<T: Float>(call: &Call) -> Result<(), Error> {
     between::<T>(call, bound(call, 1)?, bound(call, 2)?)
 }
 
-/// The number, saturated to the dtype's range.
+/// The scalar, saturated to the dtype's range.
 fn saturated<T: Int>(number: i64) -> T {
     let wrapped = T::from_i64(number);
     let unsigned = T::MIN == T::default();

@@ -5,10 +5,10 @@ use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::author::{Call, Element, Error, NameKind, Widen, host};
 use keyway_sdk::half::{bf16, f16};
 
-/// Elements per block that are cast through two bytes.
+/// Elements per block of a cast through 2-byte integers.
 const BLOCK: usize = 512;
 
-/// Casts 8-byte integers to 1-byte ones through 2-byte ones: a direct cast would fill only a part of each vector.
+/// Casts 8-byte integers to 1-byte integers through 2-byte integers: a direct cast would use only a part of each vector.
 fn cast_to_bytes(call: &Call, source: usize) -> Result<(), Error> {
     #[inline(never)]
     fn each<A: Copy, O>(from: &[A], to: &mut [O], f: impl Fn(A) -> O) {
@@ -36,7 +36,7 @@ fn cast_into<O: Widen>(call: &Call, source: usize) -> Result<(), Error> {
         ($($code:ident => $type:ty, $convert:expr);* $(;)?) => {
             match from {
                 code if code == O::dtype() => call.copy_of::<O>(source),
-                // To what the output's elements are rounded from.
+                // Converts to the wide type of the output's elements.
                 $(dtype::$code => call.map1_wide_of::<$type, O>(source, Cost::Cheap, $convert),)*
                 other => {
                     let from = host::name(NameKind::Dtype, other).unwrap_or("an unknown dtype");
@@ -58,7 +58,7 @@ fn cast_into<O: Widen>(call: &Call, source: usize) -> Result<(), Error> {
         U16 => u16, |x| O::Wide::from_i64(i64::from(x));
         U32 => u32, |x| O::Wide::from_i64(i64::from(x));
         U64 => u64, |x: u64| {
-            // Beyond i64 an integer wraps, as between all integers; a float must not.
+            // An integer beyond i64 wraps, as between integer types; a float must not.
             let float = matches!(O::dtype(), dtype::F64 | dtype::F32 | dtype::F16 | dtype::BF16);
             if float && x > i64::MAX as u64 { O::Wide::from_f64(x as f64) } else { O::Wide::from_i64(x as i64) }
         };

@@ -1,4 +1,4 @@
-//! `cross`: products are computed in the wide type and rounded once, as in the decomposition.
+//! `cross`: the vector product. It is computed in the wide type and rounded once, as in the decomposition.
 
 use super::cells::{Cells, overlap};
 use super::dims::wrapped;
@@ -26,7 +26,7 @@ unsafe fn vectors<T: Widen<Wide: Number>>(
         // SAFETY: as the caller guarantees.
         unsafe {
             let (a, b, out) = (a.offset(l * sa), b.offset(l * sb), out.offset(l * so));
-            // Written out, since closures over arrays are not inlined here.
+            // Unrolled by hand, since closures over arrays are not inlined here.
             let (a0, b0) = (T::load(a).widen(), T::load(b).widen());
             let (a1, b1) = (T::load(a.offset(ea)).widen(), T::load(b.offset(eb)).widen());
             let (a2, b2) = (T::load(a.offset(2 * ea)).widen(), T::load(b.offset(2 * eb)).widen());
@@ -47,7 +47,7 @@ fn cross<T: Element + Widen<Wide: Number>>(call: &Call) -> Result<(), Error> {
     let strides = [out.strides.clone(), a.expanded_strides(&out.sizes), b.expanded_strides(&out.sizes)];
     let steps = [0, 1, 2].map(|k| strides[k][dim]);
     let mut sizes = out.sizes.clone();
-    // One vector replaces its elements.
+    // The loops iterate over vectors, not over their elements.
     sizes[dim] = 1;
     let loops = dims(&sizes, [&strides[0], &strides[1], &strides[2]]);
     Nest::sorted(loops).for_each_row(WEIGHT, |[o, x, y], len, across| {
@@ -57,7 +57,7 @@ fn cross<T: Element + Widen<Wide: Number>>(call: &Call) -> Result<(), Error> {
         // do not overlap the operands.
         unsafe {
             match (across, steps) {
-                // Constants, so that the compiler vectorises.
+                // Constant strides, so that the compiler vectorises.
                 ([3, 3, 3], [1, 1, 1]) => vectors(at, len, [3; 3], [1; 3]),
                 ([1, 1, 1], _) => vectors(at, len, [1; 3], steps),
                 _ => vectors(at, len, across, steps),

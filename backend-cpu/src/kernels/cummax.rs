@@ -1,32 +1,32 @@
-//! `cummax` and `cummin`: the running extremes of each line and their indices, the last one of equal extremes. NaN is more
-//! extreme than any number.
+//! `cummax` and `cummin`: the running extremes of each line and their indices, the last index of equal extremes. NaN is
+//! more extreme than any other value.
 //!
-//! Along the last dimension most chunks of a line have no element that reaches the previous extreme, and repeat it; in the
-//! others each step waits for the previous one. Along other dimensions neighbouring columns are processed in parallel, and the
-//! previous row holds the running extremes.
+//! Along the last dimension most chunks of a line contain no element that reaches the previous extreme, and repeat it; in
+//! the others each step depends on the previous one. Along other dimensions neighbouring columns are processed in parallel,
+//! and the previous output row holds the running extremes.
 
 use super::running::{Lined, as_it_lies, in_rows};
 use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Element, Error, Lanes, Plain, Widen, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
-/// Elements of a line that are looked at together.
+/// Elements of a line that are compared with the running extreme at a time.
 const CHUNK: usize = 8;
-/// Columns that one inner loop takes together.
+/// Columns that one inner loop processes.
 const COLUMNS: usize = 1024;
 const GRAIN: usize = 16 * 1024;
 
-/// An element type that is compared in the type that arithmetic on it is done in.
+/// An element type that is compared in its arithmetic type.
 trait Ordered: Plain + Widen {}
 impl<T: Plain + Widen> Ordered for T {}
 
-/// Whether the one that stood so far is more extreme than an element, neither being NaN.
+/// Whether the running extreme `before` is more extreme than the element `after`; neither is NaN.
 #[inline(always)]
 fn stays<W: Element, const MAX: bool>(before: W, after: W) -> bool {
     if MAX { before > after } else { before < after }
 }
 
-/// Only NaN differs from itself.
+/// NaN alone differs from itself.
 #[inline(always)]
 #[allow(clippy::eq_op)]
 fn is_nan<W: Element>(x: W) -> bool {
@@ -39,12 +39,12 @@ fn reaches<W: Element, const MAX: bool>(after: W, before: W) -> bool {
     (if MAX { after >= before } else { after <= before }) | is_nan(after)
 }
 
-/// One line. Indexed, since iterators over several slices are not fully inlined here.
+/// Scans one line. Indexed, since iterators over several slices are not fully inlined here.
 #[inline(always)]
 fn line<T: Ordered, const MAX: bool>(from: &[T], to: &mut [T], at: &mut [i64]) {
     let n = from.len();
     let (to, at) = (&mut to[..n], &mut at[..n]);
-    // The extreme as it was read, and in the type in which it is compared.
+    // The extreme as an element and in the arithmetic type, and its index.
     let (mut best, mut wide, mut place) = (from[0], from[0].widen(), 0);
     let mut i = 0;
     while i < n {
@@ -54,7 +54,7 @@ fn line<T: Ordered, const MAX: bool>(from: &[T], to: &mut [T], at: &mut [i64]) {
             let (mut repeats, mut nan) = (true, is_nan(wide));
             for x in &from[i..i + CHUNK] {
                 let x = x.widen();
-                // Every element reaches a NaN here, so that no chunk repeats one.
+                // Every element replaces a NaN extreme here, so that no chunk repeats one.
                 repeats &= stays::<_, MAX>(wide, x);
                 nan |= is_nan(x);
             }
@@ -73,7 +73,7 @@ fn line<T: Ordered, const MAX: bool>(from: &[T], to: &mut [T], at: &mut [i64]) {
                     (best, wide, place) = (from[i], x, i as i64);
                 }
             } else {
-                // One instruction finds the extreme, which the next step waits for.
+                // A single instruction updates the extreme: it is the loop-carried dependency.
                 let stays = stays::<_, MAX>(wide, x);
                 wide = if stays { wide } else { x };
                 best = if stays { best } else { from[i] };
@@ -85,7 +85,7 @@ fn line<T: Ordered, const MAX: bool>(from: &[T], to: &mut [T], at: &mut [i64]) {
     }
 }
 
-/// The row `x` of some columns, the `i`th, after the one before it, whose results stand in `before`.
+/// Computes row `i` of some columns from the input row `x` and the previous output row in `before`.
 #[inline(never)]
 fn row<T: Ordered, const MAX: bool>(
     i: i64,
@@ -142,8 +142,7 @@ fn run<T: Ordered, const MAX: bool>(
             for i in 0..n {
                 let begin = (outer * n + i) * inner + first;
                 let x = &input[begin..begin + width];
-                // SAFETY: units write disjoint columns; the previous row was written by this unit, and does not overlap this
-                // one.
+                // SAFETY: units write disjoint columns; this unit wrote the previous row, which does not overlap this one.
                 unsafe {
                     let now = (to.slice_mut(begin, width), at.slice_mut(begin, width));
                     if i == 0 {

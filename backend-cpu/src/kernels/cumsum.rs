@@ -1,8 +1,8 @@
 //! `cumsum` and `cumprod`
 //!
-//! Each value depends on the previous one, and they are computed in that order, so that running sums of positive values are
-//! monotonic. Only the conversions before and after are vectorised. Along dimensions other than the last, neighbouring columns
-//! are processed in parallel. f32 is accumulated in f64: sums of a million would lose the last three digits.
+//! The sum is sequential along a line, so that running sums of positive values are monotonic. Only the conversions before
+//! and after are vectorised. Along dimensions other than the last, neighbouring columns are processed in parallel. f32 is
+//! accumulated in f64: sums of a million addends would lose three digits.
 
 use super::number::Number;
 use super::running::{Lined, as_it_lies, in_rows};
@@ -10,21 +10,21 @@ use keyway_cpu_loops::{CallExt, narrow_slice};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Plain, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
-/// The number of lines processed in parallel, and the number of elements converted before and after.
+/// Lines that are scanned in an interleaved loop, which hides the latency of the addition.
 const LINES: usize = 4;
 const CONVERTED: usize = 8;
 /// Elements that are converted at a time.
 const BLOCK: usize = 256;
-/// Columns that one inner loop takes together.
+/// Columns that one inner loop processes.
 const COLUMNS: usize = 1024;
 const GRAIN: usize = 16 * 1024;
 
-/// An element and the type in which it is accumulated.
+/// An element and its accumulation type.
 pub(super) trait Summand: Plain {
     type Sum: Number;
     fn widen(self) -> Self::Sum;
     fn narrow(sum: Self::Sum) -> Self;
-    /// [`Summand::narrow`] of as many as both slices have.
+    /// [`Summand::narrow`] of each element, up to the length of the shorter slice.
     #[inline(always)]
     fn narrow_all(sums: &[Self::Sum], to: &mut [Self]) {
         to.iter_mut().zip(sums).for_each(|(to, sum)| *to = Self::narrow(*sum));
@@ -52,19 +52,19 @@ summands! {
     i64 => i64, |x| x, |sum| sum;
 }
 
-/// The sum, or the product if not `SUM`.
+/// The sum if `SUM`, otherwise the product.
 #[inline(always)]
 fn combine<S: Number, const SUM: bool>(a: S, b: S) -> S {
     if SUM { a.plus(b) } else { a.times(b) }
 }
 
-/// The neutral addend: -0, because 0 + -0 is 0.
+/// The neutral element; -0 for sums, because 0 + -0 is 0.
 #[inline(always)]
 fn neutral<S: Element, const SUM: bool>() -> S {
     S::from_f64(if SUM { -0.0 } else { 1.0 })
 }
 
-/// `R` lines of `n` elements, from their ends if `REVERSE`.
+/// Scans `R` lines of `n` elements, from their ends if `REVERSE`.
 #[inline(always)]
 fn lines<T: Summand, const SUM: bool, const REVERSE: bool, const R: usize>(
     from: &[T],
@@ -76,8 +76,8 @@ fn lines<T: Summand, const SUM: bool, const REVERSE: bool, const R: usize>(
     for i in 0..n {
         let i = if REVERSE { n - 1 - i } else { i };
         for (r, sum) in sums.iter_mut().enumerate() {
-            // SAFETY: `i` is below `n` and `r` below `R`, and both slices have `R` lines of `n`. The compiler does not see it,
-            // and a check of each takes longer than the sum.
+            // SAFETY: `i` is below `n` and `r` below `R`, and both slices have `R` lines of `n` elements. The compiler does
+            // not prove it, and a bounds check takes longer than the addition.
             unsafe {
                 *sum = combine::<_, SUM>(*sum, from.get_unchecked(r * n + i).widen());
                 *to.get_unchecked_mut(r * n + i) = T::narrow(*sum);
@@ -86,7 +86,7 @@ fn lines<T: Summand, const SUM: bool, const REVERSE: bool, const R: usize>(
     }
 }
 
-/// `R` lines of `n` elements whose conversion is worth a loop of its own.
+/// Scans `R` lines of `n` elements, with the conversions in separate loops.
 #[inline(always)]
 fn converted<T: Summand, const SUM: bool, const R: usize>(from: &[T], to: &mut [T], n: usize, reverse: bool) {
     let mut sums = [neutral::<T::Sum, SUM>(); R];
@@ -116,7 +116,7 @@ fn converted<T: Summand, const SUM: bool, const R: usize>(from: &[T], to: &mut [
     }
 }
 
-/// Groups of lines by `group`, which do not wait for each other, and the others by `one`.
+/// Calls `group` for independent groups of lines, and `one` for the remaining lines.
 fn grouped<T>(
     (from, to): (&[T], &mut [T]),
     group: usize,
@@ -132,7 +132,7 @@ fn grouped<T>(
     single.chunks_exact(n).zip(to_single.chunks_exact_mut(n)).for_each(|(from, to)| one(from, to));
 }
 
-/// Lines of `n` elements.
+/// Scans lines of `n` elements.
 fn along<T: Summand, const SUM: bool>(from: &[T], to: &mut [T], n: usize, reverse: bool) {
     if size_of::<T>() < 4 {
         let many = |from: &[T], to: &mut [T]| converted::<T, SUM, CONVERTED>(from, to, n, reverse);
@@ -146,7 +146,7 @@ fn along<T: Summand, const SUM: bool>(from: &[T], to: &mut [T], n: usize, revers
     }
 }
 
-/// Along a dimension, from its end if `reverse`.
+/// Scans along a dimension, from its end if `reverse`.
 fn scan<T: Summand, const SUM: bool>(call: &Call, reverse: bool) -> Result<(), Error> {
     if let Some(lined) = as_it_lies::<T>(call)? {
         return scan_lined::<T, SUM>(&lined, call.out::<T>(0)?.lanes(), reverse);

@@ -1,8 +1,8 @@
-//! Dimensions of arguments.
+//! Dimension arguments.
 
 use keyway_sdk::author::{Call, Error};
 
-/// A dimension counted from the first, of a tensor of `ndim`. One without dimensions has dimensions 0 and -1.
+/// A dimension of a tensor of `ndim` dimensions as an index from 0; a 0-d tensor has dimensions 0 and -1.
 pub fn wrapped(dim: i64, ndim: usize) -> usize {
     (if dim < 0 { dim + ndim.max(1) as i64 } else { dim }) as usize
 }

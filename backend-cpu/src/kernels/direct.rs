@@ -1,5 +1,5 @@
-//! Small products of f32 and f64 from the operands in place: packing them whole, as `gemm` does, takes longer than it
-//! saves for matrices of a hundred rows and columns.
+//! Small products of f32 and f64 without packing: for matrices of a hundred rows and columns, packing as `gemm` does costs
+//! more than it saves.
 //!
 //! A register tile of the result accumulates over the reduction dimension. If tiles do not divide the result, the last ones
 //! overlap the previous ones and write the same values again.
@@ -8,17 +8,17 @@ use super::product::{Matrix, Tile};
 use keyway_cpu_loops::vectors::{Lanes, ROWS, Vector, read_some};
 use keyway_sdk::author::Real;
 
-/// The maximum span of `b` in bytes: its columns are reread from L1.
+/// The maximum span of `b` in bytes, so that its columns are reread from L1.
 const SPAN: usize = 40 << 10;
 /// The maximum number of vectors of a tile's row for which the accumulators of [`ROWS`] rows fit the registers.
 const VECTORS: usize = 3;
 
-/// The maximum number of rows for which `b` is read in place although it spans more, and the length of the reduction in
-/// registers.
+/// The maximum number of rows for which `b` is read in place despite a larger span, and the block size of the reduction
+/// dimension.
 const FLAT: usize = 32;
 const DEPTH: usize = 128;
 
-/// Whether a product of these sizes is computed here, if rows of `b` and `out` are dense and `b` spans no more.
+/// Whether this module computes a product of these sizes, if rows of `b` and `out` are dense and `b` has this span.
 pub fn is_small<T: Lanes>(rows: usize, columns: usize, inner: usize) -> bool {
     // A SIMD level with an unknown number of registers uses `gemm`.
     ROWS > 1
@@ -37,7 +37,7 @@ pub fn fits<T: Lanes>(tile: &Tile<T>) -> bool {
         && inner.saturating_mul(b.row).saturating_mul(size_of::<T>()) <= SPAN
 }
 
-/// Whether [`multiply_deep`] may be called and is worth it: few rows, which whole blocks divide.
+/// Whether [`multiply_deep`] may be called and is faster: few rows, divisible into whole register tiles.
 pub fn is_flat<T: Lanes>(tile: &Tile<T>) -> bool {
     let Tile { rows, columns, inner, b, out, .. } = *tile;
     ROWS > 1
@@ -50,7 +50,7 @@ pub fn is_flat<T: Lanes>(tile: &Tile<T>) -> bool {
         && out.column == 1
 }
 
-/// The product, block by block of the reduction dimension, so that a block's part of `b` stays in L2.
+/// The product in blocks of the reduction dimension, so that the block of `b` stays in L2.
 ///
 /// # Safety
 /// As for [`multiply`], of a tile that [is flat](is_flat); the addend may be `out` itself.
@@ -64,12 +64,12 @@ pub unsafe fn multiply_deep<T: Real + Lanes<Acc = T>>(tile: &Tile<T>) {
             input: if begin == 0 { tile.input } else { Some((out, T::ONE)) },
             ..*tile
         };
-        // SAFETY: the caller guarantees the elements. Blocks divide the result, so that nothing is added twice.
+        // SAFETY: the caller guarantees the elements. Tiles divide the result, so that no element is added twice.
         unsafe { multiply(&part) };
     }
 }
 
-/// The product.
+/// Computes the product.
 ///
 /// # Safety
 /// All elements described by the sizes and strides of the tile must exist, those of `out` must be uniquely owned, and
@@ -83,7 +83,7 @@ pub unsafe fn multiply<T: Real + Lanes<Acc = T>>(tile: &Tile<T>) {
                 column = tile.columns - lanes;
                 1
             }
-            // Two and two, not three and one, which waits for its additions.
+            // Two and two, not three and one: a tile of one row is bound by the latency of its additions.
             4 => 2,
             n => n.min(VECTORS),
         };
@@ -102,8 +102,8 @@ pub unsafe fn multiply<T: Real + Lanes<Acc = T>>(tile: &Tile<T>) {
     }
 }
 
-/// [`ROWS`] rows of `N` vectors of the result. A function of its own with plain loops over constants, so that the
-/// compiler keeps the register tile in registers.
+/// Computes [`ROWS`] rows of `N` vectors of the result. A function of its own with plain loops over constants, so that the
+/// compiler allocates registers for the accumulators.
 ///
 /// # Safety
 /// As for [`multiply`]; the block must be within the tile.

@@ -16,14 +16,14 @@ fn real<T: Float<Acc: DivideReal>>(call: &Call) -> Result<(), Error> {
     if call.str(2)? == "floor" {
         return map_blocks2::<T>(call, Cost::Medium, T::Acc::floor_quotients);
     }
-    // A number is not rounded to a narrower dtype here either.
+    // The scalar is not rounded to a narrower dtype here either.
     match map_number::<T>(call, Cost::Medium, |a, b| a.trunc_quotient(b))? {
         true => Ok(()),
         false => map_real2::<T>(call, Cost::Medium, |a, b| a.trunc_quotient(b)),
     }
 }
 
-/// The rounded modes, which integers have.
+/// The rounded modes for integers.
 fn integer<T: Divide>(call: &Call) -> Result<(), Error> {
     T::refuse_zeros(call, 1)?;
     match call.str(2)? {

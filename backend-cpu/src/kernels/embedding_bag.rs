@@ -1,5 +1,5 @@
-//! `embedding_bag`: rows of a matrix reduced as they are read. Sums of more than [`CHAIN`] rows are partial sums of [`CHAIN`]
-//! rows, added in f64.
+//! `embedding_bag`: rows of a matrix reduced as they are read. Sums of more than [`CHAIN`] rows are split into partial sums
+//! of [`CHAIN`] rows, which are added in f64.
 
 use super::cells::{Cells, shifted};
 use super::indices::check_indices;
@@ -20,11 +20,11 @@ enum Mode {
     Max,
 }
 
-/// The bounds of each bag among the indices.
+/// The bounds of each bag in the list of indices.
 enum Bags {
-    /// All are of this length.
+    /// All bags have this length.
     Even(usize),
-    /// Bags between neighbouring bounds.
+    /// Each bag is between consecutive bounds.
     Bounds(Vec<usize>),
 }
 
@@ -139,7 +139,7 @@ fn embedding_bag<T: Float>(call: &Call) -> Result<(), Error> {
     })
 }
 
-/// Writes the sums of some columns of the rows at indices, and returns the number of columns.
+/// Sums some columns of the rows at `indices` into `made`, and returns the number of rows.
 ///
 /// # Safety
 /// There must be the columns in a row for each index; the caller upholds this.
@@ -157,7 +157,7 @@ unsafe fn sums<T: Float>(made: &mut [T::Acc; BLOCK], from: *const T, step: isize
     indices.len() as i64
 }
 
-/// Puts a part of a row to those before it.
+/// Accumulates a part of a row.
 ///
 /// # Safety
 /// There must be an element for each column, with these strides; the caller upholds this.

@@ -16,7 +16,7 @@ name_functions! {
     Trigamma (math::trigamma_f32, math::trigamma_f64);
 }
 
-/// `polygamma` of order 1, which `digamma` has as its derivative. Of other orders the op is composed.
+/// `polygamma` of order 1, the derivative of `digamma`. Other orders use the decomposition.
 fn polygamma<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     match call.int(1)? {
         1 => call.map1_wide_by::<T, T>(Cost::Heavy, ByName::<Trigamma>::new()),

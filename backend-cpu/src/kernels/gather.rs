@@ -14,20 +14,20 @@ const ROW: usize = 4096;
 pub const AHEAD: usize = 12;
 const FETCHED: usize = 1 << 10;
 
-/// Asks for the memory of a row that is wanted soon: where the next index points, the processor cannot guess.
+/// Prefetches a row that is read soon: the hardware prefetcher cannot predict the next index.
 #[inline(always)]
 pub fn fetch<C>(row: *const C, len: usize) {
     #[cfg(target_arch = "x86_64")]
     for line in (0..FETCHED.min(len * size_of::<C>())).step_by(64) {
         use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        // SAFETY: nothing is read, and any address will do; the instruction belongs to the baseline.
+        // SAFETY: a prefetch reads nothing and accepts any address; the instruction belongs to the x86-64 baseline.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(row.cast::<i8>().wrapping_add(line)) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (row, len);
 }
 
-/// The operands of [`gather_rows`]. The loops have the steps of the result, the index and the source.
+/// The operands of [`gather_rows`]. The loops have the strides of the result, the index and the source.
 pub struct Gather<'a, C> {
     /// The result.
     pub out: Lanes<'a, C>,
@@ -39,8 +39,7 @@ pub struct Gather<'a, C> {
     pub stride: isize,
 }
 
-/// Writes each element of the result from the source's element at `index * stride`. Where a row has one
-/// index, it is copied as a run.
+/// `out[i] = source[index[i] * stride]`, at the offsets of the loops. A row with a single index is copied as a run.
 ///
 /// # Safety
 /// The loops must stay within the three tensors for every index in `index`; each element of the result is written once, and the
@@ -54,7 +53,7 @@ pub unsafe fn gather_rows<C: Element>(nest: &Nest<3>, g: &Gather<'_, C>) -> Resu
             unsafe {
                 let (out, index) = (g.out.as_ptr().offset(o), g.index.as_ptr().cast_const().offset(i));
                 let at = (out, index, g.source.as_ptr().cast_const().offset(s));
-                // Of the sizes that embeddings have, the copy is some instructions that need no look at the size.
+                // Row sizes that are common for embeddings are constants, so that the copy is a few instructions.
                 match width * size_of::<C>() {
                     64 => whole_rows(at, len, steps, stride, width, |to, from| copy_bytes::<C, 64>(to, from)),
                     128 => {
@@ -88,7 +87,7 @@ unsafe fn whole_rows<C>(
     width: usize,
     copy: impl Fn(*mut C, *const C),
 ) {
-    // SAFETY: as the caller guarantees: there are as many indices, each of a row.
+    // SAFETY: as the caller guarantees: there are `len` indices, each of a row.
     let from = |l: isize| source.wrapping_offset(l * ss + unsafe { *index.offset(l * si) } as isize * stride);
     for l in 0..len as isize {
         let soon = l + AHEAD as isize;
@@ -99,10 +98,10 @@ unsafe fn whole_rows<C>(
     }
 }
 
-/// Copies this number of bytes.
+/// Copies `BYTES` bytes.
 ///
 /// # Safety
-/// As for [`copy_dense`], of as many cells.
+/// As for [`copy_dense`], of as many cells as `BYTES` bytes contain.
 #[inline(always)]
 unsafe fn copy_bytes<C, const BYTES: usize>(to: *mut C, from: *const C) {
     // SAFETY: as the caller guarantees.
@@ -149,10 +148,10 @@ fn gather<C: Element>(call: &Call) -> Result<(), Error> {
     across[dim] = 0;
     let nest = Nest::sorted(dims(&out.sizes, [&out.strides, &index.strides, &across]));
     let (stride, size) = (source.strides[dim], source.sizes[dim]);
-    // Before anything is written: an `out=` tensor stays unchanged if an index is wrong.
+    // Before the first write: an `out=` tensor stays unchanged if an index is out of range.
     check_indices(&index, "index", dim, size, 0)?;
-    // SAFETY: the op's rule makes the index no larger than the source but in `dim`, where every index was checked; the
-    // result is a tensor of its own.
+    // SAFETY: the op's rule makes the index no larger than the source except in `dim`, where every index was checked; the
+    // result overlaps no argument.
     nest.for_each_row(1, |[o, i, s], len, steps| unsafe {
         let (out, index) = (out.lanes.as_ptr().offset(o), index.lanes.as_ptr().cast_const().offset(i));
         row((out, index, source.lanes.as_ptr().cast_const().offset(s)), len, steps, stride);

@@ -1,4 +1,4 @@
-//! Tiles of f32 and f64, by the `gemm` crate.
+//! Products of f32 and f64 by the `gemm` crate.
 //!
 //! `gemm` packs its operands. It reads a transposed operand a few elements at a time, which can take as long as the product
 //! itself if the row stride is a power of two and rows conflict in the cache: such an operand is transposed panel by panel
@@ -10,12 +10,12 @@ use super::{direct, gemv, skinny};
 use keyway_cpu_loops::transpose;
 use keyway_sdk::author::{Error, Plain};
 
-/// Bytes of the span of a transposed left operand up to which `gemm` reads it in place.
+/// The maximum span, in bytes, of a transposed left operand that `gemm` reads in place.
 const NEAR: usize = 1 << 18;
-/// The number of results below which `gemm` does not pack.
+/// The number of outputs below which `gemm` does not pack.
 const UNCOPIED: usize = 16 * 16;
 
-/// Copies the addend into the tile, to which `gemm` adds.
+/// Copies the addend into the output tile, to which `gemm` accumulates.
 ///
 /// # Safety
 /// As for [`Multiply::batch`], of this tile.
@@ -35,7 +35,7 @@ unsafe fn load_input<T: Plain>(tile: &Tile<T>, input: Matrix<*const T>) {
     }
 }
 
-/// One serial product of f32 or f64; with `beta`, `beta * out` is added.
+/// One serial product of f32 or f64, plus `beta * out` if `beta` is given.
 ///
 /// # Safety
 /// As for [`Multiply::batch`], of this tile.
@@ -75,7 +75,7 @@ macro_rules! floats {
             fn in_place(whole: &Tile<Self>) -> (Option<Matrix<*const Self>>, Option<Matrix<*const Self>>) {
                 let Tile { rows, columns, inner, a, b, out, .. } = *whole;
                 let uncopied = inner == 0 || rows * columns <= UNCOPIED;
-                // `gemm` packs an operand in L2 as fast; it reads `b` by single elements.
+                // `gemm` packs an operand in L2 as fast; it reads single elements of `b`.
                 let near = inner.saturating_mul(a.column).saturating_mul(size_of::<Self>()) <= NEAR
                     || out.column == 1 && direct::is_small::<Self>(rows, columns, inner);
                 let dense = |m: Matrix<*const Self>| m.row == 1 && m.column > 1;
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use keyway_sdk::author::Real;
 
-    /// A product whose `b` is row-major or transposed, against sums in f64.
+    /// Compares a product whose `b` is row-major or transposed with sums in f64.
     fn check<T: Multiply + Real>(
         (rows, columns, inner): (usize, usize, usize),
         transposed: bool,
@@ -154,7 +154,7 @@ mod tests {
             let product = |k: usize| a[r * inner + k].to_f64() * b[k * row + c * column].to_f64();
             let expected =
                 2.0 * (0..inner).map(product).sum::<f64>() + if added { 3.0 * bias[c].to_f64() } else { 0.0 };
-            // Integers below 2^24, so the sums are exact.
+            // Integers below 2^24, so that f32 sums are exact.
             assert_eq!(
                 out[r * columns + c].to_f64(),
                 expected,

@@ -1,7 +1,7 @@
-//! Matrix-vector and dot products. Both are memory bound: each element of the matrix is read once, in memory order, and several
-//! rows at once, which keeps more memory requests in flight.
+//! Matrix-vector and dot products. Both are memory bound: each element of the matrix is read once, in memory order, and
+//! several rows are read in an interleaved loop, which keeps more memory requests in flight.
 //!
-//! The matrix is split into pieces that depend on the sizes alone; their sums are added in order.
+//! The matrix is split into pieces that depend on the sizes alone; their partial sums are added in order.
 
 use super::product::{Batch, Matrix, Tile};
 use super::widen::finish;
@@ -9,18 +9,18 @@ use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::{Lanes as Elements, ROWS, Vector, sum, widen};
 use keyway_sdk::author::{Element, Error, Lanes, Real, Scratch};
 
-/// Elements of the matrix that are worth handing to a thread.
+/// Elements of the matrix that justify another thread.
 const WORK: usize = 1 << 15;
-/// Products of a batch of fewer elements are computed by one thread each.
+/// The maximum number of matrix elements of a batched product that a single thread computes.
 const SMALL: usize = 1 << 18;
-/// A row is cut into pieces of this many elements.
+/// The piece of a row that has its own partial sum, in elements.
 const PIECE: usize = 1 << 16;
-/// The block sizes if columns are dense: of the reduction dimension, and of the outputs.
+/// The block sizes for dense columns: of the reduction dimension, and of the outputs.
 const BLOCK: (usize, usize) = (256, 2048);
-/// Lines of a matrix with dense columns that are added at once.
+/// Dense columns that are accumulated in one pass over the outputs.
 const LINES: usize = 8;
 
-/// The products, if one side of each is a vector.
+/// Computes the products if one operand of each is a vector.
 ///
 /// # Safety
 /// All elements described by the sizes and strides of the products must exist, and those of `out` must be uniquely
@@ -50,13 +50,13 @@ pub unsafe fn multiply<T: Elements>(all: &Batch<T>) -> Option<Result<(), Error>>
 pub unsafe fn dot<T: Elements>(a: *const T, b: *const T, n: usize) -> Result<T::Acc, Error> {
     let pieces = n.div_ceil(PIECE);
     let mut sums = Scratch::<T::Acc>::zeroed(pieces)?;
-    // SAFETY: the addresses are used within the operands and the sums for the time of this call.
+    // SAFETY: the addresses are used within the operands and the sums during this call.
     let (to, a, b) =
         unsafe { (Lanes::new(sums.as_mut_ptr()), Lanes::new(a.cast_mut()), Lanes::new(b.cast_mut())) };
     parallel_try(pieces, 1, |range| {
         for i in range {
             let (first, n) = (i * PIECE, PIECE.min(n - i * PIECE));
-            // SAFETY: the caller guarantees the elements; each piece has a sum of its own.
+            // SAFETY: the caller guarantees the elements; each piece has its own sum.
             unsafe { *to.as_ptr().add(i) = dot_piece(a.as_ptr().add(first), b.as_ptr().add(first), n) };
         }
         Ok(())
@@ -96,7 +96,7 @@ unsafe fn dot_piece<T: Elements>(a: *const T, b: *const T, n: usize) -> T::Acc {
     }
 }
 
-/// Returns the vector, dense and widened: in place, or as a copy in `room`.
+/// The vector, dense and in the accumulation type: borrowed, or a copy in `room`.
 ///
 /// # Safety
 /// The elements must exist and outlive the result.
@@ -122,7 +122,7 @@ unsafe fn dense<T: Elements>(
     Ok(room.as_ptr())
 }
 
-/// A product of one column; on this thread alone unless `spread`.
+/// A product with one column; on this thread alone unless `spread`.
 ///
 /// # Safety
 /// As for [`multiply`].
@@ -134,9 +134,9 @@ unsafe fn column<T: Elements>(whole: &Tile<T>, spread: bool) -> Result<(), Error
     let by_columns = a.row == 1 && a.column != 1 && rows > 1;
     let (deep, wide) = if by_columns { BLOCK } else { (PIECE, (WORK / inner).max(1).next_multiple_of(ROWS)) };
     let pieces = inner.div_ceil(deep);
-    // SAFETY: each piece of work writes its sums.
+    // SAFETY: each work item writes its sums.
     sums = if pieces * rows > 0 { unsafe { Scratch::<T::Acc>::unwritten(pieces * rows) }? } else { sums };
-    // SAFETY: the addresses are used within the operands and the sums for the time of this call.
+    // SAFETY: the addresses are used within the operands and the sums during this call.
     let (to, x, data) =
         unsafe { (Lanes::new(sums.as_mut_ptr()), Lanes::new(x.cast_mut()), Lanes::new(a.data.cast_mut())) };
     let blocks = rows.div_ceil(wide);
@@ -146,7 +146,7 @@ unsafe fn column<T: Elements>(whole: &Tile<T>, spread: bool) -> Result<(), Error
             let (k, r) = (i / blocks * deep, i % blocks * wide);
             let (inner, rows_here) = (deep.min(inner - k), wide.min(rows - r));
             let a = Matrix { data: data.as_ptr().cast_const(), row: a.row, column: a.column }.at(r, k);
-            // SAFETY: the caller guarantees the elements; each piece has sums of its own.
+            // SAFETY: the caller guarantees the elements; each piece has its own sums.
             unsafe {
                 let (x, to) = (x.as_ptr().add(k).cast_const(), to.as_ptr().add(i / blocks * rows + r));
                 if by_columns {
@@ -167,12 +167,12 @@ unsafe fn column<T: Elements>(whole: &Tile<T>, spread: bool) -> Result<(), Error
     for piece in others.chunks_exact(rows) {
         first.iter_mut().zip(piece).for_each(|(total, part)| *total += *part);
     }
-    // SAFETY: the caller guarantees the elements; there is a sum for each.
+    // SAFETY: the caller guarantees the elements; there is a sum for each row.
     unsafe { finish(&whole.transposed(), first.as_ptr(), rows) };
     Ok(())
 }
 
-/// Dense rows times a vector.
+/// Multiplies dense rows by a vector.
 ///
 /// # Safety
 /// The elements must exist, and those of `to` must be uniquely owned.
@@ -197,8 +197,8 @@ unsafe fn add_rows<T: Elements>(
     }
 }
 
-/// Multiplies `R` dense rows with a vector. A row's sum does not depend on `R`. The loops are over constants, so that the
-/// compiler keeps the register tile in registers.
+/// Multiplies `R` dense rows by a vector. A row's sum does not depend on `R`. The loops have constant bounds, so that the
+/// compiler allocates registers for the accumulators.
 ///
 /// # Safety
 /// As for [`add_rows`].
@@ -237,7 +237,7 @@ unsafe fn dots<T: Elements, const R: usize>(
     }
 }
 
-/// A matrix of dense columns times a vector: each column is added to the sums.
+/// Multiplies a matrix with dense columns by a vector: each column is added to the sums (axpy).
 ///
 /// # Safety
 /// As for [`add_rows`].
@@ -263,7 +263,7 @@ unsafe fn add_columns<T: Elements>(
     }
 }
 
-/// Adds some columns, each times its number, to the sums.
+/// Adds `N` columns, each scaled by its element of the vector, to the sums.
 ///
 /// # Safety
 /// As for [`add_rows`], with `N` columns.

@@ -1,7 +1,7 @@
 //! `glu` and `glu_backward`
 //!
-//! The halves of the dimension alternate in memory, for each index of the outer dimensions. This holds for contiguous
-//! tensors, and for any other dense order if input and halves share it; other tensors are copied.
+//! The two halves alternate in memory, in runs of contiguous elements, for each index of the outer dimensions. This holds
+//! for contiguous tensors, and for any other dense order that the input and the halves share; other tensors are copied.
 
 use super::activations::Sigmoid;
 use super::cells::overlap;
@@ -21,7 +21,7 @@ fn run(sizes: &[i64], strides: &[i64], dim: usize) -> usize {
     (sizes[dim] / 2 * strides[dim]) as usize
 }
 
-/// As [`run`] of the whole, if a tensor of its halves' shape has its elements in the same order. Both are dense.
+/// [`run`] of the input, if a tensor with the shape of a half has its elements in the same order. Both are dense.
 fn run_alike(sizes: &[i64], whole: &[i64], half: &[i64], dim: usize) -> Option<usize> {
     let alike = |d: usize| {
         let size = if d == dim { sizes[d] / 2 } else { sizes[d] };
@@ -36,8 +36,8 @@ fn run_of_rows<T: Element>(x: &View<T>, dim: usize) -> usize {
     (x.sizes()[dim] / 2 * x.sizes()[dim + 1..].iter().product::<i64>()) as usize
 }
 
-/// Calls `body` with pieces of runs: the offset in the halves, the offset in the first half of the input, and the length. The
-/// second half is one run further.
+/// Calls `body` with pieces of runs: the offset in the halves, the offset in the first half of the input, and the length.
+/// The second half starts one run after the first.
 fn pieces(half: usize, run: usize, body: impl Fn(usize, usize, usize) + Sync) -> Result<(), Error> {
     let across = run.div_ceil(PIECE);
     parallel_for(half / run.max(1) * across, GRAIN.div_ceil(PIECE.min(run.max(1))), |units| {
@@ -70,7 +70,7 @@ fn backward<T: Float<Acc: Apply>>(grad: &[T], x: &[T], out: &mut [T], run: usize
         zip_wide((gate,), power, |(gate,)| (-gate.to_acc().abs()).apply::<Exp>());
         // SAFETY: as above.
         let (to_own, to_gate) = unsafe { (to.slice_mut(from, n), to.slice_mut(from + run, n)) };
-        // Both from the exponential: a difference of the sigmoid from 1 has lost its digits where that is nearly 1.
+        // Both factors from the exponential: `1 - sigmoid` would cancel where the sigmoid is nearly 1.
         zip_wide((grad, gate, &power[..]), to_own, |(grad, gate, e)| {
             let right = T::Acc::ONE / (T::Acc::ONE + e);
             grad.to_acc() * if gate.to_acc() < T::Acc::ZERO { e * right } else { right }

@@ -5,16 +5,16 @@ use keyway_cpu_loops::Cost;
 use keyway_sdk::author::{Call, Element, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 
-/// The longer side times `sqrt(1 + (shorter / longer)^2)`, which overflows only if the result does.
+/// `longer * sqrt(1 + (shorter / longer)^2)`, which overflows only if the result does.
 fn hypot<T: Float>(call: &Call) -> Result<(), Error> {
     let infinity = T::Acc::from_f64(f64::INFINITY);
     map_real2::<T>(call, Cost::Medium, move |x, y| {
         let (x, y) = (x.abs(), y.abs());
         let (longer, shorter) = if x > y { (x, y) } else { (y, x) };
         let quotient = shorter / longer;
-        // A NaN stays one: it is in the quotient, whichever side it is.
+        // NaN propagates: the quotient contains both sides.
         let made = (T::Acc::ONE + quotient * quotient).sqrt() * longer;
-        // 0 / 0 and the quotient of infinities are NaN; an infinite side counts for more than a NaN.
+        // 0 / 0 and inf / inf are NaN; an infinite side takes precedence over NaN.
         let made = if x + y == T::Acc::ZERO { longer } else { made };
         if x == infinity || y == infinity { infinity } else { made }
     })

@@ -6,15 +6,14 @@ use super::indices::offsets;
 use super::nest::{Dim, Nest};
 use keyway_sdk::author::{Call, Element, Error, Lanes};
 
-/// The position of the index dimensions in the result: that of the indexed dimensions if these are adjacent, otherwise
-/// the front (as in NumPy).
+/// The position of the index dimensions in the result: that of the indexed dimensions if these are adjacent, otherwise 0
+/// (as in NumPy).
 pub fn index_position(dims: &[i64]) -> usize {
     let neighbours = dims.windows(2).all(|pair| pair[1] == pair[0] + 1);
     if neighbours { dims.first().map_or(0, |&d| d as usize) } else { 0 }
 }
 
-/// The dimensions of the result of indexing: those of the indices (true) and of the tensor (false), with their index
-/// among their own.
+/// The dimensions of the result of indexing: whether each is one of the index, and its position in the index or the tensor.
 pub fn index_layout(ndim: usize, dims: &[i64], index_ndim: usize) -> Vec<(bool, usize)> {
     let mut layout: Vec<(bool, usize)> =
         (0..ndim).filter(|&d| !dims.contains(&(d as i64))).map(|d| (false, d)).collect();
@@ -29,7 +28,7 @@ fn index<C: Element>(call: &Call) -> Result<(), Error> {
     let dims = call.ints(2)?;
     let out = Cells::<C>::output(call, 0)?;
     if out.numel() == 0 && source.numel() > 0 {
-        // Nothing is read, but an index that is there must still be right.
+        // The result is empty, but indices must still be in range.
         return offsets(&indices, dims, &source.sizes, &source.strides).map(|_| ());
     }
     let mut at = offsets(&indices, dims, &source.sizes, &source.strides)?;

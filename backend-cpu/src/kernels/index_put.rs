@@ -12,7 +12,7 @@ use super::scatter_add::add;
 use keyway_sdk::author::{Call, Element, Error, Lanes};
 use keyway_sdk::half::{bf16, f16};
 
-/// The loops of [`scatter_lines`]: dimensions that are not indexed are tasks, those of the indices lines.
+/// The loops of [`scatter_lines`]: the dimensions that are not indexed become tasks, those of the indices become lines.
 fn loops<C: keyway_sdk::author::Element>(
     target: &[usize],
     strides: &[isize],
@@ -56,7 +56,7 @@ fn index_put<T: Sum>(call: &Call) -> Result<(), Error> {
     if let ([index], &[dim]) = (&indices[..], dims)
         && index.sizes.len() == 1
     {
-        // Slices at indices, as those of `index_add`. With steps of 1 the offsets are the indices.
+        // Slices at indices, as in `index_add`. With strides of 1 the offsets are the indices.
         let mut at = offsets(&indices, dims, &target.sizes, &vec![1; target.sizes.len()])?;
         let mut sizes = target.sizes.clone();
         sizes[dim as usize] = at.sizes[0];

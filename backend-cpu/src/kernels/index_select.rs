@@ -20,8 +20,8 @@ fn index_select<C: Element>(call: &Call) -> Result<(), Error> {
     let nest = Nest::sorted((0..out.sizes.len()).map(one).collect());
     let operands =
         Gather { out: out.lanes, index: index.lanes, source: source.lanes, stride: source.strides[dim] };
-    // SAFETY: the loops are those of the result, which has the source's sizes but in `dim`, where every index
-    // was checked; the result is a tensor of its own.
+    // SAFETY: the loops are those of the result, which has the source's sizes except in `dim`, where every index was
+    // checked; the result overlaps no argument.
     unsafe { gather_rows(&nest, &operands) }
 }
 
@@ -37,8 +37,8 @@ fn embedding<C: Element>(call: &Call) -> Result<(), Error> {
     let nest = Nest::sorted((0..=last).map(one).collect());
     let operands =
         Gather { out: out.lanes, index: index.lanes, source: weight.lanes, stride: weight.strides[0] };
-    // SAFETY: the loops are those of the result, which has the index's sizes and the weight's columns; every
-    // index was checked; the result is a tensor of its own.
+    // SAFETY: the loops are those of the result, which has the index's sizes and the weight's columns; every index was
+    // checked; the result overlaps no argument.
     unsafe { gather_rows(&nest, &operands) }
 }
 

@@ -43,7 +43,7 @@ pub fn check_indices(
     let nest = Nest::sorted(dims);
     let range = low..size as i64;
     let at = |offset: isize, l: usize, step: isize| {
-        // SAFETY: the offset is that of an element of the index tensor, which nothing writes now.
+        // SAFETY: the offset is that of an element of the index tensor, which is not written concurrently.
         unsafe { index.lanes.as_ptr().offset(offset + l as isize * step).read() }
     };
     let wrong = AtomicBool::new(false);
@@ -75,8 +75,7 @@ pub struct Offsets {
     pub values: Buffer<i64>,
 }
 
-/// Turns one index tensor for each of `dims` into offsets by `strides`. Negative indices count from the
-/// end.
+/// Converts one index tensor for each of `dims` to offsets with `strides`. Negative indices count from the end.
 pub fn offsets(
     indices: &[Cells<'_, i64>],
     dims: &[i64],

@@ -1,10 +1,10 @@
-//! Products of integers, which wrap: by register tiles, over dense packed panels for any strides of the operands.
+//! Wrapping integer products: register tiles over packed panels, for any strides of the operands.
 
 use super::number::Number;
 use super::product::{Batch, Matrix, Multiply, Tile, each_tile, tile_sizes};
 use keyway_sdk::author::{Error, Plain, Scratch};
 
-/// Elements of a panel along the reduction dimension.
+/// Elements of a panel along the reduction dimension (k).
 const PANEL: usize = 256;
 
 /// Copies `rows` by `columns` elements into a panel with row stride `wide`.
@@ -19,7 +19,7 @@ unsafe fn pack<T: Plain>(
 ) {
     for (r, line) in panel.chunks_exact_mut(wide).enumerate().take(rows) {
         if from.column == 1 {
-            // SAFETY: the caller guarantees the elements, which are contiguous; the panel is memory of its own.
+            // SAFETY: the caller guarantees the elements, which are contiguous; the panel is separate memory.
             unsafe { from.at(r, 0).data.copy_to_nonoverlapping(line.as_mut_ptr(), columns) };
             continue;
         }
@@ -33,9 +33,9 @@ unsafe fn pack<T: Plain>(
 /// Rows of a register tile.
 const ROWS: usize = 4;
 
-/// Adds a tile's products to the sums: [`ROWS`] rows of `left` by `C` columns of `right`. Rows of `right` and of the sums have
-/// stride `columns`. The loops have constant bounds and neither panics nor calls, so that the compiler keeps the tile in
-/// registers.
+/// Accumulates [`ROWS`] rows of `left` by `C` columns of `right` in a register tile, and adds it to the sums. Rows of
+/// `right` and of the sums have stride `columns`. The loops have constant bounds and neither panics nor calls, so that the
+/// compiler allocates registers for the tile.
 #[inline(never)]
 fn add_block<T: Number + Plain, const C: usize>(
     sums: &mut [T],
@@ -64,8 +64,8 @@ fn add_block<T: Number + Plain, const C: usize>(
     }
 }
 
-/// Adds the product of the row `left` and the matrix `right` to a row of sums, four rows of `right` at a time, so that a sum is
-/// loaded and stored once per four products.
+/// Adds the product of the row `left` and the matrix `right` to a row of sums, four rows of `right` at a time, so that a
+/// sum is loaded and stored once per four products.
 fn add_row<T: Number + Plain>(sums: &mut [T], left: &[T], right: &[T]) {
     let columns = sums.len();
     let (fours, rest) = left.as_chunks::<4>();
@@ -87,7 +87,7 @@ fn pair<T>(rows: &[T], columns: usize) -> [&[T]; 2] {
     [&rows[..columns], &rows[columns..2 * columns]]
 }
 
-/// Adds the product of two panels to the sums: by register tiles if `C` divides the columns, the remainder row by row.
+/// Adds the product of two panels to the sums: by register tiles if `C` divides the columns, remaining rows one by one.
 fn add_panels<T: Number + Plain, const C: usize>(
     sums: &mut [T],
     left: &[T],
@@ -105,14 +105,14 @@ fn add_panels<T: Number + Plain, const C: usize>(
     }
 }
 
-/// A tile, by blocks of `C` columns.
+/// Computes one tile of the result, in blocks of `C` columns.
 ///
 /// # Safety
 /// As for [`Multiply::batch`], of this tile.
 unsafe fn tile<T: Number + Plain, const C: usize>(tile: &Tile<T>) -> Result<(), Error> {
     let Tile { rows, columns, inner, out, .. } = *tile;
     let depth = inner.min(PANEL);
-    // The last block, if any, is padded with zeros.
+    // A partial last block is padded with zeros.
     let wide = if rows >= ROWS && columns >= C { columns.next_multiple_of(C) } else { columns };
     let mut sums = Scratch::<T>::zeroed(rows * wide)?;
     let mut left = Scratch::<T>::zeroed(rows * depth)?;
@@ -141,7 +141,7 @@ unsafe fn tile<T: Number + Plain, const C: usize>(tile: &Tile<T>) -> Result<(), 
     Ok(())
 }
 
-/// Columns of a block: of the widths that the compiler keeps in registers on each level, the fastest.
+/// The number of columns of a block: the fastest of the widths whose register tile fits the registers of a SIMD level.
 const fn block_columns(element_bytes: usize) -> usize {
     if element_bytes < 4 { 64 / element_bytes } else { 16 }
 }

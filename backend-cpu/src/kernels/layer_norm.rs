@@ -1,8 +1,8 @@
 //! `layer_norm` and `layer_norm_backward`
 //!
-//! Dense rows are normalised one by one, for any order of their dimensions and of the rows. If elements of many rows are
-//! adjacent instead, as in channels_last with the last dimension normalised, or if rows are short, they are treated as columns
-//! of a matrix.
+//! Dense rows are normalised one by one, for any order of their dimensions and of the rows. If the elements of many rows
+//! are interleaved, as in channels_last with the last dimension normalised, or if rows are short, they are normalised as
+//! columns of a matrix.
 
 pub(super) mod arrangement;
 pub(super) mod backward;
@@ -19,16 +19,17 @@ use keyway_cpu_loops::{CallExt, zip_wide};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Real, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
-// Loops over indices of arrays, which are unrolled into registers; iterators of iterators are not, at this size.
+// Loops over indices of arrays are unrolled into registers; iterators of iterators are not, at this size.
 
 const LANES: usize = 32;
 const GRAIN: usize = 16 * 1024;
-/// Rows whose contributions to the gradients of weight and bias are summed together.
+/// Rows whose contributions to the gradients of weight and bias are summed in one part.
 const ROWS: usize = 64;
-/// Elements of the matrices whose contributions to the gradients of weight and bias, or of one of them, are summed together.
+/// Elements of the matrices in one part of the sums for the gradients of weight and bias; larger matrices are a part each.
 const PART: usize = 64 * 1024;
 
-// Functions of their own, each with one loop: inlined into one, the loops share its registers, and keep their sums in memory.
+// Separate functions with one loop each: if inlined into one function, the loops compete for registers and spill their
+// sums.
 
 /// The mean and scale by which a row is normalised.
 #[inline(never)]
@@ -46,7 +47,7 @@ fn layer_norm<T: Elements<Acc: Apply>>(call: &Call) -> Result<(), Error> {
             let weight = widened::<T>(call, 2, n, T::Acc::ONE)?;
             let bias = widened::<T>(call, 3, n, T::Acc::ZERO)?;
             let mut out = call.out::<T>(0)?;
-            // SAFETY: the arrangement is that of both tensors, and the output is no other's.
+            // SAFETY: the arrangement is that of both tensors, and the output is uniquely owned.
             let (from, to) = unsafe { (Lanes::new(view.as_ptr().cast_mut()), out.lanes()) };
             let Columns { step, count, .. } = columns;
             parallel_for(columns.matrices(), GRAIN.div_ceil(n * count), |matrices| {
@@ -75,7 +76,7 @@ fn layer_norm<T: Elements<Acc: Apply>>(call: &Call) -> Result<(), Error> {
 /// Normalises rows of `n` elements.
 ///
 /// # Safety
-/// The rows must be valid at both addresses, and those that are written must be uniquely owned.
+/// The rows must be valid at both addresses, and the written ones must be uniquely owned.
 unsafe fn by_rows<T: Elements<Acc: Apply>>(
     call: &Call,
     (x, to): (*const T, *mut T),
@@ -114,14 +115,13 @@ unsafe fn by_rows<T: Elements<Acc: Apply>>(
     })
 }
 
-/// The mean of the gradient times the weight.
+/// The mean of `grad * weight`.
 #[inline(never)]
 fn offset<T: Float>(g: &[T], w: &[T::Acc]) -> T::Acc {
     totals(g, w, |g, w| (g.to_acc() * w, T::Acc::ZERO)).0 / T::Acc::from_f64(g.len() as f64)
 }
 
-/// The means of the gradient times the weight less `offset`, and of that times the normalised element; the slices are of one
-/// length.
+/// The means of `grad * weight - offset`, and of its product with the normalised element; the slices have the same length.
 #[inline(never)]
 #[allow(clippy::needless_range_loop)]
 fn means<T: Float>(
@@ -152,7 +152,7 @@ fn means<T: Float>(
     (halves(&mut left, |a, b| a + b) / count, halves(&mut right, |a, b| a + b) / count)
 }
 
-/// Adds what a row contributes to the gradients of weight and bias; the slices are of one length.
+/// Adds a row's contribution to the gradients of weight and bias; the slices have the same length.
 #[inline(never)]
 fn add_row<T: Float>(
     (weight, bias): (&mut [T::Acc], &mut [T::Acc]),
@@ -179,7 +179,7 @@ fn layer_norm_backward<T: Elements<Acc: Apply>>(call: &Call) -> Result<(), Error
 /// Computes the gradients of columns; returns those of weight and bias, concatenated.
 ///
 /// # Safety
-/// The elements must be valid at each address, and those that are written must be uniquely owned.
+/// The elements must be valid at each address, and the written ones must be uniquely owned.
 unsafe fn columns_backward<T: Elements>(
     on: &Operands<'_, T>,
     columns: &Columns,
@@ -192,7 +192,7 @@ unsafe fn columns_backward<T: Elements>(
     }
 }
 
-/// As [`columns_backward`], of rows of `n` elements.
+/// As [`columns_backward`], for rows of `n` elements.
 ///
 /// # Safety
 /// As for [`columns_backward`].
@@ -227,7 +227,7 @@ unsafe fn rows_backward<T: Elements<Acc: Apply>>(
                     (row(on.x), row(on.grad), on.to.slice_mut(at, n))
                 };
                 let standard = standard::<T>(x, eps);
-                // As with the mean of the input: its rounding error is subtracted, too.
+                // As with the mean of the input, the rounding error is subtracted too.
                 let offset = offset::<T>(g, weight);
                 let (rest, along) = means::<T>((x, g, weight), standard, offset);
                 zip_wide((x, g, weight), to, |(x, g, w)| {
@@ -248,7 +248,7 @@ unsafe fn rows_backward<T: Elements<Acc: Apply>>(
     Ok(sums)
 }
 
-/// As [`columns_backward`], of `count` rows of at most [`SHORT`] elements, one after the other.
+/// As [`columns_backward`], for `count` contiguous rows of at most [`SHORT`] elements.
 ///
 /// # Safety
 /// As for [`columns_backward`].

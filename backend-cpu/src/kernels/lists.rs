@@ -1,19 +1,19 @@
-//! Lists of tensors that are processed together (foreach): elements at one index of all lists are read once and written once,
-//! for any number and sizes of tensors.
+//! Lists of tensors that are processed in one pass (foreach): corresponding elements of all lists are read once and written
+//! once, for any number and sizes of tensors.
 
 use super::cells::{Cells, copy_all};
 use keyway_cpu_loops::Cost;
 use keyway_sdk::author::{Call, Error, Float, Group, parallel_for};
 use std::ops::Range;
 
-/// Elements that are gone through at once.
+/// Elements that are processed at a time.
 const BLOCK: usize = 1024;
 
-/// Goes through the lists `changed` and the list `read` of a call, whose outputs are the changed tensors, list by list:
-/// `step` gets elements at the same positions of all of them.
+/// Calls `step` with blocks of corresponding elements of the lists `changed`, whose tensors are also the outputs, and of
+/// the list `read`.
 ///
 /// # Errors
-/// As [`Call::groups`], before anything is written.
+/// Errors of [`Call::groups`], before the first write.
 pub(super) fn for_each_block<T: Float, const W: usize>(
     call: &Call<'_>,
     changed: [usize; W],
@@ -35,7 +35,7 @@ pub(super) fn for_each_block<T: Float, const W: usize>(
     })
 }
 
-/// The concatenated groups, with the cumulative number of elements at the end of each.
+/// The groups of tensors in sequence, each with the cumulative number of elements at its end.
 struct Walk<const W: usize> {
     groups: Vec<Group<W>>,
     ends: Vec<usize>,
@@ -52,8 +52,8 @@ impl<const W: usize> Walk<W> {
             let (begin, end) = (group_end - group.count, group_end.min(range.end));
             while at < end {
                 let (offset, len) = (at - begin, BLOCK.min(end - at));
-                // SAFETY: every tensor of a group is dense with `count` elements of `T`, and the range is within them; outputs
-                // do not overlap each other or the inputs (`Call::groups`), and a range belongs to one thread.
+                // SAFETY: every tensor of a group is dense with `count` elements of `T`, and the range is within them;
+                // outputs do not overlap each other or the inputs (`Call::groups`), and a range belongs to one thread.
                 unsafe {
                     let changed = group
                         .changed

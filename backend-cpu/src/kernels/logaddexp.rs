@@ -6,12 +6,12 @@ use keyway_cpu_loops::Cost;
 use keyway_sdk::author::{Call, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 
-/// `log(e^x + e^y)`: the larger one plus `log1p(exp(-|x - y|))`, at most log 2.
+/// `log(e^x + e^y) = max(x, y) + log1p(exp(-|x - y|))`.
 #[inline(always)]
 pub fn log_sum<A: Apply + Real>(x: A, y: A) -> A {
     let larger = if x > y { x } else { y };
     let more = (A::ZERO - (x - y).abs()).apply::<Exp>().apply::<Log1p>();
-    // The difference of equal infinities is NaN.
+    // The difference of equal infinities is NaN, so equal arguments add log 2.
     larger + if x == y { A::from_f64(std::f64::consts::LN_2) } else { more }
 }
 

@@ -1,6 +1,6 @@
-//! `logcumsumexp`: each running value waits for the one before it, so some lines are processed in parallel: along the
-//! last dimension [`LINES`], along others neighbouring columns. The accumulation type is that of running sums: small
-//! addends to a large value would round away.
+//! `logcumsumexp`: each running value depends on the previous one, so several lines are processed in parallel: [`LINES`]
+//! along the last dimension, neighbouring columns along others. The accumulation type is that of `cumsum`: small addends to
+//! a large value would be lost to rounding.
 
 use super::cumsum::Summand;
 use super::logaddexp::log_sum;
@@ -12,7 +12,7 @@ use keyway_sdk::half::{bf16, f16};
 
 /// Lines that are processed in parallel.
 const LINES: usize = 32;
-/// Columns that one inner loop takes together.
+/// Columns that one inner loop processes.
 const COLUMNS: usize = 256;
 const GRAIN: usize = 1024;
 
@@ -22,7 +22,7 @@ fn add<A: Apply + Real>(running: &mut [A], row: &[A]) {
     running.iter_mut().zip(row).for_each(|(running, x)| *running = log_sum(*running, *x));
 }
 
-/// As many lines of `n` elements as there are up to [`LINES`].
+/// Scans all lines of `n` elements in the slices, at most [`LINES`].
 fn lines<T: Summand<Sum: Apply + Real>>(from: &[T], to: &mut [T], n: usize) {
     let mut running = [T::Sum::NEG_INFINITY; LINES];
     let (mut row, mut made) = ([T::Sum::NEG_INFINITY; LINES], [T::default(); LINES]);
@@ -35,7 +35,7 @@ fn lines<T: Summand<Sum: Apply + Real>>(from: &[T], to: &mut [T], n: usize) {
 }
 
 fn logcumsumexp<T: Summand<Sum: Apply + Real>>(call: &Call) -> Result<(), Error> {
-    // Along the lines of a copy a transposed matrix takes less time than by its columns.
+    // Scanning the rows of a copy of a transposed matrix is faster than scanning its columns.
     let Lined { input, n, inner } = in_rows::<T>(call)?;
     let mut out = call.contiguous_out::<T>(0)?;
     if input.is_empty() {

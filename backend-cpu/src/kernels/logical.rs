@@ -1,14 +1,13 @@
-//! `logical_and`, `logical_or` and `logical_xor`: of arguments of one dtype, or of the truth values that the host makes of
-//! others.
+//! `logical_and`, `logical_or` and `logical_xor` of arguments of one dtype; the host converts others to bool.
 
 use keyway_cpu_loops::{CallExt, Cost};
 use keyway_sdk::author::{Call, Error, Widen};
 use keyway_sdk::half::{bf16, f16};
 
-/// `f` of whether each argument is other than 0.
+/// Applies `f` to whether each argument is nonzero.
 #[inline(always)]
 fn logical<T: Widen>(call: &Call, f: impl Fn(bool, bool) -> bool + Sync) -> Result<(), Error> {
-    // Truth values are not compared.
+    // Bools need no comparison with 0.
     if const { matches!(T::NAME.as_bytes(), b"bool") } {
         return call.map2::<bool, bool, bool>(Cost::Cheap, f);
     }

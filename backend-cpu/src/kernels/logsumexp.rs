@@ -1,4 +1,4 @@
-//! `logsumexp`, in two passes: the largest element, then the sum of `exp` of the differences from it.
+//! `logsumexp`, in two passes: the maximum, then the sum of `exp(x - max)`.
 
 use super::amax::Extreme;
 use super::exponential::{Exp, Log};
@@ -8,7 +8,7 @@ use keyway_sdk::author::{Call, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 use std::marker::PhantomData;
 
-/// The sum of `exp(x - largest)`; the largest is the context.
+/// The reducer by the sum of `exp(x - max)`; the context is the maximum.
 struct Exponentials<T>(PhantomData<fn() -> T>);
 
 impl<T: Float<Acc: Apply>> Reducer for Exponentials<T> {
@@ -32,7 +32,7 @@ impl<T: Float<Acc: Apply>> Reducer for Exponentials<T> {
 fn logsumexp<T: Float<Acc: Apply>>(call: &Call) -> Result<(), Error> {
     let input = call.view::<T>(0)?;
     let passes = (&Extreme::<T, true>(PhantomData), &Exponentials::<T>(PhantomData));
-    // An infinite largest element would make NaN of itself.
+    // An infinite maximum would become NaN in the difference from itself.
     let finite = |largest: T::Acc| if largest.abs() == T::Acc::INFINITY { T::Acc::ZERO } else { largest };
     reduce_twice(input, reduced(call, 1, input)?, call.out(0)?, passes, finite, |largest, sum| {
         T::from_acc(sum.apply::<Log>() + largest)

@@ -1,8 +1,8 @@
 //! Sums of many addends at one index.
 //!
-//! Sequential sums lose digits: 2^24 plus 1 is 2^24 in f32. So at most [`CHAIN`] of them are added in a float of 32 bits, which
-//! is off by no more than `CHAIN * 2^-24` of the sum of their sizes; where more may meet, sums are accumulated in f64 and
-//! rounded once. Which of the two it is follows from the indices alone, never from the number of threads.
+//! Sequential sums lose digits: 2^24 + 1 is 2^24 in f32. So at most [`CHAIN`] addends are added in f32, with an error of at
+//! most `CHAIN * 2^-24` of the sum of magnitudes; if more addends may have the same index, sums are accumulated in f64 and
+//! rounded once. The choice depends on the indices alone, never on the number of threads.
 
 use super::accumulate::Sum;
 use super::number::Number;
@@ -11,15 +11,15 @@ use super::scatter_panels::fits;
 use keyway_sdk::author::{Element, Lanes, Plain, parallel_for};
 use std::sync::{Mutex, PoisonError};
 
-/// Addends that are added one after the other in a float of 32 bits, at most.
+/// The maximum number of addends that are added sequentially in f32.
 pub const CHAIN: usize = 1024;
 
-/// Elements of `T` whose sums are accumulated in f64.
+/// An element of `T` whose sums are accumulated in f64.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Default, Debug)]
 #[repr(transparent)]
 pub struct InF64<T>(T);
 
-// SAFETY: it has the layout and the values of `T`, whose dtype and name it gives.
+// SAFETY: it has the layout and the values of `T`, and the dtype and name of `T`.
 unsafe impl<T: Plain> Element for InF64<T> {
     const NAME: &'static str = T::NAME;
     #[inline(always)]
@@ -74,24 +74,24 @@ impl<T: Plain + Sum> Sum for InF64<T> {
     }
 }
 
-/// The least and most counters, and the addends that are looked at for each.
+/// The binary logarithms of the minimum and maximum number of counters, and the number of addends per counter.
 const COUNTERS: [u32; 2] = [10, 18];
 const FOR_EACH: usize = 128;
-/// The least addends that are counted by one thread.
+/// The minimum number of addends that one thread counts.
 const GRAIN: usize = 1 << 16;
 
-/// Whether sums of these operands are accumulated as [`Sum::Long`]: more than [`CHAIN`] addends may meet, or the longer sums
-/// fit into the caches as well.
+/// Whether sums of these operands are accumulated as [`Sum::Long`]: because more than [`CHAIN`] addends may have the same
+/// index, or because the longer sums fit the caches as well.
 pub fn are_long<T: Sum>(o: &Operands<'_, T>) -> bool {
     let (sizes, ..) = o.geometry();
     T::LOSES_DIGITS && sizes[o.dim] > CHAIN && (fits::<T, <T::Long as Sum>::Acc>(o) || may_meet(o))
 }
 
-/// Whether more than [`CHAIN`] addends may meet, of operands whose sums lose digits.
+/// Whether more than [`CHAIN`] addends may have the same index, for operands whose sums lose digits.
 pub fn may_meet<T: Sum>(o: &Operands<'_, T>) -> bool {
     let (sizes, index, _) = o.geometry();
     let (n, count) = (sizes[o.dim], o.target.sizes[o.dim]);
-    // The loops over the indices, with their strides and the strides of a line number.
+    // The loops over the indices, with the strides of the indices and of the line number.
     let (mut loops, mut apart) = (vec![(n, [index[o.dim], 0])], count as isize);
     for d in (0..sizes.len()).filter(|d| *d != o.dim && index[*d] != 0 && sizes[*d] > 1) {
         loops.push((sizes[d], [index[d], apart]));
@@ -105,8 +105,8 @@ pub fn may_meet_in(row: Lanes<'_, i64>, n: usize) -> bool {
     n > CHAIN && meet(row, vec![(n, [1, 0])])
 }
 
-/// Counts by a hash of the index and its line, so that the few counters stay in the caches: a counter is an upper bound of the
-/// count of each of its indices. Evenly distributed indices have counts far below [`CHAIN`].
+/// Counts addends by a hash of the index and its line, so that the few counters stay in the caches: a counter is an upper
+/// bound of the count of each index with its hash. Evenly distributed indices have counts far below [`CHAIN`].
 fn meet(index: Lanes<'_, i64>, mut loops: Vec<(usize, [isize; 2])>) -> bool {
     loops.sort_by_key(|(_, [step, _])| std::cmp::Reverse(step.abs()));
     let all: usize = loops.iter().map(|(size, _)| size).product();

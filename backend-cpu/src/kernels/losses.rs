@@ -1,4 +1,4 @@
-//! `mse_loss`, `l1_loss` and `smooth_l1_loss`, reduced as they are computed, and `smooth_l1_loss_backward`.
+//! `mse_loss`, `l1_loss` and `smooth_l1_loss`, fused with their reduction, and `smooth_l1_loss_backward`.
 //!
 //! Arguments that are not dense with equal strides use the decomposition.
 
@@ -9,10 +9,10 @@ use keyway_sdk::author::{Call, Element, Error, Float, Lanes as Elements, Real, p
 use keyway_sdk::half::{bf16, f16};
 
 const LANES: usize = 32;
-/// Elements that are summed without a break, which also keeps the rounding error of long sums small.
+/// Elements per partial sum, which also bounds the rounding error of long sums.
 const BLOCK: usize = 16 * 1024;
 
-/// The sum of the losses of a block, by lanes.
+/// The sum of the losses of a block, accumulated in lanes.
 #[inline(always)]
 #[allow(clippy::needless_range_loop)]
 fn total<T: Float>(x: &[T], y: &[T], loss: impl Fn(T::Acc) -> T::Acc) -> T::Acc {
@@ -29,7 +29,7 @@ fn total<T: Float>(x: &[T], y: &[T], loss: impl Fn(T::Acc) -> T::Acc) -> T::Acc 
     halves(&mut lanes, |a, b| a + b)
 }
 
-/// `loss` of the differences of the first two arguments, reduced as text argument `how` says.
+/// Applies `loss` to the differences of the first two arguments, and reduces as the text argument `how` specifies.
 #[inline(always)]
 fn reduced<T: Float>(call: &Call, how: usize, loss: impl Fn(T::Acc) -> T::Acc + Sync) -> Result<(), Error> {
     let how = call.str(how)?;
@@ -43,7 +43,7 @@ fn reduced<T: Float>(call: &Call, how: usize, loss: impl Fn(T::Acc) -> T::Acc + 
         return Err(Error::Unsupported { what: "a loss of arguments with different strides".into() });
     };
     let mut parts = Buffer::<T::Acc>::zeroed(x.len().div_ceil(BLOCK))?;
-    // SAFETY: the address is used within the parts, which outlive the loop; each block has its own.
+    // SAFETY: the address is used within the parts, which outlive the loop; each block has its own element.
     let to = unsafe { Elements::new(parts.as_mut_ptr()) };
     parallel_for(x.len().div_ceil(BLOCK), 2, |blocks| {
         for i in blocks {
@@ -73,13 +73,13 @@ fn smooth_l1_loss<T: Float>(call: &Call) -> Result<(), Error> {
     let [beta, factor, half] = [beta, factor, 0.5 * beta].map(T::Acc::from_f64);
     reduced::<T>(call, 3, move |d| {
         let d = d.abs();
-        // The square alone may overflow or vanish.
+        // Scaled before the second product: the square alone may overflow or underflow.
         let (near, far) = (d * factor * d, d - half);
         if d < beta { near } else { far }
     })
 }
 
-/// The gradient of the input: by the straight line within `beta`, else by the sign; of NaN it is NaN.
+/// The gradient of the input: linear within `beta`, otherwise by the sign; NaN propagates.
 fn smooth_l1_loss_backward<T: Float>(call: &Call) -> Result<(), Error> {
     let beta = T::Acc::from_f64(call.scalar(3)?);
     let count = call.view::<T>(1)?.numel();

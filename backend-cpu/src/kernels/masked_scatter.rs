@@ -1,5 +1,5 @@
-//! `masked_scatter` of tensors in row-major order; others are left to the decomposition, and so is a source that is too
-//! short, which these refuse.
+//! `masked_scatter` of row-major tensors. Other tensors, and a source that is too short, use the decomposition, which
+//! raises the error.
 
 use super::cells::{Cells, cell_kernel, row_major};
 use super::nonzero::{PART, starts};
@@ -22,7 +22,7 @@ fn masked_scatter<C: Plain>(call: &Call) -> Result<(), Error> {
     if !in_rows || !whole || source.is_at(&out) || mask.is_at(&out) {
         return Err(Error::Unsupported { what: "tensors that are not in row-major order".to_string() });
     }
-    // SAFETY: the mask has `n` elements, one after the other.
+    // SAFETY: the mask has `n` contiguous elements.
     let chosen = |i: usize| unsafe { mask.lanes.read(i) } != 0;
     let starts = starts(n, chosen)?;
     let (count, most) = (source.numel(), starts[starts.len() - 1]);
@@ -39,12 +39,12 @@ fn masked_scatter<C: Plain>(call: &Call) -> Result<(), Error> {
             let mut k = starts[part];
             for i in part * PART..n.min((part + 1) * PART) {
                 let chosen = chosen(i);
-                // SAFETY: all but the source have `n` elements, one after the other; the source has some, and none behind its
-                // last is read, even if another thread writes to the mask meanwhile. Parts are apart, and an output that is
-                // argument 0 is read here before it is written.
+                // SAFETY: all tensors but the source have `n` contiguous elements; the source is nonempty, and never read
+                // past its end, even if another thread writes the mask concurrently. Parts are disjoint, and if the output
+                // is argument 0, each element is read before it is written.
                 unsafe {
                     let (new, old) = (source.lanes.read(k.min(count - 1)), from.lanes.read(i));
-                    // No branch to foresee.
+                    // Branchless, as a random mask defeats branch prediction.
                     out.lanes.write(i, select_unpredictable(chosen, new, old));
                 }
                 k += usize::from(chosen);

@@ -4,7 +4,7 @@ use keyway_cpu_loops::{CallExt, Cost};
 use keyway_sdk::author::{Call, Element, Error, Widen};
 use keyway_sdk::half::{bf16, f16};
 
-/// The larger; NaN if either is, for only NaN differs from itself.
+/// The larger argument; NaN if either is NaN, as NaN alone differs from itself.
 #[inline(always)]
 #[allow(clippy::eq_op)]
 pub fn larger<T: Element>(a: T, b: T) -> T {

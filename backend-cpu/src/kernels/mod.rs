@@ -1,12 +1,12 @@
 //! The kernels, one file for each op.
 
-/// Registers kernels by [`keyway_sdk::register_kernel`].
+/// Registers kernels with [`keyway_sdk::register_kernel`].
 #[cfg(not(test))]
 macro_rules! register {
     ($($kernels:tt)+) => { keyway_sdk::register_kernel! { $($kernels)+ } };
 }
-/// Unit tests call functions themselves. Their program registers nothing, so that the two thousand kernels are checked for it,
-/// but not compiled once more.
+/// The variant for unit tests, which call kernels directly: it registers nothing, so that two thousand kernels are
+/// type-checked but not compiled a second time.
 #[cfg(test)]
 macro_rules! register {
     (

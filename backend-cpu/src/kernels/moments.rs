@@ -7,9 +7,9 @@ use keyway_sdk::author::{Call, Error, Float, Real};
 
 const LANES: usize = 32;
 
-// Loops over indices of arrays, which are unrolled into registers; iterators of iterators are not, at this size.
+// Loops over indices of arrays are unrolled into registers; iterators of iterators are not, at this size.
 
-/// The two sums of `f` by lanes; `x` and `y` are of one length.
+/// The two sums of `f(x, y)`, accumulated in lanes; `x` and `y` have the same length.
 #[inline(always)]
 pub fn totals<X: Copy, Y: Copy, A: Real>(x: &[X], y: &[Y], f: impl Fn(X, Y) -> (A, A)) -> (A, A) {
     let (mut left, mut right) = ([A::ZERO; LANES], [A::ZERO; LANES]);
@@ -34,7 +34,7 @@ const VECTORS: usize = 4;
 
 // Arrays are indexed: functions of arrays and iterators are not fully inlined, and calls pass vectors through memory.
 
-/// Accumulates `f` over the vectors of some slices, which are of one length.
+/// Accumulates `f` over the vectors of `K` slices of the same length.
 #[inline(always)]
 #[allow(clippy::needless_range_loop)]
 pub fn sums<T: Lanes, const K: usize, const N: usize>(
@@ -58,7 +58,7 @@ pub fn sums<T: Lanes, const K: usize, const N: usize>(
         let some = lanes.min(n - i);
         let made = f(vectors(&slices, i, some), [zero; N]);
         for j in 0..N {
-            // Results of lanes beyond the elements are masked out.
+            // Lanes beyond the elements are masked out.
             all[0][j] = plus(all[0][j], if some == lanes { made[j] } else { first_of(made[j], some) });
         }
         i += lanes;
@@ -76,7 +76,7 @@ pub fn sums<T: Lanes, const K: usize, const N: usize>(
 fn vectors<T: Lanes, const K: usize>(slices: &[&[T]; K], i: usize, n: usize) -> [T::Vector; K] {
     let mut vectors = [T::Vector::splat(T::Acc::ZERO); K];
     for k in 0..K {
-        // SAFETY: `sums` names elements of each slice alone.
+        // SAFETY: `sums` passes indices within each slice.
         vectors[k] = unsafe { read_some(slices[k].as_ptr().add(i), 1, n) };
     }
     vectors
@@ -93,19 +93,19 @@ pub fn first_of<V: Vector>(vector: V, n: usize) -> V {
     }
 }
 
-/// Mean and variance of some elements.
+/// Mean and variance of a set of elements.
 #[derive(Clone, Copy)]
 pub struct Moments<A> {
     /// The mean, rounded.
     pub mean: A,
-    /// Its rounding error: with large values, far more than the precision of a result.
+    /// The rounding error of the mean: for large values, far larger than the ULP of a normalised result.
     pub rest: A,
-    /// The mean square of the distances from the mean.
+    /// The mean square of the deviations from the mean.
     pub variance: A,
 }
 
 impl<A: Real> Moments<A> {
-    /// The moments of a nonempty row. The mean is computed from the distances from the first element, so that equal
+    /// The moments of a nonempty row. The mean is computed from the differences from the first element, so that equal
     /// elements have variance 0.
     pub fn of<T: Lanes<Acc = A>>(x: &[T]) -> Self {
         let (count, first) = (A::from_f64(x.len() as f64), x[0].to_acc());
@@ -124,8 +124,8 @@ impl<A: Real> Moments<A> {
         Moments::around(mean, sum, squares, count)
     }
 
-    /// The moments of `count` values or rows, given their means and variances, computed in f64: squares may overflow a
-    /// type that holds the mean, which is infinite if one of the values is.
+    /// The combined moments of `count` values or rows, from their means and variances, computed in f64 because squares may
+    /// overflow the accumulation type. The mean is infinite if a value is.
     #[cold]
     fn of_large(rows: impl Iterator<Item = (f64, f64)> + Clone, count: usize) -> Self {
         let count = count as f64;
@@ -136,7 +136,7 @@ impl<A: Real> Moments<A> {
         Moments { mean: rounded, rest, variance: A::from_f64(squares / count) }
     }
 
-    /// The combined moments of `n` rows of equal length; `n` is at least 1.
+    /// The combined moments of `n` rows of equal length (Chan et al.); `n` is at least 1.
     pub fn together(rows: impl Iterator<Item = Self> + Clone, n: usize) -> Self {
         let count = A::from_f64(n as f64);
         let first = rows.clone().next().map_or(A::ZERO, |row| row.mean);
@@ -152,7 +152,7 @@ impl<A: Real> Moments<A> {
         Moments::around(mean, sum, squares, count)
     }
 
-    /// From the sums of the distances from `mean` and of their squares.
+    /// The moments from the sums of `x - mean` and of `(x - mean)^2`, with the mean corrected by its error.
     #[inline(always)]
     pub fn around(mean: A, sum: A, squares: A, count: A) -> Self {
         let rest = sum / count;
@@ -160,7 +160,7 @@ impl<A: Real> Moments<A> {
         Moments { mean, rest, variance: if variance < A::ZERO { A::ZERO } else { variance } }
     }
 
-    /// The mean with all the digits that are known.
+    /// The mean plus its rounding error.
     pub fn exact_mean(&self) -> f64 {
         self.mean.to_f64() + self.rest.to_f64()
     }
@@ -172,7 +172,7 @@ impl<A: Real> Moments<A> {
     }
 }
 
-/// Whether a number is infinite or none.
+/// Whether a value is infinite or NaN.
 #[inline(always)]
 fn is_beyond<A: Real>(number: A) -> bool {
     !(number < A::INFINITY && number > A::ZERO - A::INFINITY)
@@ -185,19 +185,19 @@ pub struct Standard<A> {
     pub mean: A,
     /// See [`Moments`].
     pub rest: A,
-    /// The reciprocal of the deviation.
+    /// The reciprocal of the standard deviation.
     pub rstd: A,
 }
 
 impl<A: Real> Standard<A> {
-    /// An element normalised.
+    /// The normalised element.
     #[inline(always)]
     pub fn normalised(&self, x: A) -> A {
         ((x - self.mean) - self.rest) * self.rstd
     }
 }
 
-/// Argument `i` in the accumulation type, or `otherwise` `n` times if it was not given.
+/// Argument `i` in the accumulation type, or `n` times `otherwise` if it is absent.
 pub fn widened<T: Float>(
     call: &Call,
     i: usize,
@@ -223,7 +223,7 @@ mod tests {
         for n in [1, 2, 7, 8, 9, 15, 16, 17, 31, 63, 64, 65, 127, 150, 1000] {
             let x: Vec<T> = (0..n).map(|i| T::from_f64((i * 37 % 101) as f64 / 8.0)).collect();
             let y: Vec<T> = (0..n).map(|i| T::from_f64((i * 11 % 64) as f64 - 30.0)).collect();
-            // Lanes beyond the elements would count by the 3.
+            // Lanes beyond the elements would add 3 each if they were not masked.
             let three = T::Vector::splat(T::Acc::from_f64(3.0));
             let made = sums([&x[..], &y[..]], |[x, y], [a, b]| [plus(a, plus(x, three)), x.mul_add(y, b)]);
             let pairs = || x.iter().zip(&y).map(|(x, y)| (x.to_acc().to_f64(), y.to_acc().to_f64()));
@@ -257,7 +257,7 @@ mod tests {
         let (one, several) = (Moments::of(&all), Moments::together(rows.iter().copied(), 3));
         assert!(((one.mean + one.rest) - (several.mean + several.rest)).abs() < 1e-9);
         assert!((one.variance - several.variance).abs() < 1e-9 * one.variance, "{}", several.variance);
-        // Squares, and their sum, are beyond f32, but not the variance.
+        // The squares and their sum overflow f32, the variance does not.
         let large = |size: f32| (0..60).map(|i| if i % 2 == 0 { size } else { -size }).collect::<Vec<f32>>();
         for size in [1e18, 1e19] {
             let row = Moments::of(&large(size));

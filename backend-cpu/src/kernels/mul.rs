@@ -9,7 +9,7 @@ fn mul<T: Widen<Wide: Number>>(call: &Call) -> Result<(), Error> {
     call.map2_wide::<T, T, T>(Cost::Cheap, |a, b| a.times(b))
 }
 
-/// f16 and bf16, whose product with a number is rounded once.
+/// The kernel of f16 and bf16: a product with a scalar is rounded once.
 fn narrow<T: Float<Acc: Number>>(call: &Call) -> Result<(), Error> {
     if map_number::<T>(call, Cost::Cheap, |a, b| a * b)? { Ok(()) } else { mul::<T>(call) }
 }

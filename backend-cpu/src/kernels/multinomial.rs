@@ -1,5 +1,6 @@
-//! `multinomial` with replacement, bit-identical to the decomposition. Other cases use the decomposition: many draws from few
-//! categories, which it distributes among threads, and invalid distributions, which it refuses.
+//! `multinomial` with replacement by inverse transform sampling, bit-identical to the decomposition. Other calls use the
+//! decomposition: many draws from few categories, which it distributes among threads, and invalid distributions, which it
+//! refuses.
 
 use super::buffer::{Buffer, try_parallel_for};
 use keyway_cpu_loops::CallExt;
@@ -7,16 +8,17 @@ use keyway_sdk::author::{Call, Element, Error, Float, Lanes};
 use keyway_sdk::half::{bf16, f16};
 use keyway_sdk::philox::{element, fraction};
 
-/// The number of rows whose running sums are computed in parallel, since each step waits for the one before it.
+/// The number of rows whose cumulative sums are computed in parallel, since each step depends on the previous one.
 const ROWS: usize = 4;
-/// The least elements of one piece of work.
+/// The minimum number of elements per work item.
 const GRAIN: usize = 16 * 1024;
 
 fn left() -> Error {
     Error::Unsupported { what: "what the parts of `multinomial` do or refuse".to_string() }
 }
 
-/// Writes the probabilities of a row; those of f64 are divided by the largest, so that no sum overflows. Whether they are some.
+/// Writes the probabilities of a row, for f64 divided by the largest, so that no sum overflows. Returns whether they are a
+/// distribution.
 fn widen<T: Float>(row: &[T], to: &mut [f64]) -> bool {
     let wide = |x: T| x.to_acc().to_f64();
     let mut valid = true;
@@ -36,14 +38,14 @@ fn widen<T: Float>(row: &[T], to: &mut [f64]) -> bool {
     valid && most > 0.0
 }
 
-/// Replaces `R` rows of `n` elements by their running sums.
+/// Replaces `R` rows of `n` elements by their cumulative sums.
 fn accumulate<const R: usize>(rows: &mut [f64], n: usize) {
     let rows = &mut rows[..R * n];
     let mut sums = [-0.0; R];
     for i in 0..n {
         for (r, sum) in sums.iter_mut().enumerate() {
-            // SAFETY: `i` is below `n` and `r` below `R`, and the slice has `R` rows of `n`; a check of each would take longer than
-            // the sum.
+            // SAFETY: `i` is below `n` and `r` below `R`, and the slice has `R` rows of `n` elements; a bounds check would
+            // take longer than the addition.
             let place = unsafe { rows.get_unchecked_mut(r * n + i) };
             *sum += *place;
             *place = *sum;
@@ -77,7 +79,7 @@ fn multinomial<T: Float>(call: &Call) -> Result<(), Error> {
                 _ => sums.chunks_exact_mut(n).take(rows).for_each(|row| accumulate::<1>(row, n)),
             }
             for (row, sums) in (first..first + rows).zip(sums.chunks_exact(n)) {
-                // A block of random words serves two draws; the first may belong to the previous row.
+                // A block of random words provides two draws; the first may belong to the previous row.
                 let (begin, odd) = (row * drawn, row * drawn % 2);
                 let draws = &mut draws[..odd + drawn];
                 element::pairs(seed, offset.wrapping_add(begin as u64 / 2), draws);

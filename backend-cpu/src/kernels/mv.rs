@@ -23,8 +23,8 @@ fn mv<T: Multiply>(call: &Call) -> Result<(), Error> {
         input: None,
         alpha: T::from_i64(1),
     };
-    // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has matched and whose
-    // elements the host guarantees.
+    // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has checked against each other and
+    // whose elements the host guarantees.
     unsafe { multiply_one(&whole) }
 }
 
@@ -44,7 +44,7 @@ fn dot<T: Multiply>(call: &Call) -> Result<(), Error> {
     unsafe { multiply_one(&whole) }
 }
 
-/// [`dot`] of floats, which are read in place if dense.
+/// [`dot`] of floats, which are read in place if contiguous.
 fn dot_real<T: Multiply + Lanes>(call: &Call) -> Result<(), Error> {
     let (a, b) = (call.view::<T>(0)?, call.view::<T>(1)?);
     let n = a.numel().min(b.numel());

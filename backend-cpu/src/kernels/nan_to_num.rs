@@ -6,7 +6,7 @@ use keyway_sdk::author::{Call, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 
 fn nan_to_num<T: Float + Bits>(call: &Call) -> Result<(), Error> {
-    // The replacement of NaN and the infinities: argument `i`, rounded to the dtype, or the default.
+    // The replacement of NaN or an infinity: argument `i`, rounded to the dtype, or the default.
     let instead = |i: usize, usual: T| {
         let given = if call.is_none(i)? { usual } else { T::from_f64(call.float(i)?) };
         Ok::<_, Error>(given.to_acc())

@@ -4,13 +4,13 @@ use keyway_cpu_loops::{CallExt, Cost};
 use keyway_sdk::author::{Call, Element, Error};
 use keyway_sdk::half::{bf16, f16};
 
-/// A float and its bits.
+/// A float with access to its bits.
 pub(super) trait Bits: Element {
-    /// With the sign of another number.
+    /// This magnitude with the sign of `other`.
     fn with_sign_of(self, other: Self) -> Self;
-    /// With the other sign.
+    /// The negated value.
     fn negated(self) -> Self;
-    /// The next number towards another one.
+    /// The next representable value towards `other`.
     fn next_to(self, other: Self) -> Self;
 }
 
@@ -33,7 +33,7 @@ macro_rules! bits {
                 const SIGN: $bits = 1 << ($bits::BITS - 1);
                 let bits = self.to_bits();
                 let zero = bits & !SIGN == 0;
-                // For one sign, the bits of floats have the order of their magnitudes.
+                // For floats of one sign, the bits are ordered as the magnitudes.
                 let away = (other > self) == (bits & SIGN == 0);
                 let near = if away { bits.wrapping_add(1) } else { bits.wrapping_sub(1) };
                 let near = if zero { other.to_bits() & SIGN | 1 } else { near };

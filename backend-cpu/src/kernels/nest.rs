@@ -1,21 +1,20 @@
-//! Loops over the elements of several operands at once, for kernels whose operands differ in more than
-//! their strides.
+//! Loop nests over several operands, for kernels whose operands differ in more than their strides.
 
 use keyway_sdk::author::{Error, parallel_for};
 use std::cmp::Reverse;
 
-/// Elements that one piece of work moves.
+/// The number of elements per work item.
 const GRAIN: usize = 1 << 15;
-/// The shortest part of a row that is worth a piece of its own: a cache line of f32.
+/// The minimum length of a part of a row: a cache line of f32.
 const SHORTEST: usize = 16;
 
-/// One loop: how often, and the step of each operand in elements.
+/// One loop: the number of iterations, and the stride of each operand in elements.
 pub type Dim<const N: usize> = (usize, [isize; N]);
 
-/// The function applied to a row: the operands' offsets, its length and their steps.
+/// The function applied to a row: the operands' offsets, the length, and the operands' strides.
 type Body<'a, const N: usize> = &'a (dyn Fn([isize; N], usize, [isize; N]) + Sync);
 
-/// Nested loops; the innermost is given to the body as a row.
+/// A loop nest; the innermost loop is passed to the body as a row.
 pub struct Nest<const N: usize> {
     outer: Vec<Dim<N>>,
     inner: Dim<N>,
@@ -28,13 +27,13 @@ pub fn dims<const N: usize>(sizes: &[usize], strides: [&[isize]; N]) -> Vec<Dim<
 }
 
 impl<const N: usize> Nest<N> {
-    /// Loops in the order of operand 0's memory, as few as possible.
+    /// The loops in the memory order of operand 0, with adjacent loops merged.
     pub fn sorted(mut dims: Vec<Dim<N>>) -> Nest<N> {
         dims.sort_by_key(|d| Reverse(d.1[0].unsigned_abs()));
         Nest::in_order(dims)
     }
 
-    /// Loops in the order given, as few as possible.
+    /// The loops in the given order, with adjacent loops merged.
     pub fn in_order(dims: Vec<Dim<N>>) -> Nest<N> {
         let empty = dims.iter().any(|d| d.0 == 0);
         let mut merged: Vec<Dim<N>> = Vec::with_capacity(dims.len());
@@ -62,8 +61,8 @@ impl<const N: usize> Nest<N> {
         if self.empty { 0 } else { self.outer.iter().map(|d| d.0).product::<usize>() * self.inner.0 }
     }
 
-    /// Gives each row, or part of a long one, to `body` with the operands' offsets, its length and steps.
-    /// Rows run in parallel; `weight` is the work of one element. The parts depend on sizes alone.
+    /// Calls `body` with each row, or part of a long row: the operands' offsets, the length and the strides. Rows run in
+    /// parallel; `weight` is the relative cost of one element. The parts depend on sizes alone.
     pub fn for_each_row(
         &self,
         weight: usize,
@@ -87,14 +86,14 @@ impl<const N: usize> Nest<N> {
         self.inner
     }
 
-    /// The loops around the innermost.
+    /// The nest without the innermost loop.
     pub fn around(&self) -> Nest<N> {
         let mut outer = self.outer.clone();
         let inner = outer.pop().unwrap_or((1, [0; N]));
         Nest { outer, inner, empty: self.empty }
     }
 
-    // Not generic: hundreds of kernels share the iterator.
+    // Not generic, so that hundreds of kernels share the iterator.
     fn rows(&self, weight: usize, shortest: usize, body: Body<'_, N>) -> Result<(), Error> {
         if self.empty {
             return Ok(());
@@ -120,7 +119,7 @@ impl<const N: usize> Nest<N> {
         })
     }
 
-    /// As [`Nest::for_each_row`], with whole rows one after the other.
+    /// As [`Nest::for_each_row`], with whole rows in sequence on this thread.
     pub fn for_each_row_here(&self, mut body: impl FnMut([isize; N], usize, [isize; N])) {
         if self.empty {
             return;
@@ -135,7 +134,7 @@ impl<const N: usize> Nest<N> {
 }
 
 impl Nest<2> {
-    /// The loops of a transposition: where operand 0 is dense along the innermost loop, and operand 1 along another.
+    /// The loops of a transposition, if operand 0 is dense along the innermost loop and operand 1 along another.
     pub fn across(&self) -> Option<Across> {
         let (_, [to, from]) = self.inner;
         let turned = |d: &Dim<2>| d.1[1] == 1 && d.1[0] > 0;
@@ -158,8 +157,8 @@ pub struct Across {
 }
 
 impl Across {
-    /// Gives strips of at most `height` rows to `body`: the operands' offsets, the rows and columns, and the steps from
-    /// row to row of operand 0 and from column to column of operand 1.
+    /// Calls `body` with strips of at most `height` rows: the operands' offsets, the rows and columns, the row stride of
+    /// operand 0, and the column stride of operand 1.
     pub fn for_each_strip(
         &self,
         height: usize,
@@ -180,7 +179,7 @@ impl Across {
     }
 }
 
-/// A strided iterator over the outer loops: the offsets of each operand.
+/// A strided iterator over the outer loops, which yields the offset of each operand.
 struct StridedIter<'a, const N: usize> {
     dims: &'a [Dim<N>],
     index: Vec<usize>,

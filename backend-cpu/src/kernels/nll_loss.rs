@@ -13,7 +13,7 @@ fn split(sizes: &[i64]) -> (usize, usize, usize) {
     }
 }
 
-/// The class at a target, or nothing if it is ignored.
+/// The class of a target; `None` if it is ignored.
 fn class(target: i64, classes: usize, ignored: i64) -> Result<Option<usize>, Error> {
     if target == ignored {
         return Ok(None);
@@ -28,8 +28,8 @@ fn class(target: i64, classes: usize, ignored: i64) -> Result<Option<usize>, Err
     }
 }
 
-/// Calls `body` with the index, the loss and the weight of each target; loss and weight are 0 if the target is ignored. A class
-/// of weight 0 has loss 0 for any element.
+/// Calls `body` with the index, the loss and the weight of each target; loss and weight are 0 if the target is ignored. A
+/// class of weight 0 has loss 0 for any element.
 fn each<T: Float>(call: &Call, mut body: impl FnMut(usize, T::Acc, T)) -> Result<(), Error> {
     let (input, targets) = (call.contiguous::<T>(0)?, call.contiguous::<i64>(1)?);
     let (_, classes, behind) = split(call.view::<T>(0)?.sizes());
@@ -57,7 +57,7 @@ fn forward<T: Float>(call: &Call) -> Result<(), Error> {
     each::<T>(call, |i, loss, weight| (losses[i], of[i]) = (T::from_acc(loss), weight))
 }
 
-/// Both steps of a loss that is reduced. Accumulation is in f64, which is precise for any number of addends.
+/// Computes a reduced loss and its weight. The accumulation in f64 is accurate for any number of addends.
 fn loss<T: Float>(call: &Call) -> Result<(), Error> {
     let mut out = call.contiguous_out::<T>(0)?;
     let how = call.str(4)?;

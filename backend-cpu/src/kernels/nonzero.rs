@@ -1,5 +1,5 @@
 //! `nonzero` and `masked_select`: selected elements are counted first, in parts that depend on sizes alone. At most the
-//! counted number is written, since another thread may write to floats meanwhile.
+//! counted number is written, since another thread may write floats concurrently.
 
 use super::cells::{Cells, cell_kernel, copy_block, row_major};
 use keyway_sdk::author::{
@@ -7,10 +7,11 @@ use keyway_sdk::author::{
 };
 use keyway_sdk::half::{bf16, f16};
 
-/// Elements of one part.
+/// The number of elements of a part.
 pub(super) const PART: usize = 1 << 15;
 
-/// For each part of `n` elements, the number of selected elements before it; last, the total.
+/// For each part of `n` elements, the number of selected elements before it (exclusive prefix sum); the last value is the
+/// total.
 pub(super) fn starts(n: usize, chosen: impl Fn(usize) -> bool + Sync) -> Result<Vec<usize>, Error> {
     let mut counts = Vec::new();
     let parts = n.div_ceil(PART);
@@ -29,7 +30,7 @@ pub(super) fn starts(n: usize, chosen: impl Fn(usize) -> bool + Sync) -> Result<
     Ok(counts)
 }
 
-/// Gives each chosen element to `body` with its index among the chosen.
+/// Calls `body` with the index of each selected element, and its index among the selected ones.
 fn for_each_chosen(
     n: usize,
     starts: &[usize],
@@ -46,7 +47,7 @@ fn for_each_chosen(
     })
 }
 
-/// Writes the coordinates of each chosen element of a tensor of `D` dimensions.
+/// Writes the coordinates of each selected element of a tensor of `D` dimensions.
 fn places<const D: usize>(
     sizes: &[usize],
     starts: &[usize],
@@ -66,13 +67,13 @@ fn places<const D: usize>(
             }
             while k < last && i < end {
                 let row = (inner - place[D - 1] as usize).min(end - i);
-                // Branchless: each coordinate is written, and overwritten by the next if it was not chosen.
+                // Branchless: each coordinate is written, and overwritten by the next if the element was not selected.
                 for l in i..i + row {
                     if k == last {
                         break;
                     }
                     for (d, x) in place.iter().enumerate() {
-                        // SAFETY: rows `k..last` of the result are this part's.
+                        // SAFETY: rows `k..last` of the result belong to this part.
                         unsafe { to.write(k * D + d, *x) };
                     }
                     k += usize::from(chosen(l));
@@ -95,7 +96,7 @@ fn places<const D: usize>(
 fn nonzero<T: Element>(call: &Call) -> Result<(), Error> {
     let from = Cells::<T>::argument(call, 0)?;
     let (n, ndim) = (from.numel(), from.sizes.len());
-    // SAFETY: the plan makes the argument contiguous, so its elements are the `n` at this address.
+    // SAFETY: the plan makes the argument contiguous, so that `n` elements are at this address.
     let chosen = |i: usize| unsafe { from.lanes.read(i) } != T::default();
     let starts = starts(n, chosen)?;
     let count = starts[starts.len() - 1];
@@ -110,7 +111,7 @@ fn nonzero<T: Element>(call: &Call) -> Result<(), Error> {
         _ => for_each_chosen(n, &starts, chosen, |k, i| {
             let mut rest = i;
             for d in (0..ndim).rev() {
-                // SAFETY: row `k` of the result is written by the part that chose it.
+                // SAFETY: row `k` of the result is written by the part that selected it.
                 unsafe { lanes.write(k * ndim + d, (rest % from.sizes[d]) as i64) };
                 rest /= from.sizes[d];
             }
@@ -119,7 +120,7 @@ fn nonzero<T: Element>(call: &Call) -> Result<(), Error> {
     call.set_output(0, made)
 }
 
-/// The tensor in row-major order in a shape that it broadcasts to; `copy` keeps a copy where one is needed.
+/// The tensor in row-major order, broadcast to `shape`; `copy` owns the copy if one is needed.
 fn spread<'a, C: Plain>(
     cells: &Cells<'a, C>,
     shape: &[usize],
@@ -149,14 +150,14 @@ fn masked_select<C: Plain>(call: &Call) -> Result<(), Error> {
     let (mut own_copy, mut mask_copy) = (None, None);
     let values = spread(&from, &shape, &mut own_copy)?;
     let flags = spread(&mask, &shape, &mut mask_copy)?;
-    // SAFETY: `spread` gives `n` elements in row-major order.
+    // SAFETY: `spread` returns `n` elements in row-major order.
     let chosen = |i: usize| unsafe { flags.read(i) } != 0;
     let starts = starts(n, chosen)?;
     let first = call.tensor(0)?;
     let count = starts[starts.len() - 1];
     let mut made = host::new_tensor(first.dtype(), first.device(), first.device_index(), &[count as i64])?;
     let out = Cells::<C>::made(&mut made)?.lanes;
-    // SAFETY: as above; element `k` of the result is written by the part that chose it.
+    // SAFETY: as above; element `k` of the result is written by the part that selected it.
     for_each_chosen(n, &starts, chosen, |k, i| unsafe { out.write(k, values.read(i)) })?;
     call.set_output(0, made)
 }

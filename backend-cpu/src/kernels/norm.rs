@@ -1,9 +1,9 @@
 //! `norm`
 //!
-//! Sums of squares or other powers overflow or underflow for elements with a finite norm, such as 1e20 in f32. The first pass
-//! adds plain powers; only where some sum is not well within the range a second call finds the largest element of each line and
-//! adds powers of quotients by the power of two below it, as LAPACK's `nrm2` does. Such factors change no digit of a square, so
-//! that a line has the same norm from either pass, independent of other lines.
+//! Sums of squares or other powers may overflow or underflow although the norm is finite, as for 1e20 in f32. The first
+//! pass adds plain powers; for lines whose sum is close to the limits of the range, a second pass finds the largest element
+//! and adds powers of quotients by the power of two below it, as LAPACK's `nrm2` does. Scaling by a power of two is exact
+//! for squares, so that a line has the same norm from either pass, independent of other lines.
 
 use super::number::Apply;
 use super::reduction::{Reducer, reduce, reduce_twice, reduce_within, reduced};
@@ -12,7 +12,7 @@ use keyway_sdk::author::{Call, Element, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 use std::marker::PhantomData;
 
-/// The norms that have loops of their own.
+/// The norms with loops of their own; `GENERAL` is any other order.
 const ZERO: u8 = 0;
 const ONE: u8 = 1;
 const TWO: u8 = 2;
@@ -68,7 +68,7 @@ impl<T: Float<Acc: Power>, const KIND: u8> Reducer for Norm<T, KIND> {
     }
 }
 
-/// The sum of powers of elements times a factor, which a line has in common.
+/// The reducer by the sum of powers of elements times a factor, the same for a whole line.
 struct Scaled<T: Float, const KIND: u8>(T::Acc, PhantomData<fn() -> T>);
 
 impl<T: Float<Acc: Power>, const KIND: u8> Reducer for Scaled<T, KIND> {
@@ -92,7 +92,7 @@ impl<T: Float<Acc: Power>, const KIND: u8> Reducer for Scaled<T, KIND> {
 
 /// Powers of non-negative values.
 trait Power: Apply {
-    /// The smallest normal value.
+    /// The smallest positive normal value.
     const LEAST_NORMAL: Self;
     /// The exponent of the largest power of two whose reciprocal is normal.
     const LARGEST_EXPONENT: i64;
@@ -128,7 +128,7 @@ fn factor<A: Power>(size: A) -> A {
     A::from_f64(f64::from_bits(((exponent + 1023) as u64) << 52))
 }
 
-/// The norms by sums of powers, for `TWO` and `GENERAL`.
+/// The norms that are roots of sums of powers, for `TWO` and `GENERAL`.
 fn by_powers<T: Float<Acc: Power>, const KIND: u8>(
     call: &Call,
     mask: u64,
@@ -143,7 +143,7 @@ fn by_powers<T: Float<Acc: Power>, const KIND: u8>(
     let is_within = |sum: T::Acc| sum.is_nan() | (sum >= least) & (sum < T::Acc::INFINITY);
     let plain = Norm::<T, KIND>(exact, PhantomData);
     if KIND == TWO && T::NAME == f16::NAME {
-        // All squares of f16 are normal numbers of f32.
+        // All squares of f16 are normal values of f32.
         return reduce(input, mask, out, &plain, |sum| T::from_acc(root(sum)));
     }
     if reduce_within(input, mask, &mut out, &plain, |sum| T::from_acc(root(sum)), is_within)? {
@@ -155,7 +155,7 @@ fn by_powers<T: Float<Acc: Power>, const KIND: u8>(
         let extreme = Norm::<T, LARGEST>(exact, PhantomData);
         reduce_twice(input, mask, out, (&extreme, &scaled), factor::<T::Acc>, finish)
     } else {
-        // Of negative powers that of the smallest element is the largest.
+        // For negative orders, the power of the smallest element is the largest.
         let extreme = Norm::<T, SMALLEST>(exact, PhantomData);
         reduce_twice(input, mask, out, (&extreme, &scaled), factor::<T::Acc>, finish)
     }

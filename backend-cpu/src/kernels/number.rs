@@ -1,4 +1,4 @@
-//! Arithmetic of all element types: integers wrap, f16 and bf16 are computed in f32, and for bool the sum is `or` and the
+//! Arithmetic for all element types: integers wrap, f16 and bf16 are computed in f32, and for bool the sum is `or` and the
 //! product `and`.
 
 use keyway_cpu_loops::{CallExt, Cost, Function, map1_slices, map2_slices};
@@ -6,7 +6,7 @@ use keyway_sdk::author::{Call, Element, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 use std::marker::PhantomData;
 
-/// An element type with sums and products.
+/// An element type with addition and multiplication.
 pub trait Number: Element {
     /// The sum.
     fn plus(self, other: Self) -> Self;
@@ -59,17 +59,17 @@ impl Number for bool {
     }
 }
 
-/// A function of real numbers for any float type; f16 and bf16 are computed in f32.
+/// A real function for any float type; f16 and bf16 are computed in f32.
 pub trait RealFunction {
-    /// In f32.
+    /// The function in f32.
     fn f32(x: f32) -> f32;
-    /// In f64.
+    /// The function in f64.
     fn f64(x: f64) -> f64;
 }
 
 /// Applies a [`RealFunction`] in the accumulation type.
 pub trait Apply: Real {
-    /// `F` of this value.
+    /// Returns `F` of this value.
     fn apply<F: RealFunction>(self) -> Self;
 }
 
@@ -103,7 +103,7 @@ impl<R: Apply, F: RealFunction> Function<(R,), R> for ByName<F> {
     }
 }
 
-/// Types that name a function of one real number: each with the function in f32 and in f64.
+/// Defines types that name a unary real function, each with an f32 and an f64 implementation.
 macro_rules! name_functions {
     ($($(#[$about:meta])* $name:ident ($f32:expr, $f64:expr);)+) => {$(
         $(#[$about])*
@@ -123,8 +123,8 @@ macro_rules! name_functions {
 }
 pub(crate) use name_functions;
 
-/// Registers functions of one real number. A line: the op, the type that names the function, the cost of an element,
-/// and the function in f32 and in f64.
+/// Registers unary real functions. A line has the op, the type that names the function, the cost of an element, and the
+/// function in f32 and in f64.
 macro_rules! real_functions {
     ($($op:literal $name:ident $cost:ident ($f32:expr, $f64:expr);)+) => {$(
         $crate::kernels::number::name_functions! {
@@ -153,8 +153,8 @@ pub fn map_real<T: Float>(call: &Call, cost: Cost, f: impl Fn(T::Acc) -> T::Acc 
     call.map1_wide::<T, T>(cost, f)
 }
 
-/// `out = f(argument 0, argument 1)` where one of them is a number and elements are narrower than the type in which sums are
-/// accumulated: the number is taken as it was given, not rounded to the elements' dtype. Whether it was such a call.
+/// Computes `out = f(argument 0, argument 1)` if one argument is a scalar and the elements are narrower than the
+/// accumulation type: the scalar is used at full precision, not rounded to the elements' dtype. Returns whether it applied.
 #[inline(always)]
 pub fn map_number<T: Float>(
     call: &Call,
@@ -190,11 +190,11 @@ pub fn map_real2<T: Float>(
 /// Elements that are widened at a time.
 const BLOCK: usize = 256;
 
-/// Fills blocks of both arguments from the element that is given on.
+/// Fills blocks of both arguments, starting at the given element.
 type Fill<'a, A> = &'a dyn Fn(usize, &mut [A], &mut [A]);
 
-/// `f(argument 0, argument 1, out)` on blocks of equal length in the accumulation type, for functions that take blocks;
-/// as [`map2_slices`]. A scalar with narrower elements is used unrounded.
+/// Applies `f(argument 0, argument 1, out)` to blocks of equal length in the accumulation type, for functions that process
+/// blocks; otherwise as [`map2_slices`]. A scalar with narrower elements is not rounded.
 #[inline(always)]
 pub fn map_blocks2<T: Float>(
     call: &Call,

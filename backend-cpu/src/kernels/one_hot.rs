@@ -13,7 +13,7 @@ fn one_hot(call: &Call) -> Result<(), Error> {
     let mut out = call.contiguous_out::<i64>(0)?;
     out.fill(0);
     for (row, &class) in out.chunks_exact_mut(classes.max(1)).zip(index.iter()) {
-        // One that another thread has changed since is of no class.
+        // An index that another thread has changed since the check may be out of range; it sets no element.
         if let Some(place) = row.get_mut(class as usize) {
             *place = 1;
         }

@@ -1,18 +1,18 @@
-//! Elements as unsigned keys of the same order, for the ops that sort and search. NaN is the greatest value, and -0 equals 0.
+//! Mapping of elements to unsigned sort keys, for the ops that sort and search. NaN is the greatest value, and -0 equals 0.
 
 use super::radix::sort_upper;
 use keyway_sdk::author::{Element, Error, Scratch};
 use keyway_sdk::half::{bf16, f16};
 
-/// An element type with an order.
+/// An element type with a total order.
 pub trait Key: Element {
     /// Whether keys have at most 32 bits.
     const NARROW: bool;
-    /// Whether no two elements have the same key.
+    /// Whether different elements have different keys.
     const EXACT: bool;
-    /// A number that is smaller where the element is.
+    /// The sort key, which has the order of the elements.
     fn key(self) -> u64;
-    /// An element that has this key.
+    /// An element with this key.
     fn of_key(key: u64) -> Self;
 }
 
@@ -101,7 +101,7 @@ impl Key for bf16 {
     }
 }
 
-/// The least and the greatest key of `n` elements, which are not none.
+/// The smallest and the greatest key of `n` elements, at least one.
 pub fn range<T: Key>(n: usize, read: impl Fn(usize) -> T) -> (u64, u64) {
     (0..n).fold((u64::MAX, 0), |(least, most), i| {
         let key = read(i).key();
@@ -109,7 +109,7 @@ pub fn range<T: Key>(n: usize, read: impl Fn(usize) -> T) -> (u64, u64) {
     })
 }
 
-/// Elements from which on all of a line are sorted by the digits of their keys.
+/// The minimum number of elements for a radix sort of a full line.
 const MANY: usize = 256;
 
 /// Memory for the permutation of a line, reused between lines.
@@ -119,28 +119,28 @@ pub struct Ranking {
     k: usize,
 }
 
-/// The indices of elements in sorted order.
+/// The sorted indices of the elements.
 pub enum Places<'a> {
-    /// In the lower 32 bits.
+    /// The indices are the lower 32 bits.
     Narrow(&'a [u64]),
-    /// In the lower 64 bits.
+    /// The indices are the lower 64 bits.
     Wide(&'a [u128]),
 }
 
 impl Ranking {
-    /// For the first `k` of lines of `n` elements.
+    /// Allocates memory to find the first `k` elements of lines of `n` elements.
     pub fn new<T: Key>(n: usize, k: usize) -> Result<Ranking, Error> {
         let one = T::NARROW && u32::try_from(n).is_ok() && (k < n || n < MANY);
         let words = if one { n } else { n.saturating_mul(2) };
-        // SAFETY: `rank` writes each word before anybody reads it.
+        // SAFETY: `rank` writes each word before it is read.
         Ok(Ranking { memory: unsafe { Scratch::unwritten(words) }?, n, k })
     }
 
-    /// The indices of the elements in order. The sort is stable.
+    /// Sorts the elements and returns their indices. The sort is stable.
     pub fn rank<T: Key>(&mut self, descending: bool, read: impl Fn(usize) -> T) -> Places<'_> {
         let (n, k) = (self.n, self.k);
         if n == 0 {
-            // Memory of no words is aligned for none.
+            // Empty memory may be unaligned, and is not cast.
             return Places::Narrow(&[]);
         }
         let flip = if descending { u64::MAX } else { 0 };
@@ -148,7 +148,7 @@ impl Ranking {
         let whole = (0, u64::from(u32::MAX));
         let (least, most) = if few && (digits || !T::NARROW) { range(n, &read) } else { whole };
         let first = if descending { most } else { least } ^ flip;
-        // Key and index in one integer, whose order is the stable order of the elements.
+        // Key and index are packed in one integer, whose order is the stable order of the elements.
         let fill = self.memory.as_mut_ptr();
         if few && most - least <= whole.1 {
             for i in 0..n {
@@ -164,14 +164,15 @@ impl Ranking {
                 // SAFETY: the memory has two words for each element, and is aligned to 64 bytes.
                 unsafe { fill.add(i).write(u128::from(read(i).key() ^ flip) << 64 | i as u128) };
             }
-            // SAFETY: the elements were just written, are borrowed as the memory is, and as there are some, it is aligned.
+            // SAFETY: the elements were just written, are borrowed as long as the memory is, and are not empty, so that the
+            // memory is aligned.
             Places::Wide(smallest(unsafe { std::slice::from_raw_parts_mut(fill, n) }, k))
         }
     }
 }
 
 impl Places<'_> {
-    /// Yields rank and index of each.
+    /// Calls `visit` with each rank and index.
     #[inline(always)]
     pub fn each(&self, mut visit: impl FnMut(usize, usize)) {
         match self {
@@ -184,7 +185,7 @@ impl Places<'_> {
 /// The number of elements that are compared with the last retained one before any is inserted.
 const CHUNK: usize = 64;
 
-/// The first few elements of a line, sorted while the line is read (top-k).
+/// The first few elements of a line in sorted order, maintained while the line is read (top-k).
 pub struct First {
     k: usize,
     flip: u64,
@@ -192,25 +193,25 @@ pub struct First {
 }
 
 impl First {
-    /// For the first `k` of each line, which has as many.
+    /// Allocates for the first `k` of each line; lines have at least `k` elements.
     pub fn new(k: usize, descending: bool) -> First {
         First { k, flip: if descending { u64::MAX } else { 0 }, kept: vec![(0, 0); k] }
     }
 
-    /// Goes through the `n` elements of a line. Equal elements keep their order.
+    /// Finds the first elements of a line of `n` elements. Equal elements preserve their order.
     #[inline(always)]
     pub fn find<T: Key>(&mut self, n: usize, read: impl Fn(usize) -> T) {
         for i in 0..self.k {
             self.kept[i] = (read(i).key() ^ self.flip, i);
         }
-        // Their indices make equal keys differ, so that the sort is stable.
+        // Equal keys differ by their indices, so that the sort is stable.
         self.kept.sort_unstable();
         let (mut i, flip) = (self.k, self.flip);
         while i < n {
             let len = CHUNK.min(n - i);
             let mut keys = [u64::MAX; CHUNK];
             if len == CHUNK {
-                // A loop of constant length, which becomes vector code.
+                // A loop of constant length, which the compiler vectorises.
                 keys.iter_mut().enumerate().for_each(|(l, key)| *key = read(i + l).key() ^ flip);
             } else {
                 keys[..len].iter_mut().enumerate().for_each(|(l, key)| *key = read(i + l).key() ^ flip);
@@ -227,7 +228,7 @@ impl First {
         }
     }
 
-    /// Inserts an element and drops the last.
+    /// Inserts an element and drops the last one.
     #[inline(always)]
     fn keep(&mut self, key: u64, i: usize) {
         let mut at = self.k - 1;
@@ -244,7 +245,7 @@ impl First {
     }
 }
 
-/// The `k` smallest, in order.
+/// The `k` smallest, sorted.
 fn smallest<P: Ord>(all: &mut [P], k: usize) -> &[P] {
     if k == 0 {
         return &[];

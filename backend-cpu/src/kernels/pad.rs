@@ -1,5 +1,5 @@
-//! `pad`: constant padding as in `constant_pad`, and padding with the tensor's own elements, whose offsets are computed
-//! once for each dimension.
+//! `pad`: constant padding as in `constant_pad`, and the modes that repeat elements of the source, whose offsets are
+//! computed once per dimension.
 
 use super::cells::Cells;
 use super::constant_pad::filled;
@@ -9,10 +9,10 @@ use keyway_sdk::half::{bf16, f16};
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// Elements that one piece of work moves.
+/// The number of elements per work item.
 const GRAIN: usize = 1 << 15;
 
-/// A dimension of the result: its stride, and for each position the offset in the source that it reads.
+/// A dimension of the result: its stride, and the source offset that each position reads.
 struct Line {
     step: isize,
     reads: Vec<isize>,
@@ -45,6 +45,8 @@ impl Line {
     }
 }
 
+/// Pads by elements of the source, as `mode` specifies.
+///
 /// # Errors
 /// Too little memory for the offsets.
 fn bordered<C: Element>(call: &Call, mode: &str) -> Result<(), Error> {
@@ -67,7 +69,7 @@ fn bordered<C: Element>(call: &Call, mode: &str) -> Result<(), Error> {
     let (down, read_down) = rows.map_or((0, &single[..]), |rows| (rows.step, &rows.reads));
     let dense = row.step == 1 && row.reads[row.inside.clone()].windows(2).all(|pair| pair[1] == pair[0] + 1);
     let inside = if dense { row.inside.clone() } else { 0..0 };
-    // Rows without borders that follow each other in both tensors are one.
+    // Rows without padding that are contiguous in both tensors are merged.
     let length = row.reads.len() as isize;
     let follow =
         |rows: &Line| rows.reads[rows.inside.clone()].windows(2).all(|pair| pair[1] == pair[0] + length);

@@ -1,9 +1,9 @@
-//! Products of floats by the `gemm` crate, from packed panels if it cannot read an operand in place; small ones by
+//! Products of floats by the `gemm` crate, from packed panels if it cannot read an operand in place; small products by
 //! [`direct`].
 //!
-//! A panel is a part of an operand along the reduction dimension, dense row by row. It is packed once, in parallel, and read by
-//! all tiles of the result. f16 and bf16 are always packed, which widens them to f32, and their sums have separate memory until
-//! the last panel.
+//! A panel is a part of an operand along the reduction dimension, stored as dense rows. It is packed once, in parallel, and
+//! read by all tiles of the result. f16 and bf16 are always packed, which widens them to f32, and their accumulators are in
+//! separate memory until the last panel.
 
 use super::gemm::call_gemm;
 use super::product::{Batch, Matrix, Multiply, TILE_WORK, Tile, along, each_tile, tile_sizes};
@@ -14,21 +14,21 @@ use keyway_cpu_loops::vectors::Lanes as Elements;
 use keyway_sdk::author::{Error, Lanes, Real, Scratch};
 use keyway_sdk::half::{bf16, f16};
 
-/// Elements of a panel along the reduction dimension, at most: `gemm`'s own step.
+/// The maximum number of elements of a panel along the reduction dimension: the block size of `gemm`.
 const DEPTH: usize = 512;
-/// Rows of a panel that are packed as one piece of work, and elements that are worth handing to a thread.
+/// Rows of a panel that are packed per work item, and the number of elements that justifies another thread.
 const PIECE: (usize, usize) = (64, 1 << 15);
 
-/// An element type whose matrices `gemm` multiplies, directly or as panels widened to `Sum`.
+/// An element type of products by `gemm`, directly or as panels widened to `Sum`.
 pub trait Panels: Multiply {
     /// The accumulation type.
     type Sum: Real + Elements<Acc = Self::Sum>;
 
-    /// The operands of a product; `None` if `gemm` cannot read one in place.
+    /// The operands of a product; `None` for one that `gemm` cannot read in place.
     #[expect(clippy::type_complexity, reason = "two matrices")]
     fn in_place(whole: &Tile<Self>) -> (Option<Matrix<*const Self::Sum>>, Option<Matrix<*const Self::Sum>>);
 
-    /// The result, if it can hold the accumulators.
+    /// The output as accumulators, if it has the accumulation type.
     fn sums(out: Matrix<*mut Self>) -> Option<Matrix<*mut Self::Sum>>;
 
     /// Packs rows of a panel with stride `step`.
@@ -37,26 +37,26 @@ pub trait Panels: Multiply {
     /// The elements of source and target must exist, and those of the target must be uniquely owned.
     unsafe fn pack(to: *mut Self::Sum, step: usize, from: Matrix<*const Self>, sizes: (usize, usize));
 
-    /// The addend of a tile and its factor, if it is added in the epilogue.
+    /// The addend of a tile and its factor, if the epilogue adds it.
     fn input(tile: &Tile<Self>) -> Option<(Matrix<*const Self::Sum>, Self::Sum)>;
 
-    /// The factor of the sums in the epilogue.
+    /// The factor of the accumulators in the epilogue.
     fn factor(tile: &Tile<Self>) -> Self::Sum;
 
-    /// Prepares a tile's sums, and returns `beta` of `gemm`, if the present content counts.
+    /// Prepares the accumulators of a tile, and returns `beta` of `gemm` if their content is an addend.
     ///
     /// # Safety
     /// As for [`Multiply::batch`], of this tile.
     unsafe fn begin(tile: &Tile<Self>) -> Option<Self::Sum>;
 
-    /// Writes a tile from its sums.
+    /// Writes a tile from its accumulators.
     ///
     /// # Safety
     /// As for [`Multiply::batch`], of this tile; the sums must exist.
     unsafe fn end(tile: &Tile<Self>, sums: Matrix<*mut Self::Sum>);
 }
 
-/// The products.
+/// Computes the products.
 ///
 /// # Safety
 /// As for [`Multiply::batch`].
@@ -77,7 +77,7 @@ pub unsafe fn multiply<T: Panels>(all: &Batch<T>) -> Result<(), Error> {
 
 /// The scratch memory of a product.
 struct Memory<P> {
-    /// Elements along the reduction dimension that are multiplied at once.
+    /// The number of elements along the reduction dimension that are multiplied in one step.
     depth: usize,
     left: Scratch<P>,
     right: Scratch<P>,
@@ -90,7 +90,7 @@ impl<P: Real> Memory<P> {
         let (left, right) = T::in_place(whole);
         let packed = left.is_none() || right.is_none();
         let depth = if packed { inner.div_ceil(inner.div_ceil(DEPTH).max(1)) } else { inner };
-        // SAFETY: panels are packed before they are read; `gemm` writes sums before it adds to them.
+        // SAFETY: panels are packed before they are read; `gemm` writes accumulators before it adds to them.
         let some = |wanted: bool, n: usize| unsafe { Scratch::unwritten(if wanted { n } else { 0 }) };
         Ok(Memory {
             depth,
@@ -101,10 +101,10 @@ impl<P: Real> Memory<P> {
     }
 }
 
-/// A batch of one, in tiles of these sizes; all of it on this thread unless `spread`.
+/// Computes a single product, in tiles of these sizes; on this thread alone unless `spread`.
 ///
 /// # Safety
-/// As for [`Multiply::batch`]; the memory must be of a product of the same sizes.
+/// As for [`Multiply::batch`]; the memory must be allocated for a product of the same sizes.
 unsafe fn product<T: Panels>(
     whole: &Batch<T>,
     memory: &mut Memory<T::Sum>,
@@ -113,7 +113,7 @@ unsafe fn product<T: Panels>(
 ) -> Result<(), Error> {
     let Tile { rows, columns, inner, a, b, .. } = whole.first;
     let (left, right) = T::in_place(&whole.first);
-    // SAFETY: the address is used within this call, by tiles that do not meet.
+    // SAFETY: the address is used within this call, by disjoint tiles.
     let apart = unsafe { Lanes::new(memory.sums.as_mut_ptr()) };
     let mut begin = 0;
     loop {
@@ -136,7 +136,7 @@ unsafe fn product<T: Panels>(
             let sums =
                 T::sums(whole.first.out).unwrap_or(Matrix { data: apart.as_ptr(), row: columns, column: 1 });
             let sums = sums.at(first.0, first.1);
-            // SAFETY: the caller guarantees the elements; the panels are packed, and no tile meets another.
+            // SAFETY: the caller guarantees the elements; the panels are packed, and tiles are disjoint.
             unsafe {
                 let tile = Tile {
                     rows: part.rows,
@@ -173,7 +173,7 @@ unsafe fn product<T: Panels>(
     }
 }
 
-/// Packs a panel of `rows` by `columns`.
+/// Packs a panel of `rows` by `columns` elements.
 ///
 /// # Safety
 /// The elements of source and target must exist, and those of the target must be uniquely owned.
@@ -183,7 +183,7 @@ unsafe fn pack<T: Panels>(
     (rows, columns): (usize, usize),
     spread: bool,
 ) -> Result<(), Error> {
-    // SAFETY: the addresses are used within this call; pieces of work have rows of their own.
+    // SAFETY: the addresses are used within this call; each work item has rows of its own.
     let (to, data) = unsafe { (Lanes::new(to), Lanes::new(from.data.cast_mut())) };
     let grain = if spread { PIECE.1 / (PIECE.0 * columns).max(1) } else { usize::MAX };
     parallel_try(rows.div_ceil(PIECE.0), grain, |pieces| {
@@ -236,7 +236,7 @@ macro_rules! halves {
         impl Multiply for $t {
             unsafe fn batch(all: &Batch<Self>) -> Result<(), Error> {
                 let mut all = *all;
-                // SAFETY: the caller guarantees the elements; the copy lives as long as the products.
+                // SAFETY: the caller guarantees the elements; the copy outlives the products.
                 unsafe {
                     let _copy = along(&mut all)?;
                     let all = &all;

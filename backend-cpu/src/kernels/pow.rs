@@ -7,7 +7,7 @@ use keyway_cpu_loops::{CallExt, Cost};
 use keyway_sdk::author::{Call, Error, Float, Int, Real};
 use keyway_sdk::half::{bf16, f16};
 
-/// Powers in the accumulation type, of blocks of equal length.
+/// Powers in the accumulation type, for blocks of equal length.
 trait Power: Real {
     const POWERS: fn(&[Self], &[Self], &mut [Self]);
 }
@@ -22,7 +22,7 @@ impl Power for f64 {
 
 fn real<T: Float<Acc: Power>>(call: &Call) -> Result<(), Error> {
     let one = <T::Acc as Real>::ONE;
-    // A number as exponent: the frequent ones have shorter ways, which are also rounded less often.
+    // Frequent scalar exponents have faster formulas, with fewer roundings.
     if call.tensor(1)?.is_host_scalar()
         && let Some(exponent) = call.view::<T>(1)?.iter().next()
     {
@@ -44,7 +44,7 @@ fn real<T: Float<Acc: Power>>(call: &Call) -> Result<(), Error> {
     map_blocks2::<T>(call, Cost::Heavy, T::Acc::POWERS)
 }
 
-/// `base^exponent` modulo 2^bits, by squaring.
+/// `base^exponent` modulo 2^bits, by repeated squaring.
 #[inline(always)]
 fn whole_power<T: Int>(base: T, exponent: T) -> T {
     let (mut square, mut result, mut rest) = (base, T::from_i64(1), exponent.to_i64() as u64);

@@ -1,4 +1,4 @@
-//! Questions about one number, and the negation of bits and truth values.
+//! Unary predicates, and the negation of bits and bools.
 
 use keyway_cpu_loops::{CallExt, Cost};
 use keyway_sdk::author::{Call, Element, Error, Float, Real, Widen};
@@ -21,7 +21,7 @@ fn isfinite<T: Float>(call: &Call) -> Result<(), Error> {
     ask::<T>(call, |x| x.abs() < T::Acc::INFINITY)
 }
 
-// The same for every type that has no infinities and no NaN; registered for each.
+// The constant result of predicates about NaN and infinities, for types that have neither.
 #[allow(clippy::extra_unused_type_parameters)]
 fn never<T: Element>(call: &Call) -> Result<(), Error> {
     call.map0(Cost::Cheap, || false)

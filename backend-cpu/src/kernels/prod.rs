@@ -12,7 +12,7 @@ impl<T: Float> Reducer for FloatProduct<T> {
     type In = T;
     type Acc = T::Acc;
     type Context = ();
-    /// Products of many fractions are denormal before they are 0, and take long as long: so there are few blocks.
+    /// Products of many fractions become subnormal, and then slow, before they underflow to 0: so blocks are large.
     const BLOCK: usize = 1024 * 1024;
     #[inline(always)]
     fn identity(&self) -> T::Acc {
@@ -26,7 +26,7 @@ impl<T: Float> Reducer for FloatProduct<T> {
     fn combine(&self, a: T::Acc, b: T::Acc) -> T::Acc {
         a * b
     }
-    /// In f64, where fewer products are denormal.
+    /// The lanes are combined in f64, where fewer products are subnormal.
     #[inline(always)]
     fn total(&self, lanes: &mut [T::Acc; LANES]) -> T::Acc {
         let mut wide = [1.0; LANES / 2];
@@ -37,7 +37,7 @@ impl<T: Float> Reducer for FloatProduct<T> {
     }
 }
 
-/// Modulo 2^64.
+/// The reducer by integer products modulo 2^64.
 struct IntProduct<T>(PhantomData<fn() -> T>);
 
 impl<T: Element> Reducer for IntProduct<T> {

@@ -3,9 +3,9 @@
 //! The result is split into tiles that depend on the sizes alone. A tile is computed by one thread, so that its value does not
 //! depend on the number of threads. The method depends on the element type:
 //! - f32 and f64 by the `gemm` crate ([`gemm`](super::gemm)), vectors by [`gemv`](super::gemv);
-//! - bf16 by [`bf16_panels`](super::bf16_panels) where the processor has AMX or AVX-512 BF16, otherwise as f16: widened to f32
-//!   and summed there ([`panels`](super::panels));
-//! - integers by a plain loop; they wrap ([`integers`](super::integers)).
+//! - bf16 by [`bf16_panels`](super::bf16_panels) if the processor has AMX or AVX-512 BF16, otherwise as f16: widened to f32
+//!   and accumulated there ([`panels`](super::panels));
+//! - integers by register tiles ([`integers`](super::integers)); they wrap.
 
 use super::buffer::Buffer;
 use super::cells::copy_block;
@@ -13,13 +13,13 @@ use super::number::Number;
 use keyway_cpu_loops::parallel_try;
 use keyway_sdk::author::{Error, Lanes, Plain, View, ViewMut};
 
-/// The most rows and columns of a tile: large enough that packing the operands costs little.
+/// The maximum number of rows and columns of a tile: large enough that packing the operands is cheap.
 const LARGE_TILE: usize = 512;
-/// A dimension is not cut further than to this.
+/// The minimum size to which a dimension is split.
 const SMALL_TILE: usize = 128;
-/// Multiplications below which a tile is not cut: their time is close to the cost of dispatching to a thread.
+/// The number of multiplications below which a tile is not split: the time is close to the cost of dispatching to a thread.
 pub const TILE_WORK: usize = 1 << 21;
-/// The number of tiles beyond which more do not help.
+/// The number of tiles above which smaller ones do not balance the threads better.
 const ENOUGH_TILES: usize = 32;
 
 /// A matrix in memory. Strides are in elements.
@@ -38,7 +38,7 @@ impl<T> Matrix<T> {
 }
 
 impl<T> Matrix<*const T> {
-    /// The part that begins at this element.
+    /// The submatrix that starts at this element.
     pub fn at(self, row: usize, column: usize) -> Self {
         self.shifted(row * self.row + column * self.column)
     }
@@ -49,7 +49,7 @@ impl<T> Matrix<*const T> {
 }
 
 impl<T> Matrix<*mut T> {
-    /// The part that begins at this element.
+    /// The submatrix that starts at this element.
     pub fn at(self, row: usize, column: usize) -> Self {
         self.shifted(row * self.row + column * self.column)
     }
@@ -68,13 +68,13 @@ pub struct Tile<T> {
     pub a: Matrix<*const T>,
     pub b: Matrix<*const T>,
     pub out: Matrix<*mut T>,
-    /// The tensor that is added, with its factor; it is not `out` and shares no memory with it.
+    /// The tensor that is added, with its factor; it shares no memory with `out`.
     pub input: Option<(Matrix<*const T>, T)>,
     pub alpha: T,
 }
 
 impl<T: Copy> Tile<T> {
-    /// The part of at most these rows and columns that begins at this element.
+    /// The tile of at most these rows and columns that starts at this element.
     pub fn part(&self, (row, column): (usize, usize), (rows, columns): (usize, usize)) -> Self {
         Tile {
             rows: rows.min(self.rows - row),
@@ -88,7 +88,7 @@ impl<T: Copy> Tile<T> {
         }
     }
 
-    /// The same product of the transposed operands, in the other order.
+    /// `out^T = b^T a^T`.
     pub fn transposed(self) -> Self {
         Tile {
             rows: self.columns,
@@ -102,26 +102,26 @@ impl<T: Copy> Tile<T> {
     }
 }
 
-/// The whole of a batch of products of one size.
+/// A batch of products of one size.
 #[derive(Clone, Copy)]
 pub struct Batch<T> {
     pub count: usize,
     pub first: Tile<T>,
-    /// Steps from one product to the next: `a`, `b`, `out`, `input`.
+    /// The strides between consecutive products of `a`, `b`, `out` and `input`.
     pub steps: [usize; 4],
 }
 
-// SAFETY: a Batch is shared only for the time of `multiply` and `multiply_one`, whose callers hold all operands;
-// threads write to disjoint tiles of `out` and read the rest.
+// SAFETY: a Batch is shared only during `multiply` and `multiply_one`, whose callers borrow all operands; threads write
+// disjoint tiles of `out` and read the other operands.
 unsafe impl<T: Sync> Sync for Batch<T> {}
 
 impl<T: Copy> Batch<T> {
-    /// A batch of one.
+    /// A batch of one product.
     pub fn one(product: Tile<T>) -> Self {
         Batch { count: 1, first: product, steps: [0; 4] }
     }
 
-    /// One of the products.
+    /// Product `i`.
     pub fn product(&self, i: usize) -> Tile<T> {
         let Tile { a, b, out, input, .. } = self.first;
         Tile {
@@ -133,22 +133,21 @@ impl<T: Copy> Batch<T> {
         }
     }
 
-    /// A batch of one of the products.
+    /// A batch of product `i` alone.
     pub fn only(&self, i: usize) -> Self {
         Batch::one(self.product(i))
     }
 
-    /// The same products of the transposed operands, in the other order: with the operands, their batch strides are exchanged.
+    /// `out^T = b^T a^T` for each product, with the batch strides of the operands exchanged.
     fn transposed(self) -> Self {
         let [a, b, out, input] = self.steps;
         Batch { first: self.first.transposed(), steps: [b, a, out, input], ..self }
     }
 }
 
-/// An element type that matrices can be multiplied of.
+/// An element type of matrix products.
 pub trait Multiply: Number + Plain {
-    /// Computes the products. Rows of `out` are dense if either its rows or its columns are, and there is a result to
-    /// compute.
+    /// Computes the products. Rows of `out` are dense if its rows or its columns are, and the result is nonempty.
     ///
     /// # Safety
     /// All elements described by the sizes and strides of the products must exist, and those of `out` must be uniquely
@@ -206,7 +205,7 @@ pub fn multiply<T: Multiply>(
     unsafe { run(Batch { count, first, steps: [a_step, b_step, out_step, input_step] }) }
 }
 
-/// One whole product.
+/// Computes one product.
 ///
 /// # Safety
 /// As for [`Multiply::batch`].
@@ -229,11 +228,11 @@ unsafe fn run<T: Multiply>(mut all: Batch<T>) -> Result<(), Error> {
     unsafe { T::batch(&all) }
 }
 
-/// Replaces an input with strided rows, if those of the output are dense, by a copy with the output's strides, for
+/// If the input has strided rows and the output dense ones, replaces the input by a copy with the output's strides, for
 /// kernels that add it row by row.
 ///
 /// # Safety
-/// As for [`Multiply::batch`], of products that are used only as long as what is returned lives.
+/// As for [`Multiply::batch`]; the products must not be used after the returned buffer is dropped.
 pub unsafe fn along<T: Multiply>(all: &mut Batch<T>) -> Result<Option<Buffer<T>>, Error> {
     let Tile { rows, columns, input, .. } = all.first;
     let Some((input, beta)) = input.filter(|(input, _)| input.column > 1 && columns > 1) else {
@@ -250,7 +249,7 @@ pub unsafe fn along<T: Multiply>(all: &mut Batch<T>) -> Result<Option<Buffer<T>>
     Ok(Some(copy))
 }
 
-/// The rows and columns of a tile.
+/// The number of rows and columns of a tile.
 pub fn tile_sizes(count: usize, rows: usize, columns: usize, inner: usize) -> (usize, usize) {
     let (mut tall, mut wide) = (rows.min(LARGE_TILE), columns.min(LARGE_TILE));
     let tiles = |tall, wide| count * rows.div_ceil(tall) * columns.div_ceil(wide);
@@ -266,7 +265,7 @@ pub fn tile_sizes(count: usize, rows: usize, columns: usize, inner: usize) -> (u
     (tall, wide)
 }
 
-/// Gives the number of each product and the first row and column of each of its tiles to `body`, in parallel.
+/// Calls `body` with each product's number and the first row and column of each of its tiles, in parallel.
 pub fn each_tile<T>(
     all: &Batch<T>,
     (tall, wide): (usize, usize),

@@ -1,12 +1,12 @@
-//! Quotients and remainders of integers and of reals, shared by the division ops.
+//! Quotients and remainders of integers and floats, shared by the division ops.
 //!
-//! Integers of up to 32 bits are divided in f64, where the quotient is exact. Float remainders are computed by blocks; elements
-//! with large quotients one by one.
+//! Integers of up to 32 bits are divided in f64, where the quotient is exact. Float remainders are computed in blocks;
+//! elements with large quotients one by one.
 
 use super::nest::{Nest, dims};
 use keyway_sdk::author::{Call, Error, Int, Plain, Real, View};
 
-/// An integer type with division. A divisor of 0 gives 0; see [`Divide::refuse_zeros`].
+/// An integer type with division. Division by 0 returns 0; see [`Divide::refuse_zeros`].
 pub trait Divide: Plain {
     /// The quotient, rounded towards zero.
     fn trunc_quotient(self, divisor: Self) -> Self;
@@ -16,7 +16,7 @@ pub trait Divide: Plain {
     fn trunc_remainder(self, divisor: Self) -> Self;
     /// The remainder of `floor_quotient`: it has the sign of the divisor.
     fn floor_remainder(self, divisor: Self) -> Self;
-    /// An error if any element of argument `index` is a divisor that has no quotient.
+    /// Returns an error if any element of argument `index` is a divisor without a quotient.
     fn refuse_zeros(call: &Call, index: usize) -> Result<(), Error>;
 }
 
@@ -51,14 +51,14 @@ macro_rules! integer {
     )*};
 }
 
-/// Magic constant: added to an integer of less than half of it, the sum has the integer in its low bits, half of the
-/// float's width: SIMD has no conversion to integers that is defined for every float.
+/// A magic constant: its sum with an integer of less than half of it has the integer in the low half of the float's bits.
+/// SIMD has no conversion to integers that is defined for every float.
 const WHOLE_F32: f32 = 12_582_912.0;
 /// See [`WHOLE_F32`].
 const WHOLE_F64: f64 = 6_755_399_441_055_744.0;
 
-// SIMD has no integer division. A float of more than twice the bits has a quotient whose integer part is exact: close to an
-// integer its error is less than the distance to any other quotient.
+// SIMD has no integer division. A float with more than twice the bits has a quotient with an exact integer part: its error
+// near an integer is less than the distance to any other quotient.
 macro_rules! by_float {
     ($signed:literal, $float:ident, $whole:ident; $($t:ty),*) => {
         integer!(
@@ -80,19 +80,19 @@ integer!(true, |a, b| a.wrapping_div(b), |a, b| {
 }; i64);
 integer!(false, |a, b| a.wrapping_div(b), |a, b| a.wrapping_div(b); u64);
 
-/// A float type with division with a remainder, for blocks of elements of equal length.
+/// A float type with quotients and remainders, for blocks of equal length.
 pub trait DivideReal: Real {
     /// The quotient, rounded towards zero.
     fn trunc_quotient(self, divisor: Self) -> Self;
     /// The quotients, rounded towards negative infinity.
     fn floor_quotients(a: &[Self], b: &[Self], out: &mut [Self]);
-    /// The remainders of the quotients rounded towards zero: with the sign of the dividend, and exact.
+    /// The remainders of quotients rounded towards zero: exact, with the sign of the dividend.
     fn trunc_remainders(a: &[Self], b: &[Self], out: &mut [Self]);
     /// The remainders of `floor_quotients`: with the sign of the divisor.
     fn floor_remainders(a: &[Self], b: &[Self], out: &mut [Self]);
 }
 
-/// Whether the processor multiplies and adds at once; where not, `mul_add` is a call.
+/// Whether the processor has fused multiply-add; without it, `mul_add` is a library call.
 const HAS_FMA: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
 
 macro_rules! real {
@@ -109,7 +109,7 @@ macro_rules! real {
                 for ((&a, &b), out) in a.iter().zip(b).zip(out) {
                     let rest = *out;
                     let down = (rest != 0.0) & ((rest < 0.0) != (b < 0.0));
-                    // An exact multiple but for one rounding, so the nearest integer is the quotient.
+                    // An exact multiple up to one rounding, so that the nearest integer is the quotient.
                     let near = (a - rest) / b - if down { 1.0 } else { 0.0 };
                     let floor = near.floor();
                     let whole = if near - floor > 0.5 { floor + 1.0 } else { floor };
@@ -126,7 +126,7 @@ macro_rules! real {
                     for ((&a, &b), out) in a.iter().zip(b).zip(out.iter_mut()) {
                         let (dividend, divisor) = (a.abs(), b.abs());
                         let quotient = (dividend / divisor).trunc();
-                        // Rounded once, so exact: at most one divisor away from the remainder, which is representable.
+                        // One rounding, of a representable value: the remainder plus at most one divisor.
                         let rest = (-quotient).mul_add(divisor, dividend);
                         let rest = if rest < 0.0 { rest + divisor } else { rest };
                         let rest = if rest >= divisor { rest - divisor } else { rest };
@@ -151,15 +151,15 @@ macro_rules! real {
         }
     )*};
 }
-// The largest quotients that are off by less than 1.
+// The largest quotients with an error below 1.
 real!(f32, (1u32 << 22) as f32; f64, (1u64 << 51) as f64);
 
-/// Elements that are looked at without a break.
+/// Elements that are tested between checks for an early exit.
 const LOOKED_AT: usize = 1024;
 
 /// Whether `test` holds for any element. A broadcast element is tested once.
 pub fn any<T: Plain>(view: View<'_, T>, test: impl Fn(T) -> bool) -> bool {
-    // A loop that cannot end early is vectorised.
+    // Without an early exit the loop is vectorised.
     let any_of = |some: &[T]| some.iter().fold(false, |found, &x| found | test(x));
     if let Some(slice) = view.as_dense_slice() {
         return slice.chunks(LOOKED_AT).any(any_of);
@@ -203,7 +203,7 @@ pub fn any_negative<T: Int>(view: View<'_, T>) -> bool {
 mod tests {
     use super::*;
 
-    /// Values around which quotients change: next to each power of two, some others, and their negatives.
+    /// Values at which quotients change: around each power of two, some others, and their negatives.
     fn corners(bits: u32, signed: bool) -> Vec<i128> {
         let powers = (0..=bits).map(|bit| 1i128 << bit);
         let mut all: Vec<i128> = powers.flat_map(|p| [p - 1, p, p + 1, -p, -p + 1, -p - 1]).collect();
@@ -243,7 +243,7 @@ mod tests {
             ($($t:ident),*) => {$(
                 let mut all: Vec<$t> = vec![0.0, -0.0, 1.0, 3.0, 0.1, 1.1, 5.5, 7.25, 1e-3, 1e10, 123_456_789.0];
                 all.extend([$t::MAX, $t::MIN_POSITIVE, $t::MIN_POSITIVE / 3.0, $t::INFINITY, $t::NAN, $t::EPSILON]);
-                // Dividends next to a multiple, whose quotient is rounded to it.
+                // Dividends next to a multiple, whose quotient rounds to it.
                 all.extend((1u8..40).flat_map(|n| [1.1, 0.7, 3.3].map(|b: $t| (b * $t::from(n)).next_down())));
                 all.extend(all.clone().iter().map(|x| -x));
                 for &b in &all {

@@ -1,13 +1,13 @@
 //! An LSD radix sort of pairs of integers.
 
-/// The maximum bits of a digit, and its bits for few pairs.
+/// The maximum number of bits of a digit, and the number of bits for few pairs.
 const WIDEST: u32 = 11;
 const NARROWEST: u32 = 8;
-/// The number of pairs from which on digits have the maximum width.
+/// The minimum number of pairs for digits of the maximum width.
 const MANY: usize = 1 << 13;
 
-/// Sorts by the upper halves, equal ones staying in their order, digit by digit from the lowest, with as few passes as the largest
-/// needs. The result is in one of the two, which are as long.
+/// Sorts pairs stably by their upper halves: LSD radix sort, with as few passes as the largest key needs. The result is in
+/// one of the two slices, which have the same length.
 pub fn sort_upper<'a>(mut pairs: &'a mut [u64], mut spare: &'a mut [u64]) -> &'a mut [u64] {
     let most = pairs.iter().copied().max().unwrap_or(0) >> 32;
     let bits = u64::BITS - most.leading_zeros();

@@ -1,5 +1,5 @@
-//! The random kernels: `uniform`, `normal`, `bernoulli`, `random_int` and `dropout`, as
-//! [`keyway_sdk::philox::element`] defines them.
+//! The random kernels: `uniform`, `normal`, `bernoulli`, `random_int` and `dropout`, as defined in
+//! [`keyway_sdk::philox::element`].
 
 use super::indexed::{PIECE, produce, produce_from, produce_masked};
 use crate::math;
@@ -8,7 +8,7 @@ use keyway_sdk::author::{Call, Element, Error, Float, Plain, Real, Widen};
 use keyway_sdk::half::{bf16, f16};
 use keyway_sdk::philox::{element, fraction};
 
-/// The source of a call's random words.
+/// The random words of a call: key and first counter of its Philox stream.
 #[derive(Clone, Copy)]
 struct Stream {
     seed: u64,
@@ -16,12 +16,12 @@ struct Stream {
 }
 
 impl Stream {
-    /// From arguments `at` and `at + 1`.
+    /// Reads the stream from arguments `at` and `at + 1`.
     fn of(call: &Call, at: usize) -> Result<Stream, Error> {
         Ok(Stream { seed: call.int(at)? as u64, offset: call.int(at + 1)? as u64 })
     }
 
-    /// One word for each of `n` elements from element `first` on, which is the first of a block.
+    /// Generates one word for each of `n` elements, starting at element `first`, which is the first of a random block.
     fn single(self, first: usize, n: usize, words: &mut [u32; PIECE]) {
         element::words(
             self.seed,
@@ -30,7 +30,8 @@ impl Stream {
         );
     }
 
-    /// Whether an event happens for each element from element `first` on, which is the first of a block: 1 or 0.
+    /// Writes for each element, starting at `first`, whether the event occurs: 1 or 0. Element `first` is the first of a
+    /// random block.
     fn mask(self, first: usize, event: &Event, mask: &mut [u8]) {
         let mut words = [0; PIECE];
         self.single(first, mask.len(), &mut words);
@@ -39,25 +40,26 @@ impl Stream {
         }
     }
 
-    /// Two words, the first above the second, for each element from element `first` on, which is the first of a block.
+    /// Generates two words for each element, the first one in the upper half, starting at element `first`, which is the
+    /// first of a random block.
     fn double(self, first: usize, pairs: &mut [u64]) {
         element::pairs(self.seed, self.offset.wrapping_add(first as u64 / 2), pairs);
     }
 }
 
-/// Which words make an event of some probability happen; as [`element::happens`], by a comparison of integers.
+/// A Bernoulli event as a threshold of random words; as [`element::happens`], by a comparison of integers.
 struct Event {
     below: u32,
     always: bool,
 }
 
-/// The event of probability `p`. A word times 2^-32 is less than `p` exactly where it is less than `p * 2^32` rounded up.
+/// The event of probability `p`: `word * 2^-32 < p` if and only if `word < ceil(p * 2^32)`.
 fn event(p: f64) -> Event {
     let bound = (p * 4_294_967_296.0).ceil();
     Event { below: bound as u32, always: bound > f64::from(u32::MAX) }
 }
 
-/// Bits of a uniform fraction in each type.
+/// Conversion of random bits to a uniform fraction in each type.
 trait Digits: Float<Acc = f32> {
     const DIGITS: u32;
 }
@@ -99,7 +101,7 @@ fn uniform_double<T: Float<Acc = f64>>(call: &Call) -> Result<(), Error> {
     })
 }
 
-/// [`normal_pair`](keyway_sdk::philox::normal_pair) of `n` pairs of fractions, one number after the other.
+/// [`normal_pair`](keyway_sdk::philox::normal_pair) of `n` pairs of fractions, with the results interleaved.
 fn normal_pairs(fractions: &[[f64; PIECE / 2]; 2], n: usize, made: &mut [f64; PIECE]) {
     let (mut radius, mut sines, mut cosines) = ([0.0; PIECE / 2], [0.0; PIECE / 2], [0.0; PIECE / 2]);
     for (radius, fraction) in radius[..n].iter_mut().zip(&fractions[0]) {
@@ -121,7 +123,7 @@ fn normal<T: Float<Acc = f32>>(call: &Call) -> Result<(), Error> {
         let n = values.len().div_ceil(2);
         stream.single(first, values.len(), &mut words);
         for k in 0..n {
-            // A word above 21 bits of 0 is a fraction of 32 bits.
+            // A word after 21 zero bits is a fraction of 32 bits.
             for j in 0..2 {
                 fractions[j][k] = f64::from(words[2 * k + j]) * (1.0 / 4_294_967_296.0);
             }
@@ -181,7 +183,7 @@ fn random_int<T: Widen<Wide: Plain>>(call: &Call) -> Result<(), Error> {
         let made = &mut made[..values.len()];
         stream.double(first, made);
         if let Ok(bound) = u32::try_from(bound) {
-            // As `element::below`, by products of 32 bits, for which there are vector instructions.
+            // As `element::below`, by 32-bit products, for which there are vector instructions.
             let bound = u64::from(bound);
             for made in made.iter_mut() {
                 let (upper, lower) = ((*made >> 32) * bound, (*made & u64::from(u32::MAX)) * bound);

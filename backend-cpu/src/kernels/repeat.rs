@@ -3,8 +3,8 @@
 use super::cells::{Cells, cell_kernel, copy_block};
 use keyway_sdk::author::{Call, Element, Error};
 
-/// Each dimension of the result is seen as two: the repetitions, where the source has stride 0, and the
-/// source's own.
+/// Each dimension of the result is split in two: the repetitions, with stride 0 in the source, and the source's own
+/// dimension.
 fn repeat<C: Element>(call: &Call) -> Result<(), Error> {
     let (from, out) = (Cells::<C>::argument(call, 0)?, Cells::<C>::output(call, 0)?);
     let repeats = call.ints(1)?;

@@ -15,7 +15,7 @@ use keyway_sdk::half::{bf16, f16};
 
 const LANES: usize = 32;
 const GRAIN: usize = 16 * 1024;
-/// Rows whose contributions to the gradient of the weight are summed together.
+/// Rows whose contributions to the gradient of the weight are summed in one part.
 const ROWS: usize = 64;
 
 // Separate functions, each with one loop: inlined into one function, the loops would share its registers and spill their
@@ -31,7 +31,7 @@ where
     T::Acc::ONE / (squares / T::Acc::from_f64(x.len() as f64) + eps).sqrt()
 }
 
-/// The sum of the products of gradient, weight and element; the slices have the same length.
+/// `sum(g * w * x)`; the slices have the same length.
 #[inline(never)]
 #[allow(clippy::needless_range_loop)]
 fn products<T: Float>(x: &[T], g: &[T], w: &[T::Acc]) -> T::Acc {
@@ -106,7 +106,7 @@ fn rms_norm<T: Elements<Acc: Apply>>(call: &Call) -> Result<(), Error> {
 /// Normalises rows of `n` elements.
 ///
 /// # Safety
-/// The rows must be valid at both addresses, and those that are written must be uniquely owned.
+/// The rows must be valid at both addresses, and the written ones must be uniquely owned.
 unsafe fn by_rows<T: Elements<Acc: Apply>>(
     call: &Call,
     (x, to): (*const T, *mut T),
@@ -153,10 +153,10 @@ fn rms_norm_backward<T: Elements<Acc: Apply>>(call: &Call) -> Result<(), Error> 
     Ok(())
 }
 
-/// The gradients of columns; returns that of the weight.
+/// Computes the gradients of columns; returns the gradient of the weight.
 ///
 /// # Safety
-/// The elements must be valid at each address, and those that are written must be uniquely owned.
+/// The elements must be valid at each address, and the written ones must be uniquely owned.
 unsafe fn columns_backward<T: Elements>(
     on: &Operands<'_, T>,
     columns: &Columns,
@@ -171,7 +171,7 @@ unsafe fn columns_backward<T: Elements>(
     }
 }
 
-/// As [`columns_backward`], of rows of `n` elements.
+/// As [`columns_backward`], for rows of `n` elements.
 ///
 /// # Safety
 /// As for [`columns_backward`].
@@ -218,7 +218,7 @@ unsafe fn rows_backward<T: Elements<Acc: Apply>>(
     Ok(whole)
 }
 
-/// As [`columns_backward`], of `count` rows of at most [`SHORT`] elements, one after the other.
+/// As [`columns_backward`], for `count` contiguous rows of at most [`SHORT`] elements.
 ///
 /// # Safety
 /// As for [`columns_backward`].

@@ -4,7 +4,7 @@ use super::cells::{Cells, cell_kernel, copy_block, shifted};
 use super::dims::wrapped;
 use keyway_sdk::author::{Call, Element, Error};
 
-/// Each rolled dimension is split into two parts that are exchanged; every combination of parts is copied as a block.
+/// Each rolled dimension is split into two parts that are exchanged; each combination of parts is copied as a block.
 fn roll<C: Element>(call: &Call) -> Result<(), Error> {
     let (from, out) = (Cells::<C>::argument(call, 0)?, Cells::<C>::output(call, 0)?);
     let ndim = out.sizes.len();

@@ -1,4 +1,4 @@
-//! Rounding to integers. Integers are rounded already.
+//! Rounding to integers. Integer tensors are unchanged.
 
 use super::number::{Apply, RealFunction, map_real, name_functions};
 use keyway_cpu_loops::{CallExt, Cost};
@@ -26,8 +26,8 @@ rounding! {
     "trunc" Trunc trunc (f32::trunc, f64::trunc);
 }
 
-/// An f16 that was widened the compiler would round as an f16, one by one, for want of an instruction. A number that it
-/// does not know for 0, taken away, keeps that from it and each `x` as it is, -0 as well.
+/// Computes `f(x - zero)` with a zero that the compiler cannot see through. Otherwise it would round a widened f16 in f16,
+/// one element at a time for lack of an instruction. The subtraction preserves each `x`, including -0.
 fn rounded<T: Float<Acc: Apply>, F: RealFunction>(call: &Call) -> Result<(), Error> {
     let nothing = black_box(T::Acc::from_f64(0.0));
     map_real::<T>(call, Cost::Cheap, move |x| (x - nothing).apply::<F>())

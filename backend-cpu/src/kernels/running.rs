@@ -1,5 +1,4 @@
-//! The order in which scans along a dimension compute their values: the tensors' memory order if it is the same for all,
-//! otherwise row-major order.
+//! The element order of scans along a dimension: the tensors' memory order if all share it, otherwise row-major order.
 
 use super::cells::is_dense;
 use super::dims::wrapped;
@@ -16,8 +15,8 @@ pub(super) struct Lined<T> {
     pub inner: usize,
 }
 
-/// Argument 0 along the dimension in argument 1, without copying, if it is not empty and all outputs have its memory order and
-/// do not overlap it.
+/// Argument 0 along the dimension in argument 1, without a copy, if it is nonempty and all outputs have its memory order
+/// and do not overlap it.
 pub(super) fn as_it_lies<'a, T: Plain>(call: &Call<'a>) -> Result<Option<Lined<&'a [T]>>, Error> {
     let view = call.view::<T>(0)?;
     let (sizes, strides) = (view.sizes(), view.strides());
@@ -37,7 +36,7 @@ pub(super) fn as_it_lies<'a, T: Plain>(call: &Call<'a>) -> Result<Option<Lined<&
     Ok(Some(Lined { input, n, inner: strides[dim] as usize }))
 }
 
-/// The same in row-major order.
+/// Argument 0 along the dimension in argument 1, in row-major order.
 pub(super) fn in_rows<'a, T: Plain>(call: &Call<'a>) -> Result<Lined<Contiguous<'a, T>>, Error> {
     let sizes = call.tensor(0)?.sizes();
     let dim = wrapped(call.int(1)?, sizes.len());

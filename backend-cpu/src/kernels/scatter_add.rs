@@ -14,7 +14,7 @@ use keyway_cpu_loops::{Cost, copy_dense};
 use keyway_sdk::author::{Call, Element, Error, num_threads, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
-/// The minimum number and length of slices; fewer or shorter ones are added by columns.
+/// The minimum number and length of slices that are added whole; fewer or shorter ones are added by columns.
 const SHORTEST: usize = 8;
 /// The ratio of slices to sources above which slices without a source are skipped.
 const SPARSE: usize = 16;
@@ -93,8 +93,8 @@ impl Sources {
     }
 }
 
-/// Adds whole dense slices, the sources of one index in order while their sum stays in a block. Returns whether the operands
-/// allow it. The sums do not depend on the number of threads.
+/// Adds whole dense slices: the sources of one index in order, while a block of their sum stays in registers or L1. Returns
+/// whether the operands allow it. The sums do not depend on the number of threads.
 fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc, threads: usize) -> Result<bool, Error> {
     let (sizes, index, source) = o.geometry();
     let (n, count) = (sizes[o.dim], o.target.sizes[o.dim]);
@@ -115,7 +115,7 @@ fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc, threads: usize) -> Resu
     let index = |j: usize| unsafe { *o.index.lanes.as_ptr().offset(j as isize * at) } as usize;
     let in_order = in_place && !T::WIDE && slice.len() == width && threads == 1;
     if in_order && !may_meet(o) {
-        // One thread adds in the order of the source, which is also the order within each slice.
+        // A single thread adds in the order of the source, which is also the order within each slice.
         for j in 0..n {
             let row = |j: usize| o.out.lanes.as_ptr().wrapping_offset(index(j) as isize * strides[0]);
             if j + AHEAD < n {
@@ -145,7 +145,7 @@ fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc, threads: usize) -> Resu
             }
             let is_long = T::LOSES_DIGITS && sources.len() > CHAIN;
             if in_place && !T::WIDE && slice.len() == width && !is_long {
-                // The sums stay in place, and little code between two slices lets the processor fetch several.
+                // The sums stay in place; with little code between two slices, the processor overlaps their cache misses.
                 let row = |k: usize| o.out.lanes.as_ptr().wrapping_offset(k as isize * strides[0]);
                 let from =
                     |j: u32| o.source.lanes.as_ptr().cast_const().wrapping_offset(j as isize * strides[2]);
@@ -304,7 +304,7 @@ mod tests {
             for (i, x) in source.iter().enumerate() {
                 expected[index[i / width] as usize * width + i % width] += 3 * x;
             }
-            // SAFETY: the memory is used through these addresses alone while they are.
+            // SAFETY: the memory is accessed through these addresses alone during their lifetime.
             let at = |memory: &mut Vec<i64>| unsafe { Lanes::new(memory.as_mut_ptr()) };
             let to = at(&mut target);
             let cells = |lanes, rows: usize| Cells::at(lanes, vec![rows, width], vec![width as isize, 1]);

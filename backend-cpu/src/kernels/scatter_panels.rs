@@ -1,4 +1,4 @@
-//! The kernels of the ops that combine the source with the elements at indices: sums and extremes.
+//! Kernels of the ops that combine the source with the elements at indices: sums and extremes.
 
 use super::accumulate::Sum;
 use super::buffer::Buffer;
@@ -10,12 +10,13 @@ use keyway_cpu_loops::{copy_dense, transpose};
 use keyway_sdk::author::{Error, Lanes};
 use std::sync::OnceLock;
 
-/// Elements of a line that are widened together.
+/// The number of elements of a line that are widened at a time.
 const BLOCK: usize = 512;
 /// Lines or columns in the accumulation type per block.
 const LINES: usize = 16;
 const COLUMNS: usize = 128;
-/// The maximum bytes of a line, and of columns, that are combined in a block although their type is the accumulation type.
+/// The maximum size, in bytes, of a line, and of columns, that are combined in a block although the element type is the
+/// accumulation type.
 const LINE: usize = 1 << 16;
 const PANEL: usize = 1 << 21;
 
@@ -29,8 +30,8 @@ pub fn combine<T: Sum>(o: Operands<'_, T>, put: impl Put<T>) -> Result<(), Error
     if T::WIDE || fits::<T, T::Acc>(&o) { by_panels(o, put) } else { by_lines(o, put) }
 }
 
-/// Whether parts of the output stay in the caches as sums of type `A` while elements are added, and whether there are enough
-/// addends to be worth it.
+/// Whether parts of the output fit the caches as sums of type `A` while elements are added, and whether there are enough
+/// addends to justify it.
 pub fn fits<T: Sum, A>(o: &Operands<'_, T>) -> bool {
     let (sizes, index, _) = o.geometry();
     let (count, n) = (o.target.sizes[o.dim], sizes[o.dim]);
@@ -88,8 +89,8 @@ fn lines<T: Sum>(o: &Operands<'_, T>) -> ([isize; 4], Nest<4>, bool) {
     (along, tasks, dense)
 }
 
-/// Combines in the accumulation type, in one part of the output at a time that stays in the caches: lines along the dimension
-/// if the source is dense along it, otherwise some columns across it.
+/// Combines in the accumulation type, one part of the output at a time that stays in the caches: lines along the dimension
+/// if the source is dense along it, otherwise blocks of columns across it.
 pub(super) fn by_panels<T: Sum>(mut o: Operands<'_, T>, put: impl Put<T>) -> Result<(), Error> {
     let (sizes, ..) = o.geometry();
     let (dim, count, n) = (o.dim, o.target.sizes[o.dim], sizes[o.dim]);
@@ -129,8 +130,8 @@ pub(super) fn by_panels<T: Sum>(mut o: Operands<'_, T>, put: impl Put<T>) -> Res
     failed.into_inner().map_or(Ok(()), Err)
 }
 
-/// Neighbouring lines of output, target, index and source: their first elements, the strides across and along lines, and the
-/// number of elements of a line of the output and of the source.
+/// Neighbouring lines of output, target, index and source: their first elements, the strides across and along lines, and
+/// the number of elements of a line of the output and of the source.
 struct Part<T: Sum, F> {
     out: *mut T,
     target: *const T,
@@ -144,17 +145,17 @@ struct Part<T: Sum, F> {
 }
 
 impl<T: Sum, F: Put<T>> Part<T, F> {
-    /// Takes one line after the other, from line `first` on.
+    /// Processes lines one by one, starting at `first`.
     ///
     /// # Safety
-    /// The lines must be there, each index below `count`, and the output must be uniquely owned; the caller upholds
+    /// The lines must exist, each index must be below `count`, and the output must be uniquely owned; the caller upholds
     /// this.
     unsafe fn lines(&self, first: usize, lines: usize) -> Result<(), Error> {
         let (across, along, put) = (self.across, self.along, self.put);
-        // The sums of dense lines are accumulated in the output, without a copy of the source.
+        // Dense lines are accumulated in the output, without a copy of the source.
         let direct = !T::WIDE && along == [1; 4];
         let mut sums = Buffer::<T::Acc>::zeroed(if direct { 0 } else { self.count })?;
-        // Lines across those of the output are transposed together.
+        // Lines that cross the output's dense dimension are transposed together.
         let turned = along[0] != 1 && across[0] == 1;
         let mut made = Buffer::<T::Cell>::zeroed(if turned { lines * self.count } else { 0 })?;
         let mut block = [T::Acc::default(); BLOCK];
@@ -201,7 +202,7 @@ impl<T: Sum, F: Put<T>> Part<T, F> {
         Ok(())
     }
 
-    /// Combines `lines` lines at once, from line `first` on.
+    /// Combines `lines` lines together, starting at `first`.
     ///
     /// # Safety
     /// As for [`Part::lines`].

@@ -7,9 +7,9 @@ use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Error, Lanes, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
-/// Values per work item.
+/// The number of values per work item.
 const PIECE: usize = 1 << 10;
-/// Values whose binary searches are interleaved.
+/// The number of values whose binary searches are interleaved.
 const SIDE: usize = 16;
 
 fn searchsorted<T: Key>(call: &Call) -> Result<(), Error> {
@@ -17,7 +17,7 @@ fn searchsorted<T: Key>(call: &Call) -> Result<(), Error> {
     let right = call.bool(2)?;
     let mut out = call.contiguous_out::<i64>(0)?;
     let n = sequence.sizes.last().copied().unwrap_or(0);
-    // One sequence serves all values, or each line of values has its own.
+    // One sequence for all values, or one sequence for each line of values.
     let width =
         if sequence.sizes.len() <= 1 { usize::MAX } else { values.sizes.last().copied().unwrap_or(1) };
     let (count, all) = (out.len(), sequence.numel());
@@ -26,7 +26,7 @@ fn searchsorted<T: Key>(call: &Call) -> Result<(), Error> {
     // SAFETY: the plan makes both arguments contiguous.
     let (at, value) =
         unsafe { (|k: usize| sequence.lanes.read(k).key(), |i: usize| values.lanes.read(i).key()) };
-    // Keys are made once where each is looked at several times.
+    // Keys are precomputed if each is compared several times.
     let keys = Buffer::<u64>::zeroed(if count > all / 8 { all } else { 0 })?;
     let mut keys = keys;
     keys.iter_mut().enumerate().for_each(|(k, key)| *key = at(k));
@@ -34,10 +34,10 @@ fn searchsorted<T: Key>(call: &Call) -> Result<(), Error> {
     parallel_for(count, PIECE, |range| {
         let mut first = range.start;
         while first < range.end {
-            // Values of one line of the sequence.
+            // The values of one line of the sequence.
             let line = first / width.max(1);
             let end = range.end.min((line + 1).saturating_mul(width));
-            // SAFETY: each value is this piece's.
+            // SAFETY: each value belongs to one work item.
             let found = unsafe { lanes.slice_mut(first, end - first) };
             let (value, base) = (|i: usize| value(first + i), line * n);
             match (keys.is_empty(), right) {
@@ -50,7 +50,7 @@ fn searchsorted<T: Key>(call: &Call) -> Result<(), Error> {
     })
 }
 
-/// Whether key `k` of a line comes before a value.
+/// Returns the test whether element `k` of a line precedes a value.
 #[inline(always)]
 fn in_line(
     keys: &[u64],
@@ -59,11 +59,11 @@ fn in_line(
     before: impl Fn(u64, u64) -> bool,
 ) -> impl Fn(usize, u64) -> bool {
     let line = &keys[base..base + n];
-    // SAFETY: a search looks at keys below `n` alone.
+    // SAFETY: a search accesses keys below `n` alone.
     move |k, v| before(unsafe { *line.get_unchecked(k) }, v)
 }
 
-/// Writes the number of the `n` keys that come before each value, by interleaved branchless binary searches.
+/// Writes the number of the `n` keys that precede each value, by interleaved branchless binary searches.
 #[inline(always)]
 fn search(found: &mut [i64], n: usize, value: impl Fn(usize) -> u64, before: impl Fn(usize, u64) -> bool) {
     for (chunk, found) in found.chunks_mut(SIDE).enumerate() {

@@ -1,4 +1,4 @@
-//! `sgd_step`: all parameters in one pass, which reads and writes parameters and buffers once.
+//! `sgd_step`: an SGD step for all parameters in one pass, which reads and writes parameters and momentum buffers once.
 
 use super::lists::for_each_block;
 use keyway_sdk::author::{Call, Error, Float, Real};
@@ -7,12 +7,12 @@ use keyway_sdk::half::{bf16, f16};
 /// The coefficients of a step.
 #[derive(Clone, Copy)]
 struct Step<A> {
-    /// The factors of a buffer and of its gradient; if `keep` is `None`, the buffer is not read.
+    /// The factors of the momentum buffer and of the gradient added to it; if `keep` is `None`, the buffer is not read.
     keep: Option<A>,
     share: A,
-    /// The factor of the parameter that is added to its buffer.
+    /// The weight decay, as a factor of the parameter added to the gradient.
     decay: A,
-    /// The factor of the parameter if the weight decay is not part of the buffer.
+    /// The factor of the parameter, for decoupled weight decay.
     shrink: A,
     /// The factors of the gradient and of the buffer that are subtracted from the parameter.
     of_grad: A,
@@ -24,7 +24,7 @@ impl<A: Real> Step<A> {
         let [lr, momentum, dampening] = [call.float(3)?, call.float(4)?, call.float(5)?];
         let (weight_decay, nesterov, first) = (call.float(6)?, call.bool(7)?, call.bool(8)?);
         let share = if first { 1.0 } else { 1.0 - dampening };
-        // Either the buffer is the whole direction, or the gradient is a separate addend.
+        // The update is the buffer alone, or has the gradient as a separate addend.
         let apart = nesterov || !has_buffers;
         let of_buffer = if apart { lr * momentum } else { lr };
         Ok(Step {
@@ -37,7 +37,7 @@ impl<A: Real> Step<A> {
         })
     }
 
-    /// Updates some elements without buffers, in the accumulation type; each operation is rounded separately.
+    /// Updates a block of elements without momentum, in the accumulation type; each operation is rounded separately.
     #[inline(always)]
     fn plain<T: Float<Acc = A>>(self, p: &mut [T], grad: &[T]) {
         for (p, grad) in p.iter_mut().zip(grad) {
@@ -45,7 +45,7 @@ impl<A: Real> Step<A> {
         }
     }
 
-    /// As [`Step::plain`], with buffers.
+    /// As [`Step::plain`], with momentum buffers.
     #[inline(always)]
     fn block<T: Float<Acc = A>, const KEEPS: bool, const APART: bool>(
         self,
@@ -57,7 +57,7 @@ impl<A: Real> Step<A> {
             let (own, grad) = (p.to_acc(), grad.to_acc());
             // The content of the buffer before the first step, possibly infinite, must not contribute.
             let kept = if KEEPS { keep * v.to_acc() + self.share * grad } else { grad };
-            // Without decay an infinite parameter must not contribute to its buffer.
+            // Without weight decay, an infinite parameter must not contribute to its buffer.
             let buffer = if self.decay == A::ZERO { kept } else { kept + self.decay * own };
             let own = if APART { self.shrink * own - self.of_grad * grad } else { own };
             *p = T::from_acc(own - self.of_buffer * buffer);

@@ -20,8 +20,8 @@ fn channel_shuffle<C: Element>(call: &Call) -> Result<(), Error> {
     copy_block(to.lanes, &strides(&to, [groups, 1]), from.lanes, &strides(&from, [1, each]), &sizes)
 }
 
-/// Copies `factor * factor` consecutive channels of a small image to one channel of a large one, or back, one column of the
-/// large image's squares at a time.
+/// Copies `factor * factor` consecutive channels of a small image to one channel of a large one, or the inverse, one column
+/// offset within the `factor * factor` squares at a time.
 fn pixels<C: Element>(call: &Call, to_large: bool) -> Result<(), Error> {
     let (from, to) = (Cells::<C>::argument(call, 0)?, Cells::<C>::output(call, 0)?);
     let factor = call.int(1)?.max(1) as usize;

@@ -1,8 +1,9 @@
-//! Products of a few rows and a matrix with dense columns, such as a batch of inputs and the weights of a layer: each column is
-//! read once, in place, and multiplied with several rows. Packing the matrix for `gemm` would take longer than the product.
+//! Products of a few rows and a matrix with dense columns, such as a batch of inputs and the weights of a layer: each
+//! column is read once, in place, and multiplied by several rows. Packing the matrix for `gemm` would take longer than the
+//! product.
 //!
-//! Rows that fill vectors are packed so that a vector has one element of each row: it is multiplied with one broadcast element
-//! of a column, and no sum over lanes is needed. With fewer rows, vectors are along the columns.
+//! Rows that fill vectors are packed so that a vector has one element of each row: it is multiplied by a broadcast element
+//! of a column, and no horizontal sum is needed. With fewer rows, vectors are along the columns.
 
 use super::product::{Batch, Matrix, Tile};
 use super::widen::finish;
@@ -14,22 +15,22 @@ use std::any::TypeId;
 /// The maximum number of rows, and the minimum number of columns and of elements of the reduction dimension.
 const MOST: usize = 32;
 const LEAST: usize = 128;
-/// Columns of a block of accumulators.
+/// The number of columns of a block of accumulators.
 const BLOCK: usize = 96;
 /// Bytes of a row that are multiplied in one pass, so that the columns stay in L1.
 const DEPTH: usize = 4096;
-/// Rows and columns of a register tile.
+/// The number of rows and of columns of a register tile.
 const TALL: usize = 4;
 const WIDE: usize = if ROWS > 4 { 6 } else { 2 };
-/// Accumulators in registers where rows fill vectors, and the bytes of such rows, which stay in L1.
+/// The number of accumulators in registers if rows fill vectors, and the bytes of such rows, which stay in L1.
 const SUMS: usize = if ROWS > 4 { 24 } else { 8 };
 const NEAR: usize = 1 << 15;
 /// The maximum number of vectors of rows that are multiplied together.
 const MOST_VECTORS: usize = 4;
-/// Minimum number of multiplications per thread.
+/// The minimum number of multiplications per thread.
 const WORK: usize = 1 << 20;
 
-/// The product, if it is of this kind.
+/// Computes the product if its sizes are supported.
 ///
 /// # Safety
 /// All elements described by the sizes and strides of the products must exist, and those of `out` must be uniquely
@@ -57,7 +58,7 @@ unsafe fn product<T: Elements>(whole: &Tile<T>) -> Result<(), Error> {
     // SAFETY: as the caller guarantees.
     let left = unsafe { if filled { packed(whole, padded) } else { lines(whole) } }?;
     let left = &left;
-    // SAFETY: the address is used within the matrix, for the time of this call.
+    // SAFETY: the address is used within the matrix, during this call.
     let right = unsafe { Lanes::new(b.data.cast_mut()) };
     let bytes = size_of::<T::Acc>();
     let depth = if filled { (NEAR / (padded * bytes)).max(1) } else { DEPTH / bytes };
@@ -97,7 +98,7 @@ unsafe fn product<T: Elements>(whole: &Tile<T>) -> Result<(), Error> {
     })
 }
 
-/// The rows, widened.
+/// The rows in the accumulation type.
 ///
 /// # Safety
 /// As for [`multiply`].
@@ -119,7 +120,7 @@ unsafe fn lines<T: Elements>(whole: &Tile<T>) -> Result<Scratch<T::Acc>, Error> 
     Ok(left)
 }
 
-/// The rows, widened and packed: `[inner][padded]`, with zeros after the last row.
+/// The rows in the accumulation type, packed as `[inner][padded]`, with zeros after the last row.
 ///
 /// # Safety
 /// As for [`multiply`].
@@ -175,7 +176,7 @@ unsafe fn add_filled<T: Elements>(
     }
 }
 
-/// [`add_filled`] of `R` vectors of rows, by `C` columns.
+/// [`add_filled`] for `R` vectors of rows, by `C` columns.
 ///
 /// # Safety
 /// As for [`add`].
@@ -210,7 +211,7 @@ unsafe fn some_filled<T: Elements, const R: usize, const C: usize>(
     }
 }
 
-/// Some vectors of rows times some columns; the loops are over constants, as in [`dots`].
+/// Multiplies `R` vectors of rows by `C` columns; the loops have constant bounds, as in [`dots`].
 ///
 /// # Safety
 /// As for [`add`].
@@ -284,8 +285,8 @@ unsafe fn add<T: Elements>(
     }
 }
 
-/// Some rows times some columns. The loops are over constants, so that the compiler keeps the register tile in
-/// registers.
+/// Multiplies `R` rows by `C` columns. The loops have constant bounds, so that the compiler allocates registers for the
+/// register tile.
 ///
 /// # Safety
 /// As for [`add`].
@@ -362,7 +363,7 @@ mod tests {
         for (r, c) in (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c))) {
             let term = |k: usize| a[r * row + k * column].to_f64() * b[c * inner + k].to_f64();
             let expected = (0..inner).map(term).sum::<f64>() + 3.0 * bias[c].to_f64();
-            // Integers below 2^24, so the sums are exact.
+            // Integers below 2^24, so that f32 sums are exact.
             let expected = T::from_f64(expected).to_f64();
             assert_eq!(
                 out[r * columns + c].to_f64(),

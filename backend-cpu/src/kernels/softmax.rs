@@ -20,10 +20,10 @@ const ROWS: usize = 16;
 const ROW_BLOCK: usize = 4 * 1024;
 const GRAIN: usize = 4 * 1024;
 
-// Loops over indices of arrays, which are unrolled into registers; iterators of iterators are not, at this size.
+// Loops over indices of arrays are unrolled into registers; iterators of iterators are not, at this size.
 
 name_functions! {
-    /// The exponential of `x`, the difference of an element and the largest one: the element's addend to the sum.
+    /// The exponential of `x - max`, an addend of the row's sum.
     Share (math::exp_share_f32, math::exp_share_f64);
 }
 
@@ -66,7 +66,7 @@ fn finish<A: Real, const LOG: bool>(x: A, largest: A, factor: A) -> A {
     if LOG { x - largest - factor } else { x * factor }
 }
 
-/// The state of the softmax of some columns, which are read row by row: one value for each column.
+/// The running state of the softmax of several columns, which are read row by row: one value for each column.
 struct Columns<A> {
     largest: [[A; LANES]; COLUMNS / LANES],
     sum: [[A; LANES]; COLUMNS / LANES],
@@ -84,7 +84,7 @@ impl<A: Shares> Columns<A> {
     fn raise(&mut self, row: &[A]) {
         for (largest, x) in self.largest.iter_mut().zip(row.as_chunks::<LANES>().0) {
             for k in (0..LANES).step_by(A::Vector::LANES) {
-                // SAFETY: both have the lanes of a vector from index `k` on, since the vector's lanes divide `LANES`.
+                // SAFETY: both have the lanes of a vector after index `k`, since the vector's lanes divide `LANES`.
                 unsafe {
                     let larger =
                         A::Vector::load(largest.as_ptr().add(k)).larger(A::Vector::load(x.as_ptr().add(k)));
@@ -168,7 +168,7 @@ fn along<T: Elements<Acc: Shares>, const LOG: bool>(call: &Call) -> Result<(), E
                 let some = together.min(units.end - first);
                 let rows = &mut buffer[..some * n];
                 let (mut largest, mut sums) = ([T::Acc::ZERO; ROWS], [T::Acc::ONE; ROWS]);
-                // Each step is computed for all rows before the next: within one row, a step waits for the previous one.
+                // Each step is computed for all rows before the next: within a row, a step depends on the previous one.
                 for (i, row) in rows.chunks_exact_mut(n).enumerate() {
                     let at = offset(&g.kept, first + i).0;
                     // SAFETY: offsets and strides are those of the views; a row has capacity for `n` elements.

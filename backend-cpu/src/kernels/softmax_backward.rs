@@ -1,7 +1,7 @@
 //! `softmax_backward` and `log_softmax_backward`
 //!
-//! The dimension, of size `n`, divides a dense tensor into rows of `n` elements, or into blocks of `n` rows where each column
-//! is one line. Tensors with different orders of dimensions are copied.
+//! The dimension, of size `n`, splits a dense tensor into rows of `n` elements, or into blocks of `n` rows where each
+//! column is one line. Tensors with different orders of dimensions are copied.
 
 use super::buffer::{Buffer, try_parallel_for};
 use super::cells::overlap;
@@ -13,20 +13,20 @@ use keyway_cpu_loops::{CallExt, zip_wide};
 use keyway_sdk::author::{Call, Error, Float, Lanes, Real};
 use keyway_sdk::half::{bf16, f16};
 
-/// The maximum number of columns that are summed together, and the number of rows per partial sum: one accumulator for very
-/// many small addends would lose their digits.
+/// The maximum number of columns that are summed together, and the number of rows per partial sum: a single f32 sum of very
+/// many small addends would lose digits.
 const COLUMNS: usize = 512;
 const ROWS: usize = 128;
 const GRAIN: usize = 8 * 1024;
 
-/// An element's addend to the sum of its line: the gradient, times the output unless `LOG`.
+/// An element's addend of the sum of its line: `grad`, times the output unless `LOG`.
 #[inline(always)]
 fn part<A: Real, const LOG: bool>(grad: A, made: A) -> A {
     if LOG { grad } else { grad * made }
 }
 
 /// The gradient of an element, from the sum of its line. If the gradients of a line of `log_softmax` sum to 0, they are
-/// returned unchanged for any elements: an ignored element of NaN has the gradient 0.
+/// returned unchanged for any elements, so that an ignored NaN element has gradient 0.
 #[inline(always)]
 fn result<A: Apply, const LOG: bool>(grad: A, made: A, sum: A) -> A {
     if LOG {

@@ -56,12 +56,12 @@ fn sort<T: Key>(call: &Call) -> Result<(), Error> {
     ranked::<T>(call, dim, n, call.bool(2)?)
 }
 
-/// The maximum `k` for which the first elements are kept in order while a line is read.
+/// The maximum `k` for which the first elements are maintained in order while a line is read.
 const FEW: usize = 16;
 /// The minimum number of elements per work item.
 const GRAIN: usize = 16 * 1024;
 
-/// As [`ranked`], for a small `k`: an element is inserted only if it orders before the last of the current first `k`.
+/// As [`ranked`], for a small `k`: an element is inserted only if it precedes the last of the current first `k`.
 fn firsts<T: Key, C: Plain>(call: &Call, dim: usize, k: usize, descending: bool) -> Result<(), Error> {
     let from = Cells::<C>::argument(call, 0)?.with_dim();
     let (values, places) =

@@ -14,7 +14,7 @@ fn sub<T: Widen<Wide: Number>>(call: &Call) -> Result<(), Error> {
     }
 }
 
-/// f16 and bf16, whose difference with a number is rounded once.
+/// The kernel of f16 and bf16: a difference with a scalar is rounded once.
 fn narrow<T: Float<Acc: Number>>(call: &Call) -> Result<(), Error> {
     let alpha: T::Acc = call.scalar(2)?;
     if map_number::<T>(call, Cost::Cheap, |a, b| a - alpha * b)? { Ok(()) } else { sub::<T>(call) }

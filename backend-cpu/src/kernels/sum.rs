@@ -5,7 +5,7 @@ use keyway_sdk::author::{Call, Element, Error, Float, Real};
 use keyway_sdk::half::{bf16, f16};
 use std::marker::PhantomData;
 
-/// The sum of floats in their accumulation type; without `NAN` a NaN counts as 0.
+/// The sum of floats in their accumulation type; without `NAN`, NaN elements are skipped.
 pub struct FloatSum<T, const NAN: bool>(PhantomData<fn() -> T>);
 
 impl<T, const NAN: bool> FloatSum<T, NAN> {
@@ -31,7 +31,7 @@ impl<T: Float, const NAN: bool> Reducer for FloatSum<T, NAN> {
     }
 }
 
-/// The sum of integers or truth values, modulo 2^64.
+/// The sum of integers or bools, modulo 2^64.
 struct IntSum<T>(PhantomData<fn() -> T>);
 
 impl<T: Element> Reducer for IntSum<T> {

@@ -1,20 +1,20 @@
-//! Rectangles of elements for kernels whose result depends on an element's index in row-major order. A tile is computed along
-//! the rows of that order in a small block, and transposed from and to memory where strides have another order.
+//! Rectangular tiles for kernels whose result depends on an element's index in row-major order. A tile is computed along
+//! the rows of that order in a small block, and transposed from and to memory if the strides have another order.
 
 use super::indexed::PIECE;
 use super::nest::{Nest, dims};
 use keyway_cpu_loops::{copy_dense, transpose};
 
-/// Free elements before each row of a block: a row may begin at any index, its computation begins at a multiple of this.
+/// Unused elements before each row of a block: a row may start at any index, its computation starts at a multiple of this.
 const SLACK: usize = 4;
-/// The most rows of a tile.
+/// The maximum number of rows of a tile.
 const TALLEST: usize = 128;
 /// Rows of a tile that has few of them are a multiple of this.
 const FEWEST: usize = 8;
-/// Columns of a tile of long rows are a multiple of this: as many random words are made by vectors.
+/// The columns of a tile of long rows are a multiple of this, so that random words are generated in whole vectors.
 const COLUMNS: usize = 128;
 
-/// Elements of a block for tiles of `capacity` elements.
+/// The number of elements of a block for tiles of `capacity` elements.
 pub const fn block_len(capacity: usize) -> usize {
     capacity + SLACK * (TALLEST + 1)
 }
@@ -27,7 +27,7 @@ struct Loop {
     index: usize,
 }
 
-/// A tensor's elements cut into tiles by sizes and strides alone.
+/// A partition of a tensor's elements into tiles, by sizes and strides alone.
 pub struct Tiles {
     outer: Vec<Loop>,
     /// The dimension along which an operand is dense in memory.
@@ -36,13 +36,13 @@ pub struct Tiles {
     columns: Loop,
     height: usize,
     width: usize,
-    /// Elements from one row of a block to the next.
+    /// The row stride of a block, in elements.
     pitch: usize,
-    /// Whether the rows of a tile follow each other in row-major order.
+    /// Whether the rows of a tile are consecutive in row-major order.
     joined: bool,
 }
 
-/// One tile: the row-major index of its first element, the offset of that in both operands, and its extent.
+/// One tile: the row-major index of its first element, the offset of this element in both operands, and its extent.
 #[derive(Clone, Copy)]
 pub struct Tile {
     first: usize,
@@ -52,8 +52,8 @@ pub struct Tile {
 }
 
 impl Tiles {
-    /// Of an output and an input of these sizes, for blocks of `capacity` elements, at least [`TALLEST`] times [`COLUMNS`] to use
-    /// all of it. The strides of an output without input are given twice.
+    /// The tiles of an output and an input of these sizes, for blocks of `capacity` elements; [`TALLEST`] times [`COLUMNS`]
+    /// elements or more use all of it. An output without input passes its strides twice.
     pub fn new(sizes: &[i64], strides: [&[i64]; 2], capacity: usize, tallest: usize) -> Tiles {
         let sizes: Vec<usize> = sizes.iter().map(|n| *n as usize).collect();
         let [out, input] = strides.map(|of| of.iter().map(|s| *s as isize).collect::<Vec<isize>>());
@@ -75,7 +75,7 @@ impl Tiles {
         let rows = rows.map_or(one, |d| loops.remove(d));
         let mut height = rows.size.min(tallest.min(TALLEST)).max(1);
         if rows.index == columns.size && (capacity / height..capacity / FEWEST).contains(&columns.size) {
-            // Fewer rows, but whole ones, which follow each other.
+            // Fewer rows, but whole ones, which are consecutive.
             height = capacity / columns.size / FEWEST * FEWEST;
         }
         let width = match capacity / height {
@@ -96,12 +96,12 @@ impl Tiles {
         self.rows.size.div_ceil(self.height) * self.columns.size.div_ceil(self.width)
     }
 
-    /// Elements of a whole tile.
+    /// The number of elements of a full tile.
     pub fn tile_len(&self) -> usize {
         self.height * self.width
     }
 
-    /// A tile by its number.
+    /// Tile number `number`.
     pub fn tile(&self, number: usize) -> Tile {
         let below = self.rows.size.div_ceil(self.height);
         let (mut rest, within) = (number / self.plane(), number % self.plane());
@@ -126,8 +126,8 @@ impl Tiles {
         }
     }
 
-    /// Gives `make` the pieces of a tile: the row-major index of the first element, a multiple of 4, its position in the block, and
-    /// the number of elements, at most [`PIECE`]. A piece may begin up to 3 elements before the row that it is made for.
+    /// Calls `make` with the pieces of a tile: the row-major index of the first element, a multiple of 4, its position in
+    /// the block, and the number of elements, at most [`PIECE`]. A piece may start up to 3 elements before its row.
     pub fn pieces(&self, tile: &Tile, mut make: impl FnMut(usize, usize, usize)) {
         let mut run = |first: usize, at: usize, n: usize| {
             let early = first % SLACK;
@@ -150,8 +150,8 @@ impl Tiles {
     /// Copies a tile of operand `k` into a block.
     ///
     /// # Safety
-    /// `from` must be operand `k` with the elements that its sizes and strides name, and the block have [`block_len`] elements; the
-    /// caller upholds this.
+    /// `from` must be operand `k` with the elements that its sizes and strides describe, and the block must have
+    /// [`block_len`] elements; the caller upholds this.
     pub unsafe fn gather<C: Copy>(&self, tile: &Tile, k: usize, from: *const C, block: *mut C) {
         let (row, column) = (self.rows.strides[k], self.columns.strides[k]);
         // SAFETY: the caller guarantees the elements, and the block's rows have stride `pitch`.
@@ -199,8 +199,8 @@ impl Tiles {
         self.rows.strides == [1; 2] && self.columns.strides.iter().all(|s| *s > 1)
     }
 
-    /// Gives `body` the runs of a tile that are dense in both operands: offsets of both, the position in a block that
-    /// [`Tiles::transposed`] filled, and the number of elements.
+    /// Calls `body` with the runs of a tile that are dense in both operands: the offsets in both, the position in a block
+    /// filled by [`Tiles::transposed`], and the number of elements.
     pub fn runs(&self, tile: &Tile, mut body: impl FnMut([isize; 2], usize, usize)) {
         if self.columns.strides == [tile.rows as isize; 2] {
             return body(tile.offsets, 0, tile.rows * tile.columns);
@@ -211,7 +211,7 @@ impl Tiles {
         }
     }
 
-    /// Copies a block to one that has the elements of each column in a row.
+    /// Transposes a block.
     pub fn transposed<C: Copy>(&self, tile: &Tile, to: &mut [C], block: &[C]) {
         assert!(to.len() >= tile.rows * tile.columns && block.len() >= SLACK + tile.rows * self.pitch);
         // SAFETY: both have the elements.

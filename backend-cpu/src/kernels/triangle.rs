@@ -10,14 +10,14 @@ fn eye<T: Element>(call: &Call) -> Result<(), Error> {
     let out = Cells::<T>::output(call, 0)?;
     let (&[rows, columns], &[down, across]) = (&out.sizes[..], &out.strides[..]) else { return Ok(()) };
     for i in 0..rows.min(columns) as isize {
-        // SAFETY: an element of the output's diagonal; this thread alone writes here.
+        // SAFETY: an element of the output's diagonal, written by this thread alone.
         unsafe { out.lanes.as_ptr().offset(i * (down + across)).write(T::from_i64(1)) };
     }
     Ok(())
 }
 
-/// Copies the elements on and below the diagonal with offset `diagonal` if `lower`, otherwise those on and above it; the others
-/// are 0. Lines are contiguous in the output: its rows, or the columns of a transposed output.
+/// Copies the elements on and below the diagonal with offset `diagonal` if `lower`, otherwise those on and above it; other
+/// elements are 0. Lines are contiguous in the output: its rows, or the columns of a transposed output.
 fn part<C: Element>(call: &Call, lower: bool) -> Result<(), Error> {
     let (from, out) = (Cells::<C>::argument(call, 0)?, Cells::<C>::output(call, 0)?);
     let diagonal = call.int(1)?;
@@ -27,7 +27,7 @@ fn part<C: Element>(call: &Call, lower: bool) -> Result<(), Error> {
     }
     let (batch, [rows, columns]) = (ndim - 2, [ndim - 2, ndim - 1]);
     let turned = out.strides[columns].abs() > out.strides[rows].abs();
-    // The diagonal itself is preserved for both; the elements below it in rows are above it in columns.
+    // The diagonal itself is preserved by both; the elements below it in rows are above it in columns.
     let (line, along, before, diagonal) = match turned {
         false => (rows, columns, lower, diagonal),
         true => (columns, rows, !lower, diagonal.saturating_neg()),

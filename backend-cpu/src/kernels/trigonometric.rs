@@ -12,7 +12,7 @@ real_functions! {
     "atan" Atan Medium (math::atan_f32, math::atan_f64);
 }
 
-/// `sin`, `cos` and `tan` of slices: only a slice without huge arguments is computed by vectors throughout.
+/// `sin`, `cos` and `tan` of slices: a slice without huge arguments is fully vectorised.
 trait Circular: Real {
     fn sin_slice(x: &[Self], out: &mut [Self]);
     fn cos_slice(x: &[Self], out: &mut [Self]);
@@ -43,7 +43,7 @@ impl Circular for f64 {
     }
 }
 
-/// A float whose slices are taken by functions of slices of the accumulation type.
+/// A float whose slices are computed by slice functions of the accumulation type.
 trait Slices: Float<Acc: Circular> {
     fn apply(x: &[Self], out: &mut [Self], f: impl Fn(&[Self::Acc], &mut [Self::Acc]));
 }
@@ -79,7 +79,7 @@ macro_rules! slices_by_block {
 }
 slices_by_block!(f16 bf16);
 
-/// Applies a function of slices to argument 0.
+/// Applies a slice function to argument 0.
 fn by_slice<T: Slices>(call: &Call, f: impl Fn(&[T::Acc], &mut [T::Acc]) + Sync) -> Result<(), Error> {
     let (x, out) = (call.view::<T>(0)?, call.out::<T>(0)?);
     map1_slices(x, out, Cost::Medium, |x: &[T], out: &mut [T]| T::apply(x, out, &f))

@@ -6,7 +6,7 @@ use super::order::{Key, Places, Ranking, range};
 use keyway_sdk::author::{Call, Error};
 use keyway_sdk::half::{bf16, f16};
 
-/// Calls `visit` for each element in order, with whether it differs from the previous one, and its index.
+/// Calls `visit` for each element in sorted order, with whether it differs from the previous one, and its index.
 fn for_each_in_order<T: Key>(
     places: &Places<'_>,
     read: impl Fn(usize) -> T,
@@ -14,7 +14,7 @@ fn for_each_in_order<T: Key>(
 ) {
     let mut last = None;
     places.each(|_, i| {
-        // NaN differs from itself, so each NaN is a separate value.
+        // NaN differs from itself, so each NaN is a distinct value.
         let value = Some(read(i));
         visit(value != last, i);
         last = value;
@@ -33,7 +33,7 @@ fn counted<T: Key>(
 ) -> Result<(), Error> {
     let mut found = Buffer::<u32>::zeroed(last + 1)?;
     let found = &mut found[..=last];
-    // Another thread may write to the elements concurrently.
+    // Another thread may write the elements concurrently.
     let place = |i: usize| (read(i).key().wrapping_sub(least) as usize).min(last);
     for i in 0..n {
         found[place(i)] += 1;
@@ -56,7 +56,7 @@ fn counted<T: Key>(
                     counts.write(rank, i64::from(*count));
                 }
             }
-            // From here on the count is replaced by the value's rank, which is below the number of elements.
+            // From here the count is replaced by the rank of the value, which is below the number of elements.
             *count = rank as u32;
         }
         if wanted.0 {
@@ -74,7 +74,7 @@ fn counted<T: Key>(
 fn unique<T: Key>(call: &Call) -> Result<(), Error> {
     let from = Cells::<T>::argument(call, 0)?;
     let n = from.numel();
-    // SAFETY: the plan makes the argument contiguous, so its elements are the `n` at this address.
+    // SAFETY: the plan makes the argument contiguous, so that `n` elements are at this address.
     let read = |i: usize| unsafe { from.lanes.read(i) };
     if T::EXACT && n > 0 && u32::try_from(n).is_ok() {
         // A byte has few possible values.
@@ -99,7 +99,7 @@ fn unique<T: Key>(call: &Call) -> Result<(), Error> {
         let (values, inverse, counts) = (values.lanes(), inverse.lanes(), counts.lanes());
         let (mut rank, mut run) = (0, 0);
         for_each_in_order(&places, read, |new, i| {
-            // At most the number that was counted: another thread may write to the floats concurrently.
+            // At most the counted number: another thread may write the floats concurrently.
             if new && rank < count as usize {
                 (rank, run) = (rank + 1, 0);
                 // SAFETY: `rank` is at most the number of values.

@@ -10,13 +10,13 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// An element as a number of the type in which sums are accumulated.
+/// An element in the accumulation type.
 #[inline(always)]
 fn wide<T: Float, A: Real>(x: T) -> A {
     A::from_f64(x.to_f64())
 }
 
-/// The sum of distances from the first element, which is the context.
+/// The reducer by the sum of differences from the first element, the context.
 struct Distances<T, A>(PhantomData<fn() -> (T, A)>);
 
 impl<T: Float, A: Real> Reducer for Distances<T, A> {
@@ -37,7 +37,7 @@ impl<T: Float, A: Real> Reducer for Distances<T, A> {
     }
 }
 
-/// The sums of distances from the mean, which is the context, and of their squares.
+/// The reducer by the sums of the deviations from the mean, the context, and of their squares.
 struct Squares<T, A>(PhantomData<fn() -> (T, A)>);
 
 impl<T: Float, A: Real> Reducer for Squares<T, A> {
@@ -59,7 +59,7 @@ impl<T: Float, A: Real> Reducer for Squares<T, A> {
     }
 }
 
-/// Accumulates in `A`; `finish` makes the result of the mean square.
+/// Accumulates in `A`; `finish` computes the result from the mean square.
 fn spread<T: Float, A: Real>(
     call: &Call,
     out: ViewMut<'_, T>,
@@ -96,7 +96,7 @@ fn var<T: Float>(call: &Call) -> Result<(), Error> {
     spread::<T, T::Acc>(call, call.out(0)?, T::from_acc)
 }
 
-/// Squares of f32 leave its range where deviations do not: then the sums are taken again in f64.
+/// Squares may overflow f32 although the deviations do not: then the sums are computed again in f64.
 fn std<T: Float>(call: &Call) -> Result<(), Error> {
     let is_short = size_of::<T::Acc>() < size_of::<f64>();
     let (mut out, beyond) = (call.out::<T>(0)?, AtomicBool::new(false));
@@ -112,7 +112,7 @@ fn std<T: Float>(call: &Call) -> Result<(), Error> {
     Ok(())
 }
 
-/// The range of mean squares that are precise in f32, even if most of the squares are subnormal.
+/// The range of mean squares that are accurate in f32, even if most squares are subnormal.
 const MEAN_SQUARES: Range<f64> = 1e-30..f32::MAX as f64;
 
 kernel!("var", "TIsb>T", var, [f32, f64, f16, bf16]);

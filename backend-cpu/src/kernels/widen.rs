@@ -1,11 +1,11 @@
-//! Widening of operands to f32 for a product, and the epilogue that writes its result from the sums.
+//! Conversion of operands to f32 for a product, and the epilogue that writes its result from the accumulators.
 
 use super::product::{Matrix, Tile};
 use keyway_cpu_loops::transpose;
 use keyway_cpu_loops::vectors::{Lanes, Vector, load_some, read_some, widen, write_some};
 use keyway_sdk::author::Real;
 
-/// Rows or columns that are transposed at once, and elements of each.
+/// The number of rows or columns that are transposed at a time, and of elements of each.
 const TURNED: (usize, usize) = (16, 64);
 
 /// Widens `rows` by `columns` elements to rows with stride `step`.
@@ -44,7 +44,7 @@ pub unsafe fn widen_matrix<T: Lanes<Acc = f32>>(
     }
 }
 
-/// `out = alpha * sums + beta * input`, rounded once from the type of the sums, whose rows have stride `step`.
+/// `out = alpha * sums + beta * input`, rounded once from the accumulation type; rows of the sums have stride `step`.
 ///
 /// # Safety
 /// The sums and the elements of the tile's `out` and `input` must exist, and those of `out` must be uniquely owned; the
@@ -78,10 +78,10 @@ pub unsafe fn finish<T: Lanes>(tile: &Tile<T>, sums: *const T::Acc, step: usize)
     }
 }
 
-/// `alpha * sums + beta * input` for some of a row.
+/// `alpha * sums + beta * input` for `n` elements of a row.
 ///
 /// # Safety
-/// There must be `n` elements of the input, and `n` be at most the vector's lanes.
+/// There must be `n` elements of the input, and `n` must be at most the number of lanes.
 #[inline(always)]
 unsafe fn scaled<T: Lanes>(
     tile: &Tile<T>,

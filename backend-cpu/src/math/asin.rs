@@ -1,11 +1,10 @@
-//! `asin` and `acos`: an odd polynomial up to 1/2, and the half-angle formula
-//! `acos(x) = 2 asin(sqrt((1 - x) / 2))` above. The f64 forms carry the rounding error of the root,
-//! as fdlibm does.
+//! `asin` and `acos`: an odd polynomial up to 1/2, and the half-angle formula `acos(x) = 2 asin(sqrt((1 - x) / 2))` above.
+//! The f64 functions carry the rounding error of the root, as fdlibm does.
 
 use super::{fma_f64, polynomial_f32, polynomial_f64};
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
 
-/// What `pi/2` lacks when rounded to f64.
+/// `pi/2` minus its f64 rounding.
 const PIO2_LOW: f64 = 6.123233995736766e-17;
 
 /// `(asin(x) / x - 1) / x^2` of `x^2`, for `|x| <= 1/2`.
@@ -50,7 +49,7 @@ pub fn asin_f32(x: f32) -> f32 {
 /// Arc cosine, at most 2 ulp.
 #[inline(always)]
 pub fn acos_f32(x: f32) -> f32 {
-    /// What `pi/2` lacks when rounded to f32.
+    /// `pi/2` minus its f32 rounding.
     const LOW: f32 = -4.371_139e-8;
     let (s, tail, large) = parts_f32(x);
     let y = s + tail;
@@ -61,8 +60,8 @@ pub fn acos_f32(x: f32) -> f32 {
     if large { ends } else { middle }
 }
 
-/// Less the bits of a number these are nearly those of half its inverse, as a float's bits are nearly its binary
-/// logarithm.
+/// The magic constant of the initial approximation of `1 / (2 s)`: this minus the bits of `s`, as the bits of a float are
+/// nearly its binary logarithm.
 const HALF_INVERSE: u64 = 0x7fce_6238_22fc_16e6;
 
 struct Parts {
@@ -70,7 +69,7 @@ struct Parts {
     s: f64,
     /// `asin(s) - s`.
     tail: f64,
-    /// `s` with its low half cleared, and what that lost plus the rounding error of the root.
+    /// `s` with its low half cleared, and the remainder plus the rounding error of the root.
     high: f64,
     low: f64,
     large: bool,
@@ -85,7 +84,7 @@ fn parts_f64(x: f64) -> Parts {
     let tail = s * z * polynomial_f64(z, &ASIN64);
     let high = f64::from_bits(s.to_bits() & 0xffff_ffff_0000_0000);
     let low = if cfg!(target_feature = "fma") {
-        // The root has an error of about 1 ULP, so that an inverse within an eighth suffices.
+        // The root has an error of about 1 ULP, so that a reciprocal within an eighth suffices.
         let half_inverse = f64::from_bits(HALF_INVERSE.wrapping_sub(s.to_bits()));
         fma_f64(fma_f64(-s, s, z), half_inverse, s - high)
     } else {

@@ -1,9 +1,9 @@
-//! `atan` and `atan2`, both from the angle of a vector of the first quadrant.
+//! `atan` and `atan2`, both from the angle of a vector in the first quadrant.
 
 use super::{fma_f64, polynomial_f32, polynomial_f64};
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
 
-/// What each rounded angle lacks.
+/// Each angle minus its f64 rounding.
 const PI_LOW: f64 = 1.2246467991473532e-16;
 const PIO2_LOW: f64 = 6.123233995736766e-17;
 const PIO4_LOW: f64 = 3.061616997868383e-17;
@@ -42,7 +42,7 @@ const ATAN64: [f64; 12] = [
     0.014773184616983806,
 ];
 
-/// The angle of the vector `(x, y)`, neither negative, NaN or both infinite or both zero.
+/// The angle of the vector `(x, y)` with non-negative coordinates, which are not NaN, not both infinite and not both zero.
 #[inline(always)]
 fn quadrant_f32(y: f32, x: f32) -> f32 {
     let steep = y > x;
@@ -95,7 +95,7 @@ pub fn atan_f64(x: f64) -> f64 {
 #[inline(always)]
 pub fn atan2_f32(y: f32, x: f32) -> f32 {
     let (a, b) = (y.abs(), x.abs());
-    // Equal infinities stand for the diagonal, and `0 / 0` for the axis.
+    // Equal infinities have the angle of the diagonal, and `0 / 0` that of the axis.
     let both_infinite = a == f32::INFINITY && b == f32::INFINITY;
     let both_zero = a == 0.0 && b == 0.0;
     let b_safe = if both_infinite | both_zero { 1.0 } else { b };
@@ -116,7 +116,7 @@ pub fn atan2_f64(y: f64, x: f64) -> f64 {
     let both_zero = a == 0.0 && b == 0.0;
     let b_safe = if both_infinite | both_zero { 1.0 } else { b };
     let a_safe = if both_infinite { 1.0 } else { a };
-    // The reduction adds multiples of the sides: bring them away from overflow and underflow.
+    // The reduction adds multiples of the coordinates: scales them away from overflow and underflow.
     let largest = if a_safe > b_safe { a_safe } else { b_safe };
     let scale = if largest > 1.0e300 { 1.0 / 1024.0 } else { 1.0 };
     let scale = if largest < 1.0e-200 { 1.329227995784916e36 } else { scale };

@@ -36,8 +36,8 @@ const ERF64: [f64; 12] = [
     1.4122777660357666e-08,
     -8.666276629203472e-10,
 ];
-/// `e^(x^2) (1 - erf(x))` of `(x - 2) / (x + 2)`, for [`SMALL64`]` <= x <= 6`: a least-squares fit weighted by
-/// `e^(-x^2)` and reweighted until its errors are level (Lawson).
+/// `e^(x^2) (1 - erf(x))` of `(x - 2) / (x + 2)`, for [`SMALL64`]` <= x <= 6`: a least-squares fit weighted by `e^(-x^2)`,
+/// reweighted until its errors are equal (Lawson's algorithm).
 const ERFCX64: [f64; 13] = [
     0.2553956763105059,
     -0.42718584741395654,
@@ -65,8 +65,8 @@ pub fn erf_f32(x: f32) -> f32 {
     (if a < 1.0 { small } else { large }).copysign(x)
 }
 
-/// Error function, at most 1 ulp, or 1.25 without fused operations: an odd polynomial below 7/8,
-/// `1 - e^(-x^2) erfcx(x)` above.
+/// Error function, at most 1 ulp, or 1.25 without fused multiply-add: an odd polynomial below 7/8, `1 - e^(-x^2) erfcx(x)`
+/// above.
 #[inline(always)]
 pub fn erf_f64(x: f64) -> f64 {
     let a = x.abs();

@@ -5,7 +5,7 @@ use super::{polynomial_f32, polynomial_f64, short};
 use keyway_sdk::quantile::{MIDDLE, OUTSIDE, TAIL};
 use std::f64::consts::FRAC_1_SQRT_2;
 
-/// Up to here the middle of the distribution is meant.
+/// The limit between the central and the tail approximation.
 const MIDDLE_ENDS: f64 = 0.85;
 const MIDDLE32: [[f32; 8]; 2] = [short(MIDDLE[0]), short(MIDDLE[1])];
 const OUTSIDE32: [[f32; 8]; 2] = [short(OUTSIDE[0]), short(OUTSIDE[1])];

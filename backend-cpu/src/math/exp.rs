@@ -6,7 +6,7 @@ use super::{fma_f32, fma_f64, polynomial_f32, polynomial_f64};
 
 /// `1.5 * 2^23`: adding it leaves a rounded integer in the low bits of the sum.
 const ROUND32: f32 = 12_582_912.0;
-/// `1.5 * 2^52`, likewise.
+/// `1.5 * 2^52`, the same for f64.
 const ROUND64: f64 = 6_755_399_441_055_744.0;
 
 /// `ln 2` in two parts; products of the first with an exponent are exact.
@@ -103,14 +103,14 @@ pub(super) fn scale_f64(p: f64, n: i64) -> f64 {
     p * power_of_two_f64(half) * power_of_two_f64(n.wrapping_sub(half))
 }
 
-/// `x` held within `low..=high`; NaN stays.
+/// `x` clamped to `low..=high`; NaN propagates.
 #[inline(always)]
 pub(super) fn bound_f32(x: f32, low: f32, high: f32) -> f32 {
     let x = if x > high { high } else { x };
     if x < low { low } else { x }
 }
 
-/// `x` held within `low..=high`; NaN stays.
+/// `x` clamped to `low..=high`; NaN propagates.
 #[inline(always)]
 pub(super) fn bound_f64(x: f64, low: f64, high: f64) -> f64 {
     let x = if x > high { high } else { x };
@@ -135,7 +135,7 @@ pub fn exp_f64(x: f64) -> f64 {
     exp_scaled_f64(x, 0)
 }
 
-/// `e^x * 2^shift` with no overflow in between; `shift` is -1, 0 or 1.
+/// `e^x * 2^shift` without intermediate overflow; `shift` is -1, 0 or 1.
 #[inline(always)]
 pub(super) fn exp_scaled_f64(x: f64, shift: i64) -> f64 {
     let x = bound_f64(x, -747.0, 711.0);
@@ -147,7 +147,7 @@ pub(super) fn exp_scaled_f64(x: f64, shift: i64) -> f64 {
     scale_f64(1.0 + p, n.wrapping_add(shift))
 }
 
-/// `e^x` for `|x| < 80`, where the scale is one exponent.
+/// `e^x` for `|x| < 80`, whose scale is a single power of two.
 #[inline(always)]
 pub(super) fn exp_moderate_f32(x: f32) -> f32 {
     let t = fma_f32(x, std::f32::consts::LOG2_E, ROUND32);
@@ -158,7 +158,7 @@ pub(super) fn exp_moderate_f32(x: f32) -> f32 {
     (1.0 + p) * power_of_two_f32(n)
 }
 
-/// `2^x` for `|x| < 120`, where the scale is one exponent.
+/// `2^x` for `|x| < 120`, whose scale is a single power of two.
 #[inline(always)]
 pub(super) fn exp2_moderate_f32(x: f32) -> f32 {
     let t = x + ROUND32;
@@ -167,7 +167,7 @@ pub(super) fn exp2_moderate_f32(x: f32) -> f32 {
     fma_f32(r, polynomial_f32(r, &EXP2_32), 1.0) * power_of_two_f32(n)
 }
 
-/// `e^x` for `|x| < 700`, where the scale is one exponent.
+/// `e^x` for `|x| < 700`, whose scale is a single power of two.
 #[inline(always)]
 pub(super) fn exp_moderate_f64(x: f64) -> f64 {
     let t = fma_f64(x, std::f64::consts::LOG2_E, ROUND64);
@@ -178,34 +178,34 @@ pub(super) fn exp_moderate_f64(x: f64) -> f64 {
     (1.0 + p) * power_of_two_f64(n)
 }
 
-/// `e^x` for `-40 < x <= 0`, within 2^-51: for results that are added to a larger number.
+/// `e^x` for `-40 < x <= 0`, within 2^-51: for results that are added to a larger value.
 #[inline(always)]
 pub(super) fn exp_short_f64(x: f64) -> f64 {
     let t = fma_f64(x, std::f64::consts::LOG2_E, ROUND64);
     let r = fma_f64(t - ROUND64, -std::f64::consts::LN_2, x);
     let p = fma_f64(r * r, polynomial_f64(r, &EXP64_SHORT), r);
-    // The whole part of the exponent is in the low bits of `t`.
+    // The integer part of the exponent is in the low bits of `t`.
     let scale = t.to_bits().wrapping_add(1023) << 52;
     fma_f64(p, f64::from_bits(scale), f64::from_bits(scale))
 }
 
-/// `e^x` for `x <= 0` from the corrected reduction, which is a quarter ulp better than [`exp_f32`].
+/// `e^x` for `x <= 0` from the corrected reduction, a quarter ulp more accurate than [`exp_f32`].
 #[inline(always)]
 pub(super) fn exp_nonpositive_f32(x: f32) -> f32 {
     let (p, n) = reduced_expm1_f32(bound_f32(x, -104.0, 0.0));
-    // The first product is exact, so this rounds once, too.
+    // The first product is exact, so there is one rounding.
     (1.0 + p) * power_of_two_f32(n.wrapping_add(64)) * power_of_two_f32(-64)
 }
 
-/// `e^x` for `x <= 0` from the corrected reduction, which is a quarter ulp better than [`exp_f64`].
+/// `e^x` for `x <= 0` from the corrected reduction, a quarter ulp more accurate than [`exp_f64`].
 #[inline(always)]
 pub(super) fn exp_nonpositive_f64(x: f64) -> f64 {
     let (p, n) = reduced_expm1_f64(bound_f64(x, -747.0, 0.0));
-    // The first product is exact, so this rounds once, too.
+    // The first product is exact, so there is one rounding.
     (1.0 + p) * power_of_two_f64(n.wrapping_add(512)) * power_of_two_f64(-512)
 }
 
-/// `e^x` for `x <= 0`, at most 1 ulp, and 0 where that is below `e^-87`: a share that counts nothing beside others.
+/// `e^x` for `x <= 0`, at most 1 ulp, and 0 below `e^-87`: an addend of softmax that is negligible beside the others.
 #[inline(always)]
 pub fn exp_share_f32(x: f32) -> f32 {
     let held = if x < -87.0 { -87.0 } else { x };
@@ -213,12 +213,12 @@ pub fn exp_share_f32(x: f32) -> f32 {
     let nf = t - ROUND32;
     let r = fma_f32(nf, -LN2_LO32, fma_f32(nf, -LN2_HI32, held));
     let p = fma_f32(r * r, polynomial_f32(r, &EXP32), r);
-    // The whole part of the exponent is in the low bits of `t`.
+    // The integer part of the exponent is in the low bits of `t`.
     let scale = f32::from_bits(t.to_bits().wrapping_add(127) << 23);
     if x < -87.0 { 0.0 } else { fma_f32(p, scale, scale) }
 }
 
-/// `e^x` for `x <= 0`, at most 1 ulp, and 0 where that is below `e^-708`: a share that counts nothing beside others.
+/// `e^x` for `x <= 0`, at most 1 ulp, and 0 below `e^-708`: an addend of softmax that is negligible beside the others.
 #[inline(always)]
 pub fn exp_share_f64(x: f64) -> f64 {
     let held = if x < -708.0 { -708.0 } else { x };
@@ -232,7 +232,7 @@ pub fn exp_share_f64(x: f64) -> f64 {
 
 /// `e^x - 1` without cancellation near zero, at most 2 ulp.
 ///
-/// `2^n expm1(r) + (2^n - 1)` is summed at half size, so that the largest results do not overflow.
+/// `2^n expm1(r) + (2^n - 1)` is computed at half scale, so that the largest results do not overflow.
 #[inline(always)]
 pub fn expm1_f32(x: f32) -> f32 {
     let (p, n) = reduced_expm1_f32(bound_f32(x, -20.0, 89.0));

@@ -1,16 +1,15 @@
-//! The logarithm of the gamma function and its first two derivatives, by the [tables](keyway_sdk::gamma) that the composed ops
-//! take.
+//! The logarithm of the gamma function and its first two derivatives, by the [coefficients](keyway_sdk::gamma) that the
+//! composite ops use.
 
 use super::log::{log_f32, log_f64};
 use super::trig::{sin_fast_f64, sin_near_f32};
 use super::{fma_f32, fma_f64, polynomial_f32, polynomial_f64, short};
 use keyway_sdk::gamma::{BERNOULLI, LARGE, LOG_NARROW, LOG_WIDE, ROOT, SLOPE_NARROW, SLOPE_WIDE};
 
-/// Half the logarithm of `2 pi`, less a half.
+/// `(log(2 pi) - 1) / 2`
 const REST: f64 = 0.418_938_533_204_672_7;
 
-/// The first of Bernoulli's numbers of even index `2 k`, each divided by `2 k` to the power of `once` and by `2 k - 1` to that of
-/// `twice`: the series of a derivative of the logarithm.
+/// The coefficients `B_2k / ((2k)^once (2k - 1)^twice)` of an asymptotic series, from the Bernoulli numbers of even index.
 const fn series<const N: usize>(once: bool, twice: bool) -> [f64; N] {
     let mut to = [0.0; N];
     let mut i = 0;
@@ -22,16 +21,16 @@ const fn series<const N: usize>(once: bool, twice: bool) -> [f64; N] {
     to
 }
 
-/// The functions of one width. Their series of `$terms` terms are used from [`LARGE`] on, and that of the second derivative
-/// from `$far` on.
+/// Defines the functions for one float type. The asymptotic series have `$terms` terms and are used above [`LARGE`], the
+/// series of the second derivative above `$far`.
 macro_rules! gamma_functions {
     (
         $float:ident, $fma:ident, $polynomial:ident, $log:ident, $sine:ident, $short:ident,
         logarithms: $logs:ident, slopes: $slopes:ident, root: $root:expr, terms: $terms:literal, far: $far:literal, tiny: $tiny:literal;
         $lgamma:ident, $digamma:ident, $trigamma:ident
     ) => {
-        /// The logarithm of the size of the gamma function, at most 4 ulp above 0; infinite at 0 and at negative
-        /// integers. Below 0 by the reflection `gamma(x) gamma(-x) = -pi / (x sin(pi x))`, and next to 0 by `-log|x|`.
+        /// `log|gamma(x)|`, at most 4 ulp above 0; infinite at 0 and at negative integers. Below 0 by the reflection
+        /// `gamma(x) gamma(-x) = -pi / (x sin(pi x))`, and near 0 by `-log|x|`.
         #[inline(always)]
         pub fn $lgamma(x: $float) -> $float {
             const PI: $float = std::f64::consts::PI as $float;
@@ -43,7 +42,7 @@ macro_rules! gamma_functions {
                 product = if above { product * less } else { product };
                 near = if above { less } else { near };
             }
-            // With `u` from 0 to 1 the logarithm for `1 + u` is `u (u - 1)` times the polynomial; all differences are exact.
+            // For `u` from 0 to 1, `log gamma(1 + u)` is `u (u - 1)` times the polynomial; all differences are exact.
             let below = size < 1.0;
             let u = if below { size } else { near - 1.0 };
             let inner = u * (u - 1.0) * $polynomial(u + u - 1.0, &const { $short($logs) });
@@ -64,14 +63,14 @@ macro_rules! gamma_functions {
             if x <= 0.0 && x == whole { $float::INFINITY } else { made }
         }
 
-        /// The derivative of the logarithm of the gamma function, at most 4 ulp above 0; at 0 infinite with the other
-        /// sign, NaN at negative integers. Below 0 by the reflection `digamma(1 - x) - digamma(x) = pi cot(pi x)`.
+        /// The derivative of `log|gamma(x)|`, at most 4 ulp above 0; at 0 infinite with the opposite sign, NaN at negative
+        /// integers. Below 0 by the reflection `digamma(1 - x) - digamma(x) = pi cot(pi x)`.
         #[inline(always)]
         pub fn $digamma(x: $float) -> $float {
             const PI: $float = std::f64::consts::PI as $float;
             let (root, rest) = const { $root };
             let y = if x < 0.0 { 1.0 - x } else { x };
-            // The sum of the reciprocals of the arguments in between, as one quotient.
+            // The sum of the reciprocals of the recurrence `digamma(y + 1) = digamma(y) + 1 / y`, as one quotient.
             let (mut near, mut above, mut under) = (y, 0.0, 1.0);
             for _ in 2..LARGE as usize + 1 {
                 let less = near - 1.0;
@@ -81,7 +80,7 @@ macro_rules! gamma_functions {
                 near = if lower { less } else { near };
             }
             let below = y < 1.0;
-            // Below 1 the polynomial is of `y + 1`, whose rounding would be seen.
+            // Below 1 the polynomial is evaluated at `y + 1`, without the rounding error of this sum.
             let distance = if below { y - (root - 1.0) } else { near - root } - rest;
             let u = if below { y } else { near - 1.0 };
             let inner = $polynomial(u + u - 1.0, &const { $short($slopes) }) * distance;
@@ -95,20 +94,21 @@ macro_rules! gamma_functions {
 
             let r = x - x.round_ties_even();
             let size = r.abs();
-            // Near its zeros the cotangent is computed from a sine, which is precise there.
+            // Near its zeros the cotangent is computed from a sine, which is accurate there.
             let cotangent = $sine((0.5 - size) * PI) / $sine(size * PI);
             let made = if x < 0.0 { positive - PI * cotangent.copysign(r) } else { positive };
             let made = if x < 0.0 && r == 0.0 { $float::NAN } else { made };
             if x == 0.0 { -1.0 / x } else { made }
         }
 
-        /// The second derivative of the logarithm of the gamma function, at most 4 ulp; infinite at 0 and at negative
-        /// integers. Below 0 by the reflection `trigamma(1 - x) + trigamma(x) = (pi / sin(pi x))^2`.
+        /// The second derivative of `log|gamma(x)|`, at most 4 ulp; infinite at 0 and at negative integers. Below 0 by the
+        /// reflection `trigamma(1 - x) + trigamma(x) = (pi / sin(pi x))^2`.
         #[inline(always)]
         pub fn $trigamma(x: $float) -> $float {
             const PI: $float = std::f64::consts::PI as $float;
             let y = if x < 0.0 { 1.0 - x } else { x };
-            // The sum of the squares' reciprocals from the second on, as quotients of up to five.
+            // The sum of the reciprocal squares of the recurrence without the first one, as quotients of up to five
+            // addends.
             let mut sum = 0.0;
             let mut first = ($far as usize - 2) / 5 * 5 + 1;
             while first > 0 {
@@ -141,12 +141,12 @@ macro_rules! gamma_functions {
     };
 }
 
-/// What stays as it is.
+/// The identity: f64 coefficients need no conversion.
 const fn long<const N: usize>(of: [f64; N]) -> [f64; N] {
     of
 }
 
-/// The root in f32, and what that lacks.
+/// The root of `digamma` in f32, and its rounding error.
 const fn narrow_root() -> (f32, f32) {
     let root = ROOT.0 as f32;
     (root, (ROOT.0 - root as f64) as f32)

@@ -1,8 +1,8 @@
 //! The derivative of `gelu`.
 //!
-//! With the density `d(x)` and the share below `x` as the density times the Mills ratio `M(-x)`, the derivative of `x` times
-//! the share is `d(x) (M(-x) + x)` for `x < 0`, which has the digits of its factors far below 0, where a share that was
-//! computed from the error function has none. Above 0 it is 1 less that of `-x`.
+//! With the normal density `d`, the CDF `Phi(x) = d(x) M(-x)` and the Mills ratio `M`, the derivative of `x Phi(x)` is
+//! `d(x) (M(-x) + x)` for `x < 0`: a product with full relative precision far below 0, where a CDF computed from the error
+//! function cancels. Above 0 it is 1 minus the derivative at `-x`.
 
 use super::exp::{exp_f32, exp_f64};
 use super::{fma_f32, fma_f64, polynomial_f32, polynomial_f64};
@@ -21,15 +21,15 @@ const NARROW: [f32; 9] = {
     narrow
 };
 
-/// The derivative of `gelu` by the normal distribution. Below 0 the error is at most `8 + x^2 / 2` ulp, except next to its root
-/// at -0.75, where it is at most 4 ulp of the addends; above 0 at most 2 ulp.
+/// The derivative of the exact `gelu`. Below 0 the error is at most `8 + x^2 / 2` ulp, except near its root at -0.75, where
+/// it is at most 4 ulp of the addends; above 0 at most 2 ulp.
 #[inline(always)]
 pub fn gelu_slope_f32(x: f32) -> f32 {
-    // Beyond the bound the derivative is 0 or 1; NaN stays.
+    // Beyond the bound the derivative is 0 or 1; NaN propagates.
     let a = x.abs();
     let a = if a > 14.5 { 14.5 } else { a };
     let square = a * a;
-    // What the square was rounded by, where the level has fused operations.
+    // The rounding error of the square, with fused multiply-add.
     let rest = fma_f32(a, a, -square);
     let density = exp_f32(square * -0.5) * DENSITY as f32;
     let density = fma_f32(density, rest * -0.5, density);

@@ -1,7 +1,7 @@
-//! `asinh`, `acosh` and `atanh`: in f64 through `log1p`, in f32 through `2 atanh(s) = log((1 + s) / (1 - s))`.
+//! `asinh`, `acosh` and `atanh`: in f64 by `log1p`, in f32 by `2 atanh(s) = log((1 + s) / (1 - s))`.
 //!
-//! In f32 the argument `u` of the logarithm is scaled close to one by a power of two, `u = 2^e m`, and `s = (m - 1) / (m + 1)`.
-//! If `e` is zero, `s` has another form, which is precise for all `u` close to one.
+//! In f32 the argument `u` of the logarithm is scaled close to one by a power of two, `u = 2^e m`, and `s = (m - 1) / (m +
+//! 1)`. If `e` is zero, `s` has another formula, which is accurate for all `u` close to one.
 
 use super::log::{log_f64, log1p_f64, split_normal_f32};
 use super::{fma_f32, polynomial_f32};
@@ -16,13 +16,13 @@ const ATANH32: [f32; 4] = [0.33333334, 0.20000158, 0.14266172, 0.1187767];
 /// `(2 atanh(t / 2) / t - 1) / t^2` of `t^2`, for `|t| <= 2/3`.
 const TWICE_ATANH32: [f32; 5] = [0.083333336, 0.012499908, 0.0022337786, 0.0004239543, 0.00011340294];
 
-/// Above this the square of the argument swallows one.
+/// Above this, `x^2 + 1` rounds to `x^2`.
 const HUGE: f64 = 268_435_456.0;
 
-/// Above this the square of an f32 argument swallows one.
+/// Above this, `x^2 + 1` rounds to `x^2` in f32.
 const HUGE32: f32 = 1.0e10;
 
-/// `log(g + h)` for `h^2 - g^2 = 1` and neither negative.
+/// `log(g + h)` for non-negative `g` and `h` with `h^2 - g^2 = 1`.
 #[inline(always)]
 fn log_of_sum_f32(g: f32, h: f32) -> f32 {
     let half = fma_f32(0.5, g, 0.5 * h);
@@ -33,7 +33,7 @@ fn log_of_sum_f32(g: f32, h: f32) -> f32 {
     let (most, least) = if small { (h, 1.0) } else { (2.0, f) };
     let below = most + least;
     let quotient = above / below;
-    // What the sum lacks divided by the sum, which is within 2 and 2.5.
+    // The rounding error of the sum, divided by the sum, which is within 2 and 2.5.
     let lack = (most - below) + least;
     let t = fma_f32(quotient * lack, -0.45, quotient);
     let z = t * t;
@@ -76,7 +76,7 @@ pub fn acosh_f64(x: f64) -> f64 {
     let t = x - 1.0;
     let near = log1p_f64(t + (2.0 * t + t * t).sqrt());
     let far = log_f64(x) + LN_2;
-    // For large negative x the square above overflows; its sign says nothing then.
+    // For large negative `x` the square above overflows, and its sign is meaningless.
     if x < 1.0 {
         f64::NAN
     } else if x > HUGE {
@@ -88,17 +88,17 @@ pub fn acosh_f64(x: f64) -> f64 {
 
 /// Inverse hyperbolic tangent, at most 2 ulp. NaN outside `-1..=1`.
 ///
-/// The bits of a float are nearly its binary logarithm, so that `e` is the difference of those of `1 + |x|` and
-/// `1 - |x|`, rounded; `m` is within 0.66 and 1.5.
+/// The bits of a float are nearly its binary logarithm, so `e` is the rounded difference of the bits of `1 + |x|` and `1 -
+/// |x|`; `m` is within 0.66 and 1.5.
 #[inline(always)]
 pub fn atanh_f32(x: f32) -> f32 {
     let a = x.abs();
     let ratio = (1.0 + a).to_bits().wrapping_sub((1.0 - a).to_bits()).wrapping_add(0x0040_0000);
     let e = (ratio as i32 >> 23) as f32;
-    // k = 2^-e, and (1 + a) / (1 - a) is 1 / k times m.
+    // `k = 2^-e`, and `(1 + a) / (1 - a) = m / k`.
     let k = f32::from_bits(0x3f80_0000u32.wrapping_sub(ratio & 0xff80_0000));
-    // k (1 + a) less and plus 1 - a, without the rounding errors of 1 + a and 1 - a where those would tell: from 1/2
-    // on the latter has none, and k is below 1/2.
+    // `k (1 + a) - (1 - a)` and `k (1 + a) + (1 - a)`, without the rounding errors of `1 + a` and `1 - a` where they are
+    // significant: for `a >= 1/2` the latter has none, and `k` is below 1/2.
     let beyond = a >= 0.5;
     let above = if beyond { fma_f32(k, 1.0 + a, a - 1.0) } else { fma_f32(a, k + 1.0, k - 1.0) };
     let below = if beyond { fma_f32(k, 1.0 + a, 1.0 - a) } else { fma_f32(a, k - 1.0, k + 1.0) };

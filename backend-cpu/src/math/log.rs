@@ -1,8 +1,8 @@
 //! `log`, `log1p`, `log2` and `log10`.
 //!
-//! `x = 2^e (1 + f)` with `1 + f` within `sqrt(1/2) .. sqrt(2)`. In f32 `log(1 + f)` is
-//! `f - f^2/2 + f^3 P(f)`; in f64 it is the series in `s = f / (2 + f)` arranged as in fdlibm.
-//! The series of the other bases have coefficients of their own; what the constant before `f` lacks is added to them.
+//! `x = 2^e (1 + f)` with `1 + f` within `sqrt(1/2) .. sqrt(2)`. In f32 `log(1 + f)` is `f - f^2/2 + f^3 P(f)`; in f64 it
+//! is the series in `s = f / (2 + f)` arranged as in fdlibm. The series of the other bases have coefficients of their own,
+//! which include the rounding error of the constant factor of `f`.
 
 use super::{fma_f32, fma_f64, polynomial_f32, polynomial_f64};
 
@@ -12,10 +12,11 @@ const LN2_LO32: f32 = -0.000_212_194_44;
 const LN2_HI64: f64 = 0.6931471803691238;
 const LN2_LO64: f64 = 1.9082149292705877e-10;
 
-/// `1 / ln 2` and `1 / ln 10`: what the f32 lack is the first coefficient of [`LOG2_REST32`] and [`LOG10_REST32`].
+/// `1 / ln 2` and `1 / ln 10`, rounded to f32: the rounding error is part of the first coefficient of [`LOG2_REST32`] and
+/// [`LOG10_REST32`].
 const INV_LN2_32: f32 = std::f32::consts::LOG2_E;
 const INV_LN10_32: f32 = std::f32::consts::LOG10_E;
-/// `1 / ln 2` and `1 / ln 10`, each rounded, and what that lacks.
+/// `1 / ln 2` and `1 / ln 10`, each rounded to f64, and the rounding error.
 const INV_LN2_64: (f64, f64) = (std::f64::consts::LOG2_E, 2.0355273740931033e-17);
 const INV_LN10_64: (f64, f64) = (std::f64::consts::LOG10_E, 1.098319650216765e-17);
 /// `log10(2)` in two parts; products of the first with an exponent are exact.
@@ -96,7 +97,7 @@ const LOG10_REST32: [f32; 10] = [
     -0.03236009,
 ];
 
-/// `(f, e)` of a positive normal number.
+/// `(f, e)` of a positive normal value.
 #[inline(always)]
 pub(super) fn split_normal_f32(x: f32) -> (f32, f32) {
     let shifted = x.to_bits().wrapping_sub(ROOT_HALF32);
@@ -105,7 +106,7 @@ pub(super) fn split_normal_f32(x: f32) -> (f32, f32) {
     (m - 1.0, e as f32)
 }
 
-/// `(f, e)` of a positive number.
+/// `(f, e)` of a positive value, with `x = 2^e (1 + f)`.
 #[inline(always)]
 pub(super) fn split_f32(x: f32) -> (f32, f32) {
     let tiny = x < f32::MIN_POSITIVE;
@@ -113,8 +114,8 @@ pub(super) fn split_f32(x: f32) -> (f32, f32) {
     (f, if tiny { e - 23.0 } else { e })
 }
 
-/// `(f, e)` of a positive normal number. The exponent becomes a float through the low bits of
-/// `2^52`: AVX2 has no conversion from 64-bit integers.
+/// `(f, e)` of a positive normal value. The exponent becomes a float through the low bits of `2^52`: AVX2 has no conversion
+/// from 64-bit integers.
 #[inline(always)]
 pub(super) fn split_normal_f64(x: f64) -> (f64, f64) {
     let shifted = x.to_bits().wrapping_add(0x3ff0_0000_0000_0000 - ROOT_HALF64);
@@ -124,7 +125,7 @@ pub(super) fn split_normal_f64(x: f64) -> (f64, f64) {
     (m - 1.0, e)
 }
 
-/// `(f, e)` of a positive number.
+/// `(f, e)` of a positive value, with `x = 2^e (1 + f)`.
 #[inline(always)]
 pub(super) fn split_f64(x: f64) -> (f64, f64) {
     let tiny = x < f64::MIN_POSITIVE;
@@ -132,7 +133,7 @@ pub(super) fn split_f64(x: f64) -> (f64, f64) {
     (f, if tiny { e - 52.0 } else { e })
 }
 
-/// `y` where `x` is positive and finite; else the limit at zero and infinity, or NaN.
+/// `y` if `x` is positive and finite; otherwise the limit at zero or infinity, or NaN.
 #[inline(always)]
 fn with_limits_f32(x: f32, y: f32) -> f32 {
     let y = if x > 0.0 { y } else { f32::NAN };
@@ -140,7 +141,7 @@ fn with_limits_f32(x: f32, y: f32) -> f32 {
     if x == f32::INFINITY { x } else { y }
 }
 
-/// `y` where `x` is positive and finite; else the limit at zero and infinity, or NaN.
+/// `y` if `x` is positive and finite; otherwise the limit at zero or infinity, or NaN.
 #[inline(always)]
 fn with_limits_f64(x: f64, y: f64) -> f64 {
     let y = if x > 0.0 { y } else { f64::NAN };
@@ -188,8 +189,8 @@ pub fn log_f64(x: f64) -> f64 {
 
 /// `log(1 + x)`, at most 2 ulp.
 ///
-/// If `1 + x` is within the reduced range, `f` is `x` itself; otherwise the rounding error of `1 + x` is added, divided by `1 +
-/// x`.
+/// If `1 + x` is within the reduced range, `f` is `x` itself; otherwise the rounding error of `1 + x`, divided by `1 + x`,
+/// is added.
 #[inline(always)]
 pub fn log1p_f32(x: f32) -> f32 {
     let u = 1.0 + x;
@@ -223,7 +224,7 @@ pub fn log2_f32(x: f32) -> f32 {
     with_limits_f32(x, e + fma_f32(f, INV_LN2_32, rest))
 }
 
-/// What `c log(1 + f)` lacks of `c f`, where `half` is `c / 2` and `series` is [`LOG64`] times `c`.
+/// `c log(1 + f) - c f`, where `half` is `c / 2` and `series` is `c` times [`LOG64`].
 #[inline(always)]
 fn curve_f64(f: f64, half: f64, series: &[f64; 7]) -> f64 {
     let s = f / (2.0 + f);

@@ -1,20 +1,18 @@
-//! Elementary functions written so that a plain loop over them vectorises.
+//! Elementary functions whose plain loops vectorise.
 //!
-//! Each function is branch free: both sides of every choice are computed and one is selected, so the compiler turns `for i in
-//! 0..n { out[i] = exp_f32(x[i]) }` into vector code for the level the library is compiled for. The value for an element
-//! depends on the element alone, never on its position in the slice, so results do not depend on how work is split between
-//! threads.
+//! Each function is branch free: both sides of every condition are computed and one is selected, so that the compiler
+//! vectorises `for i in 0..n { out[i] = exp_f32(x[i]) }` for the SIMD level of the library. The result depends on the
+//! element alone, never on its position in the slice, and therefore not on how work is split between threads.
 //!
-//! Alternatives turned down: the system's libm (one call an element, five to twenty times slower), intrinsics (one copy
-//! of the source for each level), and table look-ups (gathers are slow and the tables compete with the data for L1).
+//! Rejected alternatives: the system's libm (one call per element, five to twenty times slower), intrinsics (one copy of
+//! the source per SIMD level), and table lookups (gathers are slow, and the tables compete with the data for L1).
 //!
 //! Polynomials are Chebyshev fits computed at 70 digits and rounded coefficient by coefficient, except where a function's doc
 //! names another source. Bounds in the docs are in ULP of the exact result, hold with and without fused multiply-add, and are
 //! asserted by the tests. The sign of a NaN result is not specified.
 //!
-//! Only `sin`, `cos` and `tan` of huge arguments call the system's functions; use
-//! [`sin_slice_f32`] and its siblings so that blocks without a huge argument stay vectorised. [`pow_slice_f32`] leaves
-//! special cases out where there are none.
+//! Only `sin`, `cos` and `tan` of huge arguments call the system's functions; [`sin_slice_f32`] and its siblings vectorise
+//! blocks without a huge argument. [`pow_slice_f32`] skips special cases in blocks without them.
 
 mod asin;
 mod atan;
@@ -55,19 +53,19 @@ pub use trig_slice::{
     cos_slice_f32, cos_slice_f64, sin_slice_f32, sin_slice_f64, tan_slice_f32, tan_slice_f64,
 };
 
-/// `a * b + c`, fused where the level has it.
+/// `a * b + c`, fused if the SIMD level has FMA.
 #[inline(always)]
 fn fma_f32(a: f32, b: f32, c: f32) -> f32 {
     if cfg!(target_feature = "fma") { a.mul_add(b, c) } else { a * b + c }
 }
 
-/// `a * b + c`, fused where the level has it.
+/// `a * b + c`, fused if the SIMD level has FMA.
 #[inline(always)]
 fn fma_f64(a: f64, b: f64, c: f64) -> f64 {
     if cfg!(target_feature = "fma") { a.mul_add(b, c) } else { a * b + c }
 }
 
-/// Coefficients in f32.
+/// Rounds coefficients to f32.
 const fn short<const N: usize>(of: [f64; N]) -> [f32; N] {
     let mut to = [0.0; N];
     let mut i = 0;

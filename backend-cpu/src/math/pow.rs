@@ -1,8 +1,8 @@
 //! `pow`.
 //!
-//! A block is checked first: if all bases are positive normal values and no result is near or beyond the limits, the special
-//! cases are skipped. The arithmetic is the same, so a value does not depend on its neighbours. The loops of f32 and of f64 are
-//! separate, so that those of f32 use all lanes of a vector.
+//! A block is checked first: if all bases are positive normal values and no result is near or beyond the limits, the
+//! special cases are skipped. The arithmetic is the same, so a result does not depend on its neighbours. The loops for f32
+//! and for f64 are separate, so that those for f32 use all lanes of a vector.
 
 use super::exp::{EXP64, bound_f64, scale_f64};
 use super::log::{split_f32, split_f64, split_normal_f32, split_normal_f64};
@@ -11,10 +11,10 @@ use super::{fma_f64, polynomial_f64};
 /// `1.5 * 2^52`: adding it leaves a rounded integer in the low bits of the sum.
 const ROUND: f64 = 6_755_399_441_055_744.0;
 
-/// Beyond this exponent of 2 all is 0 or infinity in f32.
+/// Beyond this exponent of 2 all results are 0 or infinity in f32.
 const LARGEST: f32 = 200.0;
 
-/// `log2(1 + f) / f` for `1 + f` within `sqrt(1/2) .. sqrt(2)` to 2^-35, for results that become f32.
+/// `log2(1 + f) / f` for `1 + f` within `sqrt(1/2) .. sqrt(2)` to 2^-35, for f32 results.
 const LOG2: [f64; 13] = [
     1.4426950408708794,
     -0.7213475209631551,
@@ -48,13 +48,13 @@ fn product(f: f32, e: f32, y: f32) -> f64 {
     f64::from(y) * fma_f64(f, polynomial_f64(f, &LOG2), f64::from(e))
 }
 
-/// `2^p` for `|p| <= LARGEST`; 0 or infinity where that is beyond f32.
+/// `2^p` for `|p| <= LARGEST`; 0 or infinity beyond the range of f32.
 #[inline(always)]
 fn exp2(p: f64) -> f32 {
     let t = p + ROUND;
     let r = p - (t - ROUND);
     let fraction = fma_f64(r, polynomial_f64(r, &EXP2), 1.0);
-    // The whole part goes to the exponent; of `t` it is in the low bits, and nothing else is.
+    // The integer part is added to the exponent; it is the low bits of `t`.
     f64::from_bits(fraction.to_bits().wrapping_add(t.to_bits() << 52)) as f32
 }
 
@@ -63,7 +63,7 @@ fn exp2(p: f64) -> f32 {
 pub fn pow_f32(x: f32, y: f32) -> f32 {
     let magnitude = x.abs();
     let (f, e) = split_f32(magnitude);
-    // The logarithm of zero, of infinity and of NaN.
+    // The logarithms of zero, infinity and NaN.
     let e = if magnitude == 0.0 { f32::NEG_INFINITY } else { e };
     let e = if magnitude < f32::INFINITY { e } else { magnitude };
     let power = exp2(bound_f64(product(f, e, y), -f64::from(LARGEST), f64::from(LARGEST)));
@@ -79,7 +79,7 @@ pub fn pow_f32(x: f32, y: f32) -> f32 {
     if (y == 0.0) | (x == 1.0) { 1.0 } else { value }
 }
 
-/// Elements that are looked at together.
+/// Elements that are checked together.
 const BLOCK: usize = 64;
 
 /// `out = x^y` for each element; see [`pow_f32`].
@@ -110,10 +110,10 @@ fn pow_block(x: &[f32; BLOCK], y: &[f32; BLOCK], out: &mut [f32; BLOCK]) {
     }
 }
 
-/// `2/3 / ln 2`, as one value and in two parts, the first of which has few bits.
+/// `2/3 / ln 2`, as one value and in two parts; the first part has few bits.
 const CP: f64 = 0.9617966939259756;
 const CP_PARTS: (f64, f64) = (0.9617967009544373, -7.028461650952758e-9);
-/// `log2(3/2)` in two parts, the first of which has few bits.
+/// `log2(3/2)` in two parts; the first part has few bits.
 const LOG2_1_5: (f64, f64) = (0.5849624872207642, 1.350039202129749e-8);
 /// `(atanh(s) / s - 1 - s^2 / 3) * 3 / s^4` of `s^2`.
 const ATANH: [f64; 6] = [
@@ -124,18 +124,18 @@ const ATANH: [f64; 6] = [
     0.23066074577556175,
     0.20697501780033842,
 ];
-/// `ln 2` in two parts, the first of which has few bits.
+/// `ln 2` in two parts; the first part has few bits.
 const LN2: (f64, f64) = (0.6931471824645996, -1.904654299957768e-9);
 
-/// The first 21 bits of a number's digits: products of two such are exact.
+/// The first 21 bits of the mantissa: products of two such values are exact.
 #[inline(always)]
 fn short(x: f64) -> f64 {
     f64::from_bits(x.to_bits() & 0xffff_ffff_0000_0000)
 }
 
-/// `e + log2(1 + f)` in two parts, the first of which has few bits.
+/// `e + log2(1 + f)` in two parts; the first part has few bits.
 ///
-/// Of `m = 1 + f` or of `m / (3/2)`, whichever is nearer 1, the logarithm is `2 atanh(s)`. As in fdlibm.
+/// The logarithm is `2 atanh(s)` of `m = 1 + f` or of `m / (3/2)`, whichever is nearer to 1, as in fdlibm.
 #[inline(always)]
 fn log2_parts(f: f64, e: f64) -> (f64, f64) {
     let m = f + 1.0;
@@ -143,7 +143,7 @@ fn log2_parts(f: f64, e: f64) -> (f64, f64) {
     let (m, e) = (if low { m + m } else { m }, if low { e - 1.0 } else { e });
     let beside = m > 1.224744871391589;
     let (base, whole, rest) = if beside { (1.5, LOG2_1_5.0, LOG2_1_5.1) } else { (1.0, 0.0, 0.0) };
-    // s = (m - base) / (m + base)
+    // `s = (m - base) / (m + base)`
     let (difference, sum) = (m - base, m + base);
     let inverse = 1.0 / sum;
     let s = difference * inverse;
@@ -151,13 +151,13 @@ fn log2_parts(f: f64, e: f64) -> (f64, f64) {
     let sum_high = short(sum);
     let sum_low = m - (sum_high - base);
     let s_low = inverse * ((difference - s_high * sum_high) - s_high * sum_low);
-    // t = 3 + s^2 + s^4 ...
+    // `t = 3 + s^2 + s^4 ...`
     let square = s * s;
     let tail = square * square * polynomial_f64(square, &ATANH) + s_low * (s_high + s);
     let square = s_high * s_high;
     let t_high = short(3.0 + square + tail);
     let t_low = tail - ((t_high - 3.0) - square);
-    // log2 = CP s t
+    // `log2 = CP s t`
     let (u, v) = (s_high * t_high, s_low * t_high + t_low * s);
     let product_high = short(u + v);
     let product_low = v - (product_high - u);
@@ -167,7 +167,7 @@ fn log2_parts(f: f64, e: f64) -> (f64, f64) {
     (first, low - (((first - e) - whole) - high))
 }
 
-/// `2^(high + low)` but for the whole part of that, which is in the low bits of the second number.
+/// `2^(high + low)` without its integer part, which is in the low bits of the second value.
 #[inline(always)]
 fn exp2_parts(high: f64, low: f64) -> (f64, f64) {
     let t = (high + low) + ROUND;
@@ -190,7 +190,7 @@ pub fn pow_f64(x: f64, y: f64) -> f64 {
     let l_high = if magnitude == 0.0 { f64::NEG_INFINITY } else { l_high };
     let l_high = if magnitude == f64::INFINITY { magnitude } else { l_high };
     let y_high = short(y);
-    // The first part of a denormal exponent may be 0, which is not to meet an infinite logarithm.
+    // The first part of a subnormal exponent may be 0, whose product with an infinite logarithm is NaN.
     let high = if limit { y * l_high } else { y_high * l_high };
     let high = bound_f64(high, -BEYOND, BEYOND);
     let low = (y - y_high) * l_high + y * l_low;

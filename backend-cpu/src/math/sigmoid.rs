@@ -3,8 +3,8 @@
 use super::exp::{exp_nonpositive_f32, exp_nonpositive_f64};
 use super::{fma_f32, fma_f64};
 
-/// `1 / (1 + e^-x)`, at most 2 ulp, with no overflow in between. The left half is `e^x / (1 + e^x)`
-/// written as `e^x - e^2x / (1 + e^x)`, which rounds once where the result is small.
+/// `1 / (1 + e^-x)`, at most 2 ulp, without intermediate overflow. For negative `x` it is `e^x / (1 + e^x)`, computed as
+/// `e^x - e^2x / (1 + e^x)`, which has one significant rounding where the result is small.
 #[inline(always)]
 pub fn sigmoid_f32(x: f32) -> f32 {
     let e = exp_nonpositive_f32(-x.abs());
@@ -13,8 +13,8 @@ pub fn sigmoid_f32(x: f32) -> f32 {
     if x < 0.0 { left } else { right }
 }
 
-/// `1 / (1 + e^-x)`, at most 2 ulp, with no overflow in between. The left half is `e^x / (1 + e^x)`
-/// written as `e^x - e^2x / (1 + e^x)`, which rounds once where the result is small.
+/// `1 / (1 + e^-x)`, at most 2 ulp, without intermediate overflow. For negative `x` it is `e^x / (1 + e^x)`, computed as
+/// `e^x - e^2x / (1 + e^x)`, which has one significant rounding where the result is small.
 #[inline(always)]
 pub fn sigmoid_f64(x: f64) -> f64 {
     let e = exp_nonpositive_f64(-x.abs());

@@ -1,9 +1,9 @@
-//! f32 functions against f64 ones over a sample of all bit patterns; f64 functions against a table of exact values
-//! (`facts.txt`: function, arguments, value, rounding error of the value, as bits).
+//! Compares f32 functions with f64 ones over a sample of all bit patterns, and f64 functions with a table of exact values
+//! (`facts.txt`: function, arguments, value, and rounding error of the value, as bits).
 
 use super::*;
 
-/// One of this many bit patterns is tested; the stride is odd, so that every mantissa bit varies.
+/// One of this number of bit patterns is tested; the stride is odd, so that every mantissa bit varies.
 const STRIDE: usize = if cfg!(debug_assertions) { 97 * 61 } else { 97 };
 
 /// Error in ULP of the exact value's binade.
@@ -13,11 +13,11 @@ fn ulps_f32(got: f32, exact: f64) -> f64 {
         return 0.0;
     }
     if got == rounded {
-        // Zero must carry the right sign.
+        // The sign of zero counts.
         return if got == 0.0 && got.is_sign_negative() != exact.is_sign_negative() { 1e9 } else { 0.0 };
     }
     if !got.is_finite() || !rounded.is_finite() {
-        // One step past the largest finite number is one ulp; anything else is wrong.
+        // One step beyond the largest finite value is one ulp; any other infinity is wrong.
         let nearest = got.abs().max(rounded.abs()) == f32::INFINITY
             && got.abs().min(rounded.abs()) == f32::MAX
             && got.is_sign_negative() == rounded.is_sign_negative();
@@ -81,7 +81,7 @@ fn logarithms_f32() {
 #[test]
 fn inverse_of_the_error_function() {
     worst_f32("erfinv", 6.0, erfinv_f32, erfinv_f64);
-    // Of a table of 70 digits.
+    // From a table with 70 digits.
     for (x, exact) in [
         (0.5, 0.476_936_276_204_469_9),
         (-0.5, -0.476_936_276_204_469_9),
@@ -104,10 +104,11 @@ fn inverse_of_the_error_function() {
     assert_eq!(erfinv_f32(-0.0).to_bits(), (-0.0f32).to_bits());
 }
 
-/// Bounds: above 0 in ULP of the value; below 0, where the functions cross 0 between any two integers, in ULP of at least 1.
+/// Bounds: above 0 in ULP of the value; below 0, where the functions have a zero between any two integers, in ULP of at
+/// least 1.
 #[test]
 fn gamma_functions() {
-    // With the bounds in f64 above and below 0, and in f32.
+    // Error bounds in f64 above and below 0, and in f32.
     type Row = (&'static str, fn(f64) -> f64, fn(f32) -> f32, [f64; 4]);
     let rows: [Row; 3] = [
         ("lgamma", lgamma_f64, lgamma_f32, [4.0, 4.0, 4.0, 8.0]),
@@ -116,7 +117,7 @@ fn gamma_functions() {
     ];
     for (name, wide, narrow, bounds) in rows {
         let mut worst = [(0.0, 0.0); 4];
-        // The difference from the exact value, in units of this size.
+        // Records the difference from the exact value, in units of this size.
         let mut note = |at: usize, x: f64, difference: f64, size: f64| {
             let error = if difference == 0.0 { 0.0 } else { difference.abs() / size };
             if error > worst[at].0 || error.is_nan() {
@@ -180,7 +181,7 @@ fn hyperbolic_f32() {
 
 #[test]
 fn inverse_hyperbolic_f32() {
-    // The standard library's asinh and atanh are imprecise for some arguments; ours in f64 are checked against the table.
+    // The standard library's asinh and atanh are inaccurate for some arguments; ours in f64 are checked against the table.
     worst_f32("asinh", 3.0, asinh_f32, asinh_f64);
     worst_f32("acosh", 3.0, acosh_f32, acosh_f64);
     worst_f32("atanh", 2.0, atanh_f32, atanh_f64);
@@ -197,7 +198,7 @@ fn normal_distribution_f32() {
     while x < 8.0 {
         let (got, exact) = (f64::from(normal_f32(x)), normal_f64(f64::from(x)));
         assert!((got - exact).abs() <= 1e-7, "normal_f32({x}) = {got}");
-        // Below -3 the f64 function itself has lost digits of so small a share.
+        // Below -3 the f64 reference itself loses relative precision.
         assert!(x < -3.0 || (got / exact - 1.0).abs() <= 4e-6, "normal_f32({x}) = {got}");
         x += 1.0 / 4096.0;
     }
@@ -205,8 +206,8 @@ fn normal_distribution_f32() {
     assert_eq!(ends.map(normal_f32), [0.0, 0.0, 0.5, 1.0, 1.0, 0.0]);
 }
 
-/// What the square of the argument is rounded by counts in the lower tail where the level has no fused operations; next to the root
-/// the parts of the sum count.
+/// Without fused multiply-add, the rounding error of the square dominates in the lower tail; near the root, cancellation of
+/// the addends.
 #[test]
 fn slopes_of_gelu() {
     let bound = |x: f64, exact: f64| {
@@ -233,7 +234,7 @@ fn slopes_of_gelu() {
     assert!(gelu_slope_f32(f32::NAN).is_nan() && gelu_slope_f64(f64::NAN).is_nan());
 }
 
-/// Arguments for functions of two: every special value and a spread of ordinary ones.
+/// Arguments for functions of two variables: all special values and a range of ordinary ones.
 fn pair_arguments() -> Vec<f32> {
     let mut values = vec![0.0, 1.0, 2.0, 3.0, 0.5, 1e-45, f32::MAX, f32::INFINITY, 16_777_217.0];
     let mut bits = 0u32;
@@ -273,7 +274,7 @@ fn pairs_f32() {
     worst_pair("atan2", 2.0, atan2_f32, f64::atan2);
 }
 
-/// Blocks of ordinary arguments, and such with one of each special pair in them, give what single pairs give.
+/// Blocks of ordinary arguments, with or without one special pair, have the results of single pairs.
 #[test]
 fn pow_does_not_depend_on_its_neighbours() {
     let specials = [0.0, -0.0, 1.0, -1.0, -2.5, 1e-45, 3e38, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
@@ -299,7 +300,7 @@ fn pow_does_not_depend_on_its_neighbours() {
 
 type OneArgument = (&'static str, fn(f64) -> f64, fn(f64) -> f64, f64);
 
-/// Function, ours, the standard library's (or ours where it has none), bound.
+/// Function, our implementation, the reference (the standard library's, or ours if it has none), error bound.
 const F64: [OneArgument; 20] = [
     ("exp", exp_f64, f64::exp, 1.0),
     ("expm1", expm1_f64, f64::exp_m1, 2.0),
@@ -367,7 +368,7 @@ fn exact_values_f64() {
     }
 }
 
-/// Every exponent, denormals, limits and NaN. The standard library's own error widens the bound.
+/// Covers every exponent, subnormals, limits and NaN. The standard library's own error widens the bound.
 #[test]
 fn standard_library_f64() {
     let step = (1u64 << 43) + 0x1_2345_6789;
@@ -458,7 +459,7 @@ fn slices_agree_with_scalars() {
     let narrow: [SliceAndScalar<f32>; 3] =
         [(sin_slice_f32, sin_f32), (cos_slice_f32, cos_f32), (tan_slice_f32, tan_f32)];
     for (slice, scalar) in narrow {
-        // Each start shifts the elements' positions in the block and the vector.
+        // Each start shifts the elements' positions in the block and in the vector.
         for start in 0..9 {
             slice(&x[start..], &mut out[start..]);
             for (x, out) in x[start..].iter().zip(&out[start..]) {

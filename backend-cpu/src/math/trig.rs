@@ -1,9 +1,9 @@
 //! `sin`, `cos` and `tan`.
 //!
-//! `x = n P + r`, where `P` is `pi` and `n` an integer for `sin`, the odd half of one for `cos`, so that one odd
-//! polynomial in `|r| <= pi/2` serves both; for `tan`, and for f64 without fused multiply-add, `P` is `pi/2`. The
-//! products of `n` with the leading parts of `P` are exact (Cody and Waite) up to [`FAST_LIMIT_F32`] and
-//! [`FAST_LIMIT_F64`]; beyond, the system's functions are called. Which way is taken depends on the element alone.
+//! `x = n P + r`, where `P` is `pi` and `n` an integer for `sin`, half of an odd integer for `cos`, so that one odd
+//! polynomial in `|r| <= pi/2` serves both; for `tan`, and for f64 without fused multiply-add, `P` is `pi/2`. The products
+//! of `n` with the leading parts of `P` are exact (Cody and Waite) up to [`FAST_LIMIT_F32`] and [`FAST_LIMIT_F64`]; beyond,
+//! the system's functions are called. The choice depends on the element alone.
 
 use super::{fma_f32, fma_f64, polynomial_f32, polynomial_f64};
 
@@ -11,32 +11,32 @@ use super::{fma_f32, fma_f64, polynomial_f32, polynomial_f64};
 pub(super) const FAST_LIMIT_F32: f32 = 1_048_576.0;
 /// Largest magnitude whose `n` has at most 20 bits.
 pub(super) const FAST_LIMIT_F64: f64 = 1_048_576.0;
-/// Largest magnitude that is reduced in f32: its `n` has at most 10 bits. Only fused multiply-add has exact products
-/// with a part of 24 bits.
+/// Largest magnitude that is reduced in f32: its `n` has at most 10 bits. Only fused multiply-add has exact products with a
+/// part of 24 bits.
 pub(super) const NEAR_LIMIT_F32: f32 = if FUSED { 1024.0 } else { FAST_LIMIT_F32 };
 
 const FUSED: bool = cfg!(target_feature = "fma");
 
 /// `1.5 * 2^23`: adding it leaves a rounded integer in the low bits of the sum.
 const ROUND32: f32 = 12_582_912.0;
-/// `1.5 * 2^52`, likewise.
+/// `1.5 * 2^52`, the same for f64.
 const ROUND64: f64 = 6_755_399_441_055_744.0;
 
-/// `pi/2` in parts of 33 bits and the rest; `PIO2_1_REST` is all that follows the first part.
+/// `pi/2` in parts of 33 bits and the remainder; `PIO2_1_REST` is `pi/2` minus the first part.
 const PIO2_1: f64 = 1.5707963267341256;
 const PIO2_1_REST: f64 = 6.077100506506192e-11;
 const PIO2_2: f64 = 6.077100506303966e-11;
 const PIO2_3: f64 = 2.0222662487111665e-21;
 const PIO2_4: f64 = 8.4784276603689e-32;
 
-/// `pi/2` in parts for fused products: 53 bits, 33 bits, and the rest.
+/// `pi/2` in parts for fused products: 53 bits, 33 bits, and the remainder.
 const PIO2_FUSED64: [f64; 3] =
     [std::f64::consts::FRAC_PI_2, 6.123_233_995_384_61e-17, 3.521_559_865_183_2e-27];
-/// `pi` in parts for fused products: 53 bits, 33 bits, and the rest.
+/// `pi` in parts for fused products: 53 bits, 33 bits, and the remainder.
 const PI_FUSED64: [f64; 3] = [std::f64::consts::PI, 1.224646799076922e-16, 7.0431197303664e-27];
-/// `pi/2` in parts for fused products: 24 bits, 14 bits, and the rest.
+/// `pi/2` in parts for fused products: 24 bits, 14 bits, and the remainder.
 const PIO2_FUSED32: [f32; 3] = [std::f32::consts::FRAC_PI_2, -4.371_031_5e-8, -1.074_634_6e-12];
-/// `pi` in parts for fused products: 24 bits, 14 bits, and the rest.
+/// `pi` in parts for fused products: 24 bits, 14 bits, and the remainder.
 const PI_FUSED32: [f32; 3] = [std::f32::consts::PI, -8.742_063e-8, -2.149_269_3e-12];
 
 /// `(sin(r) / r - 1) / r^2` of `r^2`, for `|r| <= pi/2`: the first coefficient, then its rounding error and the other
@@ -77,7 +77,7 @@ const COS64: [f64; 6] = [
     -1.1382623647474604e-11,
 ];
 
-/// `(n, bits)`: the integer nearest to `x` times `inverse`, and bits that end with those of it.
+/// `(n, bits)`: the integer nearest to `x * inverse`, and bits whose low part is this integer.
 #[inline(always)]
 fn nearest_f32(x: f32, inverse: f32) -> (f32, u32) {
     let t = fma_f32(x, inverse, ROUND32);
@@ -91,7 +91,7 @@ fn nearest_f64(x: f64, inverse: f64) -> (f64, u64) {
     (t - ROUND64, t.to_bits())
 }
 
-/// The odd half of an integer nearest to `x / pi`, and bits that end with those of the integer below it.
+/// `(n, bits)`: the half of an odd integer nearest to `x / pi`, and bits whose low part is the integer below it.
 #[inline(always)]
 fn nearest_half_f32(x: f32) -> (f32, u32) {
     let t = fma_f32(x, std::f32::consts::FRAC_1_PI, -0.5) + ROUND32;
@@ -128,7 +128,7 @@ fn reduce_wide(x: f64, n: f64) -> f64 {
     fma_f64(n, -PIO2_1_REST, fma_f64(n, -PIO2_1, x))
 }
 
-/// `a`, negative where the last of `bits` is set.
+/// `a`, negated if the last of `bits` is set.
 #[inline(always)]
 fn signed_f32(a: f32, bits: u32) -> f32 {
     f32::from_bits(a.to_bits() ^ (bits << 31))
@@ -140,7 +140,7 @@ fn signed_f64(a: f64, bits: u64) -> f64 {
     f64::from_bits(a.to_bits() ^ (bits << 63))
 }
 
-/// The sine of `r + low` for `|r| <= pi/2`; the cosine of `r` that `low` is weighted by is rough.
+/// The sine of `r + low` for `|r| <= pi/2`; the factor `cos(r)` of `low` is approximate.
 #[inline(always)]
 fn sine_f32(r: f32, low: f32) -> f32 {
     let z = r * r;
@@ -149,7 +149,7 @@ fn sine_f32(r: f32, low: f32) -> f32 {
     r + fma_f32(cube, SIN32_FIRST, fma_f32(cube, polynomial_f32(z, &SIN32_REST), low))
 }
 
-/// The tangent of `r + low + n pi/2` for `|r| <= pi/4`: that of `r`, or its negative inverse with one step of Newton's.
+/// The tangent of `r + low + n pi/2` for `|r| <= pi/4`: `tan(r)`, or its negative reciprocal with one Newton step.
 #[inline(always)]
 fn tangent_f32(r: f32, low: f32, n: u32) -> f32 {
     let z = r * r;
@@ -157,7 +157,7 @@ fn tangent_f32(r: f32, low: f32, n: u32) -> f32 {
     let y = r + tail;
     let rest = (r - y) + tail;
     let inverse = -1.0 / y;
-    // What `inverse * (y + rest)` lacks of -1.
+    // `1 + inverse * (y + rest)`, the residual of the reciprocal.
     let lack = fma_f32(inverse, rest, fma_f32(inverse, y, 1.0));
     let odd = fma_f32(inverse, lack, inverse);
     if n & 1 == 0 { y } else { odd }
@@ -198,7 +198,7 @@ pub(super) fn tan_near_f32(x: f32) -> f32 {
     if x == 0.0 { x } else { y }
 }
 
-/// `r` in f32 and what that lacks.
+/// `r` in f32 and its rounding error.
 #[inline(always)]
 fn narrow(r: f64) -> (f32, f32) {
     let high = r as f32;
@@ -259,7 +259,7 @@ fn reduce_f64(x: f64) -> (f64, f64, u64) {
     (r, (third - r) + rest, bits)
 }
 
-/// `a + b` and its rounding error.
+/// `a + b` and its rounding error (Knuth's TwoSum).
 #[inline(always)]
 fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
@@ -304,7 +304,7 @@ pub(super) fn cos_fast_f64(x: f64) -> f64 {
     if FUSED {
         let (n, bits) = nearest_half_f64(x);
         let (r, low) = reduce_fused_f64(x, n, PI_FUSED64);
-        // The first product leaves a rounding error where the argument is next to zero.
+        // The first product has a rounding error where the argument is near zero.
         let [first, ..] = PI_FUSED64;
         let lost = x - fma_f64(n, first, fma_f64(n, -first, x));
         return signed_f64(sine_fused_f64(r, low + lost), !bits);
@@ -336,8 +336,8 @@ pub(super) fn tan_fast_f64(x: f64) -> f64 {
     if x == 0.0 { x } else { y }
 }
 
-/// The tangent of `r + low`, or its negative inverse, for `|r| <= pi/4`. The quotient is corrected by the rounding
-/// errors of its sides and its own, which needs fused multiply-add.
+/// The tangent of `r + low`, or its negative reciprocal, for `|r| <= pi/4`. The quotient is corrected by the rounding
+/// errors of numerator, denominator and quotient, which needs fused multiply-add.
 #[inline(always)]
 fn tangent_fused_f64(r: f64, low: f64, even: bool) -> f64 {
     let z = r * r;
@@ -399,7 +399,7 @@ pub fn cos_f64(x: f64) -> f64 {
     if x.abs() > FAST_LIMIT_F64 { x.cos() } else { cos_fast_f64(x) }
 }
 
-/// Tangent, at most 2 ulp, or 2.25 without fused operations. Loops over many elements use [`super::tan_slice_f64`].
+/// Tangent, at most 2 ulp, or 2.25 without fused multiply-add. Loops over many elements use [`super::tan_slice_f64`].
 #[cfg(test)]
 #[inline]
 pub fn tan_f64(x: f64) -> f64 {

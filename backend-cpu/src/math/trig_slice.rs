@@ -1,12 +1,12 @@
-//! `sin`, `cos` and `tan` of slices: vector code for each block, then a second pass over a block that has
-//! elements too large for it.
+//! `sin`, `cos` and `tan` of slices: vectorised for each block, then a second pass over blocks with elements that are too
+//! large.
 
 use super::trig::{
     FAST_LIMIT_F32, FAST_LIMIT_F64, NEAR_LIMIT_F32, cos_fast_f32, cos_fast_f64, cos_near_f32, sin_fast_f32,
     sin_fast_f64, sin_near_f32, tan_fast_f32, tan_fast_f64, tan_near_f32,
 };
 
-/// Elements a block. The elements that need a second pass are looked for once a block.
+/// Elements per block. The check for large elements is once per block.
 const BLOCK: usize = 256;
 
 /// Applies `near` to each element, and `far` to blocks with an element for which `is_far` holds.
@@ -33,7 +33,7 @@ fn by_block<T: Copy>(
     }
 }
 
-/// Applies `near`, `fast` or `slow` to each element, by its magnitude.
+/// Applies `near`, `fast` or `slow` to each element, depending on its magnitude.
 #[inline(always)]
 fn by_size_f32(
     x: &[f32],
@@ -61,7 +61,7 @@ fn by_size_f32(
     );
 }
 
-/// `fast` or `slow` of each element, by its magnitude.
+/// Applies `fast` or `slow` to each element, depending on its magnitude.
 #[inline(always)]
 fn by_size_f64(x: &[f64], out: &mut [f64], fast: impl Fn(f64) -> f64, slow: impl Fn(f64) -> f64) {
     by_block(
@@ -79,32 +79,32 @@ fn by_size_f64(x: &[f64], out: &mut [f64], fast: impl Fn(f64) -> f64, slow: impl
     );
 }
 
-/// [`super::sin_f32`] of each element. Panics when the lengths differ.
+/// [`super::sin_f32`] of each element. Panics if the lengths differ.
 pub fn sin_slice_f32(x: &[f32], out: &mut [f32]) {
     by_size_f32(x, out, sin_near_f32, sin_fast_f32, f32::sin);
 }
 
-/// [`super::cos_f32`] of each element. Panics when the lengths differ.
+/// [`super::cos_f32`] of each element. Panics if the lengths differ.
 pub fn cos_slice_f32(x: &[f32], out: &mut [f32]) {
     by_size_f32(x, out, cos_near_f32, cos_fast_f32, f32::cos);
 }
 
-/// [`super::tan_f32`] of each element. Panics when the lengths differ.
+/// [`super::tan_f32`] of each element. Panics if the lengths differ.
 pub fn tan_slice_f32(x: &[f32], out: &mut [f32]) {
     by_size_f32(x, out, tan_near_f32, tan_fast_f32, f32::tan);
 }
 
-/// [`super::sin_f64`] of each element. Panics when the lengths differ.
+/// [`super::sin_f64`] of each element. Panics if the lengths differ.
 pub fn sin_slice_f64(x: &[f64], out: &mut [f64]) {
     by_size_f64(x, out, sin_fast_f64, f64::sin);
 }
 
-/// [`super::cos_f64`] of each element. Panics when the lengths differ.
+/// [`super::cos_f64`] of each element. Panics if the lengths differ.
 pub fn cos_slice_f64(x: &[f64], out: &mut [f64]) {
     by_size_f64(x, out, cos_fast_f64, f64::cos);
 }
 
-/// [`super::tan_f64`] of each element. Panics when the lengths differ.
+/// [`super::tan_f64`] of each element. Panics if the lengths differ.
 pub fn tan_slice_f64(x: &[f64], out: &mut [f64]) {
     by_size_f64(x, out, tan_fast_f64, f64::tan);
 }

@@ -1,5 +1,5 @@
-//! The allocator's locks when the process forks: another thread may hold one at that moment, and would hold it for ever in
-//! the child, which has the forking thread alone. So the forking thread takes all of them first.
+//! The allocator's locks across `fork`: a lock held by another thread would stay locked in the child, which has the forking
+//! thread alone. So the forking thread acquires all of them first.
 
 use super::{large, local, pool};
 use std::cell::RefCell;
@@ -9,7 +9,7 @@ thread_local! {
     static HELD: RefCell<Vec<Box<dyn std::any::Any>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Registers the handlers, once.
+/// Registers the fork handlers, once.
 pub fn watch() {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| {
@@ -24,9 +24,9 @@ pub fn watch() {
 
 #[cfg(unix)]
 extern "C" fn prepare() {
-    // No thread holds two of them, so any order will do.
+    // No thread holds two of these locks, so any order is free of deadlocks.
     let held = vec![local::held(), pool::held(), large::held()];
-    // A thread that is ending keeps none.
+    // A thread that is ending has no thread-local storage left, and stores none.
     let _ = HELD.try_with(|all| all.replace(held));
 }
 

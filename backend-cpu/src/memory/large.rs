@@ -7,26 +7,27 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// Bytes that may be cached regardless of recent use.
 const SMALL_CACHE: usize = 16 << 20;
-/// Sizes below this are rounded to 64 KiB, others to a huge page.
+/// Sizes below this are rounded up to 64 KiB, others to a huge page.
 const COARSE_FROM: usize = 16 << 20;
 
-/// No machine maps more; sums of sizes below this do not overflow.
+/// The maximum size of a mapping; sums of smaller sizes do not overflow.
 const LARGEST: usize = isize::MAX as usize >> 15;
 
 static LARGE: LazyLock<Mutex<Large>> =
     LazyLock::new(|| Mutex::new(Large { cap: default_cap(), ..Large::default() }));
 
-/// Blocks are identified by their addresses; each mapping is in `live` or in `cached`, never in both.
+/// The live and the cached blocks. Blocks are identified by their addresses; each mapping is in exactly one of `live` and
+/// `cached`.
 #[derive(Default)]
 struct Large {
-    /// Size of each block handed out.
+    /// The size of each allocated block, by address.
     live: HashMap<usize, usize>,
     /// Time of release of each free block, by size and address.
     cached: BTreeMap<(usize, usize), u64>,
     live_bytes: usize,
     cached_bytes: usize,
-    /// Bytes recently in use: rises at once and decays over some hundreds of releases, so that the cache follows the program's
-    /// current demand.
+    /// Bytes recently in use: rises immediately and decays over some hundreds of releases, so that the cache follows the
+    /// program's current demand.
     recent_bytes: usize,
     cap: usize,
     time: u64,
@@ -38,7 +39,7 @@ impl Large {
         self.recent_bytes.max(SMALL_CACHE).min(self.cap)
     }
 
-    /// Takes cached blocks, oldest first, until the rest is within `bytes`.
+    /// Removes cached blocks, oldest first, until at most `bytes` are cached, and returns them.
     fn evict(&mut self, bytes: usize) -> Vec<(usize, usize)> {
         let mut evicted = Vec::new();
         while self.cached_bytes > bytes {
@@ -63,23 +64,23 @@ fn default_cap() -> usize {
 }
 
 fn large() -> MutexGuard<'static, Large> {
-    // Only the collections' own allocations can fail under the lock, and those abort.
+    // Only the collections' own allocations can fail under the lock, and they abort.
     LARGE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The lock, held while the process forks.
+/// Acquires the lock while the process forks.
 pub(super) fn held() -> Box<dyn std::any::Any> {
     Box::new(large())
 }
 
-/// The size of the mapping for `bytes`, if there can be one.
+/// The size of the mapping for `bytes`; `None` if it is too large.
 pub(super) fn rounded(bytes: usize) -> Option<usize> {
     let step = if bytes < COARSE_FROM { 64 << 10 } else { HUGE_PAGE };
     bytes.checked_next_multiple_of(step).filter(|size| *size <= LARGEST)
 }
 
-/// A block for a rounded size, its size, and whether it was cached. A cached block serves if at
-/// most a quarter of the size asked for is wasted.
+/// Allocates a block for a rounded size. Returns the block, its size, and whether it was cached. A cached block is used if
+/// it wastes at most a quarter of the requested size.
 pub(super) fn allocate(size: usize) -> Option<(NonNull<u8>, usize, bool)> {
     {
         let mut large = large();
@@ -100,10 +101,10 @@ pub(super) fn allocate(size: usize) -> Option<(NonNull<u8>, usize, bool)> {
     Some((block, size, false))
 }
 
-/// Releases a block; returns its size. A block that is not live is ignored and has size 0.
+/// Releases a block and returns its size. A block that is not live is ignored and has size 0.
 ///
 /// # Safety
-/// The caller gives up `block`, which came from [`allocate`].
+/// The caller passes ownership of `block`, which [`allocate`] returned.
 pub(super) unsafe fn free(block: NonNull<u8>) -> usize {
     let (size, evicted) = {
         let mut large = large();
@@ -118,7 +119,7 @@ pub(super) unsafe fn free(block: NonNull<u8>) -> usize {
         let time = large.time;
         large.cached.insert((size, address), time);
         large.cached_bytes += size;
-        // A block just released counts as recently used, so that a single one is always cached under the cap.
+        // A block just released counts as recently used, so that a single block within the cap is always cached.
         let allowance = large.allowance().max(size.min(large.cap));
         (size, large.evict(allowance))
     };

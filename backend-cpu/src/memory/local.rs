@@ -1,6 +1,6 @@
-//! Lists of small blocks local to a thread, and the counters of every thread.
+//! Thread-local free lists of small blocks, and the counters of every thread.
 //!
-//! A thread writes only its own counters, with plain loads and stores; a reader sums them all.
+//! A thread writes only its own counters, with plain loads and stores; a reader sums all counters.
 
 use super::pool::{self, List};
 use super::size_class::{self, SMALL_CLASSES};
@@ -9,14 +9,14 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The maximum bytes and blocks of each class in a thread's list.
+/// The maximum number of bytes and of blocks of each class in a thread's list.
 const LOCAL_BYTES: usize = 64 << 10;
 const LOCAL_BLOCKS: usize = 64;
-/// Change of a thread's bytes in use after which it is moved to the shared count.
+/// The change of a thread's bytes in use after which it is added to the shared count.
 const FLUSH: isize = 64 << 10;
 
-/// Counts of one thread, or of all that is not counted by a thread. `in_use` may be negative: a
-/// block can be freed by another thread than the one that allocated it.
+/// The counters of one thread, or of all events without a thread. `in_use` may be negative, because a thread may free a
+/// block that another thread allocated.
 #[derive(Default)]
 struct Counters {
     in_use: AtomicIsize,
@@ -33,7 +33,7 @@ static SHARED: Counters = Counters {
 };
 static PEAK: AtomicIsize = AtomicIsize::new(0);
 
-/// The counters of all threads, ended ones too, and those that a new thread may take over.
+/// The counters of all threads, including ended ones, and the counters that a new thread may reuse.
 struct Registry {
     all: Vec<&'static Counters>,
     idle: Vec<&'static Counters>,
@@ -42,11 +42,11 @@ struct Registry {
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry { all: Vec::new(), idle: Vec::new() });
 
 fn registry() -> MutexGuard<'static, Registry> {
-    // Only pushes happen under the lock, which leave the registry whole.
+    // Only pushes happen under the lock, so a poisoned registry is consistent.
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The lock, held while the process forks.
+/// Acquires the lock while the process forks.
 pub(super) fn held() -> Box<dyn std::any::Any> {
     Box::new(registry())
 }
@@ -96,21 +96,21 @@ impl Local {
     }
 
     /// # Safety
-    /// The caller gives up `block`, a block of this class.
+    /// The caller passes ownership of `block`, a block of this class.
     #[inline]
     unsafe fn push(&self, class: usize, block: NonNull<u8>) {
         let mut list = self.lists[class].get();
-        // SAFETY: the caller gives up the block.
+        // SAFETY: the caller passes ownership of the block.
         unsafe { list.push(block) };
         self.lists[class].set(list);
         self.lengths[class].set(self.lengths[class].get() + 1);
     }
 
-    /// Fetches some shared blocks of a class; one of them.
+    /// Moves a batch of blocks of a class from the shared list to this thread's list, and returns one of them.
     #[cold]
     fn refill(&self, class: usize) -> Option<NonNull<u8>> {
         pool::take(class, capacity(size_class::size(class)) / 2, |block| {
-            // SAFETY: the pool gave the block up.
+            // SAFETY: the pool passed ownership of the block.
             unsafe { self.push(class, block) };
         });
         self.pop(class)
@@ -121,7 +121,7 @@ impl Local {
     fn spill(&self, class: usize, keep: usize) {
         while self.lengths[class].get() > keep {
             let Some(block) = self.pop(class) else { break };
-            // SAFETY: this thread's list owned the block and gave it up.
+            // SAFETY: this thread's list owned the block.
             unsafe { pool::free(class, block) };
         }
     }
@@ -166,7 +166,7 @@ fn flush(counters: &Counters, bytes: isize) {
     PEAK.fetch_max(now, Relaxed);
 }
 
-/// A block for a small size. While a thread ends its own lists are gone and the shared ones serve.
+/// Allocates a block of a small size. While a thread ends, its own lists are gone and the shared ones are used.
 #[inline]
 pub(super) fn allocate(bytes: usize) -> Option<NonNull<u8>> {
     let fast = LOCAL.try_with(|local| {
@@ -194,13 +194,13 @@ pub(super) fn allocate(bytes: usize) -> Option<NonNull<u8>> {
 }
 
 /// # Safety
-/// The caller gives up `ptr`, a block of a small class for `bytes`.
+/// The caller passes ownership of `ptr`, a block of a small class for `bytes`.
 #[inline]
 pub(super) unsafe fn free(ptr: NonNull<u8>, bytes: usize) {
     let (class, size) = size_class::of(bytes);
     let fast = LOCAL.try_with(|local| {
         let counters = local.counters();
-        // SAFETY: the caller gives up the block.
+        // SAFETY: the caller passes ownership of the block.
         unsafe { local.push(class, ptr) };
         let most = capacity(size);
         if local.lengths[class].get() > most {
@@ -210,14 +210,14 @@ pub(super) unsafe fn free(ptr: NonNull<u8>, bytes: usize) {
         change(counters, -(size as isize));
     });
     if fast.is_err() {
-        // SAFETY: the closure did not run, so the block is still the caller's to give up.
+        // SAFETY: the closure did not run, so the caller still owns the block.
         unsafe { super::free_shared(ptr, bytes) };
     }
 }
 
 /// Moves the calling thread's blocks to the shared lists.
 pub(super) fn drain() {
-    // A thread that ends has already released its blocks.
+    // A thread that is ending has already released its blocks.
     let _ = LOCAL.try_with(|local| {
         for class in 0..SMALL_CLASSES {
             local.spill(class, 0);
@@ -225,13 +225,13 @@ pub(super) fn drain() {
     });
 }
 
-/// A change of the counts that no thread keeps for itself.
+/// A change of the counters of events that are not counted per thread.
 pub(super) enum Event {
     /// The bytes are about to be in use.
     Reserve,
-    /// They are not, after all.
+    /// The reservation is cancelled.
     Cancel,
-    /// The block was found; the bytes are those beyond what was reserved.
+    /// A block was allocated; the bytes are those in excess of the reservation.
     Allocate {
         hit: bool,
     },
@@ -278,12 +278,12 @@ pub(super) fn totals() -> Totals {
         totals.frees = totals.frees.wrapping_add(counters.frees.load(Relaxed));
         totals.cache_hits = totals.cache_hits.wrapping_add(counters.hits.load(Relaxed));
     }
-    // A sum taken while other threads move bytes between counters can be off, even below zero.
+    // A sum computed while other threads move bytes between counters can be inconsistent, even negative.
     totals.in_use = usize::try_from(in_use).unwrap_or(0);
     totals
 }
 
-/// Raises the peak to what is in use; the peak.
+/// Raises the peak to the bytes in use, and returns the peak.
 pub(super) fn note_peak(in_use: usize) -> usize {
     let in_use = in_use as isize;
     PEAK.fetch_max(in_use, Relaxed).max(in_use) as usize

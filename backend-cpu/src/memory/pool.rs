@@ -1,4 +1,4 @@
-//! Lists of free blocks by size class, shared by all threads under one lock.
+//! Shared free lists by size class, under one lock.
 
 use super::size_class::{self, CLASSES};
 use super::system;
@@ -6,31 +6,30 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The maximum bytes cached, independent of the cap.
+/// The maximum number of cached bytes, independent of the cap.
 const MOST_CACHED: usize = 32 << 20;
 
 static CAP: AtomicUsize = AtomicUsize::new(MOST_CACHED);
 static POOL: Mutex<Pool> = Mutex::new(Pool { lists: [List::EMPTY; CLASSES], bytes: 0 });
 
-/// A chain of free blocks, each holding the address of the next in its first bytes.
+/// An intrusive free list: each block has the address of the next one in its first bytes.
 ///
-/// Invariant: each block in the chain is free, belongs to the chain alone and is at least as large
-/// and as aligned as a pointer.
+/// Invariant: each block in the list is free, is in no other list, and has at least the size and alignment of a pointer.
 #[derive(Clone, Copy)]
 pub(super) struct List(Option<NonNull<u8>>);
 
-// SAFETY: a list owns its blocks; nothing in them is tied to a thread.
+// SAFETY: a list owns its blocks, and blocks are not tied to a thread.
 unsafe impl Send for List {}
 
 impl List {
     pub(super) const EMPTY: List = List(None);
 
     /// # Safety
-    /// The caller gives up `block`, a block of a size class, to the list.
+    /// The caller passes ownership of `block`, a block of a size class.
     #[inline]
     pub(super) unsafe fn push(&mut self, block: NonNull<u8>) {
-        // SAFETY: blocks of size classes have at least 64 bytes at a multiple of 64, and the
-        // caller gives up this one.
+        // SAFETY: blocks of size classes have at least 64 bytes and are aligned to 64, and the caller passes ownership of
+        // this one.
         unsafe { block.cast::<Option<NonNull<u8>>>().write(self.0) };
         self.0 = Some(block);
     }
@@ -50,16 +49,16 @@ struct Pool {
 }
 
 fn pool() -> MutexGuard<'static, Pool> {
-    // Nothing under the lock can panic half way, so a poisoned pool is still whole.
+    // No operation under the lock panics midway, so a poisoned pool is consistent.
     POOL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The lock, held while the process forks.
+/// Acquires the lock while the process forks.
 pub(super) fn held() -> Box<dyn std::any::Any> {
     Box::new(pool())
 }
 
-/// A block for `bytes`, its size, and whether it was cached.
+/// Allocates a block for `bytes`. Returns the block, its size, and whether it was cached.
 pub(super) fn allocate(bytes: usize) -> Option<(NonNull<u8>, usize, bool)> {
     let (class, size) = size_class::of(bytes);
     let cached = {
@@ -78,7 +77,7 @@ pub(super) fn allocate(bytes: usize) -> Option<(NonNull<u8>, usize, bool)> {
     Some((block, size, false))
 }
 
-/// Moves up to `count` blocks of a class to `take`.
+/// Calls `take` with up to `count` blocks of a class, removed from its list.
 pub(super) fn take(class: usize, count: usize, mut take: impl FnMut(NonNull<u8>)) {
     let mut pool = pool();
     for _ in 0..count {
@@ -91,19 +90,19 @@ pub(super) fn take(class: usize, count: usize, mut take: impl FnMut(NonNull<u8>)
 }
 
 /// # Safety
-/// The caller gives up `block`, a block of this class.
+/// The caller passes ownership of `block`, a block of this class.
 pub(super) unsafe fn free(class: usize, block: NonNull<u8>) {
     let size = size_class::size(class);
     {
         let mut pool = pool();
         if pool.bytes + size <= CAP.load(Relaxed) {
             pool.bytes += size;
-            // SAFETY: the caller gives up the block.
+            // SAFETY: the caller passes ownership of the block.
             unsafe { pool.lists[class].push(block) };
             return;
         }
     }
-    // SAFETY: the caller gives up the block, whose size is its class's.
+    // SAFETY: the caller passes ownership of the block, whose size is that of its class.
     unsafe { system::free_block(block, size) };
 }
 
@@ -116,7 +115,7 @@ pub(super) fn empty() {
     }
     for (class, list) in taken.iter_mut().enumerate() {
         while let Some(block) = list.pop() {
-            // SAFETY: the list owned the block, whose size is its class's.
+            // SAFETY: the list owned the block, whose size is that of its class.
             unsafe { system::free_block(block, size_class::size(class)) };
         }
     }

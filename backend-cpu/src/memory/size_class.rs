@@ -1,16 +1,16 @@
-//! Size classes: multiples of 64 up to 512, then four steps to each doubling, up to 1 MiB.
+//! Size classes: multiples of 64 up to 512, then four classes per doubling, up to 1 MiB.
 
-/// Largest size of the lists local to a thread.
+/// Largest size of the thread-local lists.
 pub(super) const SMALL_MAX: usize = 4096;
 /// Largest size of the shared lists.
 pub(super) const MEDIUM_MAX: usize = (1 << 20) - 1;
 
-/// Classes up to [`SMALL_MAX`].
+/// The number of classes up to [`SMALL_MAX`].
 pub(super) const SMALL_CLASSES: usize = 20;
-/// Classes up to 1 MiB.
+/// The number of classes up to 1 MiB.
 pub(super) const CLASSES: usize = SMALL_CLASSES + 32;
 
-/// The class for `1 <= bytes <= 1 MiB` and the size of its blocks, a multiple of 64.
+/// The class for `1 <= bytes <= 1 MiB`, and the size of its blocks, a multiple of 64.
 #[inline]
 pub(super) fn of(bytes: usize) -> (usize, usize) {
     if bytes <= 512 {

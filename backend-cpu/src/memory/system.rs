@@ -1,4 +1,4 @@
-//! Memory from the system: blocks of a size class, and large mappings.
+//! System allocations: blocks of a size class, and large mappings.
 
 use super::{ALIGNMENT, release, reserve};
 use std::alloc::Layout;
@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 /// Alignment of large blocks: a huge page.
 pub(super) const HUGE_PAGE: usize = 2 << 20;
 
-/// A block of `size` bytes, which is a positive multiple of [`ALIGNMENT`].
+/// Allocates a block of `size` bytes, a positive multiple of [`ALIGNMENT`].
 pub(super) fn allocate_block(size: usize) -> Option<NonNull<u8>> {
     let layout = Layout::from_size_align(size, ALIGNMENT).ok()?;
     // SAFETY: the layout's size is positive: size classes have no class of zero bytes.
@@ -17,10 +17,10 @@ pub(super) fn allocate_block(size: usize) -> Option<NonNull<u8>> {
 }
 
 /// # Safety
-/// `block` came from [`allocate_block`] with the same `size` and is not used any more.
+/// `block` was returned by [`allocate_block`] with the same `size`, and is not used any more.
 pub(super) unsafe fn free_block(block: NonNull<u8>, size: usize) {
-    // SAFETY: the layout is valid, because `allocate_block` made a block of it; the caller vouches
-    // for the pair.
+    // SAFETY: the layout is valid, because `allocate_block` allocated a block with it; the caller guarantees that `block`
+    // has this size.
     unsafe {
         let layout = Layout::from_size_align_unchecked(size, ALIGNMENT);
         std::alloc::dealloc(block.as_ptr(), layout);
@@ -28,7 +28,7 @@ pub(super) unsafe fn free_block(block: NonNull<u8>, size: usize) {
     release(size);
 }
 
-/// A mapping of `size` bytes, a positive multiple of the page size, at a multiple of [`HUGE_PAGE`].
+/// Maps `size` bytes, a positive multiple of the page size, aligned to [`HUGE_PAGE`].
 #[cfg(target_os = "linux")]
 pub(super) fn map(size: usize) -> Option<NonNull<u8>> {
     let padded = size.checked_add(HUGE_PAGE)?;
@@ -41,8 +41,8 @@ pub(super) fn map(size: usize) -> Option<NonNull<u8>> {
     let start = start.cast::<u8>();
     let head = start.align_offset(HUGE_PAGE);
     let tail = HUGE_PAGE - head;
-    // SAFETY: `head + size + tail` is the length of the mapping just made, and the parts cut off are whole pages that were
-    // never handed out. The advice is about the rest, and may be refused.
+    // SAFETY: `head + size + tail` is the length of the new mapping, and the trimmed parts are whole pages that were never
+    // returned. The advice is about the remaining pages, and may be refused.
     unsafe {
         let block = start.add(head);
         if head > 0 {
@@ -58,15 +58,15 @@ pub(super) fn map(size: usize) -> Option<NonNull<u8>> {
 }
 
 /// # Safety
-/// `block` came from [`map`] with the same `size` and is not used any more.
+/// `block` was returned by [`map`] with the same `size`, and is not used any more.
 #[cfg(target_os = "linux")]
 pub(super) unsafe fn unmap(block: NonNull<u8>, size: usize) {
-    // SAFETY: the caller vouches that exactly this mapping exists and is unused.
+    // SAFETY: the caller guarantees that exactly this mapping exists and is unused.
     unsafe { libc::munmap(block.as_ptr().cast(), size) };
     release(size);
 }
 
-/// A block of `size` bytes at a multiple of [`HUGE_PAGE`].
+/// Allocates `size` bytes, aligned to [`HUGE_PAGE`].
 #[cfg(not(target_os = "linux"))]
 pub(super) fn map(size: usize) -> Option<NonNull<u8>> {
     let layout = Layout::from_size_align(size, HUGE_PAGE).ok()?;
@@ -77,10 +77,11 @@ pub(super) fn map(size: usize) -> Option<NonNull<u8>> {
 }
 
 /// # Safety
-/// `block` came from [`map`] with the same `size` and is not used any more.
+/// `block` was returned by [`map`] with the same `size`, and is not used any more.
 #[cfg(not(target_os = "linux"))]
 pub(super) unsafe fn unmap(block: NonNull<u8>, size: usize) {
-    // SAFETY: the layout is valid, because `map` made a block of it; the caller vouches for the pair.
+    // SAFETY: the layout is valid, because `map` allocated a block with it; the caller guarantees that `block` has this
+    // size.
     unsafe {
         let layout = Layout::from_size_align_unchecked(size, HUGE_PAGE);
         std::alloc::dealloc(block.as_ptr(), layout);
@@ -88,8 +89,8 @@ pub(super) unsafe fn unmap(block: NonNull<u8>, size: usize) {
     release(size);
 }
 
-/// Bytes of memory this process may use: the machine's or its control group's, whichever is less;
-/// 4 GiB where neither is known.
+/// Bytes of memory this process may use: those of the machine or of its control group, whichever is less; 4 GiB if neither
+/// is known.
 pub(super) fn physical_memory() -> usize {
     let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
         let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;

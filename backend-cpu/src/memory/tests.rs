@@ -1,8 +1,8 @@
 use super::*;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The allocator is one for the process, so tests of its statistics run one at a time, and leave no
-/// blocks in the lists of their threads.
+/// A guard that serialises the tests of the allocator's statistics, which are global to the process. It leaves no blocks in
+/// thread-local lists.
 struct Alone(#[expect(dead_code, reason = "held for its drop")] MutexGuard<'static, ()>);
 
 impl Drop for Alone {
@@ -29,9 +29,9 @@ fn give(ptr: NonNull<u8>, bytes: usize) {
     unsafe { free(ptr, bytes) }
 }
 
-/// Writes to both ends.
+/// Writes the first and the last byte.
 fn touch(ptr: NonNull<u8>, bytes: usize) {
-    // SAFETY: the block has `bytes` bytes and belongs to the test.
+    // SAFETY: the block has `bytes` bytes and is owned by the test.
     unsafe {
         ptr.as_ptr().write(1);
         ptr.as_ptr().add(bytes - 1).write(2);
@@ -193,7 +193,7 @@ fn many_threads() {
                     let ptr = take(bytes);
                     touch(ptr, bytes.min(64));
                     if step % 50 == 0 {
-                        // Freed by another thread.
+                        // A block that another thread frees.
                         sender.send((ptr.as_ptr().expose_provenance(), bytes)).expect("receiver");
                     } else {
                         held.push((ptr, bytes));

@@ -1,4 +1,4 @@
-//! cuBLASLt's functions, and where they are looked for.
+//! cuBLASLt's functions, and the search for the library.
 
 use crate::driver::{Failure, file_of};
 use crate::libraries::{Table, Wanted, shown, table};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// The oldest supported version, as `cublasLtGetVersion` counts.
 const OLDEST: usize = 120_000;
 
-/// A result of the heuristic: `cublasLtMatmulHeuristicResult_t`, with the state as a number.
+/// A result of the heuristic: `cublasLtMatmulHeuristicResult_t`, with the state as an integer.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Found {
@@ -21,7 +21,7 @@ pub struct Found {
     pub algorithm: cublasLtMatmulAlgo_t,
     /// Bytes of workspace that it needs.
     pub workspace: usize,
-    /// Whether the rest is valid: 0.
+    /// Whether the other fields are valid: 0 if they are.
     pub state: c_uint,
     waves: f32,
     reserved: [c_int; 4],
@@ -66,7 +66,7 @@ impl Table for Library {
         name: "cuBLASLt",
         variable: "KEYWAY_CUDA_BLAS",
         versions: &[("libcublasLt.so.13", 13000), ("libcublasLt.so.12", 12000)],
-        // The packages of CUDA 13 share a folder, those of 12 have one each.
+        // The packages of CUDA 13 share a folder, those of CUDA 12 have one each.
         packages: &["cu13", "cublas"],
     };
     const MAKES: &'static str = "products of matrices";

@@ -24,7 +24,7 @@ use problem::{Addend, Key, Problem};
 use std::ptr::null_mut;
 use std::sync::{Mutex, PoisonError};
 
-/// Maximum bytes of workspace, from compute capability 9.0 on and below: NVIDIA's recommendation.
+/// Maximum bytes of workspace, from compute capability 9.0 and below it: NVIDIA's recommendation.
 const WORKSPACE: [usize; 2] = [32 << 20, 4 << 20];
 
 /// The state of cuBLASLt on a device.
@@ -34,7 +34,7 @@ pub struct Blas {
 }
 
 struct State {
-    /// Made with the first product, and never destroyed: the driver may be gone before this library is.
+    /// Created with the first product, and never destroyed: the driver may be unloaded before this library.
     handle: cublasLtHandle_t,
     /// `None` if cuBLASLt has no algorithm.
     plans: LruCache<Key, Option<Plan>>,
@@ -53,18 +53,18 @@ impl Blas {
 
 static FOUND: Search<Library> = Search::new();
 
-/// Whether it can be used for products.
+/// Whether the library is available for products.
 pub fn is_there() -> Result<bool, Error> {
     Ok(FOUND.library()?.is_some())
 }
 
-/// Describes its status.
+/// Describes the status of the library.
 pub fn fact() -> String {
     FOUND.fact()
 }
 
-/// Submits a product to a stream, or declines it without any effect. `fill` copies the product's input to the result, on the same
-/// stream.
+/// Submits a product to a stream, or declines it without any effect. `fill` copies the product's input to the result, on
+/// the same stream.
 pub fn multiply(
     on: On,
     product: &Product<'_>,
@@ -79,7 +79,7 @@ pub fn multiply(
     let most = gpu.blas.workspace;
     let failed = |failure| error::<Library>(gpu, failure);
     if state.plan(library, &problem.key, most).map_err(failed)?.is_none() {
-        // Without the epilogue there may be one.
+        // Without the epilogue there may be an algorithm.
         match problem.copied(product.beta) {
             Some(other) => problem = other,
             None => return Ok(false),
@@ -98,7 +98,7 @@ pub fn multiply(
 }
 
 impl State {
-    /// The handle, and how products of this kind are made; none where cuBLASLt has no algorithm.
+    /// The handle, and the plan of products of this kind; `None` if cuBLASLt has no algorithm.
     fn plan(
         &mut self,
         library: &'static Library,

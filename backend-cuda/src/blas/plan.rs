@@ -18,8 +18,8 @@ const OPERATIONS: [i32; 2] = [0, 1];
 /// `CUBLAS_STATUS_NOT_SUPPORTED`
 const NOT_SUPPORTED: u32 = 15;
 
-/// The types of elements, of sums and of factors. Products of f32 are in f32, or in TF32 where that `rounds`; sums of these, of
-/// f16 and of bf16 are in f32.
+/// The types of elements, accumulators and factors. f32 is multiplied in f32, or in TF32 if it `rounds`; f32, f16 and bf16
+/// are accumulated in f32.
 fn types(element: Element, rounds: bool) -> (cudaDataType_t, cublasComputeType_t, cudaDataType_t) {
     use cublasComputeType_t::{CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_64F};
     use cudaDataType_t::{CUDA_R_16BF, CUDA_R_16F, CUDA_R_32F, CUDA_R_64F};
@@ -32,7 +32,7 @@ fn types(element: Element, rounds: bool) -> (cudaDataType_t, cublasComputeType_t
     }
 }
 
-/// Descriptors, destroyed with this value; those that are not made are null.
+/// Descriptors, destroyed on drop; those that are not created are null.
 struct Descriptors {
     library: &'static Library,
     product: cublasLtMatmulDesc_t,
@@ -44,8 +44,8 @@ struct Descriptors {
 impl Drop for Descriptors {
     fn drop(&mut self) {
         // A failed destruction has no caller to report to: it leaks a few hundred bytes of host memory.
-        // SAFETY: each was created by its function, and nothing refers to it after this: a submitted product has copied what it
-        // needs of them.
+        // SAFETY: each was created by its function, and is not referenced after this: a submitted product has copied its
+        // parameters.
         unsafe {
             if !self.product.is_null() {
                 let _ = self.library.cublasLtMatmulDescDestroy(self.product);
@@ -83,7 +83,7 @@ impl Descriptors {
         Ok(made)
     }
 
-    /// Sets an attribute whose type is the value's.
+    /// Sets an attribute of the type `T`.
     fn describe<T>(&self, which: cublasLtMatmulDescAttributes_t, value: &T) -> Result<(), Failure> {
         // SAFETY: the descriptor lives, and the size is that of the value; the library compares it with the attribute's.
         unsafe {
@@ -127,7 +127,7 @@ impl Descriptors {
         done.map(|()| made)
     }
 
-    /// The best algorithm in the library's opinion; none where it has none for this.
+    /// The best algorithm by the library's heuristic; `None` if it has none for this product.
     fn algorithm(
         &mut self,
         handle: cublasLtHandle_t,
@@ -149,7 +149,7 @@ impl Descriptors {
         let [a, b, c, d] = self.layouts;
         let mut found = MaybeUninit::<Found>::zeroed();
         let mut count = 0;
-        // SAFETY: the handle and the descriptors live, and the output has room for the one requested algorithm.
+        // SAFETY: the handle and the descriptors live, and the output has capacity for the one requested algorithm.
         let asked = unsafe {
             let (to, of) = (found.as_mut_ptr(), self.product);
             library.cublasLtMatmulAlgoGetHeuristic(handle, of, a, b, c, d, self.preference, 1, to, &mut count)
@@ -158,7 +158,7 @@ impl Descriptors {
             Err(failure) if failure.code == NOT_SUPPORTED => return Ok(None),
             other => other?,
         }
-        // SAFETY: zeros are a value of it, over which the library may have written one.
+        // SAFETY: zeros are a valid value, which the library may have overwritten with another.
         let found = unsafe { found.assume_init() };
         Ok((count > 0 && found.state == 0).then_some(found))
     }
@@ -181,11 +181,11 @@ impl Descriptors {
 pub struct Plan {
     descriptors: Descriptors,
     algorithm: cublasLtMatmulAlgo_t,
-    /// Bytes of workspace that each needs.
+    /// Bytes of workspace that each launch needs.
     pub workspace: usize,
 }
 
-// SAFETY: descriptors may be used from any thread, by one at a time: a plan is protected by its device's lock.
+// SAFETY: descriptors may be used from any thread, one at a time: a plan is protected by its device's lock.
 unsafe impl Send for Plan {}
 
 impl Plan {

@@ -1,10 +1,10 @@
 //! Products in cuBLASLt's form: of column-major matrices with leading dimensions.
 //!
-//! Refused, and left to the backend's own kernels: integers, an empty reduction dimension, a single result, operands with two
-//! non-unit strides, and a factor of 0, which cuBLASLt takes for "not read" although 0 times infinity is NaN. A broadcast input
-//! is the bias of the epilogue if possible, and is copied to the result otherwise.
+//! Unsupported, and left to the backend's own kernels: integers, an empty reduction dimension, a single result, operands
+//! with two non-unit strides, and a factor of 0, which cuBLASLt treats as "do not read" although 0 times infinity is NaN. A
+//! broadcast input is the bias of the epilogue if possible, and is copied to the result otherwise.
 
-/// Element types that cuBLASLt multiplies here.
+/// Element types of products by cuBLASLt.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Element {
     F16,
@@ -34,7 +34,7 @@ impl Element {
         }
     }
 
-    /// The number that these bits are, in the type that is computed in.
+    /// Decodes a scalar in the compute type from its bits.
     fn number(self, bits: u64) -> f64 {
         match self {
             Element::F64 => f64::from_bits(bits),
@@ -43,7 +43,7 @@ impl Element {
     }
 }
 
-/// A batch of matrices in device memory: where it begins, and elements from one matrix, row and column to the next.
+/// A batch of matrices in device memory: the address, and the strides of batch, row and column in elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Matrices {
     /// The address.
@@ -72,7 +72,7 @@ pub struct Product<'a> {
     pub out: Matrices,
     /// The left operand.
     pub left: Matrices,
-    /// The right side.
+    /// The right operand.
     pub right: Matrices,
     /// The addend, if any.
     pub input: Option<Matrices>,
@@ -85,9 +85,9 @@ pub struct Product<'a> {
 /// A column-major operand, transposed or not.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Form {
-    /// Elements from one column to the next.
+    /// The stride between columns, in elements.
     pub leading: i64,
-    /// Elements from one matrix to the next.
+    /// The stride between matrices, in elements.
     pub batch: i64,
     /// Whether the stored matrix is the transposed operand.
     pub transposed: bool,
@@ -99,7 +99,7 @@ pub struct Form {
 const ALIGNED: u64 = 256;
 /// Alignment of the address of a bias vector of the epilogue.
 const BIAS_ALIGNED: u64 = 16;
-/// Sizes are below this.
+/// The exclusive upper bound of sizes.
 const MOST: usize = i32::MAX as usize;
 
 /// The source of a product's input.
@@ -122,13 +122,13 @@ pub struct Key {
     pub element: Element,
     /// Whether f32 factors may be rounded to TF32.
     pub rounds: bool,
-    /// Batches, and the sizes of the column-major result and of the sums.
+    /// Batches, and the sizes of the column-major result and of the reduction dimension.
     pub sizes: [usize; 4],
     /// The first operand.
     pub a: Form,
     /// The second operand.
     pub b: Form,
-    /// The addend: the result's form if there is no other.
+    /// The addend; the result's form if there is none.
     pub c: Form,
     /// The result.
     pub d: Form,
@@ -136,7 +136,7 @@ pub struct Key {
     pub addend: Addend,
 }
 
-/// A product that cuBLASLt takes: `D = alpha * op(A) @ op(B) + beta * C`.
+/// A product that cuBLASLt supports: `D = alpha * op(A) @ op(B) + beta * C`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Problem {
     /// The properties that are constant for a kind.
@@ -145,15 +145,16 @@ pub struct Problem {
     pub at: [u64; 4],
     /// Address of the bias vector.
     pub bias: u64,
-    /// The factors' bits.
+    /// The bits of alpha.
     pub alpha: u64,
     /// The bits of beta.
     pub beta: u64,
 }
 
 impl Problem {
-    /// `None` if the product is not supported: another dtype, an empty reduction dimension, a single result, strides that no
-    /// leading dimension describes, or a factor of 0, which cuBLASLt takes for "not read", although infinity times 0 is NaN.
+    /// `None` if the product is not supported: another dtype, an empty reduction dimension, a single result, strides that
+    /// no leading dimension describes, or a factor of 0, which cuBLASLt treats as "do not read" although infinity times 0
+    /// is NaN.
     pub fn new(product: &Product<'_>) -> Option<Problem> {
         let element = Element::named(product.dtype)?;
         let [batches, rows, columns, inner] = product.sizes;
@@ -163,7 +164,7 @@ impl Problem {
         }
         let stored =
             |of: Matrices, rows: usize, columns: usize| Stored { element, of, batches, rows, columns };
-        // A row-major result is the transposed of a column-major one, and so is the product of the transposed sides.
+        // A row-major result is the transpose of a column-major one, and so is the product of the transposed operands.
         let turned = stored(product.out, rows, columns).form()?.transposed;
         let turn = |of: Matrices| if turned { of.transposed() } else { of };
         let (m, n) = if turned { (columns, rows) } else { (rows, columns) };
@@ -179,7 +180,7 @@ impl Problem {
                 (addend, input, c)
             }
         };
-        // The result's own memory is read in place, and so has the result's strides.
+        // An input in the result's memory is read in place, and so must have the result's strides.
         let in_place = addend != Addend::None && input.at == out.at;
         if in_place && (addend, c) != (Addend::Matrix, d) {
             return None;
@@ -195,7 +196,8 @@ impl Problem {
         })
     }
 
-    /// The same without an epilogue: the input, times this factor, is copied first. `None` without an epilogue.
+    /// The product without an epilogue: the input, times this factor, is copied to the result first. `None` without an
+    /// epilogue.
     pub fn copied(self, beta: u64) -> Option<Problem> {
         let key = Key { addend: Addend::Copied, ..self.key };
         (self.key.addend == Addend::Bias).then_some(Problem { key, bias: 0, beta, ..self })
@@ -227,7 +229,7 @@ impl Stored {
         }
     }
 
-    /// Not transposed: the elements of a column are contiguous, and columns do not overlap.
+    /// The form without transposition: the elements of a column are contiguous, and columns do not overlap.
     fn as_it_lies(self) -> Option<Form> {
         let [batch, row, column] = self.of.strides;
         let leading = if self.columns == 1 { self.rows as i64 } else { column };
@@ -239,14 +241,14 @@ impl Stored {
         Some(Form { leading, batch, transposed: false, alignment: 1 << every.trailing_zeros() })
     }
 
-    /// The way to add this to a result of form `d`.
+    /// The addend of a result of form `d`: as an epilogue, a matrix or a copy.
     fn addend(self, d: Form, factor: f64) -> (Addend, Form) {
         if let Some(own) = self.as_it_lies() {
             return (Addend::Matrix, own);
         }
         let [batch, row, column] = self.of.strides;
         let is_vector = (row == 1 || self.rows == 1) && column == 0 && (batch == 0 || self.batches == 1);
-        // The epilogue is not available for certain in f64.
+        // The epilogue may be unavailable in f64.
         let by_epilogue = self.element != Element::F64 && factor == 1.0;
         let is_aligned = self.of.at.is_multiple_of(BIAS_ALIGNED);
         (if is_vector && by_epilogue && is_aligned { Addend::Bias } else { Addend::Copied }, d)
@@ -271,7 +273,7 @@ mod tests {
         of.at + moved as u64 * bytes
     }
 
-    /// Strides of `rows` by `columns` matrices, mostly such as tensors have.
+    /// Strides of `rows` by `columns` matrices, mostly as tensors have them.
     fn strides() -> impl Strategy<Value = (bool, i64, i64, i64)> {
         (any::<bool>(), prop_oneof![4 => Just(1i64), 1 => 0..3i64], 0..3i64, -1..3i64)
     }
@@ -387,7 +389,7 @@ mod tests {
         assert_eq!(problem.at, [3 << 20, 2 << 20, 1 << 20, 1 << 20]);
         assert_eq!((problem.key.a.leading, problem.key.b.leading, problem.key.d.leading), (6, 5, 6));
         assert!(!problem.key.a.transposed && !problem.key.b.transposed);
-        // A transposed side is a flag.
+        // A transposed operand is a flag.
         let right = Matrices { at: 3 << 20, strides: [0, 1, 5] };
         let problem = Problem::new(&Product { right, ..small() }).unwrap();
         assert!(problem.key.a.transposed && problem.key.a.leading == 5);
@@ -405,7 +407,7 @@ mod tests {
         none(Product { left: with([0, 10, 2]), ..small() });
         none(Product { left: with([0, 1, 1]), ..small() });
         none(Product { left: with([0, 0, 1]), ..small() });
-        // Read in place with other strides than the result's.
+        // An input in place with strides other than the result's.
         none(Product { input: Some(Matrices { at: small().out.at, strides: [0, 7, 1] }), ..small() });
     }
 

@@ -1,4 +1,4 @@
-//! cuDNN's functions, and where they are looked for.
+//! cuDNN's functions, and the search for the library.
 
 use crate::driver::{self, Failure, file_of};
 use crate::libraries::{Table, Wanted, shown, table};
@@ -49,7 +49,7 @@ impl Table for Library {
             OLDEST.. => Ok(()),
             _ => Err(format!("is of version {}, and 9.0 or newer is needed", shown(version))),
         })?;
-        // Files for CUDA 12 and 13 have one name.
+        // Files for CUDA 12 and 13 have the same name.
         // SAFETY: the function takes nothing, and may be called before all others.
         let built_for = unsafe { (library.cudnnGetCudartVersion)() } as i32;
         match built_for / 1000 > driver / 1000 {

@@ -3,9 +3,9 @@
 //! Convolutions that it does not support, and all without it, run on the kernels of `conv.cu`, with products by cuBLASLt if
 //! available. f16 and bf16 are accumulated in f32; f32 is multiplied in f32, or in TF32 if the program allows it.
 //!
-//! A convolution of one kind (dtype, sizes, memory order, alignment) always has the same plan: the first of cuDNN's heuristic
-//! whose engine, by its own notes, is accurate and deterministic. The workspace is allocated on the call's stream from the
-//! device's memory, at most [`WORKSPACE`] bytes; if that fails, the error is out of memory.
+//! A convolution of one kind (dtype, sizes, memory order, alignment) always has the same plan: the first of cuDNN's
+//! heuristic whose engine is documented by its notes as accurate and deterministic. The workspace is allocated on the
+//! call's stream from the device's memory, at most [`WORKSPACE`] bytes; if that fails, the error is out of memory.
 
 mod library;
 mod plan;
@@ -24,7 +24,7 @@ use plan::Plan;
 use std::ptr::null_mut;
 use std::sync::{Mutex, PoisonError};
 
-/// The most bytes of workspace.
+/// Maximum bytes of workspace.
 const WORKSPACE: usize = 256 << 20;
 
 /// The state of cuDNN on a device.
@@ -33,17 +33,17 @@ pub struct Dnn {
 }
 
 struct State {
-    /// Made with the first convolution, and never destroyed: the driver may be gone before this library is.
+    /// Created with the first convolution, and never destroyed: the driver may be unloaded before this library.
     handle: cudnnHandle_t,
     /// `None` if cuDNN has no accurate plan.
     plans: LruCache<Key, Option<Plan>>,
 }
 
-// SAFETY: a handle may be used from any thread, by one at a time, with its device's context current, as `convolve` upholds.
+// SAFETY: a handle may be used from any thread, one at a time, with its device's context current, as `convolve` upholds.
 unsafe impl Send for State {}
 
 impl Dnn {
-    /// The state of a device before its first convolution.
+    /// The initial state of a device.
     pub fn new() -> Dnn {
         Dnn { state: Mutex::new(State { handle: null_mut(), plans: LruCache::default() }) }
     }
@@ -51,12 +51,12 @@ impl Dnn {
 
 static FOUND: Search<Library> = Search::new();
 
-/// Whether it can be used for convolutions.
+/// Whether the library is available for convolutions.
 pub fn is_there() -> Result<bool, Error> {
     Ok(FOUND.library()?.is_some())
 }
 
-/// Describes its status.
+/// Describes the status of the library.
 pub fn fact() -> String {
     FOUND.fact()
 }
@@ -78,7 +78,7 @@ pub fn convolve(on: On, key: &Key, ready: impl FnOnce() -> Result<[u64; 3], Erro
 }
 
 impl State {
-    /// The handle, whose work goes to this stream now, and how convolutions of this kind are made; none where cuDNN has no plan.
+    /// The handle, bound to this stream, and the plan of convolutions of this kind; `None` if cuDNN has no plan.
     fn plan(
         &mut self,
         library: &'static Library,

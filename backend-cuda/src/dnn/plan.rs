@@ -12,14 +12,15 @@ use cudarc::cudnn::sys::{
 use std::ffi::c_void;
 use std::ptr::{null_mut, with_exposed_provenance_mut};
 
-/// Engine configurations that are looked at, for each of the heuristic's modes: of f32 those that do not round come late.
+/// The maximum number of engine configurations that are examined per heuristic mode: for f32 the engines without rounding
+/// come late.
 const LOOKED_AT: usize = 64;
-/// Notes of an engine that are looked at.
+/// The maximum number of notes of an engine that are read.
 const NOTES: usize = 32;
 /// Identifiers of input, kernel and result in a plan.
 const NAMES: [i64; 3] = [1, 2, 3];
 
-/// A descriptor, destroyed with this value.
+/// A descriptor, destroyed on drop.
 struct Descriptor {
     library: &'static Library,
     at: cudnnBackendDescriptor_t,
@@ -28,8 +29,8 @@ struct Descriptor {
 impl Drop for Descriptor {
     fn drop(&mut self) {
         // A failed destruction has no caller to report to: it leaks a few hundred bytes of host memory.
-        // SAFETY: it was created by its function, and nothing refers to it after this: descriptors made from it that are still
-        // used are dropped before it.
+        // SAFETY: it was created by its function, and is not referenced after this: descriptors that refer to it are
+        // dropped before it.
         let _ = unsafe { self.library.cudnnBackendDestroyDescriptor(self.at) };
     }
 }
@@ -42,7 +43,7 @@ impl Descriptor {
         Ok(Descriptor { library, at })
     }
 
-    /// Sets an attribute to values whose type is the one that is named.
+    /// Sets an attribute to values of the named type.
     fn set<T>(&self, which: Name, kind: Type, values: &[T]) -> Result<(), Failure> {
         // SAFETY: the descriptor lives, and the count is that of the values; the library compares type and count with the
         // attribute's.
@@ -58,7 +59,7 @@ impl Descriptor {
         }
     }
 
-    /// Refers to other descriptors.
+    /// Sets an attribute to other descriptors.
     fn refer(&self, which: Name, to: &[&Descriptor]) -> Result<(), Failure> {
         let to: Vec<cudnnBackendDescriptor_t> = to.iter().map(|descriptor| descriptor.at).collect();
         self.set(which, Type::CUDNN_TYPE_BACKEND_DESCRIPTOR, &to)
@@ -67,7 +68,7 @@ impl Descriptor {
     /// Writes an attribute's values to `values`, and returns their number.
     fn get<T>(&self, which: Name, kind: Type, values: &mut [T]) -> Result<usize, Failure> {
         let mut count = 0;
-        // SAFETY: the descriptor lives, and `values` has room for the requested count.
+        // SAFETY: the descriptor lives, and `values` has capacity for the requested count.
         unsafe {
             let (wanted, to) = (values.len() as i64, values.as_mut_ptr().cast::<c_void>());
             self.library.cudnnBackendGetAttribute(
@@ -97,7 +98,7 @@ fn dtype(element: Element) -> cudnnDataType_t {
     }
 }
 
-/// The spatial dimensions that count, of a list for three.
+/// The used spatial dimensions of a list of three.
 fn spatial<'a>(key: &Key, list: &'a [i64; 3]) -> &'a [i64] {
     &list[3 - key.spatial..]
 }
@@ -133,7 +134,7 @@ fn moves(library: &'static Library, key: &Key) -> Result<Descriptor, Failure> {
     made.finalize()
 }
 
-/// The operation, and how its factors, tensors and [`moves`] are called.
+/// The descriptor type of the operation, and its attribute names of factors, tensors and convolution descriptor.
 fn operation(kind: Kind) -> (DescriptorType, [Name; 2], [Name; 3], Name) {
     use Name::*;
     match kind {
@@ -179,8 +180,8 @@ fn is_exact(notes: &[u32], key: &Key) -> bool {
     notes.iter().all(|&note| match note {
         _ if note == Note::CUDNN_NUMERICAL_NOTE_TENSOR_CORE as u32 => key.element != Element::F32 || rounds,
         _ if note == Note::CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS as u32 => rounds,
-        // `CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP`. The others are sums in a narrower type, FFT and Winograd transforms, which lose
-        // digits, and non-determinism; later notes are unknown.
+        // `CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP`. The other notes are accumulation in a narrower type, FFT and Winograd
+        // transforms, which lose digits, and non-determinism; later notes are unknown.
         _ => note == 9,
     })
 }
@@ -188,16 +189,16 @@ fn is_exact(notes: &[u32], key: &Key) -> bool {
 /// The plan of convolutions of one kind.
 pub struct Plan {
     plan: Descriptor,
-    /// Bytes of workspace that each needs.
+    /// Bytes of workspace that each launch needs.
     pub workspace: usize,
-    /// The descriptors that the plan refers to, the operation first; dropped after it.
+    /// The descriptors that the plan refers to, the operation first; dropped after the plan.
     _made_of: Vec<Descriptor>,
 }
 
-// SAFETY: descriptors may be used from any thread, by one at a time: a plan is protected by its device's lock.
+// SAFETY: descriptors may be used from any thread, one at a time: a plan is protected by its device's lock.
 unsafe impl Send for Plan {}
 
-/// Whether a library reports that it does not support this: its codes for unsupported problems and refused parameters.
+/// Whether a library reports that a problem is unsupported: its codes for unsupported problems and refused parameters.
 fn is_refusal(failure: &Failure) -> bool {
     matches!(failure.code, 2000..=3999)
 }
@@ -258,7 +259,8 @@ impl Plan {
         Ok(None)
     }
 
-    /// Submits a convolution of this kind to the handle's stream: addresses of input, kernel, result, and of the workspace.
+    /// Submits a convolution of this kind to the handle's stream, with the addresses of input, kernel, result, and
+    /// workspace.
     pub fn launch(&self, handle: cudnnHandle_t, at: [u64; 3], workspace: u64) -> Result<(), Failure> {
         let library = self.plan.library;
         let pointer = |at: u64| with_exposed_provenance_mut::<c_void>(at as usize);
@@ -273,8 +275,8 @@ impl Plan {
     }
 }
 
-/// The first of a heuristic's configurations, best first, that is accurate and has a plan: the plan, the bytes of its workspace,
-/// and the configuration.
+/// The first accurate configuration of a heuristic with a plan, best first: the plan, the bytes of its workspace, and the
+/// configuration.
 fn first(
     library: &'static Library,
     handle: cudnnHandle_t,

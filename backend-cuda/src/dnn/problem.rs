@@ -7,9 +7,9 @@ use crate::kernels::Image;
 pub enum Kind {
     /// The result.
     Forward,
-    /// The input, by the result's gradient.
+    /// The input, from the result's gradient.
     Data,
-    /// The kernel, by the result's gradient.
+    /// The kernel, from the result's gradient.
     Filter,
 }
 
@@ -36,11 +36,11 @@ impl Element {
 /// Stride, padding and dilation, for each spatial dimension.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Moves {
-    /// Distance of adjacent output positions in the input.
+    /// Distance of neighbouring output positions in the input.
     pub stride: [i64; 3],
-    /// Zeros around the input.
+    /// Zero padding.
     pub padding: [i64; 3],
-    /// Distance of adjacent kernel taps in the input.
+    /// Distance of neighbouring kernel taps in the input.
     pub dilation: [i64; 3],
 }
 
@@ -70,15 +70,15 @@ pub struct Convolution<'a> {
 pub struct Form {
     /// Sizes.
     pub sizes: [i64; 5],
-    /// Elements from one index to the next, for each dimension.
+    /// The strides in elements.
     pub strides: [i64; 5],
     /// Alignment of its address, up to [`ALIGNED`].
     pub alignment: i64,
 }
 
-/// A higher alignment than this is of no use.
+/// The maximum useful alignment.
 const ALIGNED: u64 = 16;
-/// Tensors have fewer elements than this: cuDNN counts most of them in 32 bits.
+/// The exclusive upper bound of the number of elements: cuDNN counts most of them in 32 bits.
 const MOST: i64 = i32::MAX as i64;
 
 /// The properties that determine a plan.
@@ -96,18 +96,18 @@ pub struct Key {
     pub forms: [Form; 3],
     /// Stride, padding and dilation.
     pub moves: Moves,
-    /// Spatial dimensions, the last of three.
+    /// The number of spatial dimensions that are used, the last of three.
     pub spatial: usize,
 }
 
 impl Key {
     /// `None` if the convolution is not supported: another dtype, too many elements, or a gradient that cuDNN computes
-    /// inaccurately. A tensor may have other strides than its form: then it is copied to that form, or back.
+    /// inaccurately. A tensor with other strides than its form is copied to that form, or back.
     pub fn new(of: &Convolution<'_>) -> Option<Key> {
         let element = Element::named(of.dtype)?;
         let images = of.images();
-        // With one channel per group cuDNN 9.14 accumulates the kernel gradient of f16 and bf16 with an error of three ULP (on an
-        // H200), which no note of its engine reports.
+        // With one channel per group cuDNN 9.14 accumulates the kernel gradient of f16 and bf16 with an error of three ULP
+        // (on an H200), which no note of its engine reports.
         let by_channel = of.weight.sizes[1] == 1 && of.input.sizes[1] > 1;
         if of.kind == Kind::Filter && by_channel && element != Element::F32 {
             return None;
@@ -120,14 +120,14 @@ impl Key {
                 .try_fold(1i64, |all, size| all.checked_mul(size?))
                 .filter(|count| (1..MOST).contains(count))?;
         }
-        // The memory order that most elements have already. Images of one channel, or one pixel, have both.
+        // The memory order of most elements. Images of one channel, or one pixel, have both orders.
         let in_order = |channels_last: bool| -> i64 {
             let lie = (0..3).filter(|&i| lies(&images[i], &strides(images[i].sizes, channels_last)));
             lie.map(|i| counts[i]).sum()
         };
         let (row_major, last) = (in_order(false), in_order(true));
         let all: i64 = counts.iter().sum();
-        // Half of each: cuDNN is faster in channels_last.
+        // With equal shares: cuDNN is faster in channels_last.
         let channels_last = last > row_major || last == row_major && last < all;
         let form = |image: Image| {
             let strides = strides(image.sizes, channels_last);
@@ -152,7 +152,7 @@ impl Key {
 }
 
 impl Form {
-    /// Whether an image has these strides.
+    /// Whether an image has the strides of this form.
     pub fn is_of(&self, image: &Image) -> bool {
         lies(image, &self.strides)
     }
@@ -176,7 +176,7 @@ impl Kind {
     }
 }
 
-/// Whether an image has these strides in dimensions of more than one index.
+/// Whether an image has these strides in dimensions of size above 1.
 fn lies(image: &Image, strides: &[i64; 5]) -> bool {
     (0..5).all(|d| image.sizes[d] == 1 || image.strides[d] == strides[d])
 }
@@ -240,7 +240,7 @@ mod tests {
             let turned = Key::new(&other).unwrap();
             assert_eq!((turned, lying(&turned, &other)), (key, [true, true, false]));
         }
-        // The same number in either order.
+        // Equally many elements in either order.
         let sizes = [[2, 8, 1, 6, 5], [8, 8, 1, 1, 1], [2, 8, 1, 6, 5]];
         let of = convolution([image(sizes[0], false), image(sizes[1], true), image(sizes[2], true)]);
         assert_eq!(orders(&Key::new(&of).unwrap()), sizes.map(|sizes| strides(sizes, true)));

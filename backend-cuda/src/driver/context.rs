@@ -1,4 +1,4 @@
-//! One device's context, and the driver's functions on it. Each makes the context current for its thread first: other
+//! A device's context, and the driver's functions on it. Each makes the context current for its thread first, since other
 //! libraries in the process change it too.
 
 use super::failure::{Failure, NOT_READY, OUT_OF_MEMORY, PEER_ALREADY, PEER_NOT};
@@ -25,7 +25,7 @@ unsafe impl Sync for Entry {}
 /// The parameter of a kernel: one structure, as declared by `KERNEL` in kernels/keyway.cuh.
 ///
 /// # Safety
-/// The type is `repr(C)`, without padding that matters, and has the fields of the C++ structure; its author upholds this,
+/// The type is `repr(C)`, without significant padding, and has the fields of the C++ structure; its author upholds this,
 /// and the emulator compares the sizes.
 pub unsafe trait Argument: Copy {}
 
@@ -35,9 +35,9 @@ pub struct Context {
     device: CUdevice,
     index: u32,
     context: OnceLock<Primary>,
-    /// Why the device is of no use any more.
+    /// The reason why the device is lost, if it is.
     lost: OnceLock<String>,
-    /// The entries that were launched last, newest at `launches % RECENT`.
+    /// The names of recent launches; the newest is at `launches % RECENT`.
     recent: Mutex<Recent>,
     /// The streams whose work is captured.
     pub(super) capturing: Capturing,
@@ -69,7 +69,7 @@ pub enum Attribute {
 }
 
 impl Context {
-    /// A device of the driver's, which is not touched yet.
+    /// Creates the context object of a device, without a call to the driver's context functions.
     pub fn new(index: u32) -> Result<Context, Error> {
         let driver = driver()?;
         let library = &driver.library;
@@ -82,7 +82,7 @@ impl Context {
         Ok(Context { library, device, index, context, lost, recent, capturing })
     }
 
-    /// The driver's number of the device.
+    /// The driver's handle of the device.
     pub(super) fn device(&self) -> CUdevice {
         self.device
     }
@@ -98,7 +98,7 @@ impl Context {
         Ok(unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned())
     }
 
-    /// Bytes of memory in all.
+    /// Total bytes of memory.
     pub fn total_memory(&self) -> Result<u64, Error> {
         let mut bytes = 0;
         // SAFETY: the out-pointer is valid.
@@ -106,7 +106,7 @@ impl Context {
         Ok(bytes as u64)
     }
 
-    /// A number that the device has.
+    /// The value of an attribute.
     pub fn attribute(&self, which: Attribute) -> Result<u32, Error> {
         let mut value = 0;
         // SAFETY: the out-pointer is valid, and the number is one of the interface's.
@@ -115,13 +115,13 @@ impl Context {
         Ok(u32::try_from(value).unwrap_or(0))
     }
 
-    /// The primary context, made at its first use.
+    /// The primary context, retained at its first use.
     fn primary(&self) -> Result<CUcontext, Error> {
         if let Some(primary) = self.context.get() {
             return Ok(primary.0);
         }
         let mut context = std::ptr::null_mut();
-        // SAFETY: the out-pointer is valid. Two threads may both retain it, which counts; it is never released.
+        // SAFETY: the out-pointer is valid. If two threads both retain it, its reference count is 2; it is never released.
         unsafe { self.library.cuDevicePrimaryCtxRetain(&mut context, self.device) }
             .map_err(|f| self.error(f))?;
         Ok(self.context.get_or_init(|| Primary(context)).0)
@@ -181,7 +181,7 @@ impl Context {
         Ok(free as u64)
     }
 
-    /// Memory that any stream may use at once.
+    /// Allocates memory that any stream may use immediately.
     pub fn allocate(&self, bytes: u64) -> Result<u64, Error> {
         let mut at = 0;
         // SAFETY: the out-pointer is valid.
@@ -192,11 +192,11 @@ impl Context {
     /// Frees memory of [`Context::allocate`], after all work of the device.
     pub fn free(&self, at: u64) -> Result<(), Error> {
         self.capturing.refuse_all("memory that goes back to the driver")?;
-        // SAFETY: an unknown address is an error of the driver's.
+        // SAFETY: the driver reports an unknown address as an error.
         self.call(|l| unsafe { l.cuMemFree_v2(at) })
     }
 
-    /// Memory of the driver's own pool, in the order of a stream.
+    /// Allocates memory from the driver's pool, in stream order.
     pub fn allocate_on(&self, bytes: u64, stream: Queue) -> Result<u64, Error> {
         let mut at = 0;
         // SAFETY: the out-pointer is valid, and the stream lives, as the host upholds.
@@ -204,13 +204,13 @@ impl Context {
         Ok(at)
     }
 
-    /// Frees memory of [`Context::allocate_on`].
+    /// Frees memory of [`Context::allocate_on`], in stream order.
     pub fn free_on(&self, at: u64, stream: Queue) -> Result<(), Error> {
         // SAFETY: as for `free`; the stream lives.
         self.call(|l| unsafe { l.cuMemFreeAsync(at, stream.cast()) })
     }
 
-    /// Page-locked host memory that every context may use.
+    /// Allocates page-locked host memory that every context may use.
     pub fn allocate_pinned(&self, bytes: u64) -> Result<*mut c_void, Error> {
         const PORTABLE: u32 = 1;
         let mut at = std::ptr::null_mut();
@@ -220,16 +220,17 @@ impl Context {
     }
 
     /// # Safety
-    /// `at` came from [`Context::allocate_pinned`], and is no longer used.
+    /// `at` was returned by [`Context::allocate_pinned`], and is no longer used.
     pub unsafe fn free_pinned(&self, at: *mut c_void) -> Result<(), Error> {
-        // SAFETY: the caller's.
+        // SAFETY: as the caller guarantees.
         self.call(|l| unsafe { l.cuMemFreeHost(at) })
     }
 
-    /// Queues a copy from the host.
+    /// Enqueues a copy from the host.
     ///
     /// # Safety
-    /// `from` is valid for `bytes` bytes: where it is page-locked, until the stream is waited for, else for the call.
+    /// `from` is valid for `bytes` bytes: if it is page-locked, until the stream is synchronised, otherwise during the
+    /// call.
     pub unsafe fn copy_in(
         &self,
         to: u64,
@@ -237,16 +238,17 @@ impl Context {
         bytes: u64,
         stream: Queue,
     ) -> Result<(), Error> {
-        // A recorded copy would read memory that has another owner by then.
+        // A captured copy would later read memory that has another owner by then.
         self.capturing.refuse(stream, "a copy from memory of the host that is not pinned")?;
-        // SAFETY: the caller's.
+        // SAFETY: as the caller guarantees.
         unsafe { self.copy_in_pinned(to, from, bytes, stream) }
     }
 
-    /// As [`Context::copy_in`], from page-locked memory, also for recorded work.
+    /// As [`Context::copy_in`], from page-locked memory, also during a capture.
     ///
     /// # Safety
-    /// `from` is valid for `bytes` bytes until the stream is waited for, and for the lifetime of a graph that records this.
+    /// `from` is valid for `bytes` bytes until the stream is synchronised, and for the lifetime of a graph that captures
+    /// this.
     pub unsafe fn copy_in_pinned(
         &self,
         to: u64,
@@ -254,14 +256,14 @@ impl Context {
         bytes: u64,
         stream: Queue,
     ) -> Result<(), Error> {
-        // SAFETY: the caller's.
+        // SAFETY: as the caller guarantees.
         self.call(|l| unsafe { l.cuMemcpyHtoDAsync_v2(to, from, bytes as usize, stream.cast()) })
     }
 
-    /// Queues a copy to the host.
+    /// Enqueues a copy to the host.
     ///
     /// # Safety
-    /// `to` is valid for `bytes` bytes, and exclusively owned, until the stream is waited for.
+    /// `to` is valid for `bytes` bytes, and uniquely owned, until the stream is synchronised.
     pub unsafe fn copy_out(
         &self,
         to: *mut c_void,
@@ -270,14 +272,14 @@ impl Context {
         stream: Queue,
     ) -> Result<(), Error> {
         self.capturing.refuse(stream, "a copy to the host, as of a value that is read,")?;
-        // SAFETY: the caller's.
+        // SAFETY: as the caller guarantees.
         unsafe { self.copy_out_pinned(to, from, bytes, stream) }
     }
 
-    /// As [`Context::copy_out`], to page-locked memory, also for recorded work.
+    /// As [`Context::copy_out`], to page-locked memory, also during a capture.
     ///
     /// # Safety
-    /// As for [`Context::copy_out`], and `to` is valid for the lifetime of a graph that records this.
+    /// As for [`Context::copy_out`], and `to` is valid for the lifetime of a graph that captures this.
     pub unsafe fn copy_out_pinned(
         &self,
         to: *mut c_void,
@@ -285,17 +287,17 @@ impl Context {
         bytes: u64,
         stream: Queue,
     ) -> Result<(), Error> {
-        // SAFETY: the caller's.
+        // SAFETY: as the caller guarantees.
         self.call(|l| unsafe { l.cuMemcpyDtoHAsync_v2(to, from, bytes as usize, stream.cast()) })
     }
 
-    /// Queues a copy within the device.
+    /// Enqueues a copy within the device.
     pub fn copy_within(&self, to: u64, from: u64, bytes: u64, stream: Queue) -> Result<(), Error> {
         // SAFETY: device memory, which the driver checks; the stream lives.
         self.call(|l| unsafe { l.cuMemcpyDtoDAsync_v2(to, from, bytes as usize, stream.cast()) })
     }
 
-    /// Queues a copy from another device on a stream of this one.
+    /// Enqueues a copy from another device on a stream of this one.
     pub fn copy_across(
         &self,
         to: u64,
@@ -304,11 +306,11 @@ impl Context {
         stream: Queue,
     ) -> Result<(), Error> {
         let (own, others) = (self.primary()?, other.primary()?);
-        // SAFETY: as for `copy_within`; both contexts are retained for ever.
+        // SAFETY: as for `copy_within`; both contexts are never released.
         self.call(|l| unsafe { l.cuMemcpyPeerAsync(to, own, from, others, bytes as usize, stream.cast()) })
     }
 
-    /// A stream that waits for no other.
+    /// Creates a stream that does not synchronise with other streams.
     pub fn new_stream(&self) -> Result<Queue, Error> {
         const NON_BLOCKING: u32 = 1;
         let mut stream = std::ptr::null_mut();
@@ -317,28 +319,28 @@ impl Context {
         Ok(stream.cast())
     }
 
-    /// Destroys a stream; its queued work is still done.
+    /// Destroys a stream; its queued work still completes.
     pub fn destroy_stream(&self, stream: Queue) -> Result<(), Error> {
         // SAFETY: the host passes a stream of `new_stream`, once.
         self.call(|l| unsafe { l.cuStreamDestroy_v2(stream.cast()) })
     }
 
-    /// Whether a stream's work is captured now.
+    /// Whether a stream is being captured.
     pub fn captures(&self, stream: Queue) -> bool {
         self.capturing.has(stream)
     }
 
-    /// Waits for a stream.
+    /// Synchronises with a stream.
     pub fn synchronize_stream(&self, stream: Queue) -> Result<(), Error> {
         self.capturing.refuse(stream, "synchronisation of it")?;
         // SAFETY: the stream lives.
         self.call(|l| unsafe { l.cuStreamSynchronize(stream.cast()) })
     }
 
-    /// An event.
+    /// Creates an event.
     pub fn new_event(&self) -> Result<Queue, Error> {
         let mut event = std::ptr::null_mut();
-        // SAFETY: the out-pointer is valid; with time, since the host asks for it.
+        // SAFETY: the out-pointer is valid; with timing, as the host requires.
         self.call(|l| unsafe { l.cuEventCreate(&mut event, 0) })?;
         Ok(event.cast())
     }
@@ -349,19 +351,19 @@ impl Context {
         self.call(|l| unsafe { l.cuEventDestroy_v2(event.cast()) })
     }
 
-    /// Marks a point in a stream.
+    /// Records an event in a stream.
     pub fn record(&self, event: Queue, stream: Queue) -> Result<(), Error> {
         // SAFETY: both live.
         self.call(|l| unsafe { l.cuEventRecord(event.cast(), stream.cast()) })
     }
 
-    /// Makes a stream of this device wait for an event of any.
+    /// Makes a stream of this device wait for an event of any device.
     pub fn wait(&self, event: Queue, stream: Queue) -> Result<(), Error> {
         // SAFETY: both live.
         self.call(|l| unsafe { l.cuStreamWaitEvent(stream.cast(), event.cast(), 0) })
     }
 
-    /// Whether an event has happened.
+    /// Whether an event has completed.
     pub fn query(&self, event: Queue) -> Result<bool, Error> {
         self.call(|l| {
             // SAFETY: the event lives.
@@ -372,7 +374,7 @@ impl Context {
         })
     }
 
-    /// Waits for an event.
+    /// Synchronises with an event.
     pub fn synchronize_event(&self, event: Queue) -> Result<(), Error> {
         // SAFETY: the event lives.
         self.call(|l| unsafe { l.cuEventSynchronize(event.cast()) })
@@ -394,11 +396,11 @@ impl Context {
         Ok(can != 0)
     }
 
-    /// Enables or disables access of this device to another one's memory; does nothing if that is its state already.
+    /// Enables or disables access of this device to the memory of another one; no effect if that is the current state.
     pub fn set_access(&self, peer: &Context, enabled: bool) -> Result<(), Error> {
         let other = peer.primary()?;
         self.call(|l| {
-            // SAFETY: both contexts are retained for ever.
+            // SAFETY: both contexts are never released.
             match unsafe {
                 if enabled { l.cuCtxEnablePeerAccess(other, 0) } else { l.cuCtxDisablePeerAccess(other) }
             } {
@@ -408,7 +410,7 @@ impl Context {
         })
     }
 
-    /// Loads an image and finds its entry. The module is never unloaded.
+    /// Loads an image and resolves its entry point. The module is never unloaded.
     pub fn load(&self, image: &CStr, name: &CStr) -> Result<Entry, Error> {
         const LOG: usize = 4096;
         let mut log = vec![0u8; LOG];
@@ -442,7 +444,7 @@ impl Context {
         Ok(Entry(function))
     }
 
-    /// Lets launches of an entry use this many bytes of dynamic shared memory per block.
+    /// Allows launches of an entry to use this number of bytes of dynamic shared memory per block.
     pub fn allow_shared(&self, entry: Entry, bytes: u32) -> Result<(), Error> {
         let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
         let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as u32;
@@ -450,12 +452,12 @@ impl Context {
         self.call(|l| unsafe { l.cuFuncSetAttribute(entry.0, attribute, bytes) })
     }
 
-    /// Makes the context current, for a library of NVIDIA's that works in it.
+    /// Makes the context current, for another NVIDIA library that uses it.
     pub fn enter(&self) -> Result<(), Error> {
         self.call(|_| Ok(()))
     }
 
-    /// Records a launch, for the error of a lost device.
+    /// Records a launch, for the error message of a lost device.
     pub fn remember(&self, name: &str) {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let at = recent.launches % RECENT;
@@ -464,8 +466,8 @@ impl Context {
         recent.launches += 1;
     }
 
-    /// Launches a kernel with a number of blocks, threads per block, and bytes of dynamic shared memory: more than 48 KiB only
-    /// after [`Context::allow_shared`].
+    /// Launches a kernel with these numbers of blocks, threads per block, and bytes of dynamic shared memory, which may
+    /// exceed 48 KiB only after [`Context::allow_shared`].
     pub fn launch<A: Argument>(
         &self,
         (entry, name): (Entry, &str),

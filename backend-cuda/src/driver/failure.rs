@@ -1,4 +1,4 @@
-//! A call of the driver that failed.
+//! A failed driver call.
 
 use super::failed;
 use keyway_sdk::Error;
@@ -29,13 +29,13 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Whether the device's context is unusable from now on.
+    /// Whether the device's context is permanently unusable.
     pub fn is_lost(&self) -> bool {
-        // ECC and link errors; then those of kernels: addresses, time limits, assertions, instructions, the stack.
+        // ECC and link errors; then kernel errors: addresses, time limits, assertions, instructions, the stack.
         matches!(self.code, 214 | 220 | 226 | 700 | 702 | 709 | 710 | 714..=719)
     }
 
-    /// The error, where no device is known.
+    /// The error without a device.
     pub fn plain(self) -> Error {
         failed(self.to_string())
     }

@@ -5,7 +5,7 @@ use keyway_sdk::Error;
 use std::ffi::{OsString, c_void};
 use std::path::{Path, PathBuf};
 
-/// Names another file as the driver, by absolute path: for tests, and for drivers in unusual folders.
+/// The environment variable with the absolute path of another driver: for tests, and for drivers in unusual folders.
 const VARIABLE: &str = "KEYWAY_CUDA_DRIVER";
 /// The driver's name for the system's loader. Not `libcuda.so`, which in a toolkit is a stub for linking.
 const NAME: &str = "libcuda.so.1";
@@ -15,7 +15,7 @@ pub fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty() && !is_privileged())
 }
 
-/// Whether the driver is another file than the system's.
+/// Whether the environment variable selects another driver than the system's.
 pub fn is_named() -> bool {
     variable(VARIABLE).is_some()
 }
@@ -46,7 +46,7 @@ pub fn place() -> String {
     }
 }
 
-/// The file of the library that has this address.
+/// The file of the library that contains this address.
 #[cfg(unix)]
 pub fn file_of(address: *const c_void) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStrExt;
@@ -55,12 +55,12 @@ pub fn file_of(address: *const c_void) -> Option<PathBuf> {
     if unsafe { libc::dladdr(address, info.as_mut_ptr()) } == 0 {
         return None;
     }
-    // SAFETY: it was zeroed, which is a value of it, and then filled in.
+    // SAFETY: it was zeroed, which is a valid value, and then filled in.
     let name = unsafe { info.assume_init() }.dli_fname;
     if name.is_null() {
         return None;
     }
-    // SAFETY: the loader's name of a library, which ends with a 0 and lives as long as the library.
+    // SAFETY: the loader's name of a library is NUL-terminated and lives as long as the library.
     let name = unsafe { std::ffi::CStr::from_ptr(name) };
     Path::new(std::ffi::OsStr::from_bytes(name.to_bytes())).canonicalize().ok()
 }
@@ -96,7 +96,8 @@ fn is_privileged() -> bool {
     true
 }
 
-/// Fails, with the reason, unless only its owner, who is this user or root, may change the file or its folder.
+/// Returns an error with the reason, unless the file and its folder are writable by their owner alone, and the owner is
+/// this user or root.
 #[cfg(unix)]
 pub fn trust(path: &Path) -> Result<(), String> {
     use std::os::unix::fs::MetadataExt;
@@ -118,7 +119,7 @@ pub fn trust(path: &Path) -> Result<(), String> {
     if real.is_file() { Ok(()) } else { Err("is no file".into()) }
 }
 
-/// Fails: there are no rules here by which a file could be trusted.
+/// Always an error: on this system there are no rules for trusting a file.
 #[cfg(not(unix))]
 pub fn trust(_path: &Path) -> Result<(), String> {
     Err("is not served on this system".into())

@@ -1,4 +1,4 @@
-//! The capture of a stream's work as a graph.
+//! Stream capture to CUDA graphs.
 
 use super::context::Context;
 use super::failed;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// A graph that can be launched.
+/// An executable graph.
 #[derive(Debug)]
 pub struct Executable(CUgraphExec);
 
@@ -18,7 +18,7 @@ unsafe impl Send for Executable {}
 // SAFETY: as for Send.
 unsafe impl Sync for Executable {}
 
-/// The streams of a device whose work is captured now.
+/// The streams of a device that are being captured.
 #[derive(Default)]
 pub(super) struct Capturing {
     count: AtomicUsize,
@@ -32,23 +32,23 @@ impl Capturing {
         self.count.store(streams.len(), Ordering::Release);
     }
 
-    /// Whether a stream's work is captured.
+    /// Whether a stream is being captured.
     pub(super) fn has(&self, stream: Queue) -> bool {
         self.count.load(Ordering::Acquire) > 0
             && self.streams.lock().unwrap_or_else(PoisonError::into_inner).contains(&stream.addr())
     }
 
-    /// Whether any stream's work is.
+    /// Whether any stream is being captured.
     pub(super) fn any(&self) -> bool {
         self.count.load(Ordering::Acquire) > 0
     }
 
-    /// Refuses an operation that is impossible while a stream's work is captured.
+    /// Refuses an operation that is not allowed while a stream is being captured.
     pub(super) fn refuse(&self, stream: Queue, what: &str) -> Result<(), Error> {
         if self.has(stream) { Err(refusal(what)) } else { Ok(()) }
     }
 
-    /// Refuses an operation that is impossible while any stream's work is captured.
+    /// Refuses an operation that is not allowed while any stream is being captured.
     pub(super) fn refuse_all(&self, what: &str) -> Result<(), Error> {
         if self.any() { Err(refusal(what)) } else { Ok(()) }
     }
@@ -63,14 +63,14 @@ fn refusal(what: &str) -> Error {
 }
 
 impl Context {
-    /// Whether any stream's work is captured now.
+    /// Whether any stream is being captured.
     pub fn is_capturing(&self) -> bool {
         self.capturing.any()
     }
 
-    /// Records a stream's work from now on instead of doing it. Other threads, and other calls of this one, go on as before.
+    /// Starts to capture a stream's work instead of running it. Other threads, and other calls of this one, are unaffected.
     pub fn begin_capture(&self, stream: Queue) -> Result<(), Error> {
-        // The driver looks at nothing but the stream itself: memory may be allocated and modules loaded meanwhile.
+        // Only the stream itself is captured: memory may be allocated and modules loaded meanwhile.
         const RELAXED: u32 = 2;
         // SAFETY: the stream lives, as the host upholds.
         self.call(|l| unsafe { l.cuStreamBeginCapture_v2(stream.cast(), RELAXED) })?;
@@ -80,7 +80,7 @@ impl Context {
         Ok(())
     }
 
-    /// Ends the recording, also where it fails, and makes it ready to be launched.
+    /// Ends the capture, also if it fails, and instantiates the graph.
     pub fn end_capture(&self, stream: Queue) -> Result<Executable, Error> {
         self.capturing.change(|streams| {
             streams.remove(&stream.addr());
@@ -107,13 +107,13 @@ impl Context {
         }
     }
 
-    /// Submits recorded work to a stream.
+    /// Launches a graph on a stream.
     pub fn launch_graph(&self, executable: &Executable, stream: Queue) -> Result<(), Error> {
         // SAFETY: the graph lives, and so does the stream.
         self.call(|l| unsafe { l.cuGraphLaunch(executable.0, stream.cast()) })
     }
 
-    /// Destroys a graph; launches under way are still done.
+    /// Destroys a graph; running launches still complete.
     pub fn destroy_graph(&self, executable: Executable) -> Result<(), Error> {
         // SAFETY: ownership of the graph is passed here.
         self.call(|l| unsafe { l.cuGraphExecDestroy(executable.0) })

@@ -1,4 +1,4 @@
-//! Addresses that are reserved, and memory that is mapped there piece by piece.
+//! Virtual memory management: reserved address ranges, to which memory is mapped piece by piece.
 
 use super::context::{Attribute, Context};
 use super::failed;
@@ -12,7 +12,7 @@ use keyway_sdk::Error;
 const MINIMUM: u32 = 0;
 
 impl Context {
-    /// Properties of memory of this device, for the driver's functions.
+    /// The allocation properties of this device's memory.
     fn own_memory(&self) -> CUmemAllocationProp {
         CUmemAllocationProp {
             type_: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -32,8 +32,8 @@ impl Context {
         CUmemLocation { type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: self.device() }
     }
 
-    /// Reserves addresses for at least `bytes` bytes, to which memory is mapped in multiples of `step`; returns the first, and
-    /// their number.
+    /// Reserves an address range of at least `bytes` bytes, to which memory is mapped in multiples of `step`; returns its
+    /// start and its size.
     pub fn reserve(&self, bytes: u64, step: u64) -> Result<(u64, u64), Error> {
         if self.attribute(Attribute::MapsMemory)? == 0 {
             return Err(failed("this device maps no memory to reserved addresses".into()));
@@ -54,11 +54,11 @@ impl Context {
 
     /// Releases reserved addresses without mapped memory.
     pub fn unreserve(&self, at: u64, bytes: u64) -> Result<(), Error> {
-        // SAFETY: addresses that were not reserved are an error of the driver's.
+        // SAFETY: the driver reports a range that is not reserved as an error.
         self.call(|l| unsafe { l.cuMemAddressFree(at, bytes as usize) })
     }
 
-    /// Maps memory to reserved addresses, which any stream may use at once.
+    /// Maps memory to a reserved range, which any stream may use immediately.
     pub fn map(&self, at: u64, bytes: u64) -> Result<(), Error> {
         let (own, size) = (self.own_memory(), bytes as usize);
         let access = CUmemAccessDesc {
@@ -68,9 +68,9 @@ impl Context {
         let mut memory = 0;
         // SAFETY: the out-pointer is valid, and the structure is the driver's.
         self.call(|l| unsafe { l.cuMemCreate(&mut memory, size, &own, 0) })?;
-        // SAFETY: the memory was made above; addresses that were not reserved are an error of the driver's.
+        // SAFETY: the memory was created above; the driver reports a range that is not reserved as an error.
         let mapped = self.call(|l| unsafe { l.cuMemMap(at, size, 0, memory, 0) });
-        // Mapped memory remains allocated after its release, and other memory is freed.
+        // Mapped memory remains allocated after its release, and unmapped memory is freed.
         // SAFETY: it was created above, and is released once.
         let released = self.call(|l| unsafe { l.cuMemRelease(memory) });
         mapped?;
@@ -85,9 +85,9 @@ impl Context {
 
     /// Unmaps memory, after all work of the device.
     pub fn unmap(&self, at: u64, bytes: u64) -> Result<(), Error> {
-        // Unlike memory that is freed, the driver does not wait here.
+        // Unlike for freed memory, the driver does not synchronise here.
         self.synchronize()?;
-        // SAFETY: unmapped memory is an error of the driver's.
+        // SAFETY: the driver reports unmapped memory as an error.
         self.call(|l| unsafe { l.cuMemUnmap(at, bytes as usize) })
     }
 }

@@ -1,4 +1,4 @@
-//! The driver's functions, resolved once, with their names for errors.
+//! The driver's functions, resolved once, with their names for error messages.
 
 use super::failure::Failure;
 use super::{failed, find};
@@ -10,7 +10,7 @@ use keyway_sdk::Error;
 use std::ffi::{CStr, c_char, c_float, c_int, c_uint, c_void};
 use std::path::{Path, PathBuf};
 
-/// A table of functions. Codes are numbers: a newer driver has more of them than the type.
+/// Defines a table of functions. Error codes are integers: a newer driver has more of them than the enum.
 macro_rules! functions {
     ($($name:ident($($argument:ident: $type:ty),*);)+) => {
         #[allow(non_snake_case)]
@@ -22,9 +22,10 @@ macro_rules! functions {
         }
 
         impl Library {
-            /// Opens the driver and finds every function.
+            /// Opens the driver and resolves every function.
             pub fn open(path: &Path) -> Result<Library, Error> {
-                // SAFETY: the driver is the system's, or a file that only its owner may write; its initialisers are its own.
+                // SAFETY: the driver is the system's, or a file that its owner alone may write; its initialisers are
+                // trusted.
                 let file = unsafe { libloading::Library::new(path) }.map_err(|error| find::absent(path, &reason(&error)))?;
                 macro_rules! find {
                     ($symbol:expr) => {
@@ -48,7 +49,7 @@ macro_rules! functions {
                 /// As documented by the driver for the function of this name; the caller upholds it.
                 #[allow(non_snake_case, clippy::too_many_arguments, reason = "the driver's functions as they are")]
                 pub unsafe fn $name(&self, $($argument: $type),*) -> Result<(), Failure> {
-                    // SAFETY: the caller's.
+                    // SAFETY: as the caller guarantees.
                     let code = unsafe { (self.$name)($($argument),*) };
                     if code == 0 { Ok(()) } else { Err(self.failure(stringify!($name), code)) }
                 }
@@ -131,15 +132,15 @@ impl Library {
         find::file_of(self.cuInit as *const c_void)
     }
 
-    /// The version of CUDA that the driver is for.
+    /// Returns the CUDA version of the driver.
     pub fn version(&self, version: &mut c_int) -> Result<(), Failure> {
         // SAFETY: the out-pointer is valid; this function may be called before `cuInit`.
         unsafe { self.cuDriverGetVersion(version) }
     }
 
-    /// Starts the driver.
+    /// Initialises the driver.
     pub fn start(&self) -> Result<(), Failure> {
-        // SAFETY: the only flags are 0.
+        // SAFETY: 0 is the only valid value of the flags.
         unsafe { self.cuInit(0) }
     }
 

@@ -1,4 +1,4 @@
-//! The CUDA driver: the only module that calls it.
+//! The CUDA driver API: the only module that calls it.
 
 mod context;
 mod failure;
@@ -21,15 +21,15 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
 
-/// The oldest supported driver, as `cuDriverGetVersion` counts: PTX images of NVRTC 12.9 need 12.9.
+/// The oldest supported driver version, as returned by `cuDriverGetVersion`: PTX images of NVRTC 12.9 need 12.9.
 const OLDEST: i32 = 12090;
 
-/// The driver, ready.
+/// The initialised driver.
 pub struct Driver {
     library: Library,
-    /// The file that it is.
+    /// The file of the driver.
     pub path: PathBuf,
-    /// The version of CUDA that it is for, as `cuDriverGetVersion` counts.
+    /// Its CUDA version, as returned by `cuDriverGetVersion`.
     pub version: i32,
     /// The number of devices.
     pub count: u32,
@@ -38,7 +38,7 @@ pub struct Driver {
 static DRIVER: OnceLock<Driver> = OnceLock::new();
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// The driver; the first call that finds one starts it. A failure is not cached: the next call searches again.
+/// Returns the driver; the first call that finds one initialises it. A failure is not cached: the next call searches again.
 pub fn driver() -> Result<&'static Driver, Error> {
     if FORKED.load(Ordering::Relaxed) {
         return Err(failed(
@@ -91,19 +91,19 @@ fn start() -> Result<Driver, Error> {
     Ok(Driver { library, path, version, count: u32::try_from(count).unwrap_or(0) })
 }
 
-/// A version of CUDA as people write it.
+/// Formats a CUDA version, such as `12.9`.
 pub fn shown(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-/// The driver's threads do not exist in a forked child, where its functions would wait for ever.
+/// Registers a fork handler: the driver's threads do not exist in a forked child, where its functions would block forever.
 fn watch_forks() {
     static WATCHED: Once = Once::new();
     extern "C" fn in_child() {
         FORKED.store(true, Ordering::Relaxed);
     }
     WATCHED.call_once(|| {
-        // SAFETY: the handler is a function of this library, which is never unloaded, and does no more than store.
+        // SAFETY: the handler is a function of this library, which is never unloaded, and only stores a flag.
         #[cfg(unix)]
         unsafe {
             libc::pthread_atfork(None, None, Some(in_child));
@@ -111,7 +111,7 @@ fn watch_forks() {
     });
 }
 
-/// Whether this is a child of the process that started the driver.
+/// Whether this is a forked child of the process that initialised the driver.
 pub fn is_forked() -> bool {
     FORKED.load(Ordering::Relaxed)
 }

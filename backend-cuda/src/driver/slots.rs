@@ -1,4 +1,4 @@
-//! Words of host memory that kernels write where they find something wrong, and that the host reads without a copy.
+//! Words of host memory to which kernels report invalid values, and which the host reads without a copy.
 
 use super::context::Context;
 use keyway_sdk::Error;
@@ -8,17 +8,17 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 /// `Report` in elementwise.cuh.
 #[repr(C)]
 struct Slot {
-    /// Not 0 after a failed check.
+    /// Nonzero after a failed check.
     wrong: AtomicU64,
-    /// One of the wrong values.
+    /// One of the invalid values.
     value: AtomicI64,
 }
 
 /// Number of slots of a device: one for each kind of check.
 pub const SLOTS: usize = 1024;
 
-/// Slots in page-locked memory, which kernels of every stream access at the host's own address. It is allocated at the first use
-/// and never freed, since graphs may write to it as long as they live.
+/// Slots in page-locked memory, which kernels of every stream access at its host address. It is allocated at the first use
+/// and never freed, since graphs may write to it during their whole lifetime.
 #[derive(Default)]
 pub struct Slots(OnceLock<&'static [Slot]>);
 
@@ -30,7 +30,7 @@ impl Slots {
             None => {
                 let at = context.allocate_pinned((SLOTS * size_of::<Slot>()) as u64)?.cast::<Slot>();
                 for n in 0..SLOTS {
-                    // SAFETY: the memory has room for SLOTS slots, and is not shared yet.
+                    // SAFETY: the memory has capacity for SLOTS slots, and is not shared yet.
                     unsafe { at.add(n).write(Slot { wrong: AtomicU64::new(0), value: AtomicI64::new(0) }) };
                 }
                 // SAFETY: as above, and it is never freed. Two threads may both allocate memory; one allocation is used.
@@ -41,7 +41,7 @@ impl Slots {
         Ok(std::ptr::from_ref(slot).expose_provenance() as u64)
     }
 
-    /// The finding in a slot since the last call.
+    /// Takes the finding in a slot since the last call.
     pub fn take(&self, number: usize) -> Option<i64> {
         let slot = self.0.get()?.get(number)?;
         if slot.wrong.load(Ordering::Acquire) == 0 {

@@ -1,4 +1,4 @@
-//! Activations that training seldom calls, and gradients through them.
+//! Less frequent activation functions, and gradients of activation functions.
 
 use super::Kernel;
 use super::binary::binary as gradient;
@@ -9,7 +9,7 @@ use keyway_sdk::author::{Call, Error};
 
 family!("activations");
 
-/// With one or two scalars after gradient and input.
+/// Gradients with one or two scalars after gradient and input.
 fn scaled_gradient(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let mut scalars = [0; 3];
     for (index, scalar) in (2..call.n_args()).zip(&mut scalars) {

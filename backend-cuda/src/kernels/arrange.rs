@@ -31,7 +31,7 @@ fn on(call: &Call<'_>) -> Result<On, Error> {
     Ok((device_of(call)?, call.stream()))
 }
 
-/// `operand` moved by elements.
+/// `operand` shifted by `elements` elements.
 fn moved(laid: &Laid, elements: i64) -> Operand {
     laid.operand.shifted(elements as usize, laid.bytes)
 }
@@ -83,7 +83,7 @@ fn flip(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     strided(on, COPY, name, &in_order(&out.sizes, [&out.strides, &strides]), sides, [0; 3])
 }
 
-/// Each rolled dimension is split into two parts that are exchanged; every combination of parts is a block.
+/// Each rolled dimension is split into two parts that are exchanged; each combination of parts is copied as a block.
 fn roll(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     let (on, from, out) = (on(call)?, Laid::argument(call, 0, Taken::Raw)?, Laid::output(call, 0)?);
     let ndim = out.sizes.len();
@@ -112,7 +112,8 @@ fn roll(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     Ok(())
 }
 
-/// Each dimension of the result is seen as two: the repetitions, where the source has stride 0, and the source's own.
+/// Each dimension of the result is split in two: the repetitions, with stride 0 in the source, and the source's own
+/// dimension.
 fn repeat(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     let (on, from, out) = (on(call)?, Laid::argument(call, 0, Taken::Raw)?, Laid::output(call, 0)?);
     let repeats = call.ints(1)?;

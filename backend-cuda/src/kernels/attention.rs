@@ -1,4 +1,4 @@
-//! Attention without stored scores, and its gradients.
+//! Attention without a score matrix, and its gradients.
 
 use super::launch::{DIMS, Dims, launch, launch_sharing};
 use super::nets::{Array, counted, unsupported};
@@ -24,24 +24,24 @@ const OF_QUERY: usize = 7;
 const OF_KEY: usize = 8;
 const OF_VALUE: usize = 9;
 
-/// Threads of a block.
+/// Threads per block.
 const THREADS: usize = 128;
-/// Maximum head dimension of each of the kernels, with rows of a block: of the forward pass and of gradients, computed in f32 and
-/// in f64, as `Forward` and `Backward` in attention.cu. The first is not for f16 and bf16.
+/// The maximum head dimension of each kernel, with its rows per block: of the forward pass and of gradients, computed in
+/// f32 and in f64, as `Forward` and `Backward` in attention.cu. The first is not used for f16 and bf16.
 const WIDTHS: [(usize, [[usize; 2]; 2]); 3] =
     [(64, [[64, 32], [32, 32]]), (128, [[64, 32], [32, 16]]), (256, [[32, 16], [16, 4]])];
-/// The same by tensor cores, rows of a block, and its threads: of the forward pass and of gradients.
+/// The same for tensor cores: head dimensions, rows per block and threads, of the forward pass and of gradients.
 const CORES_WIDTHS: [usize; 2] = [64, 128];
 const CORES_ROWS: [usize; 2] = [64, 32];
 const CORES_THREADS: [usize; 2] = [128, 64];
-/// The same without a mask, of heads of these widths, with rows of a block of the forward pass; the least chip with kernels for
-/// them, and rows of a block of gradients.
+/// The kernels without a mask: head dimensions, with rows per block of the forward pass; the minimum chip, and rows per
+/// block of gradients.
 const PLAIN_WIDTHS: [(usize, usize); 2] = [(64, 128), (128, 64)];
 const PLAIN_CHIP: u32 = 80;
 const PLAIN_THREADS: usize = 128;
 const PLAIN_GRADIENT_ROWS: usize = 64;
-/// The forward pass by warpgroup products, for the one chip that has them: the head dimension, warpgroups of 64 rows in a block,
-/// keys per tile, and pipeline stages, as `GroupsShape` in attention_groups.cuh.
+/// The forward pass by warpgroup products, for the one chip that has them: the head dimension, warpgroups of 64 rows per
+/// block, keys per tile, and pipeline stages, as `GroupsShape` in attention_groups.cuh.
 const GROUPS: [Groups; 2] = [
     Groups { width: 64, groups: 2, keys: 128, stages: 3 },
     Groups { width: 128, groups: 2, keys: 64, stages: 2 },
@@ -74,7 +74,7 @@ impl Groups {
         128 * self.groups
     }
 
-    /// Bytes that a block shares: queries, and tiles of keys and values.
+    /// Bytes of shared memory of a block: queries, and tiles of keys and values.
     fn shared(self) -> usize {
         2 * self.width * (self.rows() + 2 * self.stages * self.keys)
     }
@@ -115,19 +115,19 @@ unsafe impl Argument for AttentionArgument {}
 /// The parameters of the kernels.
 struct Problem {
     argument: AttentionArgument,
-    /// Heads of the key, over all outer dimensions.
+    /// The number of key heads, over all outer dimensions.
     heads: usize,
-    /// Bytes of a number that is computed with.
+    /// Bytes of the compute type.
     wide: usize,
-    /// The kernels' width.
+    /// The kernel's maximum head dimension.
     most: usize,
     /// Whether tensor cores are used.
     by_cores: bool,
     /// Whether the kernels without a mask are used.
     is_plain: bool,
-    /// The forward kernel by warpgroups, if that is available too.
+    /// The warpgroup kernel of the forward pass, if it is supported too.
     groups: Option<Groups>,
-    /// Rows of a block of the forward pass and of gradients.
+    /// Rows per block of the forward pass and of gradients.
     rows: [usize; 2],
 }
 
@@ -144,7 +144,7 @@ struct Given<'a> {
 }
 
 impl<'a> Given<'a> {
-    /// Query, key and value, the first of which is argument `first`, followed by a mask.
+    /// Query, key and value in arguments `first` to `first + 2`, followed by a mask.
     fn of(call: &Call<'a>, first: usize) -> Result<Given<'a>, Error> {
         let mut operands = [None; OPERANDS];
         for (at, operand) in operands[QUERY..=VALUE].iter_mut().enumerate() {
@@ -175,9 +175,10 @@ fn matrix<'a>(of: &Array<'a>) -> Result<(&'a [i64], [usize; 2]), Error> {
     }
 }
 
-/// The matrix of operand `at`, and its strides along the outer dimensions, the last of which is that of the key's heads.
+/// The matrix of operand `at`, and its strides along the outer dimensions; the last outer dimension is that of the key
+/// heads.
 fn placed(at: usize, of: &Array<'_>, outer: usize, shared: i64) -> (Matrix, Vec<i64>) {
-    // A value per query is a matrix of one column. A mask may have fewer dimensions.
+    // A per-query value is a matrix with one column. A mask may have fewer dimensions.
     let inner = if at == LOGSUMEXP { 1 } else { 2 };
     let step = |back: usize| match of.sizes.len().checked_sub(back) {
         Some(d) if of.sizes[d] != 1 => of.strides[d],
@@ -193,7 +194,7 @@ fn placed(at: usize, of: &Array<'_>, outer: usize, shared: i64) -> (Matrix, Vec<
     (matrix, strides)
 }
 
-/// The number of query heads per key head: 1 if both have the same number.
+/// The number of query heads per key head: 1 if both have the same number of heads.
 fn repeats(lead: &[i64], [key, value]: [&[i64]; 2], grouped: bool) -> Result<usize, Error> {
     let (Some(&heads), true) = (lead.last(), grouped) else { return Ok(1) };
     let [of_key, of_value] = [key, value].map(|lead| lead.last().copied().unwrap_or(1).max(1));
@@ -220,7 +221,7 @@ impl Problem {
             return Err(unsupported(format!("attention with heads of {}", width.max(values))));
         };
         let shared = repeats(lead, [key_lead, value_lead], given.grouped)?;
-        // The dimension of heads as those of the key.
+        // The head dimension with the number of key heads.
         let mut sizes = lead.to_vec();
         if let Some(last) = sizes.last_mut() {
             *last /= shared as i64;
@@ -276,7 +277,7 @@ impl Problem {
             }
             let wanted = if given.operands[GRAD].is_some() { BACKWARD_PIECES } else { FORWARD_PIECES };
             let lies_so = problem.argument.pieces & wanted == wanted && width == values;
-            // Scores are compared before they are multiplied by the scale.
+            // The maximum is computed before the scale is applied, so the scale must be positive.
             let can_be_plain = lies_so && given.mask_kind == 0 && scale > 0.0 && gpu.chip >= PLAIN_CHIP;
             if let Some((_, rows)) = PLAIN_WIDTHS.iter().find(|(own, _)| *own == width && can_be_plain) {
                 let own = |groups: &&Groups| groups.width == width && gpu.chip == GROUPS_CHIP;
@@ -287,7 +288,7 @@ impl Problem {
         Ok((heads > 0).then_some(problem))
     }
 
-    /// Launches a kernel for all heads: `blocks` of it for each, and one for each head of the query or of the key.
+    /// Launches a kernel for all heads: `blocks` blocks for each query head or key head.
     fn launch(
         &self,
         (call, kernel): (&Call<'_>, Kernel),
@@ -363,13 +364,13 @@ impl Problem {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
     Forward,
-    /// The statistics of each query for the gradients.
+    /// The per-query statistics for the gradients.
     Statistics,
     OfQuery,
     OfKey,
 }
 
-/// Whether rows of 8 elements are aligned to 16 bytes and contiguous.
+/// Whether all groups of 8 elements of a row are contiguous and aligned to 16 bytes.
 fn in_pieces(of: &Matrix, lead: &[i64]) -> bool {
     of.column == 1
         && super::nets::in_pieces(of.data, 2, &[of.row, of.step])

@@ -1,4 +1,4 @@
-//! Functions of two elements.
+//! Binary element-wise functions.
 
 use super::Kernel;
 use super::elements::{Taken, wide_scalar};
@@ -9,22 +9,22 @@ use keyway_sdk::author::{Call, Error};
 
 family!("binary");
 
-/// Computed in the elements' dtype: a scalar among the tensors is rounded to it.
+/// Computes in the elements' dtype: a scalar operand is rounded to it.
 pub fn binary(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     map(call, kernel, [0, 1], Taken::Rounded, [0; 3])
 }
 
-/// A scalar among the tensors is not rounded.
+/// Computes with an unrounded scalar operand.
 fn exact(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     map(call, kernel, [0, 1], Taken::Exact, [0; 3])
 }
 
-/// With `alpha`.
+/// `add` and `sub`, with `alpha`.
 fn scaled_sum(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     map(call, kernel, [0, 1], Taken::Exact, [wide_scalar(call, 2, kernel.dtype)?, 0, 0])
 }
 
-/// The weight has one element, or one for each index of dimension 1.
+/// `prelu`: the weight has one element, or one for each index of dimension 1.
 fn prelu(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (x, weight) = (argument(call, 0, Taken::Rounded)?, argument(call, 1, Taken::Rounded)?);
     let mut strides = vec![0; x.strides.len()];
@@ -35,7 +35,7 @@ fn prelu(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     fill_output(call, kernel, format_args!("{}_{}", kernel.name, kernel.dtype), sides, [0; 3])
 }
 
-/// The first half of a side along a dimension of this size, and the second.
+/// The first and the second half of an operand along a dimension of this size.
 pub fn halves<'a>(of: Side<'a>, size: i64, dim: usize) -> [Side<'a>; 2] {
     let behind = of.strides[dim].wrapping_mul(size / 2) as usize;
     [of, Side { operand: of.operand.shifted(behind, of.bytes), ..of }]
@@ -53,7 +53,7 @@ fn gelu_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     binary(call, kernel)
 }
 
-/// The rounding that a call names, if it names one.
+/// The kernel of the call's rounding mode, if it has one.
 fn rounding(call: &Call<'_>, kernel: Kernel) -> Result<Kernel, Error> {
     if call.is_none(2)? {
         return Ok(kernel);
@@ -70,7 +70,7 @@ fn is_whole(kernel: Kernel) -> bool {
     !matches!(kernel.dtype, "f16" | "bf16" | "f32" | "f64")
 }
 
-/// The divisors are checked first: a kernel cannot return an error.
+/// Refuses zero divisors before the launch, as a kernel cannot return an error.
 fn refuse_zeros(call: &Call<'_>) -> Result<(), Error> {
     match has_zero(call, 1)? {
         false => Ok(()),
@@ -82,7 +82,7 @@ fn refuse_zeros(call: &Call<'_>) -> Result<(), Error> {
     }
 }
 
-/// Integers have the rounded quotients alone.
+/// Integer division, which exists with a rounding mode only.
 fn whole_quotient(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     refuse_zeros(call)?;
     exact(call, rounding(call, kernel)?)

@@ -22,21 +22,21 @@ fn cast_second(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     cast(call, kernel, 1)
 }
 
-/// Argument `source`, of any dtype that the device knows, in the output's dtype.
+/// Converts argument `source`, of any dtype that the device supports, to the output's dtype.
 fn cast(call: &Call<'_>, kernel: Kernel, source: usize) -> Result<(), Error> {
     let from = dtype_name(call.tensor(source)?.dtype());
     if from == kernel.dtype {
         let sides = [Side::new(&call.output(0)?, Taken::Raw)?, argument(call, source, Taken::Raw)?];
         return copy((device_of(call)?, call.stream()), call.output(0)?.sizes(), sides);
     }
-    // A plugin's dtype has kernels of that plugin's alone.
+    // A plugin's dtype is served by kernels of that plugin alone.
     typed!(from, T => { let _: Option<T> = None; Ok(()) })?;
     let side = argument(call, source, Taken::Rounded)?;
     let kernel = kernel.variant("cast");
     fill_output(call, kernel, format_args!("cast_{from}_{}", kernel.dtype), [side], [0; 3])
 }
 
-/// The second of the sides, which have these sizes, into the first.
+/// Copies the second operand to the first; both have these sizes.
 pub fn copy(on: (&Gpu, Queue), sizes: &[i64], sides: [Side<'_>; 2]) -> Result<(), Error> {
     match Turn::of(sizes, sides)? {
         Some((turn, blocks)) => {
@@ -64,16 +64,17 @@ struct Turn {
 // SAFETY: `Turn` has these fields.
 unsafe impl Argument for Turn {}
 
-/// Rows and columns of a tile, and threads of a block, as in cast.cu; below these sizes a block has too little work.
+/// The number of rows and columns of a tile, and of threads per block, as in cast.cu; the minimum sizes for which a block
+/// has enough work.
 const SQUARE: usize = 64;
 const TURN_THREADS: u32 = 256;
 const TURN_LEAST: usize = 16;
 
 impl Turn {
-    /// The parameters of a transposing copy, whose sides are contiguous in different dimensions, and its blocks; `None` for
-    /// another copy, or one too large for one launch.
+    /// The parameters of a transposed copy, whose operands are contiguous along different dimensions, and its number of
+    /// blocks; `None` for other copies, or one too large for a single launch.
     fn of(sizes: &[i64], [out, input]: [Side<'_>; 2]) -> Result<Option<(Turn, usize)>, Error> {
-        // Most copies preserve the order.
+        // Copies that preserve the memory order, the most frequent ones.
         if out.operand.data == 0 || input.operand.data == 0 || out.strides == input.strides {
             return Ok(None);
         }
@@ -109,7 +110,7 @@ impl Turn {
     }
 }
 
-/// A copy of one element that comes with the launch.
+/// A fill with an element that is a kernel parameter.
 fn fill(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let value = typed!(kernel.dtype, T => Ok(call.scalar::<T>(1)?.raw()))?;
     let output = call.output(0)?;
@@ -147,7 +148,7 @@ fn arange(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     }
 }
 
-/// For integers both ends are rounded towards zero first, then each value.
+/// For integers the ends are rounded towards zero first, then each value.
 fn linspace(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (mut start, mut end): (f64, f64) = (call.scalar(1)?, call.scalar(2)?);
     if !is_real(kernel) {

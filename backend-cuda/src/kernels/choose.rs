@@ -1,5 +1,5 @@
-//! `nonzero`, `masked_select` and `unique`: outputs whose sizes depend on values, which the host waits for. `masked_scatter`, whose
-//! source's size does.
+//! `nonzero`, `masked_select` and `unique`, with data-dependent output sizes, for which the host synchronises; and
+//! `masked_scatter`, whose source has a data-dependent size.
 
 use super::Kernel;
 use super::elements::Taken;
@@ -14,7 +14,7 @@ use keyway_sdk::author::{Call, Error, OwnedTensor, host};
 
 family!("choose");
 
-/// Elements of one part, as in choose.cu.
+/// The number of elements of a part, as in choose.cu.
 const PART: usize = 32;
 
 const CHOOSE: Kernel = Kernel { family: "choose", name: "choose", dtype: "" };
@@ -92,7 +92,7 @@ struct GroupsArgument {
 // SAFETY: `Groups` has these fields.
 unsafe impl Argument for GroupsArgument {}
 
-/// The device of a call's first tensor: of ops whose outputs are made by the kernel.
+/// The device of a call's first tensor, for ops whose outputs the kernel allocates.
 pub fn on(call: &Call<'_>) -> Result<On, Error> {
     Ok((gpu(u32::from(call.device().1))?, call.stream()))
 }
@@ -156,7 +156,7 @@ pub fn marked_flat(
     marked(on, &Elements::flat(input, count), count, bytes, mask)
 }
 
-/// The beginnings of runs of equal words in sorted ones, and the number of runs; a word of `nan` is a run of its own.
+/// The starts of runs of equal words in a sorted list, and the number of runs; each word of `nan` is a run of its own.
 pub fn fresh(on: On, keys: Operand, count: usize, nan: Option<u64>) -> Result<(Scratch, usize), Error> {
     let argument = ChooseArgument {
         input: keys,
@@ -185,8 +185,8 @@ pub fn is_real(dtype: &str) -> bool {
     matches!(dtype, "f16" | "bf16" | "f32" | "f64")
 }
 
-/// Writes one coordinate of each of some selected elements, every `step`th word from `out` on: for a dimension of `size`, each
-/// index of which spans `inner` elements.
+/// Writes one coordinate of each selected element to every `step`th word, starting at `out`: for a dimension of `size`
+/// whose index spans `inner` elements.
 pub fn coordinate(
     on: On,
     (chosen, count): (&Scratch, usize),
@@ -201,7 +201,7 @@ fn nonzero(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (on, from) = (on(call)?, Laid::argument(call, 0, Taken::Raw)?);
     let count = countable(from.numel(), "elements")?;
     let elements = Elements::new(on, &from, &from.sizes, &from.strides)?;
-    // -0 is 0.
+    // -0 counts as 0.
     let bits = from.bytes * 8 - usize::from(is_real(kernel.dtype));
     let (numbers, total) = marked(on, &elements, count, from.bytes, u64::MAX >> (64 - bits))?;
     let ndim = from.sizes.len();
@@ -276,7 +276,7 @@ fn masked_scatter(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     go(on, format_args!("count_b8"), parts, &argument)?;
     add_up(on, counts.at(), parts)?;
     let room = countable(source.numel(), "elements")?;
-    // For a source that may be too short the host synchronises. The op's decomposition has the error.
+    // The host synchronises if the source may be too short. The op's decomposition raises the error.
     if room < count && words(on, counts.operand().shifted(parts, 8).data, 1)?[0] > room as u64 {
         return Err(unsupported("a source of fewer elements than the mask has true ones"));
     }
@@ -300,7 +300,7 @@ fn unique(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let elements = Elements::new(on, &from, &from.sizes, &from.strides)?;
     let bits = key_bits(kernel.dtype);
     let (keys, order) = sorted(on, elements.keys(on, kernel.dtype, count, 0)?, (count, count), bits)?;
-    // NaN differs from itself, so each is a value of its own.
+    // NaN differs from itself, so each NaN is a distinct value.
     let nan = is_real(kernel.dtype).then_some(u64::MAX >> (64 - bits));
     let (first, groups) = fresh(on, keys.operand(), count, nan)?;
     let (with_inverse, with_counts) = (call.bool(1)?, call.bool(2)?);

@@ -1,4 +1,4 @@
-//! Questions about two elements.
+//! Binary predicates.
 
 use super::Kernel;
 use super::elements::{Taken, wide_float};
@@ -12,7 +12,7 @@ fn binary(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     map(call, kernel, [0, 1], Taken::Rounded, [0; 3])
 }
 
-/// A scalar with f16 or bf16 has higher precision, which matters here, and is left to the decomposition.
+/// An f16 or bf16 operand with a scalar needs the scalar's full precision, and uses the decomposition.
 fn isclose(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let has_number = call.tensor(0)?.is_host_scalar() || call.tensor(1)?.is_host_scalar();
     if has_number && kernel.dtype.ends_with("16") {

@@ -48,7 +48,7 @@ pub(super) struct ConvArgument {
 // SAFETY: `Convolution` has these fields.
 unsafe impl Argument for ConvArgument {}
 
-/// Stride, padding and dilation, and groups: arguments 3 to 6.
+/// Reads stride, padding, dilation and groups from arguments 3 to 6.
 fn moves_of(call: &Call<'_>) -> Result<(Moves, usize), Error> {
     let groups = usize::try_from(call.int(6)?).unwrap_or(0).max(1);
     if groups > BATCHES {
@@ -59,7 +59,7 @@ fn moves_of(call: &Call<'_>) -> Result<(Moves, usize), Error> {
     Ok((Moves { stride, padding, dilation }, groups))
 }
 
-/// A product with an image that is gathered.
+/// A matrix product with an operand that is gathered from an image (implicit GEMM).
 pub(super) struct Gathered {
     /// Output, left operand, image and bias: address, group stride, and row stride except for the image.
     pub(super) out: (u64, i64, i64),
@@ -76,7 +76,7 @@ pub(super) struct Gathered {
 }
 
 impl ConvArgument {
-    /// The same of other columns and terms, and of an image that begins `bytes` further on; of no groups.
+    /// The parameters for other columns and reduction indices, and for an image that starts `bytes` later; without groups.
     pub(super) fn of_part(self, columns: &[Dim<5>; 4], terms: &[Dim<5>; 4], bytes: i64) -> ConvArgument {
         let (columns, terms) = (Dims::new(columns), Dims::new(terms));
         let image = self.image.wrapping_add(bytes as u64);
@@ -89,7 +89,7 @@ impl Gathered {
         let count = |dims: &[Dim<5>]| dims.iter().fold(1usize, |n, dim| n.saturating_mul(dim.size));
         let last = |dims: &[Dim<5>]| dims.iter().rfind(|dim| dim.size > 1).copied();
         let (terms, columns) = (last(&self.terms), last(&self.columns));
-        // The image's elements are neighbours where the last dimension moves by one of them.
+        // Image elements are contiguous if the last dimension has step 1.
         let steps = |dim: Option<Dim<5>>| {
             let Some(Dim { strides, .. }) = dim else { return i64::MAX };
             let moved = (0..3).map(|d| strides[2 + d] as i64 * self.axis[d].stride);
@@ -149,8 +149,9 @@ impl Gathered {
         Ok((0..3).take_while(is_one).count() as u32)
     }
 
-    /// Whether tensor cores may load 16-byte pieces of each operand, whose elements have `bytes` bytes: of the left one along the
-    /// reduction dimension or the rows, of the image along the reduction dimension, if this is that of contiguous channels.
+    /// Whether tensor cores may load 16-byte pieces of each operand, whose elements have `bytes` bytes: the left one along
+    /// the reduction dimension or the rows, the image along the reduction dimension if that is a dimension of contiguous
+    /// channels.
     fn pieces(&self, bytes: usize, [left_by_term, right_by_term]: [bool; 2]) -> [bool; 2] {
         let strides = |dims: &[Dim<5>], k: usize| {
             dims.iter().filter(|dim| dim.size > 1).map(move |dim| dim.strides[k] as i64).collect::<Vec<i64>>()
@@ -173,14 +174,14 @@ impl Gathered {
     }
 }
 
-/// One spatial dimension among three, with the strides of two operands, and the shift of the position by a step.
+/// One of three spatial dimensions, with the strides of two operands, and the step of the position.
 fn spatial(d: usize, size: usize, first: i64, moves: i64) -> Dim<5> {
     let mut strides = [first, 0, 0, 0, 0];
     strides[2 + d] = moves;
     dim(size, strides)
 }
 
-/// Channels and kernel taps: channels innermost if they are so in the kernel, as they are in the image then.
+/// Channels and kernel taps: channels innermost if they are innermost in the kernel, as they then are in the image.
 fn in_order_of(step: i64, channels: Dim<5>, [first, second, third]: [Dim<5>; 3]) -> [Dim<5>; 4] {
     match step {
         1 => [first, second, third, channels],
@@ -203,7 +204,7 @@ fn axes(image: &Image, shift: [i64; 3], steps: [i64; 3]) -> Result<[Axis; 3], Er
     Ok(made)
 }
 
-/// The same as a whole, of input, kernel and result.
+/// The complete convolution, of input, kernel and result.
 fn whole(
     kind: Kind,
     kernel: Kernel,

@@ -7,11 +7,11 @@ use super::scratch::{self, On, Scratch};
 use crate::dnn::{self, Convolution, Key};
 use keyway_sdk::author::{Call, Error};
 
-/// Multiplications below which a kernel of this library is as fast, and no plan is worth making.
+/// The number of multiplications below which this library's kernels are as fast as cuDNN.
 const LEAST: usize = 1 << 19;
 
-/// Computes a convolution with cuDNN, if it is installed and supports it; else without any effect. The bias has an element for
-/// each channel of the result.
+/// Computes a convolution with cuDNN, if it is installed and supports it; otherwise has no effect. The bias has one element
+/// per output channel.
 pub(super) fn convolve(call: &Call<'_>, of: Convolution<'_>, bias: Option<Array<'_>>) -> Result<bool, Error> {
     let outputs: usize = of.result.sizes.iter().product();
     let terms: usize = of.weight.sizes[1..].iter().product();
@@ -22,7 +22,7 @@ pub(super) fn convolve(call: &Call<'_>, of: Convolution<'_>, bias: Option<Array<
     let of = Convolution { rounds: on.0.rounds(of.dtype), adds: bias.is_some(), ..of };
     let Some(key) = Key::new(&of) else { return Ok(false) };
     let (images, bytes, made) = (of.images(), Array::output(call, 0)?.bytes, of.kind.made());
-    // A tensor with other strides than the key's is copied to those.
+    // Tensors with other strides than the key's are copied.
     let (mut copies, mut own) = ([const { None }; 3], images);
     for (i, image) in images.iter().enumerate().filter(|(i, image)| !key.forms[*i].is_of(image)) {
         let copy = Scratch::new(on, image.sizes.iter().product(), bytes)?;
@@ -49,7 +49,7 @@ pub(super) fn convolve(call: &Call<'_>, of: Convolution<'_>, bias: Option<Array<
     Ok(true)
 }
 
-/// Copies an image to another of its sizes.
+/// Copies an image to another one of equal sizes.
 fn copied(on: On, bytes: usize, [to, from]: [Image; 2]) -> Result<(), Error> {
     let at = |image: &Image| Operand { data: image.data, ..Operand::default() };
     let sizes = to.sizes.map(|size| size as i64);

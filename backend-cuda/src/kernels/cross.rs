@@ -29,7 +29,7 @@ fn cross(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let strides = [out.strides.clone(), a.expanded(&out.sizes), b.expanded(&out.sizes)];
     let step = [0, 1, 2].map(|k: usize| strides[k][dim]);
     let mut sizes = out.sizes.clone();
-    // One vector replaces its elements.
+    // The dimensions iterate over vectors, not over their elements.
     sizes[dim] = 1;
     for piece in pieces(&in_order(&sizes, [&strides[0], &strides[1], &strides[2]]), POSITIONS) {
         let [to, x, y] = piece.offsets;

@@ -1,4 +1,4 @@
-//! Losses of the differences of inputs from targets.
+//! Losses of differences between inputs and targets.
 
 use super::elements::{Taken, wide_float};
 use super::launch::{Dims, launch};
@@ -11,7 +11,7 @@ use keyway_sdk::author::{Call, Error};
 
 family!("distances");
 
-/// Losses that one thread adds up before there are more blocks, and the most blocks.
+/// The number of losses per thread before more blocks are used, and the maximum number of blocks.
 const TERMS: usize = 64;
 const SPLITS: usize = 8192;
 /// Bytes of the largest accumulator.
@@ -35,7 +35,7 @@ struct DistancesArgument {
 // SAFETY: `Distances` has these fields.
 unsafe impl Argument for DistancesArgument {}
 
-/// The loss of a difference below the corner has a factor; beyond, half of the corner is subtracted.
+/// The squared difference: a quadratic part up to an infinite corner.
 fn mse(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     loss(call, kernel, 2, [f64::INFINITY, 1.0, 0.0])
 }
@@ -47,11 +47,11 @@ fn l1(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
 fn smooth(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (corner, most) =
         (call.scalar::<f64>(2)?, if kernel.dtype == "f64" { f64::MAX } else { f32::MAX.into() });
-    // If the factor would be infinite, squares are 0.
+    // If the factor would be infinite, all squares are 0.
     loss(call, kernel, 3, [corner, (0.5 / corner).min(most), 0.5 * corner])
 }
 
-/// With the threshold, and the divisor of the mean, as a factor.
+/// The gradient, with the threshold, and the factor 1 / n of a mean.
 fn smooth_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let count = call.tensor(1)?.numel();
     let share = if call.str(4)? == "mean" { 1.0 / count as f64 } else { 1.0 };
@@ -59,7 +59,7 @@ fn smooth_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     map(call, kernel, [0, 1, 2], Taken::Rounded, scalar)
 }
 
-/// Reduced as text argument `how` specifies.
+/// Launches a loss that is reduced as the text argument `how` specifies.
 fn loss(call: &Call<'_>, kernel: Kernel, how: usize, scalar: [f64; 3]) -> Result<(), Error> {
     let (kernel, how) = (kernel.variant("distance"), call.str(how)?);
     let scalar = scalar.map(|number| wide_float(number, kernel.dtype));

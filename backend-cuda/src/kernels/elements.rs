@@ -5,7 +5,7 @@ use keyway_sdk::half::{bf16, f16};
 
 /// An element type of scalar kernel parameters.
 pub trait Bits: Element {
-    /// In the compute type: f32 for f16 and bf16, else the element's own.
+    /// The bits in the compute type: f32 for f16 and bf16, otherwise the element's own type.
     fn wide(self) -> u64;
     /// The bits as stored.
     fn raw(self) -> u64;
@@ -41,7 +41,7 @@ bits! {
     bool, |x| u64::from(x), u64::from(x);
 }
 
-/// Evaluates an expression for the type of a dtype's name.
+/// Evaluates an expression with the type of a dtype's name.
 macro_rules! typed {
     ($dtype:expr, $T:ident => $body:expr) => {
         typed!(@all $dtype, $T, $body, f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 bool)
@@ -55,7 +55,7 @@ macro_rules! typed {
 }
 pub(crate) use typed;
 
-/// Number `index` of a call in the type that a dtype is computed in.
+/// Scalar argument `index` of a call, as bits in the compute type of a dtype.
 pub fn wide_scalar(call: &Call<'_>, index: usize, dtype: &str) -> Result<u64, Error> {
     match dtype {
         "f16" | "bf16" => Ok(call.scalar::<f32>(index)?.wide()),
@@ -63,17 +63,17 @@ pub fn wide_scalar(call: &Call<'_>, index: usize, dtype: &str) -> Result<u64, Er
     }
 }
 
-/// Number `index` of a call, rounded to the dtype, in the type that it is computed in.
+/// Scalar argument `index` of a call, rounded to the dtype, as bits in its compute type.
 pub fn rounded_scalar(call: &Call<'_>, index: usize, dtype: &str) -> Result<u64, Error> {
     typed!(dtype, T => Ok(call.scalar::<T>(index)?.wide()))
 }
 
-/// A number in the float type that a dtype is computed in.
+/// A float as bits in the compute type of a dtype.
 pub fn wide_float(number: f64, dtype: &str) -> u64 {
     if dtype == "f64" { number.wide() } else { (number as f32).wide() }
 }
 
-/// Conversion of a scalar passed for a tensor.
+/// The conversion of a host scalar that is passed for a tensor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Taken {
     /// Rounded to the element type, in the compute type.

@@ -60,7 +60,7 @@ struct Begins {
     end: Option<usize>,
 }
 
-/// From argument 2; `None` if all bags have one length.
+/// Reads the offsets from argument 2; `None` if all bags have the same length.
 fn begins(on: On, call: &Call<'_>, kernel: Kernel, n: usize) -> Result<Option<Begins>, Error> {
     if call.is_none(2)? {
         return Ok(None);
@@ -103,7 +103,7 @@ fn embedding_bag(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (weight, indices) = (Laid::argument(call, 0, Taken::Rounded)?, Laid::argument(call, 1, Taken::Raw)?);
     let (out, n) = (Laid::output(call, 0)?, countable(indices.numel(), "indices")?);
     let bags = begins(on, call, kernel, n)?;
-    // Nothing is read after the last bag.
+    // Indices after the last bag are not read.
     let (mut read, mut end) = (indices, 0);
     match &bags {
         Some(Begins { end: Some(end), .. }) => read.sizes[0] = *end as i64,

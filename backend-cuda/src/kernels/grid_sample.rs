@@ -1,4 +1,4 @@
-//! Images sampled at the coordinates of a grid, and its gradients.
+//! Sampling of images at the locations of a grid, and its gradients.
 
 use super::launch::{Dims, Divisor, launch};
 use super::nets::{Array, Image, ROW_THREADS, Sharing, counted, dim, three, unsupported};
@@ -35,7 +35,7 @@ struct GridArgument {
 // SAFETY: `GridSample` has these fields.
 unsafe impl Argument for GridArgument {}
 
-/// The number of the text in argument `i` among these.
+/// The position of text argument `i` in this list of names.
 fn number(call: &Call<'_>, i: usize, argument: &'static str, names: [&str; 3]) -> Result<u32, Error> {
     let text = call.str(i)?;
     let at = names.iter().position(|name| *name == text).ok_or_else(|| {
@@ -57,7 +57,7 @@ struct Reading {
 const NEAREST: u32 = 1;
 
 impl Reading {
-    /// Arguments `at` to `at + 2`.
+    /// Reads arguments `at` to `at + 2`.
     fn of(call: &Call<'_>, at: usize) -> Result<Reading, Error> {
         let mode = number(call, at, "mode", ["bilinear", "nearest", "bicubic"])?;
         let padding = number(call, at + 1, "padding_mode", ["zeros", "border", "reflection"])?;
@@ -65,7 +65,7 @@ impl Reading {
     }
 }
 
-/// A grid's strides: from sample to sample, along the other dimensions, and from coordinate to coordinate.
+/// A grid's strides: between samples, along the other dimensions, and between coordinates.
 fn strides_of<'a>(grid: &Array<'a>) -> Result<(i64, &'a [i64], i64), Error> {
     match grid.strides {
         &[of_sample, ref places @ .., coordinate] if (2..=3).contains(&places.len()) => {
@@ -199,18 +199,18 @@ struct SlopesArgument {
 // SAFETY: `GridSlopes` has these fields.
 unsafe impl Argument for SlopesArgument {}
 
-/// Channels that a thread has at once, as in grid_sample.cu, and the most blocks along the second axis of a launch.
+/// Channels per thread, as in grid_sample.cu, and the maximum number of blocks along the second axis of a launch.
 const CHANNELS: usize = 4;
 const MOST_BLOCKS: usize = 65535;
 
-/// The pixels that each element of a grid reads: lists in device memory.
+/// The taps of all pixels of a grid: lists in device memory.
 struct Lists {
     argument: ListsArgument,
     _memory: [Scratch; 3],
 }
 
 impl Lists {
-    /// The lists of coordinates in images, with slopes if requested.
+    /// Computes the taps of a grid in images, with slopes if requested.
     fn new(
         on: On,
         kernel: Kernel,
@@ -260,7 +260,7 @@ impl Lists {
         Ok(made)
     }
 
-    /// Runs a kernel that has a thread for each pixel, so often.
+    /// Launches a kernel with one thread per pixel, and this number of repetitions along the second axis.
     fn launch<A: Argument>(
         &self,
         on: On,
@@ -277,7 +277,7 @@ impl Lists {
     }
 }
 
-/// The part of the last `rank` of lists for five dimensions, which comes first.
+/// The last `rank` of five dimensions, first in the result.
 fn inner<T: Copy>(of: [T; 5], rank: usize) -> [T; 3] {
     [0, 1, 2].map(|d: usize| of[(5 - rank + d).min(4)])
 }
@@ -344,7 +344,7 @@ fn grid_sample_grid_grad(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let on = (device_of(call)?, call.stream());
     let mut lists = Lists::new(on, kernel, &grid, &image, (reading, true))?;
     if reading.mode == NEAREST {
-        // No slope, so that nothing is added.
+        // Without taps, so that the gradient is 0.
         lists.argument.all = 0;
     }
     let (of_sample, places, coordinate) = strides_of(&out)?;

@@ -27,11 +27,11 @@ struct TakeArgument {
 // SAFETY: `Take` has these fields.
 unsafe impl Argument for TakeArgument {}
 
-/// The most bytes that are moved as one element.
+/// The maximum size of an element, in bytes.
 const LARGEST: usize = 16;
 
-/// The output, each of its elements being the source's at its index; an index reaches `stride` elements. The strides of
-/// index and source are those along the output's dimensions.
+/// Gathers elements: each output element is the source's element at its index, in units of `stride` elements. The strides
+/// of index and source are those along the output's dimensions.
 pub fn take(
     on: On,
     out: &Laid,
@@ -62,8 +62,8 @@ pub fn take(
     Ok(())
 }
 
-/// Merges elements of the innermost dimension that share an index into one larger element, if all are contiguous; returns the
-/// number of those, and the stride in larger elements.
+/// Merges elements of the innermost dimension that share an index into one larger element, if all are contiguous; returns
+/// the number of elements per larger one, and the stride in larger elements.
 fn widened(dims: &mut [Dim<3>], (out, source): (u64, u64), bytes: usize, stride: usize) -> (usize, usize) {
     let Some((inner, outer)) = dims.split_last_mut() else { return (1, stride) };
     let fits = |factor: usize| {

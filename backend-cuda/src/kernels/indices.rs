@@ -1,4 +1,4 @@
-//! Indices as the kernels that take them need them: looked at before anything is read or written at them.
+//! Checks of indices before kernels access elements at them.
 
 use super::Kernel;
 use super::elements::Taken;
@@ -69,7 +69,7 @@ pub struct Checked {
     _copy: Option<Scratch>,
 }
 
-/// Whether the call synchronises with the check of its indices, so that the error is its own.
+/// Whether the call synchronises with the check of its indices, so that the call itself returns the error.
 pub fn waits(on: On) -> bool {
     when() != When::Later && !on.0.context.captures(on.1)
 }
@@ -82,12 +82,12 @@ pub fn report(on: On, bounds: Bounds) -> Result<u64, Error> {
     })
 }
 
-/// Indices that are within bounds.
+/// Indices that are within bounds, or a copy with replaced values.
 pub fn checked(on: On, index: Laid, bounds: Bounds) -> Result<Checked, Error> {
     checked_until(on, index, bounds, 0)
 }
 
-/// Like [`checked`]; for 1-d indices, only those before the position stored at the address `end`, if that is not 0.
+/// As [`checked`]; for 1-d indices, only those before the position stored at the address `end`, if that is not 0.
 pub fn checked_until(on: On, index: Laid, bounds: Bounds, end: u64) -> Result<Checked, Error> {
     let given = |laid| Checked { laid, _copy: None };
     if index.numel() == 0 {
@@ -101,7 +101,7 @@ pub fn checked_until(on: On, index: Laid, bounds: Bounds, end: u64) -> Result<Ch
         look(on, &index, bounds)?;
         return Ok(given(index));
     }
-    // There is no valid index to replace a wrong one.
+    // No index is valid as a replacement.
     if bounds.size <= bounds.low && bounds.none().is_none() {
         return Err(bounds.impossible(index.numel()));
     }
@@ -129,7 +129,7 @@ pub fn checked_until(on: On, index: Laid, bounds: Bounds, end: u64) -> Result<Ch
     Ok(Checked { laid: Laid { operand: copy.operand(), strides: own, ..index }, _copy: Some(copy) })
 }
 
-/// Refuses indices out of bounds: synchronises, since a kernel cannot return an error.
+/// Returns an error if an index is out of bounds; synchronises, since a kernel cannot return an error.
 fn look(on: On, index: &Laid, bounds: Bounds) -> Result<(), Error> {
     let found = Scratch::filled(on, 1, u64::MAX)?;
     let mut first = 0;
@@ -169,8 +169,8 @@ pub struct Offsets {
 }
 
 impl Offsets {
-    /// The tensors of argument `list` of an op, one for each of `dims`, by `strides`, after a check. Negative indices count from
-    /// the end.
+    /// Converts the tensors of list argument `list` of an op, one for each of `dims`, to offsets with `strides`, after a
+    /// check. Negative indices count from the end.
     pub fn new(
         on: On,
         (op, call, list): (&'static str, &Call<'_>, usize),
@@ -193,7 +193,7 @@ impl Offsets {
             indices.push(checked(on, index, bounds)?);
         }
         let count = shape.iter().product::<i64>() as usize;
-        // Without indices the only offset is 0.
+        // Without index tensors the only offset is 0.
         let values =
             if indices.is_empty() { Scratch::filled(on, count, 0)? } else { Scratch::new(on, count, 8)? };
         let own = dense(&shape);
@@ -215,8 +215,8 @@ impl Offsets {
     }
 }
 
-/// The dimensions of the result of indexing: those of the indices (true) and of the tensor (false), with their position among
-/// their own. Those of the indices replace the indexed dimensions if these are adjacent, else they are leading.
+/// The dimensions of the result of indexing: whether each is one of the index, and its position in the index or the tensor.
+/// Those of the indices replace the indexed dimensions if these are adjacent, otherwise they are leading.
 pub fn layout(ndim: usize, dims: &[i64], index_ndim: usize) -> Vec<(bool, usize)> {
     let mut layout: Vec<(bool, usize)> =
         (0..ndim).filter(|&d| !dims.contains(&(d as i64))).map(|d| (false, d)).collect();

@@ -1,4 +1,4 @@
-//! The structures that kernels share, and launches. The structures are those of the same names in `kernels/*.cuh`.
+//! Structures shared by kernels, with the names of those in `kernels/*.cuh`, and launches.
 
 use super::Kernel;
 use crate::driver::Argument;
@@ -8,25 +8,26 @@ use keyway_sdk::author::Error;
 use keyway_sdk::author::strided::{Dim, Strided};
 use std::fmt::{self, Write};
 
-/// Dimensions that a kernel takes.
+/// The maximum number of dimensions of a kernel.
 pub const DIMS: usize = 8;
-/// Positions are counted in 32 bits, and divided by a method that is right below this.
+/// The exclusive upper bound of linear indices, which are 32-bit integers; the division by multiplication is exact below
+/// it.
 pub const POSITIONS: usize = 1 << 31;
 
 /// `Operand` in elementwise.cuh.
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Operand {
-    /// The address; 0 where `value` is the element.
+    /// The address; 0 if `value` is the element.
     pub data: u64,
-    /// The bits of the only element.
+    /// The bits of a scalar.
     pub value: u64,
     /// 1 if the element at the address is broadcast.
     pub once: u64,
 }
 
 impl Operand {
-    /// The operand `elements` of `bytes` each further on.
+    /// The operand shifted by `elements` elements of `bytes` bytes.
     pub fn shifted(self, elements: usize, bytes: usize) -> Operand {
         let moves = if self.data == 0 { 0 } else { elements.wrapping_mul(bytes) as u64 };
         Operand { data: self.data.wrapping_add(moves), ..self }
@@ -66,7 +67,7 @@ pub struct Dims<const N: usize> {
 }
 
 impl<const N: usize> Dims<N> {
-    /// A whole space, of at most [`DIMS`] dimensions and fewer than [`POSITIONS`] positions.
+    /// A complete space, of at most [`DIMS`] dimensions and fewer than [`POSITIONS`] positions.
     pub fn of(space: &Strided<N>) -> Result<Dims<N>, Error> {
         if space.dims().len() <= DIMS && space.numel() < POSITIONS {
             return Ok(Dims::new(space.dims()));
@@ -95,16 +96,16 @@ impl<const N: usize> Dims<N> {
 /// A part of a space for one launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece<const N: usize> {
-    /// Offset of each operand.
+    /// The offset of each operand.
     pub offsets: [usize; N],
     /// Its dimensions, outermost first.
     pub dims: Vec<Dim<N>>,
-    /// Its positions.
+    /// The number of positions.
     pub count: usize,
 }
 
-/// A space in pieces of at most [`DIMS`] dimensions and fewer than `limit` positions: the outermost dimensions are gone
-/// through here.
+/// Splits a space into pieces of at most [`DIMS`] dimensions and fewer than `limit` positions; the host iterates over the
+/// outermost dimensions.
 pub fn pieces<const N: usize>(dims: &[Dim<N>], limit: usize) -> Vec<Piece<N>> {
     let count = dims.iter().map(|dim| dim.size).product::<usize>();
     if count == 0 {
@@ -125,7 +126,7 @@ pub fn pieces<const N: usize>(dims: &[Dim<N>], limit: usize) -> Vec<Piece<N>> {
         let parts = if size == 1 { pieces(inner, limit) } else { pieces(&part, limit) };
         for mut piece in parts {
             for (offset, stride) in piece.offsets.iter_mut().zip(outer.strides) {
-                // A stride below 0 is its two's complement.
+                // A negative stride is its two's complement.
                 *offset = offset.wrapping_add(begin.wrapping_mul(stride));
             }
             all.push(piece);
@@ -134,7 +135,7 @@ pub fn pieces<const N: usize>(dims: &[Dim<N>], limit: usize) -> Vec<Piece<N>> {
     all
 }
 
-/// A kernel's name, without heap.
+/// A kernel's name in a stack buffer.
 struct Name {
     bytes: [u8; 96],
     len: usize,
@@ -149,7 +150,7 @@ impl Write for Name {
     }
 }
 
-/// Launches an entry of a kernel's file by name, as from `format_args!`.
+/// Launches an entry point by its name, as from `format_args!`.
 pub fn launch<A: Argument>(
     gpu: &Gpu,
     kernel: Kernel,
@@ -161,7 +162,7 @@ pub fn launch<A: Argument>(
     launch_sharing(gpu, kernel, entry, (blocks, threads, 0), argument, stream)
 }
 
-/// The same for a kernel whose blocks use a constant number of bytes of dynamic shared memory.
+/// As [`launch`], for a kernel whose blocks use a constant number of bytes of dynamic shared memory.
 pub fn launch_sharing<A: Argument>(
     gpu: &Gpu,
     kernel: Kernel,
@@ -203,7 +204,7 @@ mod tests {
                 prop_assert!(piece.dims.len() <= DIMS && piece.count < limit);
                 let made = Dims::new(&piece.dims);
                 for at in 0..piece.count as u32 {
-                    // The same computation as in the kernel.
+                    // The computation of the kernel.
                     let (mut rest, mut offset) = (at, piece.offsets[0] as i64);
                     for d in 0..made.ndim as usize {
                         let next = made.size[d].quotient(rest);

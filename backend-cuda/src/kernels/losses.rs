@@ -1,4 +1,4 @@
-//! The losses whose targets are classes.
+//! Losses with class indices as targets.
 
 use super::elements::Taken;
 use super::indices::{Checked, checked};
@@ -13,7 +13,7 @@ use keyway_sdk::author::{Call, Error};
 
 family!("losses");
 
-/// More targets than this are reduced by the parts that the op is composed of, since one block does it here.
+/// The maximum number of targets, since a single block reduces them; more use the decomposition.
 const MOST: usize = 1 << 16;
 
 /// `Losses` in losses.cu.
@@ -40,9 +40,9 @@ fn class_dim(ndim: usize) -> usize {
     usize::from(ndim > 1)
 }
 
-/// The targets of a call, argument 1: classes, or the ignored value.
+/// The targets of a call, argument 1: class indices, or the ignored value.
 fn targets(call: &Call<'_>, kernel: Kernel, classes: i64, ignored: i64) -> Result<Checked, Error> {
-    // Not a host scalar.
+    // A host scalar is unsupported.
     Array::argument(call, 1)?;
     let given = Laid::argument(call, 1, Taken::Raw)?;
     let bounds = Bounds {
@@ -55,8 +55,8 @@ fn targets(call: &Call<'_>, kernel: Kernel, classes: i64, ignored: i64) -> Resul
     checked((device_of(call)?, call.stream()), given, bounds)
 }
 
-/// The losses of a call, each written to `out` and `weights`, or all to `out`; and the targets, which are retained until they are
-/// read.
+/// Computes the losses of a call, each written to `out` and `weights`, or their reduction to `out`; returns the targets,
+/// which must be retained until the kernel has read them.
 fn losses(
     call: &Call<'_>,
     kernel: Kernel,
@@ -130,7 +130,7 @@ fn nll_loss_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let ignored = call.int(4)?;
     let checked = targets(call, kernel, out.sizes.get(classes).copied().unwrap_or(0), ignored)?;
     let targets = &checked.laid;
-    // The others have no dimension of classes, along which only the class's number grows.
+    // The other operands have no class dimension: their stride along it is 0.
     let with = |strides: &[i64], class: i64| {
         let mut made = strides.to_vec();
         made.insert(classes.min(made.len()), class);

@@ -1,7 +1,8 @@
-//! Convolutions as matrix products by cuBLASLt (im2col): the gathered operand is written to memory first, some samples at a time.
+//! Convolutions as matrix products by cuBLASLt (im2col): the gathered operand is materialised for a range of samples at a
+//! time.
 //!
-//! The matrix has each element of an image once for each kernel tap that reads it, so it is built in parts that fit the chip's
-//! cache, unless that loses digits: sums over samples are not split in f16 and bf16.
+//! The matrix has each element of an image once for each kernel tap that reads it, so it is built in parts that fit the
+//! chip's cache, unless the split would lose precision: sums over samples are not split in f16 and bf16.
 
 use super::Kernel;
 use super::conv::{ConvArgument, Gathered};
@@ -16,11 +17,11 @@ use keyway_sdk::author::strided::Dim;
 
 /// Number of multiplications below which implicit GEMM kernels are as fast.
 const LEAST: usize = 1 << 19;
-/// Bytes of a part of the matrix that fits the caches, and the maximum of one that cannot be split.
+/// The size in bytes of a part of the matrix that fits the caches, and the maximum size of one that cannot be split.
 const PART: usize = 32 << 20;
 const MOST: usize = 256 << 20;
-/// Columns of a block and terms of a step of it, as in conv.cu, the steps that are worth a block, its threads, and blocks that
-/// are worth having.
+/// The columns of a block and the reduction depth of a step, as in conv.cu, the minimum number of steps per block, its
+/// threads, and the number of blocks that occupies a chip.
 const TILE: usize = 64;
 const DEPTH: usize = 32;
 const STEPS: usize = 4;
@@ -41,7 +42,7 @@ struct LoweringArgument {
 // SAFETY: `Lowering` has these fields.
 unsafe impl Argument for LoweringArgument {}
 
-/// The stride from one index to the next over all of the dimensions, if it is constant; `k` is the operand.
+/// The constant stride over all of the dimensions, if there is one; `k` is the operand.
 fn merged(dims: &[Dim<5>], k: usize) -> Option<i64> {
     let mut own = dims.iter().rev().filter(|dim| dim.size > 1);
     let Some(last) = own.next() else { return Some(1) };
@@ -60,7 +61,7 @@ fn count(dims: &[Dim<5>]) -> usize {
     dims.iter().fold(1, |n: usize, dim| n.saturating_mul(dim.size))
 }
 
-/// A left operand: its address, and strides of rows and of the reduction dimension; its memory, if it is a copy.
+/// A left operand: its address, the strides of rows and of the reduction dimension, and its memory if it is a copy.
 struct Left {
     at: u64,
     row: i64,
@@ -68,7 +69,7 @@ struct Left {
     _copy: Option<Scratch>,
 }
 
-/// A convolution that is lowered.
+/// A convolution to be lowered.
 struct Lowered<'a> {
     of: &'a Gathered,
     argument: ConvArgument,
@@ -80,7 +81,7 @@ struct Lowered<'a> {
 }
 
 impl Gathered {
-    /// Multiplies by cuBLASLt, if it is installed and supports this product; else without any effect.
+    /// Multiplies by cuBLASLt, if it is installed and supports this product; otherwise has no effect.
     pub(super) fn lowered(
         &self,
         on: On,
@@ -98,7 +99,7 @@ impl Gathered {
 
 impl Lowered<'_> {
     fn run(&self) -> Result<bool, Error> {
-        // The samples are the first of the columns, or, of the gradient of a kernel, of the terms.
+        // Samples are the outermost dimension of the columns or, for the gradient of a kernel, of the reduction.
         let (columns, terms) = (&self.of.columns, &self.of.terms);
         let (samples, of_terms) = match self.of.sums_samples {
             true => (terms[0].size, true),
@@ -188,7 +189,7 @@ impl Lowered<'_> {
         Ok(Some(Left { at: copy.at(), row: inner as i64, term: 1, _copy: Some(copy) }))
     }
 
-    /// Writes the matrix of these columns and terms, whose first sample is `first`.
+    /// Materialises the matrix of these columns and reduction indices; the first sample is `first`.
     fn gather(
         &self,
         to: u64,

@@ -1,4 +1,4 @@
-//! The host's side of the element-wise engine.
+//! Host code of the element-wise engine.
 
 use super::elements::{Taken, of_host};
 use super::launch::{Dims, Operand, POSITIONS, Piece, launch, pieces};
@@ -11,9 +11,9 @@ use keyway_sdk::abi::device::Queue;
 use keyway_sdk::author::strided::{Dim, Strided};
 use keyway_sdk::author::{Call, Error, Tensor, dtype_name, dtype_size};
 
-/// Threads of a block.
+/// Threads per block.
 const THREADS: usize = 128;
-/// Bytes that a thread of a dense kernel moves at once, of the operand with the largest elements.
+/// Bytes per thread and step of a dense kernel, for the operand with the largest elements.
 const AT_ONCE: usize = 16;
 
 #[repr(C)]
@@ -38,14 +38,14 @@ struct StridedArgument<const N: usize> {
 // SAFETY: `Strided<N>` in elementwise.cuh has these fields.
 unsafe impl<const N: usize> Argument for StridedArgument<N> {}
 
-/// An operand of a kernel: where its elements are, their size, and their strides.
+/// An operand of a kernel: the address of its elements, their size, and their strides.
 #[derive(Clone, Copy)]
 pub struct Side<'a> {
-    /// Address or element.
+    /// The address, or a scalar.
     pub operand: Operand,
     /// Bytes of an element.
     pub bytes: usize,
-    /// Elements from one index to the next, for each dimension.
+    /// The strides in elements.
     pub strides: &'a [i64],
 }
 
@@ -63,7 +63,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// An argument of a call as a kernel reads it.
+/// An argument of a call.
 pub fn argument<'a>(call: &Call<'a>, index: usize, taken: Taken) -> Result<Side<'a>, Error> {
     Side::new(&call.tensor(index)?, taken)
 }
@@ -83,7 +83,7 @@ pub fn map<const N: usize>(
     fill_output(call, kernel, format_args!("{}_{}", kernel.name, kernel.dtype), sides, scalars)
 }
 
-/// The output as the kernel of this name makes it.
+/// Writes the output with the kernel of this name.
 pub fn fill_output<const N: usize>(
     call: &Call<'_>,
     kernel: Kernel,
@@ -101,7 +101,7 @@ pub fn fill_output<const N: usize>(
     }
 }
 
-/// Writes the first of the sides, all of which have these sizes.
+/// Writes the first of the operands, all of which have these sizes.
 pub fn write<const N: usize>(
     (gpu, stream): (&Gpu, Queue),
     kernel: Kernel,
@@ -110,7 +110,7 @@ pub fn write<const N: usize>(
     sides: [Side<'_>; N],
     scalar: [u64; 3],
 ) -> Result<(), Error> {
-    // A single element has no strides of its own.
+    // The strides of a single element are irrelevant.
     let zeros = vec![0; sizes.len()];
     let strides = sides.map(|side| if side.operand.data == 0 { zeros.as_slice() } else { side.strides });
     let space = Strided::<N>::new(sizes, strides)?;
@@ -140,7 +140,7 @@ pub fn write<const N: usize>(
     strided((gpu, stream), kernel, name, space.dims(), sides, scalar)
 }
 
-/// Writes the first of the sides, whose strides are those of the dimensions; a negative stride is its two's complement.
+/// Writes the first of the operands, with the strides of the dimensions; a negative stride is its two's complement.
 pub fn strided<const N: usize>(
     (gpu, stream): (&Gpu, Queue),
     kernel: Kernel,
@@ -182,8 +182,8 @@ fn takes_packs(kernel: Kernel) -> bool {
     }
 }
 
-/// The elements of a pack if a piece is processed by packs, else 0: along the innermost dimension each operand has whole,
-/// contiguous, aligned packs, or one element, and is then marked as broadcast.
+/// The number of elements of a pack if a piece is processed in packs, otherwise 0: along the innermost dimension each
+/// operand has whole, contiguous, aligned packs, or one element, and is then marked as broadcast.
 fn packs<const N: usize>(piece: &Piece<N>, operand: &mut [Operand; N], bytes: [usize; N]) -> usize {
     let Some((inner, outer)) = piece.dims.split_last() else { return 0 };
     let in_memory = |k: usize| operand[k].data != 0;
@@ -222,11 +222,12 @@ mod tests {
         assert_eq!(of(&row, [16, 32, 48], [4; 3]), (4, [0; 3]));
         assert_eq!(of(&row, [16, 32, 48], [2; 3]), (8, [0; 3]));
         assert_eq!(of(&row, [16, 32, 0], [8; 3]), (2, [0; 3]));
-        // A column, one of smaller elements, lines from the last to the first.
+        // A column, smaller elements, lines in descending order.
         assert_eq!(of(&[dim(7, [8, 8, 1]), dim(8, [1, 1, 0])], [16, 32, 4], [4; 3]), (4, [0, 0, 1]));
         assert_eq!(of(&row, [16, 32, 4], [4, 4, 1]), (4, [0; 3]));
         assert_eq!(of(&[dim(7, [8, 8usize.wrapping_neg(), 0]), row[1]], [16, 32, 48], [4; 3]), (4, [0; 3]));
-        // Lines of an odd length, at an odd distance, at an odd address, of a non-unit stride, of an output with one element.
+        // Lines of an odd length, an odd stride between lines, an odd address, a non-unit stride, an output with one
+        // element.
         for (dims, data) in [
             ([dim(7, [8, 8, 0]), dim(6, [1, 1, 1])], [16, 32, 48]),
             ([dim(7, [8, 9, 0]), row[1]], [16, 32, 48]),

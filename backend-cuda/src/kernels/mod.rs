@@ -1,7 +1,7 @@
 //! Host code of the kernels, one file for each family: `NAME.rs` for `kernels/NAME.cu`.
 //!
-//! A host function is `fn(&Call, Kernel) -> Result<(), Error>`. It reads the call, fills in the kernel's parameter structure, and
-//! launches.
+//! A host function is `fn(&Call, Kernel) -> Result<(), Error>`. It reads the call, fills in the kernel's parameter
+//! structure, and launches the kernel.
 
 use crate::gpu::{Gpu, gpu};
 use keyway_sdk::author::{Call, Error};
@@ -9,11 +9,11 @@ use keyway_sdk::author::{Call, Error};
 /// A line of a kernel file, for one dtype.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
-    /// The file's name, which is the image's.
+    /// The file's name, which is also the name of the image.
     pub family: &'static str,
-    /// The op, after which the kernel is named.
+    /// The op, which is also the name of the kernel.
     pub name: &'static str,
-    /// The dtype that is computed in, as kernels name it.
+    /// The compute dtype, as in kernel names.
     pub dtype: &'static str,
 }
 
@@ -24,8 +24,8 @@ impl Kernel {
     }
 }
 
-/// Registers an op's kernels. The build script writes the calls of this. Unit tests call functions themselves: their program
-/// registers nothing, so that kernels are checked for it, but not compiled once more.
+/// Registers an op's kernels, in calls that the build script generates. Unit tests call functions directly: their program
+/// registers nothing, so that kernels are type-checked but not compiled a second time.
 macro_rules! register {
     (
         $op:literal, $signature:literal, $family:literal, $layout:literal, $host:ident, [$($dtype:ident),+]

@@ -1,4 +1,4 @@
-//! Reductions of floats that go through their terms twice, or whose terms are powers.
+//! Reductions of floats in two passes, or of powers.
 
 use super::launch::{Dims, launch};
 use super::nets::{Array, ROW_THREADS, Sharing, split, with_scratch};
@@ -8,7 +8,7 @@ use keyway_sdk::author::{Call, Error};
 
 family!("moments");
 
-/// Terms of one thread of `norm` that are worth another block, and the most blocks of a row.
+/// The minimum number of elements per thread of `norm` for another block, and the maximum number of blocks per row.
 const EACH: usize = 64;
 const SPLITS: usize = 256;
 
@@ -29,8 +29,8 @@ struct MomentsArgument {
 // SAFETY: `Moments` has these fields.
 unsafe impl Argument for MomentsArgument {}
 
-/// The argument of a call that reduces over the dimensions in argument `at`, with keepdim in argument `kept`; `None` without
-/// results.
+/// The parameters of a call that reduces over the dimensions in argument `at`, with keepdim in argument `kept`; `None` if
+/// there are no results.
 fn reduced(call: &Call<'_>, at: usize, kept: usize, number: f64) -> Result<Option<MomentsArgument>, Error> {
     let (input, out) = (Array::argument(call, 0)?, Array::output(call, 0)?);
     let dims = if call.is_none(at)? { &[] } else { call.ints(at)? };
@@ -52,10 +52,10 @@ fn reduced(call: &Call<'_>, at: usize, kept: usize, number: f64) -> Result<Optio
     }))
 }
 
-/// Bytes of the largest part of a row.
+/// The size of the largest partial result of a row in bytes.
 const PART: usize = 24;
 
-/// Runs the kernel `name`; if blocks share rows, its parts are combined by a second launch.
+/// Runs the kernel `name`; if blocks share rows, a second launch combines their partial results.
 fn run(
     call: &Call<'_>,
     (kernel, name): (Kernel, &str),
@@ -77,7 +77,7 @@ fn run(
     })
 }
 
-/// Like [`run`], with parts that have a block for each row.
+/// As [`run`], with a second launch that has one block per row.
 fn run_by_rows(call: &Call<'_>, kernel: (Kernel, &str), mut argument: MomentsArgument) -> Result<(), Error> {
     argument.splits = argument.sharing.splits(1) as u32;
     run(call, kernel, argument, argument.sharing.rows as usize)

@@ -1,5 +1,5 @@
-//! Host code shared by the families of neural network kernels: operands in device memory, images of up to three dimensions, and
-//! distribution of rows to threads.
+//! Host code shared by the families of neural network kernels: operands in device memory, images of up to three dimensions,
+//! and distribution of rows to threads.
 
 use super::launch::POSITIONS;
 use crate::driver::Argument;
@@ -11,13 +11,13 @@ use keyway_sdk::author::{Call, Error, Tensor, dtype_name, dtype_size};
 /// A tensor in device memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Array<'a> {
-    /// Its address.
+    /// The address.
     pub data: u64,
     /// Bytes of an element.
     pub bytes: usize,
     /// Sizes.
     pub sizes: &'a [i64],
-    /// Elements from one index to the next, for each dimension.
+    /// The strides in elements.
     pub strides: &'a [i64],
 }
 
@@ -49,7 +49,7 @@ impl<'a> Array<'a> {
         Array::new(&call.output(index)?)
     }
 
-    /// Its elements.
+    /// The number of elements.
     pub fn numel(&self) -> usize {
         self.sizes.iter().map(|&size| size.max(0) as usize).product()
     }
@@ -61,24 +61,24 @@ pub fn unsupported(what: impl std::fmt::Display) -> Error {
     Error::Unsupported { what: format!("{what}, on this device") }
 }
 
-/// A number of positions as kernels count them.
+/// Converts a number of positions to the kernels' 32-bit integers.
 pub fn counted(n: usize) -> Result<u32, Error> {
     if n < POSITIONS { Ok(n as u32) } else { Err(unsupported(format!("{n} positions, 2^31 or more"))) }
 }
 
-/// `[batch, channels, ..]` with three spatial dimensions, the missing ones of which come first with size 1.
+/// An image `[batch, channels, ..]` with three spatial dimensions; missing ones come first with size 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Image {
-    /// Its address.
+    /// The address.
     pub data: u64,
     /// Sizes.
     pub sizes: [usize; 5],
-    /// Elements from one index to the next, for each dimension.
+    /// The strides in elements.
     pub strides: [i64; 5],
 }
 
 impl Image {
-    /// From 3 to 5 dimensions.
+    /// Converts an operand of 3 to 5 dimensions.
     pub fn new(of: &Array<'_>) -> Result<Image, Error> {
         let lacking = 5usize.checked_sub(of.sizes.len()).filter(|lacking| *lacking <= 2);
         let lacking = lacking.ok_or_else(|| unsupported("an image of other than 3 to 5 dimensions"))?;
@@ -100,25 +100,25 @@ impl Image {
         Image::new(&Array::output(call, index)?)
     }
 
-    /// Elements of a channel.
+    /// The number of elements of a channel.
     pub fn plane(&self) -> usize {
         self.sizes[2..].iter().product()
     }
 
-    /// Whether it has no elements.
+    /// Whether the image has no elements.
     pub fn is_empty(&self) -> bool {
         self.sizes.contains(&0)
     }
 }
 
-/// A list for three spatial dimensions; those that it lacks come first.
+/// A list for three spatial dimensions; missing ones come first.
 pub fn three(list: &[i64], otherwise: i64) -> [i64; 3] {
     let mut made = [otherwise; 3];
     made.iter_mut().rev().zip(list.iter().rev()).for_each(|(to, &from)| *to = from);
     made
 }
 
-/// A dimension of a call among `ndim`; none where there are none.
+/// A dimension of a call as an index below `ndim`; `None` for 0-d tensors.
 pub fn along(ndim: usize, dim: i64) -> Result<Option<usize>, Error> {
     let at = if dim < 0 { dim + ndim as i64 } else { dim };
     match usize::try_from(at) {
@@ -132,8 +132,8 @@ pub fn along(ndim: usize, dim: i64) -> Result<Option<usize>, Error> {
     }
 }
 
-/// Rows and terms of a reduction over some dimensions, all where none is named: rows over output and input, terms over the
-/// input.
+/// The rows and the reduced space of a reduction over some dimensions, all if none is given: rows over output and input,
+/// the reduced space over the input.
 pub fn split(
     input: &Array<'_>,
     out: &Array<'_>,
@@ -162,22 +162,23 @@ pub fn split(
     Ok((Strided::new(&rows[0], [&rows[1], &rows[2]])?, Strided::new(&terms[0], [&terms[1]])?))
 }
 
-/// A dimension with signed strides, as kernels take them.
+/// A dimension with signed strides.
 pub fn dim<const N: usize>(size: usize, strides: [i64; N]) -> Dim<N> {
     Dim { size, strides: strides.map(|stride| stride as usize) }
 }
 
-/// Threads of a block that goes through rows, unless one row has more, as in nets.cuh.
+/// Threads per block of a row kernel, unless a single row has more, as in nets.cuh.
 pub const ROW_THREADS: usize = 128;
 const MOST_ROW_THREADS: usize = 512;
-/// Adjacent rows of a block.
+/// Adjacent rows per block.
 const ROWS_BESIDE: usize = 32;
-/// Blocks that leave parts of a chip without work, and the terms of a thread from which on a row is worth more of them.
+/// The number of blocks below which a chip has idle parts, and the number of elements per thread above which a row gets
+/// more threads.
 const FEW_BLOCKS: usize = 128;
 const ROW_TERMS: usize = 16;
-/// Blocks that are worth having of rows.
+/// The number of blocks of rows that occupies a chip.
 const BLOCKS: usize = 1024;
-/// Terms of a thread from which on another block of the row is worth its launch, and the most blocks of a row.
+/// The minimum number of elements per thread for another block of the row, and the maximum number of blocks per row.
 const SPLIT_TERMS: usize = 16;
 const MOST_SPLITS: usize = 256;
 
@@ -195,16 +196,16 @@ pub fn wide_bytes(bytes: usize) -> usize {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Sharing {
-    /// Rows in all.
+    /// The number of rows.
     pub rows: u64,
-    /// Terms of each.
+    /// The number of elements of each.
     pub terms: u64,
     lanes: u32,
     beside: u32,
 }
 
 impl Sharing {
-    /// For rows and reductions in these dimensions, by the strides of operand `k`, which is read.
+    /// The distribution of rows and reductions in these dimensions, by the strides of operand `k`, the input.
     pub fn new<const N: usize, const M: usize>(
         (rows, k): (&Strided<N>, usize),
         (terms, l): (&Strided<M>, usize),
@@ -215,8 +216,8 @@ impl Sharing {
         counted(each)?;
         let beside = step(rows.dims().last().map(|dim| dim.strides[k]).filter(|_| count > 1))
             < step(terms.dims().last().map(|dim| dim.strides[l]).filter(|_| each > 1));
-        // A warp has adjacent rows; else as many threads as there are elements to reduce. More work for each if there are few
-        // rows.
+        // A warp has adjacent rows; otherwise as many threads per row as there are elements. More elements per thread if
+        // there are few rows.
         let (few, most) = if beside {
             (count <= FEW_BLOCKS * ROWS_BESIDE * 8, ROW_THREADS / ROWS_BESIDE)
         } else {
@@ -228,12 +229,12 @@ impl Sharing {
         Ok(Sharing { rows: count as u64, terms: each as u64, lanes: lanes as u32, beside: u32::from(beside) })
     }
 
-    /// For cached rows, as `Kept` in nets.cuh: of elements of `bytes` bytes, computed in `wide` bytes, that are [in
-    /// pieces](in_pieces) in all operands. `None` for longer rows, or if the pieces are not whole.
+    /// The distribution for cached rows, as `Kept` in nets.cuh: of elements of `bytes` bytes, computed in `wide` bytes,
+    /// that are [in pieces](in_pieces) in all operands. `None` for longer rows, or if the pieces are not whole.
     pub fn kept(self, bytes: usize, wide: usize) -> Option<Sharing> {
         let pieces = self.terms as usize / piece(bytes);
         let is_whole = self.terms as usize == pieces * piece(bytes);
-        // Threads with much of a row are faster than blocks of many threads, except within a warp.
+        // Threads with large parts of a row are faster than blocks of many threads, except within a warp.
         let of_a_warp = pieces.div_ceil(KEPT_PIECES).max(1).next_power_of_two().min(32);
         let least = (self.terms as usize).div_ceil(KEPT_BYTES / wide).max(1).next_power_of_two();
         let lanes = of_a_warp.max(least).min(MOST_ROW_THREADS);
@@ -241,7 +242,7 @@ impl Sharing {
         (is_whole && pieces > 0 && fits).then_some(Sharing { lanes: lanes as u32, beside: 0, ..self })
     }
 
-    /// For threads that process `at_once` elements: from here on `terms` counts such groups.
+    /// The distribution for threads that process groups of `at_once` elements: `terms` then counts groups.
     pub fn taken(self, at_once: usize) -> Sharing {
         let terms = self.terms / at_once as u64;
         let lanes = self.lanes.min(terms.next_power_of_two().try_into().unwrap_or(u32::MAX));
@@ -254,11 +255,11 @@ impl Sharing {
         let free = (BLOCKS / self.blocks().max(1)).clamp(1, MOST_SPLITS);
         let terms = (self.terms as usize).max(1);
         let wanted = terms.div_ceil(self.lanes as usize * SPLIT_TERMS.div_ceil(at_once)).clamp(1, free);
-        // Each has elements.
+        // The number of nonempty blocks.
         terms.div_ceil(terms.div_ceil(wanted))
     }
 
-    /// Threads of a block: a warp of adjacent rows, if there are several threads for each.
+    /// Threads per block: a warp of adjacent rows, if there are several threads per row.
     pub fn threads(&self) -> u32 {
         let rows = if self.beside == 1 { ROWS_BESIDE as u32 } else { 1 };
         (self.lanes * rows).max(ROW_THREADS as u32)
@@ -270,19 +271,20 @@ impl Sharing {
     }
 }
 
-/// Number of elements in 16 bytes of memory, of `bytes` bytes each.
+/// The number of elements of `bytes` bytes in 16 bytes.
 pub fn piece(bytes: usize) -> usize {
     16 / bytes.clamp(1, 16)
 }
 
-/// Whether adjacent elements of `bytes` bytes are always aligned [pieces](piece) of 16 bytes: `steps` are all other strides.
+/// Whether groups of adjacent elements of `bytes` bytes are always aligned [pieces](piece) of 16 bytes: `steps` are all
+/// other strides.
 pub fn in_pieces(data: u64, bytes: usize, steps: &[i64]) -> bool {
     data.is_multiple_of(16) && steps.iter().all(|step| step % piece(bytes) as i64 == 0)
 }
 
-/// The reduction dimensions of rows, the innermost in pieces of memory, if all of these operands - each an address, and the
-/// indices of its strides among those of rows and of reductions - have that alignment, and the strides in `same` are 0 along a
-/// piece.
+/// The reduction dimensions of rows, the innermost counted in pieces, if all of these operands - each an address, and the
+/// indices of its strides among those of rows and of reductions - have that alignment, and the strides in `same` are 0
+/// along a piece.
 pub fn by_pieces<const N: usize, const M: usize>(
     (rows, terms): (&Strided<N>, &Strided<M>),
     operands: &[(u64, usize, usize)],
@@ -304,7 +306,7 @@ pub fn by_pieces<const N: usize, const M: usize>(
     Some(outer.iter().copied().chain([last]).collect())
 }
 
-/// Device memory that is freed after the launches of `work`; none for 0 bytes.
+/// Calls `work` with device memory that is freed after its launches; no memory for 0 bytes.
 pub fn with_scratch(
     on: (&Gpu, Queue),
     bytes: u64,
@@ -332,21 +334,22 @@ pub struct Shape {
     by_cores: u32,
 }
 
-/// Results of a block, along both sides, the terms that it loads at once, and its threads.
+/// The number of results of a block along each side, its reduction depth per step, and its threads.
 const TILE: usize = 64;
 const DEPTH: usize = 16;
 const TILE_THREADS: usize = 256;
-/// Threads of a block by tensor cores, and the least rows, columns and terms that these are for.
+/// Threads per block of tensor core kernels, and the minimum number of rows, columns and reduction indices for them.
 const CORE_THREADS: usize = 128;
 const CORES_LEAST: u32 = 8;
-/// Blocks that are worth having of products, and the least terms of each.
+/// The number of blocks of products that occupies a chip, and the minimum reduction length of each.
 const TILE_BLOCKS: usize = 256;
 const TERMS: usize = 256;
 /// Maximum number of batches of one launch.
 pub const BATCHES: usize = 65535;
 
 impl Shape {
-    /// The shape of products with these m, n and k; and whether adjacent threads read along the reduction dimension of each side.
+    /// The shape of products with these m, n and k; and whether adjacent threads read along the reduction dimension of each
+    /// operand.
     pub fn new(
         batches: usize,
         [rows, columns, inner]: [usize; 3],
@@ -377,8 +380,8 @@ impl Shape {
         })
     }
 
-    /// On tensor cores, if the chip has them for this dtype as the program allows, and there is enough work; `pieces` states for
-    /// each side whether it is [in pieces](in_pieces).
+    /// Selects tensor cores, if the chip has them for this dtype, the program allows it, and there is enough work; `pieces`
+    /// states for each operand whether it is [in pieces](in_pieces).
     #[must_use]
     pub fn on_cores(self, gpu: &Gpu, kernel: super::Kernel, pieces: [bool; 2]) -> Shape {
         let has = gpu.multiplies(kernel.dtype) || gpu.rounds(kernel.dtype);
@@ -389,7 +392,8 @@ impl Shape {
         Shape { left_pieces, right_pieces, by_cores: 1, ..self }
     }
 
-    /// Launches a product of `batches`, whose argument `argument` makes with the shape; `accumulator` bytes are a sum's.
+    /// Launches a product of `batches`; `argument` creates the parameters from the shape; an accumulator has `accumulator`
+    /// bytes.
     pub fn launch<A: Argument>(
         mut self,
         (gpu, stream): (&Gpu, Queue),
@@ -448,7 +452,7 @@ mod tests {
         assert_eq!(along([100, 7], [7, 1]), (0, 8, 7));
         assert_eq!(along([100, 1], [7, 100]), (1, 4, 4));
         assert_eq!(along([3, 1000], [1000, 1]), (0, 128, 3));
-        // A few channels of many pixels: each of 16 warps has one element of 32 of them.
+        // Few channels of many pixels: each of 16 warps has one element of 32 of them.
         assert_eq!(along([64, 1], [50_176, 64]), (1, 16, 2));
     }
 

@@ -10,10 +10,10 @@ use keyway_sdk::author::{Call, Error, dtype_name};
 
 family!("norms");
 
-/// Maximum bytes of a scalar, and of the partial result of a row: three of them.
+/// Maximum bytes of a scalar; the partial result of a row has three of them.
 const NUMBER: usize = 8;
 const PART: usize = 3 * NUMBER;
-/// The same for the partial gradient sums of blocks that share a row: a `GradientSums`.
+/// Maximum bytes of the partial gradient sums of blocks that share a row: a `GradientSums`.
 const SUMS: usize = 5 * NUMBER;
 
 /// `Normalise` in norms.cu.
@@ -83,7 +83,7 @@ struct AffineArgument {
 // SAFETY: `AffineGradient` has these fields.
 unsafe impl Argument for AffineArgument {}
 
-/// A dimension of the input: its strides in all operands that have it, and whether it is one of rows, and one of the
+/// A dimension of the input: its strides in all operands that have it, and whether it is a dimension of the rows and of the
 /// weight.
 #[derive(Clone, Copy, Default, Debug)]
 struct Axis {
@@ -102,7 +102,7 @@ struct Axis {
     is_affine: bool,
 }
 
-/// The operands of a call but for its statistics.
+/// The operands of a call without its statistics.
 struct Operands<'a> {
     input: Array<'a>,
     out: Array<'a>,
@@ -124,10 +124,10 @@ struct Statistics {
 
 /// The statistics of each row, not requested as outputs.
 const OWN: Statistics = Statistics { mean: 0, var: 0, given: false, narrow: false, centred: true };
-/// The same for rows that are divided by their root mean square.
+/// As [`OWN`], for rows that are divided by their root mean square.
 const ROOT: Statistics = Statistics { centred: false, ..OWN };
 
-/// A space over some of the axes.
+/// The space of the axes that satisfy a predicate.
 fn space<const N: usize>(
     axes: &[Axis],
     of: impl Fn(&Axis) -> bool,
@@ -139,13 +139,13 @@ fn space<const N: usize>(
     Strided::new(&sizes, std::array::from_fn(|k| lists[k].as_slice()))
 }
 
-/// The terms, as [pieces](by_pieces) where they are.
+/// The dimensions of the reduced space, in [pieces](by_pieces) if possible.
 fn dims_of<const N: usize>(terms: &Strided<N>, pieces: Option<Vec<Dim<N>>>) -> Result<Dims<N>, Error> {
     let whole = Dims::of(terms)?;
     Ok(pieces.map_or(whole, |dims| Dims::new(&dims)))
 }
 
-/// A number in the type that a dtype is computed in.
+/// A float as bits in the compute type of a dtype.
 fn wide(dtype: &str, number: f64) -> u64 {
     if dtype == "f64" { number.to_bits() } else { u64::from((number as f32).to_bits()) }
 }
@@ -155,7 +155,7 @@ fn data(array: Option<&Array<'_>>) -> u64 {
 }
 
 impl<'a> Operands<'a> {
-    /// With the input and, for a gradient, the incoming one, and weight and bias, in these arguments.
+    /// The operands with the input, weight and bias in these arguments, and for a gradient the incoming gradient.
     fn of(call: &Call<'a>, [input, weight, bias]: [Option<usize>; 3], grad: bool) -> Result<Self, Error> {
         let optional = |at: Option<usize>| at.map_or(Ok(None), |at| Array::optional(call, at));
         let (input, out) = (Array::argument(call, input.unwrap_or(0))?, Array::output(call, 0)?);
@@ -172,7 +172,7 @@ impl<'a> Operands<'a> {
         Ok(Operands { input, out, grad, weight: optional(weight)?, bias: optional(bias)?, axes })
     }
 
-    /// Rows span the dimensions before the last `normalized`, which are those of weight and bias.
+    /// Makes a row of the last `normalized` dimensions, those of weight and bias, for each index of the others.
     fn by_sample(&mut self, normalized: usize) -> Result<(), Error> {
         let lead = self.axes.len().saturating_sub(normalized);
         let step = |of: Option<&Array<'_>>, d: usize| of.and_then(|of| of.strides.get(d)).map_or(0, |s| *s);
@@ -186,7 +186,7 @@ impl<'a> Operands<'a> {
         self.count_rows()
     }
 
-    /// Makes rows of the channels, in dimension 1, and of the samples, too, if each has its own.
+    /// Makes a row of each channel (dimension 1), or of each channel of each sample.
     fn by_channel(&mut self, per_sample: bool) -> Result<(), Error> {
         if self.axes.len() < 2 {
             return Err(unsupported("an input of fewer than 2 dimensions"));
@@ -199,7 +199,7 @@ impl<'a> Operands<'a> {
         self.count_rows()
     }
 
-    /// Makes rows of the groups of channels of each sample.
+    /// Makes a row of each group of channels of each sample.
     fn by_group(&mut self, groups: i64) -> Result<(), Error> {
         self.by_channel(true)?;
         let (groups, all) = (groups.max(1), self.axes[1]);
@@ -218,7 +218,7 @@ impl<'a> Operands<'a> {
         self.count_rows()
     }
 
-    /// Assigns indices to the rows.
+    /// Numbers the rows.
     fn count_rows(&mut self) -> Result<(), Error> {
         let sizes: Vec<i64> = self.axes.iter().filter(|axis| axis.is_row).map(|axis| axis.size).collect();
         let rows = self.axes.iter_mut().filter(|axis| axis.is_row);
@@ -271,7 +271,7 @@ impl<'a> Operands<'a> {
         launch(on.0, kernel, format_args!("normalise_{}{end}", kernel.dtype), grid, &argument, on.1)
     }
 
-    /// The gradients of the input, and of weight and bias, which are `narrow` in the elements' type.
+    /// The gradients of the input, weight and bias; those of weight and bias have the elements' type if `narrow`.
     fn gradients(
         &mut self,
         call: &Call<'_>,
@@ -288,7 +288,7 @@ impl<'a> Operands<'a> {
             weight_out.strides.iter().zip(of_bias).map(|(&weight, &bias)| [weight, bias]).collect();
         let affine: Vec<&mut Axis> = self.axes.iter_mut().filter(|axis| axis.is_affine).collect();
         match (&steps[..], affine) {
-            // Channels by groups.
+            // Groups of channels.
             ([step], affine) if affine.len() == 2 => {
                 let each = affine[1].size;
                 affine
@@ -397,7 +397,7 @@ fn layer_norm_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     operands.gradients(call, kernel, call.scalar(4)?, OWN, true)
 }
 
-/// Argument `i`, or the distance from 1 to the next number of the type that is computed in.
+/// Argument `i`, or the machine epsilon of the compute type.
 fn epsilon(call: &Call<'_>, kernel: Kernel, i: usize) -> Result<f64, Error> {
     match call.is_none(i)? {
         true if kernel.dtype == "f64" => Ok(f64::EPSILON),
@@ -439,7 +439,7 @@ fn group_norm_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     operands.gradients(call, kernel, call.float(4)?, OWN, false)
 }
 
-/// Statistics of channels, or of channels of samples, in arguments or outputs.
+/// The statistics of channels, or of channels of samples, in arguments or outputs.
 fn statistics(kernel: Kernel, [mean, var]: [keyway_sdk::author::Tensor<'_>; 2]) -> Result<Statistics, Error> {
     let dtypes = [mean.dtype(), var.dtype()].map(dtype_name);
     let narrow = dtypes[0] == kernel.dtype;
@@ -451,7 +451,7 @@ fn statistics(kernel: Kernel, [mean, var]: [keyway_sdk::author::Tensor<'_>; 2]) 
     Ok(Statistics { mean, var, given: true, narrow, ..OWN })
 }
 
-/// `batch_norm` and `instance_norm`, unless they are to change running statistics.
+/// `batch_norm` and `instance_norm`, unless they update running statistics.
 fn running(call: &Call<'_>, kernel: Kernel, per_sample: bool) -> Result<(), Error> {
     let (from_input, given) = (call.bool(5)?, !call.is_none(1)?);
     if from_input && given {
@@ -478,7 +478,7 @@ fn instance_norm(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     running(call, kernel, true)
 }
 
-/// Like `batch_norm` with given statistics, with its own arguments.
+/// `batch_norm` with given statistics, with the arguments of `frozen_norm`.
 fn frozen_norm(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let mut operands = Operands::of(call, [Some(0), Some(3), Some(4)], false)?;
     if operands.input.numel() == 0 {

@@ -12,9 +12,9 @@ use std::mem::swap;
 
 family!("order");
 
-/// Elements of a line that are ranked by a look at all others; longer lines are sorted by their digits.
+/// The maximum length of a line that is sorted by rank (comparison with all other elements); longer lines are radix sorted.
 const SHORT: usize = 1024;
-/// Threads of a block, elements of a tile, and bits of a digit, as in order.cu.
+/// Threads per block, elements per tile, and bits per digit, as in order.cu.
 const THREADS: u32 = 256;
 const TILE: usize = 2048;
 const DIGIT: u32 = 8;
@@ -22,7 +22,8 @@ const DIGIT: u32 = 8;
 const SELECTED: usize = 512;
 /// Minimum length of a line for selection.
 const SELECT: usize = 128;
-/// Minimum elements of a part of a line that a block selects from, and blocks that saturate a device.
+/// The minimum number of elements of a part of a line from which a block selects, and the number of blocks that occupies a
+/// device.
 const SELECT_PART: usize = 8192;
 const SELECT_BLOCKS: usize = 256;
 
@@ -120,19 +121,19 @@ struct SearchArgument {
 // SAFETY: `Search` has these fields.
 unsafe impl Argument for SearchArgument {}
 
-/// An exclusive prefix sum over `count` words, in place, followed by the total.
+/// Computes an exclusive prefix sum over `count` words, in place, followed by the total.
 pub fn add_up(on: On, counts: u64, count: usize) -> Result<(), Error> {
     add_up_rows(on, counts, 1, count)
 }
 
-/// Like [`add_up`], for each of some rows.
+/// As [`add_up`], for each of `rows` rows.
 fn add_up_rows(on: On, counts: u64, rows: usize, count: usize) -> Result<(), Error> {
     let argument = CountsArgument { counts, count: count as u64 };
     launch(on.0, ORDER, format_args!("add_up_u64"), ([rows, 1], THREADS), &argument, on.1)
 }
 
-/// Keys and indices of `count` elements, line by line, each line of `length` sorted stably by the lowest `bits` bits of the keys,
-/// which have no others.
+/// Keys and indices of `count` elements, with each line of `length` elements sorted stably by the keys, which have `bits`
+/// bits.
 pub fn sorted(
     on: On,
     (mut keys, mut order): (Scratch, Scratch),
@@ -216,26 +217,26 @@ fn selected(
     if parts == 1 {
         return Ok(order_out);
     }
-    // Equal keys of the parts follow each other as their elements do.
+    // Equal keys of the parts are in the order of their elements.
     selected(on, (keys_out, order_out), (lines * made, made), k, bits)
 }
 
-/// The bits that keys of a dtype have.
+/// The number of bits of a dtype's keys.
 pub fn key_bits(dtype: &str) -> u32 {
     match dtype {
         "bool" => 1,
         "i8" | "u8" => 8,
         "i16" | "u16" => 16,
         "i64" | "u64" | "f64" => 64,
-        // Halves have the keys of f32.
+        // f16 and bf16 have the keys of f32.
         _ => 32,
     }
 }
 
-/// A tensor's elements in row-major order, with their dimensions: a copy if these are more than kernels iterate over. Scalars
+/// A tensor's elements in row-major order, with their dimensions: a copy if there are more than kernels support. Scalars
 /// among the arguments are `Rounded`, for keys.
 pub struct Elements {
-    /// Address or element.
+    /// The address, or a scalar.
     pub input: Operand,
     /// Dimensions.
     pub dims: Vec<Dim<1>>,
@@ -262,7 +263,7 @@ impl Elements {
         Ok(Elements { input: scratch.operand(), dims: in_order(sizes, [&own]), _copy: Some(scratch) })
     }
 
-    /// Their keys and indices, in the order of the indices.
+    /// The keys of the elements, and their indices in row-major order.
     pub fn keys(&self, on: On, dtype: &str, count: usize, flip: u64) -> Result<(Scratch, Scratch), Error> {
         let (keys, order) = (Scratch::new(on, count, 8)?, Scratch::new(on, count, 4)?);
         if count > 0 {
@@ -286,7 +287,7 @@ fn behind(strides: &[i64], dim: usize) -> Vec<i64> {
     others.chain(strides.get(dim).copied()).collect()
 }
 
-/// Writes the first `k` of each line along `dim`, with their indices.
+/// Writes the first `k` elements of each line along `dim`, with their indices.
 fn ranked(
     call: &Call<'_>,
     kernel: Kernel,
@@ -350,13 +351,13 @@ fn topk(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     ranked(call, kernel, call.int(2)?, Some(call.int(1)? as usize), call.bool(3)?)
 }
 
-/// The rule makes both arguments contiguous, and the output is.
+/// `searchsorted`: the rule makes both arguments contiguous, and the output is contiguous.
 fn searchsorted(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let on = (device_of(call)?, call.stream());
     let (line, values) = (Laid::argument(call, 0, Taken::Rounded)?, Laid::argument(call, 1, Taken::Rounded)?);
     let mut out = Laid::output(call, 0)?;
     let count = out.numel();
-    // A given output may have any strides.
+    // An `out=` tensor may have any strides.
     let own = dense(&out.sizes);
     let straight = in_order(&out.sizes, [&own]) == in_order(&out.sizes, [&out.strides]);
     let made = Scratch::new(on, if straight { 0 } else { count }, 8)?;

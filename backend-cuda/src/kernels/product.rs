@@ -38,7 +38,7 @@ struct ProductArgument {
 // SAFETY: `Product` has these fields.
 unsafe impl Argument for ProductArgument {}
 
-/// A side as a batch of matrices: with one dimension less there is one matrix. A vector is a column, or a row on the left.
+/// An operand as a batch of matrices; a missing batch dimension has size 1. A vector is a column, or a row as left operand.
 fn matrix(of: &Array<'_>, is_row: bool) -> (Side, [usize; 3]) {
     let size = |d: usize| of.sizes[d].max(0) as usize;
     let side = |batch, row, column| Side { data: of.data, batch, row, column };
@@ -61,10 +61,10 @@ fn mm(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     multiply(call, kernel, [0, 1], Side::default(), [one, 0])
 }
 
-/// `addmm` and `baddbmm`. With a factor of 0 the input is not read, so that its NaN do not count.
+/// `addmm` and `baddbmm`. With a factor of 0 the input is not read, so that its NaN and infinities do not propagate.
 fn added(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let [beta, alpha] = [rounded_scalar(call, 3, kernel.dtype)?, rounded_scalar(call, 4, kernel.dtype)?];
-    // A zero with a sign is zero, too.
+    // -0 counts as 0.
     let sign = if matches!(kernel.dtype, "f64") { 1 << 63 } else { 1 << 31 };
     let is_float = kernel.dtype.contains('f');
     let none = beta == 0 || is_float && beta == sign;
@@ -72,7 +72,7 @@ fn added(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     multiply(call, kernel, [1, 2], input, [alpha, beta])
 }
 
-/// Argument 0 in the output's shape.
+/// Argument 0, broadcast to the output's shape.
 fn broadcast(call: &Call<'_>) -> Result<Side, Error> {
     let (input, sizes) = (Array::argument(call, 0)?, call.output(0)?);
     let sizes = sizes.sizes();
@@ -86,7 +86,7 @@ fn broadcast(call: &Call<'_>) -> Result<Side, Error> {
     Ok(matrix(&Array { sizes, strides: &strides, ..input }, false).0)
 }
 
-/// Whether tensor cores may load pieces of an operand, whose strides are those of its rows or columns and of the reduction
+/// Whether tensor cores may load pieces of an operand with these strides, along its rows or columns and along the reduction
 /// dimension.
 fn by_pieces(side: Side, bytes: usize, [outer, term]: [i64; 2], by_term: bool) -> bool {
     let (along, other) = if by_term { (term, outer) } else { (outer, term) };
@@ -146,7 +146,7 @@ fn multiply(
     Ok(())
 }
 
-/// Copies a product's input to where the result will be.
+/// Copies a product's input to the result's memory.
 pub(super) fn filled(on: scratch::On, bytes: usize, product: &blas::Product<'_>) -> Result<(), Error> {
     let Some(input) = product.input else { return Ok(()) };
     let sizes = [0, 1, 2].map(|i| product.sizes[i] as i64);

@@ -26,7 +26,8 @@ struct DrawArgument {
 // SAFETY: `Draw` has these fields.
 unsafe impl Argument for DrawArgument {}
 
-/// Computes the output with a kernel that consumes `words` words per element and has two scalars; the seed is argument `seed`.
+/// Computes the output with a kernel that consumes `words` words per element and has two scalar parameters; the seed is
+/// argument `seed`.
 fn draw(
     call: &Call<'_>,
     kernel: Kernel,

@@ -1,4 +1,4 @@
-//! Reductions. How the work is split follows from the sizes alone.
+//! Reductions. The work is split by sizes alone.
 
 use super::elements::{Taken, of_host};
 use super::launch::{DIMS, Dims, POSITIONS, Piece, launch, pieces};
@@ -13,13 +13,13 @@ use keyway_sdk::author::{Call, Error, Tensor, dtype_name, dtype_size};
 
 family!("reduce");
 
-/// Threads of a block, as in reduce.cu.
+/// Threads per block, as in reduce.cu.
 const THREADS: usize = 256;
-/// Adjacent outputs of a block, if they are contiguous in the input.
+/// Adjacent outputs per block, if they are contiguous in the input.
 const ACROSS: usize = 32;
-/// Terms that one thread adds up before the work of a block is split further: more would lose digits.
+/// The maximum number of elements that one thread adds before the work is split further: longer sums would lose digits.
 const TERMS: usize = 64;
-/// Parts that the second launch puts together.
+/// The maximum number of partial results that the second launch combines.
 const SPLITS: usize = 8192;
 /// Bytes of the largest accumulator.
 const ACCUMULATOR: usize = 16;
@@ -54,7 +54,7 @@ struct Input<'a> {
     bytes: usize,
 }
 
-/// An output: its address, or 0 if not requested, bytes of an element, and strides.
+/// An output: its address, or 0 if it is not requested, bytes of an element, and strides.
 #[derive(Clone, Copy)]
 struct Output<'a> {
     data: u64,
@@ -69,7 +69,7 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Over a list of dimensions.
+/// Reductions over a list of dimensions.
 fn over_dims(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let dims = if call.is_none(1)? { None } else { Some(call.ints(1)?) };
     reduce(call, kernel, kernel.name, dims, false)
@@ -80,7 +80,7 @@ fn sum_of_wholes(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     over_dims(call, kernel.variant("sum"))
 }
 
-/// The index of the extreme along one dimension or over all elements, with the extreme or alone.
+/// The index of the extreme along one dimension or over all elements, with or without the extreme.
 fn place(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let dim = if call.is_none(1)? { None } else { Some([call.int(1)?]) };
     let name = if kernel.name.ends_with("max") { "amax" } else { "amin" };
@@ -117,7 +117,7 @@ fn reduced(ndim: usize, dims: Option<&[i64]>) -> Result<Vec<bool>, Error> {
         let at = if dim < 0 { dim + ndim as i64 } else { dim };
         match usize::try_from(at).ok().and_then(|at| reduced.get_mut(at)) {
             Some(flag) => *flag = true,
-            // A tensor without dimensions has one element, whichever dimension is named.
+            // A 0-d tensor has one element, whichever dimension is given.
             None if ndim == 0 => {}
             None => {
                 return Err(Error::InvalidArgument {
@@ -131,8 +131,8 @@ fn reduced(ndim: usize, dims: Option<&[i64]>) -> Result<Vec<bool>, Error> {
     Ok(reduced)
 }
 
-/// The space of outputs, over output, second output and input, and that of the reduction, over the input. If indices matter, the
-/// reduction is in row-major order.
+/// The space of outputs, over output, second output and input, and that of the reduction, over the input. If indices are
+/// returned, the reduction is in row-major order.
 fn spaces(
     from: Input<'_>,
     (reduced, kept, numbered): (&[bool], bool, bool),
@@ -169,7 +169,7 @@ fn one(size: usize, stride: usize) -> keyway_sdk::author::strided::Dim<1> {
     keyway_sdk::author::strided::Dim { size, strides: [stride] }
 }
 
-/// The least power of two that is no less, up to a limit.
+/// The smallest power of two that is at least `n`, up to a limit.
 fn power_of_two(n: usize, most: usize) -> usize {
     n.next_power_of_two().min(most)
 }
@@ -227,7 +227,7 @@ fn run(
                 launch(gpu, kernel, entry, (blocks, THREADS as u32), &argument, stream)
             };
             go((kernel, "reduce"), [count.div_ceil(across), splits])?;
-            // Parts without NaN are combined like those of a sum.
+            // Partial results without NaN are combined as for `sum`.
             let last = if kernel.name == "nansum" { kernel.variant("sum") } else { kernel };
             if splits > 1 { go((last, "finish"), [count.div_ceil(across_parts), 1]) } else { Ok(()) }
         })?;
@@ -235,7 +235,7 @@ fn run(
     Ok(())
 }
 
-/// Calls `work` with device memory that is freed after its launches; none for 0 bytes.
+/// Calls `work` with device memory that is freed after its launches; no memory for 0 bytes.
 pub fn with_scratch(
     (gpu, stream): (&Gpu, Queue),
     bytes: u64,
@@ -249,7 +249,7 @@ pub fn with_scratch(
     gpu.memory.free(&gpu.context, at, bytes, stream).and(done)
 }
 
-/// An input of more dimensions than a kernel walks is copied into row-major order first.
+/// Copies an input with more dimensions than a kernel supports to row-major order first.
 fn through_copy(
     on: (&Gpu, Queue),
     kernel: Kernel,
@@ -257,7 +257,7 @@ fn through_copy(
     how: (&[bool], bool, bool),
     outputs: (Output<'_>, Option<Output<'_>>),
 ) -> Result<(), Error> {
-    // The reduced dimensions innermost: then the terms are one dimension.
+    // The reduced dimensions innermost, so that they merge into one.
     let order: Vec<usize> = (0..from.sizes.len())
         .filter(|d| !how.0[*d])
         .chain((0..from.sizes.len()).filter(|d| how.0[*d]))
@@ -279,7 +279,7 @@ fn through_copy(
     })
 }
 
-/// The reduction of argument `index` over all dimensions, waited for: the element's bytes.
+/// Reduces argument `index` over all dimensions and synchronises; returns the bytes of the result.
 fn whole(call: &Call<'_>, index: usize, name: &'static str) -> Result<[u8; 8], Error> {
     let tensor = call.tensor(index)?;
     let dtype = dtype_name(tensor.dtype());
@@ -297,20 +297,20 @@ fn whole(call: &Call<'_>, index: usize, name: &'static str) -> Result<[u8; 8], E
         let kernel = Kernel { family: "reduce", name, dtype };
         let all = vec![true; from.sizes.len()];
         run((gpu, stream), kernel, from, (&all, false, false), (out, None))?;
-        // SAFETY: the bytes are this function's, and the stream is waited for before they are read.
+        // SAFETY: the bytes are local, and the stream is synchronised before they are read.
         unsafe { gpu.context.copy_out(result.as_mut_ptr().cast(), at, bytes as u64, stream)? };
         gpu.context.synchronize_stream(stream)
     })?;
     Ok(result)
 }
 
-/// Whether an integer argument has a zero.
+/// Whether an integer argument has a zero element.
 pub fn has_zero(call: &Call<'_>, index: usize) -> Result<bool, Error> {
     let tensor = call.tensor(index)?;
     match tensor.is_host_scalar() {
         true => Ok(of_host(&tensor, Taken::Rounded)? == 0),
         false if tensor.numel() == 0 => Ok(false),
-        // `all` writes one byte.
+        // The result of `all` has one byte.
         false => Ok(whole(call, index, "all")?[0] == 0),
     }
 }

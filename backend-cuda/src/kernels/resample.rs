@@ -1,5 +1,5 @@
-//! Pooling, interpolation, and the gradients of those that are sums: the elements of each output position are listed in tables,
-//! which are built here.
+//! Pooling, interpolation, and the gradients of those that are sums: the elements of each output position are listed in
+//! tables, which are computed here.
 
 use super::launch::{Dims, Divisor, launch};
 use super::nets::{Image, ROW_THREADS, counted, dim, three, unsupported, with_scratch};
@@ -130,7 +130,7 @@ fn tables(of: impl FnMut(usize) -> Result<Table, Error>) -> Result<[Table; 3], E
     Ok([of(0)?, of(1)?, of(2)?])
 }
 
-/// A window and how it moves.
+/// The parameters of a pooling window.
 struct Window {
     kernel: [i64; 3],
     stride: [i64; 3],
@@ -138,13 +138,13 @@ struct Window {
 }
 
 impl Window {
-    /// Kernel, stride and padding are arguments `at` to `at + 2`.
+    /// Reads kernel, stride and padding from arguments `at` to `at + 2`.
     fn of(call: &Call<'_>, at: usize) -> Result<Window, Error> {
         let (kernel, stride) = (three(call.ints(at)?, 1), three(call.ints(at + 1)?, 1));
         Ok(Window { kernel, stride, padding: three(call.ints(at + 2)?, 0) })
     }
 
-    /// The elements of a padded image under the window at an output position; the padding comes first.
+    /// The range of elements of the window at an output position, in a padded image; the padding comes first.
     fn elements(&self, d: usize, (size, border): (usize, i64), place: usize) -> Range<usize> {
         let first = (place as i64).saturating_mul(self.stride[d]).saturating_add(border - self.padding[d]);
         let all = size as i64 + 2 * border;
@@ -188,7 +188,7 @@ fn max_pool(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     }
     let count: usize = out.sizes.iter().product();
     counted(count)?;
-    // The image with its borders is counted in 32 bits, and so is a window. A step beyond that is never made.
+    // The padded image and the window are counted in 32 bits. A larger step is never taken.
     let dilation = three(call.ints(4)?, 1);
     for (d, each) in dilation.iter().enumerate() {
         counted(input.sizes[d + 2].saturating_add((window.padding[d].max(0) as usize).saturating_mul(2)))?;
@@ -219,7 +219,7 @@ fn max_pool(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     launch(device_of(call)?, kernel, entry, grid, &argument, call.stream())
 }
 
-/// The divisor of the sum at each output position: per position in the last dimensions, or one for all.
+/// The divisor of the sum at each output position: per position in the last dimensions, or constant.
 fn divisors(
     call: &Call<'_>,
     at: usize,
@@ -267,7 +267,7 @@ fn avg_pool_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     run(call, kernel, "weighted", &grad, &tables, true)
 }
 
-/// The elements, of `size`, under window `i` of `count`.
+/// The range of input elements in window `i` of `count` over a dimension of `size` elements.
 fn adaptive(size: usize, count: usize, i: usize) -> Range<usize> {
     let (size, count, i) = (size as u128, count.max(1) as u128, i as u128);
     (i * size / count) as usize..((i + 1) * size).div_ceil(count) as usize
@@ -279,7 +279,7 @@ fn adaptive_max_pool(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     run(call, kernel, "largest", &input, &tables, false)
 }
 
-/// The table of means, or of their elements alone.
+/// The table of adaptive pooling: with weights of the mean, or of the elements alone.
 fn adaptive_table(size: usize, count: usize, mean: bool) -> Result<Table, Error> {
     Table::new(count, |place| {
         let elements = adaptive(size, count, place);
@@ -308,7 +308,7 @@ fn adaptive_avg_pool_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Err
     run(call, kernel, "weighted", &grad, &tables, true)
 }
 
-/// The tables of `interpolate` from these sizes to those; the mode and its options are arguments 2 to 4.
+/// The tables of `interpolate` between these sizes; the mode and its options are arguments 2 to 4.
 fn interpolation(call: &Call<'_>, from: &Image, to: &Image) -> Result<[Table; 3], Error> {
     let (name, align_corners, scales) = (call.str(2)?, call.bool(3)?, call.floats(4)?);
     let mode = match name {
@@ -318,7 +318,7 @@ fn interpolation(call: &Call<'_>, from: &Image, to: &Image) -> Result<[Table; 3]
         "cubic" => Mode::Cubic,
         other => return Err(unsupported(format!("interpolation by `{other}`"))),
     };
-    // Dimensions that the image lacks come first and have one element.
+    // Missing dimensions of the image come first and have size 1.
     let lacking = 3 - call.ints(1)?.len().min(3);
     tables(|d| {
         let Some(own) = d.checked_sub(lacking) else { return Table::new(1, |_| (vec![(0, 1.0)], 1.0)) };

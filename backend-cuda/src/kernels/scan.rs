@@ -11,19 +11,19 @@ use keyway_sdk::author::{Call, Error, dtype_size};
 
 family!("scan");
 
-/// Elements of a part, at least; a line of fewer than two parts is one thread's.
+/// The minimum number of elements of a part; a line of fewer than two parts belongs to one thread.
 const PART: usize = 128;
-/// Parts of a line, at most: each thread puts those before its own together.
+/// The maximum number of parts of a line: each thread combines the results of the previous parts.
 const PARTS: usize = 512;
 /// As in scan.cu: threads of a block that scans contiguous lines, and minimum threads of a line.
 const LINE_THREADS: usize = 256;
 const LINE_LANES: usize = 4;
-/// The shortest line that several threads have together.
+/// The minimum length of a contiguous line for several threads.
 const LINE: usize = 32;
-/// Minimum elements of a part of such a line, and a number of blocks that fills a device.
+/// The minimum number of elements of a part of such a line, and the number of blocks that occupies a device.
 const LINE_PART: usize = 4096;
 const BLOCKS: usize = 1024;
-/// Bytes of the largest accumulator.
+/// Maximum bytes of an accumulator.
 const ACCUMULATOR: usize = 16;
 
 /// The parameters of extremes, as in `Scan` in scan.cu.
@@ -38,7 +38,7 @@ struct Extremes {
 }
 
 impl Extremes {
-    /// The minimum or maximum of elements of this dtype, of `bytes` bytes.
+    /// The maximum, or the minimum if `least`, of elements of this dtype, of `bytes` bytes.
     fn new(dtype: &str, bytes: usize, least: bool) -> Extremes {
         let infinite = match dtype {
             "f16" => 0x7c00,
@@ -80,7 +80,7 @@ struct ScanArgument {
 // SAFETY: `Scan` has these fields.
 unsafe impl Argument for ScanArgument {}
 
-/// Elements of a part of a line, and number of parts: by the line's length alone.
+/// The number of elements of a part of a line, and of parts, which depend on the line's length alone.
 fn split(length: usize) -> (usize, usize) {
     if length < 2 * PART {
         return (length, 1);
@@ -89,15 +89,15 @@ fn split(length: usize) -> (usize, usize) {
     (part, length.div_ceil(part))
 }
 
-/// The same for one of `count` contiguous lines, and the number of threads that share a part, with `step` elements each at once:
-/// by sizes alone.
+/// As [`split`], for one of `count` contiguous lines; and the number of threads that share a part, each with `step`
+/// elements at a time. Depends on sizes alone.
 fn split_among(count: usize, length: usize, step: usize) -> (usize, usize, usize) {
     let lanes = length.div_ceil(step).next_power_of_two().clamp(LINE_LANES, LINE_THREADS);
     let parts = (BLOCKS / count).min(length / LINE_PART).min(PARTS);
     if parts < 2 {
         return (length, 1, lanes);
     }
-    // Parts of whole tiles begin where packs do.
+    // Parts are whole tiles, so that they start where packs do.
     let part = length.div_ceil(parts).next_multiple_of(lanes * step);
     (part, length.div_ceil(part), lanes)
 }
@@ -148,7 +148,7 @@ fn scan(
     lines[dim] = 1;
     let count = out.numel() / length;
     let is_beside = name != "cumprod" && along[0].abs() == 1 && along == [along[0]; 3];
-    // Elements that a thread has at once, as in the kernel.
+    // The number of elements that a thread has at a time, as in the kernel.
     let step = if extremes.is_some() { piece(out.bytes).min(4) } else { piece(out.bytes) };
     let among = (is_beside && length >= LINE && from.operand.data != 0 && from.operand.once == 0)
         .then(|| split_among(count, length, step));
@@ -183,7 +183,7 @@ fn scan(
                 (0, false) => ("write", each(shares)),
                 _ => ("lines", ([shares.div_ceil(LINE_THREADS / lanes), 1], LINE_THREADS as u32)),
             };
-            // One kernel has extremes of elements of any size.
+            // Extremes have one kernel for elements of any size.
             let dtype = if lanes == 0 && extremes.is_some() { "any" } else { dtype };
             launch(on.0, kernel, format_args!("{name}_{dtype}_{end}"), grid, &argument, on.1)?;
         }

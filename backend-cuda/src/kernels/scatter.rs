@@ -1,5 +1,5 @@
-//! `scatter`, `index_copy`, `scatter_add`, `index_add`, `index_put`, `scatter_reduce` and `index_reduce`: elements written, added or
-//! joined at indices.
+//! `scatter`, `index_copy`, `scatter_add`, `index_add`, `index_put`, `scatter_reduce` and `index_reduce`: elements written,
+//! added or reduced at indices.
 
 use super::elements::{Taken, wide_scalar};
 use super::indices::{Checked, Offsets, checked, layout};
@@ -52,11 +52,11 @@ struct PutArgument {
 // SAFETY: `Put` has these fields.
 unsafe impl Argument for PutArgument {}
 
-/// Writes and their targets. A target is an element of the output, or a slice of it.
+/// Sources and their targets. A target is an element of the output, or a slice of it.
 struct Writes {
     out: Laid,
     target: Laid,
-    /// The indices, and the number of targets of one index.
+    /// The indices, and the stride of an index in targets.
     index: Operand,
     _checked: Option<Checked>,
     stride: i64,
@@ -72,7 +72,7 @@ struct Writes {
     places: usize,
 }
 
-/// The combination of sources and old values: scaled by `alpha`, or by a reduction with the numbers of scatter.cu.
+/// The reduction of sources and previous values: with the scale `alpha`, or by a code of scatter.cu.
 #[derive(Clone, Copy, Default)]
 struct How {
     alpha: u64,
@@ -81,7 +81,7 @@ struct How {
 }
 
 impl How {
-    /// A reduction and `include_self`, in arguments 4 and 5.
+    /// Reads the reduction and `include_self` from arguments 4 and 5.
     fn of(call: &Call<'_>) -> Result<How, Error> {
         let name = call.str(4)?;
         let at = ["sum", "prod", "mean", "amax", "amin"].iter().position(|each| *each == name);
@@ -91,8 +91,8 @@ impl How {
     }
 }
 
-/// The source in a shape that it broadcasts to, as its address and strides: a copy if it overlaps the output, or has more
-/// dimensions than kernels iterate over.
+/// The source broadcast to a shape, as its address and strides: a copy if it overlaps the output, or has more dimensions
+/// than kernels support.
 fn source_in(
     on: On,
     source: &Laid,
@@ -114,7 +114,7 @@ fn source_in(
     Ok((scratch.operand(), own))
 }
 
-/// A call `(self, dim, index, source)` of an op: indices of elements, or one of one dimension for whole slices.
+/// Reads a call `(self, dim, index, source)`, with an index per element, or a 1-d index of whole slices.
 fn along(
     on: On,
     (op, call): (&'static str, &Call<'_>),
@@ -134,7 +134,7 @@ fn along(
     if slices {
         shape[dim] = index.sizes[0];
     }
-    // A larger source is read in the index's shape; its strides are its own.
+    // A larger source is read in the index's shape, with its own strides.
     let (source, strides) = source_in(on, &source, &shape, &out, copied)?;
     if slices {
         let mut across = strides.clone();
@@ -197,7 +197,7 @@ impl Writes {
         Ok(())
     }
 
-    /// Writes the output by the kernel of a name.
+    /// Writes the output by the kernel of this name.
     fn put(
         &self,
         on: On,
@@ -241,12 +241,12 @@ impl Writes {
         self.put(on, &format!("put_b{bits}"), (last.at(), 0, 0), How::default())
     }
 
-    /// `alpha` times the sources of each target are added to it, in order.
+    /// Adds `alpha` times the sources of each target to it, in order.
     fn add(&self, on: On, dtype: &str, alpha: u64) -> Result<(), Error> {
         self.join(on, &format!("put_sum_{dtype}"), How { alpha, ..How::default() })
     }
 
-    /// The sources of each target are combined with it by the named kernel, in order.
+    /// Reduces the sources of each target by the named kernel, in order.
     fn join(&self, on: On, entry: &str, how: How) -> Result<(), Error> {
         if self.out.numel() == 0 {
             return Ok(());
@@ -270,7 +270,7 @@ fn index_copy(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     along(on, (kernel.name, call), (true, Taken::Raw), &mut copied)?.write(on)
 }
 
-/// 1 in the type of sums, in which truth values are f32.
+/// 1 in the accumulation type, which is f32 for bool.
 fn one(dtype: &str) -> u64 {
     match dtype {
         "f64" => 1f64.to_bits(),

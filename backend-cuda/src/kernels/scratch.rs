@@ -7,10 +7,10 @@ use crate::gpu::Gpu;
 use keyway_sdk::abi::device::Queue;
 use keyway_sdk::author::Error;
 
-/// A device and the stream that a call's work goes to.
+/// A device and the stream of a call.
 pub type On = (&'static Gpu, Queue);
 
-/// Memory that is freed with this value, after the work launched until then.
+/// Memory that is freed on drop, after the work submitted until then.
 pub struct Scratch {
     on: On,
     at: u64,
@@ -18,7 +18,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Uninitialised memory of `count` elements of `bytes` each; without elements there is no address.
+    /// Uninitialised memory of `count` elements of `bytes` bytes each; the address is 0 if `count` is 0.
     pub fn new(on: On, count: usize, bytes: usize) -> Result<Scratch, Error> {
         let bytes = count.saturating_mul(bytes) as u64;
         let at = if bytes == 0 { 0 } else { on.0.memory.allocate(&on.0.context, bytes, on.1)? };
@@ -49,7 +49,7 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            // A stream that cannot take memory back is in an error that its next call reports.
+            // If freeing fails, the stream is in an error state that its next call reports.
             let _ = self.on.0.memory.free(&self.on.0.context, self.at, self.bytes, self.on.1);
         }
     }
@@ -70,7 +70,7 @@ pub fn copy(
     super::cast::copy(on, sizes, [side(to, to_strides), side(from, from_strides)])
 }
 
-/// Words of the device's memory, waited for.
+/// Copies words of the device's memory to the host, and synchronises.
 pub fn words(on: On, at: u64, count: usize) -> Result<Vec<u64>, Error> {
     let mut words = Vec::new();
     let bytes = (count * 8) as u64;

@@ -1,4 +1,4 @@
-//! Softmax and its logarithm.
+//! Softmax and log_softmax.
 
 use super::launch::{Dims, launch};
 use super::nets::{Array, Sharing, along, in_pieces, wide_bytes};
@@ -38,11 +38,11 @@ struct GradientArgument {
 // SAFETY: `SoftmaxGradient` has these fields.
 unsafe impl Argument for GradientArgument {}
 
-/// Operands of one shape, the last of which is read most often, as rows along a dimension.
+/// Operands of one shape as rows along a dimension; the last operand is read most often.
 struct Rows<const N: usize> {
     sharing: Sharing,
     rows: Dims<N>,
-    /// The steps along a row.
+    /// The strides along a row.
     step: [i64; N],
     /// Suffix of the kernel's name.
     end: &'static str,

@@ -1,4 +1,4 @@
-//! Spaces whose order counts: a position is the number of an element in row-major order, and strides may be below 0.
+//! Iteration spaces with a fixed order: a position is a row-major index, and strides may be negative.
 
 use super::elements::Taken;
 use super::launch::{Operand, POSITIONS};
@@ -6,9 +6,9 @@ use super::map::Side;
 use keyway_sdk::author::strided::{Dim, row_major};
 use keyway_sdk::author::{Call, Error, Tensor};
 
-/// Threads of a block of the kernels that have one thread for each position.
+/// Threads per block of kernels with one thread per position.
 const THREADS: usize = 128;
-/// Number of positions that saturates a device with two per thread.
+/// The number of positions that occupies a device with two positions per thread.
 const MANY: usize = 1 << 20;
 
 /// The blocks and threads for `count` positions.
@@ -16,15 +16,15 @@ pub fn each(count: usize) -> ([usize; 2], u32) {
     ([count.div_ceil(THREADS), 1], THREADS as u32)
 }
 
-/// As [`each`], for kernels whose threads have a second position, offset by the grid, if there is one.
+/// As [`each`], for kernels whose threads have up to two positions, a grid apart.
 pub fn up_to_two(count: usize) -> ([usize; 2], u32) {
     each(if count < MANY { count } else { count.div_ceil(2) })
 }
 
-/// A tensor with independent sizes and strides, which may be changed.
+/// A tensor with owned sizes and strides, which may be changed.
 #[derive(Clone, Debug)]
 pub struct Laid {
-    /// Address or element.
+    /// The address, or a scalar.
     pub operand: Operand,
     /// Bytes of an element.
     pub bytes: usize,
@@ -52,7 +52,7 @@ impl Laid {
         Laid::new(&call.output(index)?, Taken::Raw)
     }
 
-    /// A tensor without dimensions as one of one element.
+    /// A 0-d tensor reshaped to one dimension of size 1; other tensors unchanged.
     #[must_use]
     pub fn with_dim(mut self) -> Laid {
         if self.sizes.is_empty() {
@@ -66,7 +66,7 @@ impl Laid {
         self.sizes.iter().product::<i64>() as usize
     }
 
-    /// Its strides in a shape that it broadcasts to.
+    /// The strides of this tensor broadcast to `shape`.
     pub fn expanded(&self, shape: &[i64]) -> Vec<i64> {
         let lead = shape.len().saturating_sub(self.sizes.len());
         let own = |d: usize| if self.sizes[d] == 1 { 0 } else { self.strides[d] };
@@ -79,7 +79,7 @@ pub fn wrapped(dim: i64, ndim: usize) -> usize {
     (if dim < 0 { dim + ndim as i64 } else { dim }) as usize
 }
 
-/// Row-major strides of sizes that a tensor has, so that they fit.
+/// Row-major strides of a tensor's sizes, which do not overflow.
 pub fn dense(sizes: &[i64]) -> Vec<i64> {
     row_major(sizes).unwrap_or_else(|_| vec![0; sizes.len()])
 }
@@ -100,7 +100,7 @@ pub fn in_order<const N: usize>(sizes: &[i64], strides: [&[i64]; N]) -> Vec<Dim<
     made
 }
 
-/// Refuses more positions than a kernel can number.
+/// Refuses more positions than a kernel supports.
 pub fn countable(count: usize, what: &str) -> Result<usize, Error> {
     match count < POSITIONS {
         true => Ok(count),

@@ -1,4 +1,4 @@
-//! Functions of mathematical libraries, of one element and of two.
+//! Special functions of one and two elements.
 
 use super::Kernel;
 use super::binary::binary;
@@ -8,7 +8,7 @@ use keyway_sdk::author::{Call, Error};
 
 family!("special");
 
-/// The orders that are functions of their own.
+/// `polygamma` of the orders with kernels of their own.
 fn polygamma(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     match call.int(1)? {
         0 => unary(call, kernel.variant("digamma")),

@@ -1,4 +1,4 @@
-//! `adam_step` and `sgd_step`: optimiser steps, one launch for as many tensors as fit the kernel's parameter.
+//! `adam_step` and `sgd_step`: optimizer steps, one launch for as many tensors as fit the kernel's parameters.
 
 use super::elements::Taken;
 use super::launch::launch;
@@ -58,7 +58,7 @@ struct SgdArgument {
 // SAFETY: `SgdStep` has these fields.
 unsafe impl Argument for SgdArgument {}
 
-// The most that kernels take on all GPUs that the images are for.
+// The maximum size of kernel parameters on all supported GPUs.
 const _: () = assert!(size_of::<AdamArgument>() <= 4096 && size_of::<SgdArgument>() <= 4096);
 
 /// The tensors of one launch.
@@ -69,7 +69,7 @@ struct Part<const W: usize> {
     blocks: usize,
 }
 
-/// The non-empty tensors, split into parts of one launch.
+/// The nonempty tensors, split into parts of one launch each.
 fn parts<const W: usize>(groups: &[Group<W>]) -> Result<Vec<Part<W>>, Error> {
     let full: Vec<&Group<W>> = groups.iter().filter(|group| group.count > 0).collect();
     let part = |groups: &[&Group<W>]| {
@@ -92,7 +92,7 @@ fn parts<const W: usize>(groups: &[Group<W>]) -> Result<Vec<Part<W>>, Error> {
     full.chunks(MOST).map(part).collect()
 }
 
-/// Processes the lists of a call: copies those that are not changed in place, then launches each part.
+/// Runs a step on the lists of a call: copies tensors that are not updated in place, then launches each part.
 fn step<const W: usize, A: Argument>(
     call: &Call<'_>,
     kernel: Kernel,
@@ -148,7 +148,7 @@ fn sgd(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (nesterov, first) = (call.bool(7)?, call.bool(8)?);
     let has_buffers = !call.tensors(2)?.is_empty();
     let share = if first { 1.0 } else { 1.0 - dampening };
-    // The buffer holds all of the direction, or the gradient comes beside it.
+    // The update is the buffer alone, or has the gradient as a separate addend.
     let apart = nesterov || !has_buffers;
     let numbers = [
         momentum,

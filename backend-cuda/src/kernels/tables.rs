@@ -3,24 +3,24 @@
 use super::nets::unsupported;
 use keyway_sdk::author::Error;
 
-/// Entries of a table, at most.
+/// The maximum number of entries of a table.
 const MOST: usize = 1 << 26;
 
 /// For each output position of a dimension the input elements, their weights, and the divisor of the sum.
 #[derive(Debug, Default, PartialEq)]
 pub struct Table {
-    /// The offsets of the elements of each output position, and the end of the last one's.
+    /// The range of each output position's elements: the cumulative number of elements.
     pub ends: Vec<usize>,
     /// The elements of all output positions.
     pub elements: Vec<usize>,
-    /// Their weights.
+    /// The weights of the elements.
     pub weights: Vec<f64>,
     /// The divisor of each output position.
     pub divisors: Vec<f64>,
 }
 
 impl Table {
-    /// A table of `count` positions: `of` returns the elements and weights of one, and the divisor.
+    /// A table of `count` positions: `of` returns the elements and weights of a position, and its divisor.
     pub fn new(count: usize, of: impl Fn(usize) -> (Vec<(usize, f64)>, f64)) -> Result<Table, Error> {
         let mut table = Table { ends: vec![0], ..Table::default() };
         for place in 0..count {
@@ -36,7 +36,8 @@ impl Table {
         Ok(table)
     }
 
-    /// For each of `count` elements the output positions that it contributes to, without divisors: the table for the gradient.
+    /// The transposed table, for the gradient: for each of `count` elements the output positions to which it contributes,
+    /// without divisors.
     pub fn transposed(&self, count: usize) -> Table {
         let mut taps = vec![Vec::new(); count];
         for place in 0..self.ends.len() - 1 {
@@ -57,26 +58,26 @@ impl Table {
 /// The interpolation mode.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Mode {
-    /// The element whose interval contains the beginning of a position.
+    /// The element whose interval contains the start of a position.
     Nearest,
-    /// The one that contains its centre.
+    /// The element whose interval contains the position's centre.
     NearestExact,
-    /// The two around it.
+    /// The two elements around the position.
     Linear,
-    /// The four around it.
+    /// The four elements around the position.
     Cubic,
 }
 
-/// The spacing of `count` output positions over `size` elements.
+/// The mapping of `count` output positions to `size` elements.
 #[derive(Clone, Copy)]
 pub struct Spacing {
-    /// Elements.
+    /// The number of elements.
     pub size: usize,
     /// Number of output positions.
     pub count: usize,
     /// Whether the first and the last positions are the first and the last elements.
     pub align_corners: bool,
-    /// Output positions per element, if not the quotient of both.
+    /// Output positions per element, if it is not `count / size`.
     pub scale: Option<f64>,
 }
 
@@ -91,7 +92,7 @@ impl Spacing {
         at.min(self.size - 1)
     }
 
-    /// The coordinate of an output position, in elements, from the centre of the first.
+    /// The location of an output position, in elements, relative to the centre of the first element.
     fn position(&self, place: usize) -> f64 {
         if self.align_corners {
             let steps = (self.count - 1).max(1);
@@ -104,7 +105,7 @@ impl Spacing {
         }
     }
 
-    /// The elements of each output position.
+    /// The table of this mode.
     pub fn table(&self, mode: Mode) -> Result<Table, Error> {
         let last = self.size.saturating_sub(1);
         Table::new(self.count, |place| {
@@ -118,7 +119,8 @@ impl Spacing {
                     vec![(first, 1.0 - share), ((first + 1).min(last), share)]
                 }
                 Mode::Cubic => {
-                    // Beyond these all four elements are the first or the last, and infinity has no fraction.
+                    // Beyond these limits all four taps are the first or the last element; the fraction of infinity would
+                    // be NaN.
                     let at = self.position(place).clamp(-2.0, self.size as f64 + 2.0);
                     let element = |k: usize| (at.floor() + k as f64 - 1.0).clamp(0.0, last as f64) as usize;
                     let weights = cubic(at - at.floor());

@@ -1,4 +1,4 @@
-//! Functions of three elements, and choices.
+//! Ternary element-wise functions, and selections.
 
 use super::binary::halves;
 use super::elements::{Taken, wide_scalar};
@@ -9,7 +9,7 @@ use keyway_sdk::author::{Call, Error};
 
 family!("ternary");
 
-/// A scalar among the tensors is not rounded.
+/// A scalar operand is not rounded.
 fn ternary(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     map(call, kernel, [0, 1, 2], Taken::Exact, [0; 3])
 }
@@ -18,7 +18,7 @@ fn scaled3(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     map(call, kernel, [0, 1, 2], Taken::Rounded, [wide_scalar(call, 3, kernel.dtype)?, 0, 0])
 }
 
-/// Half by half.
+/// Computes each half with its own kernel.
 fn glu_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (grad, sizes) = (argument(call, 0, Taken::Rounded)?, call.tensor(0)?);
     let (x, out) = (call.tensor(1)?, Side::new(&call.output(0)?, Taken::Raw)?);
@@ -33,11 +33,11 @@ fn glu_backward(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     write(on, kernel, name, sizes, [to_gate, grad, own, gate], [0; 3])
 }
 
-/// By the size of the elements alone.
+/// Moves elements by size alone.
 fn choice(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let side = |index| argument(call, index, Taken::Raw);
     let sides = [side(0)?, side(1)?, side(2)?];
-    // The condition is bool; of the others, the last has the output's dtype.
+    // The condition is bool; the last operand has the output's dtype.
     let bits = sides[2].bytes * 8;
     fill_output(call, kernel, format_args!("{}_b{bits}", kernel.name), sides, [0; 3])
 }

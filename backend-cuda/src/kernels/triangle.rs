@@ -45,13 +45,13 @@ fn diagonal(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     write(call, kernel, one, EQUAL, 0)
 }
 
-/// Copies the elements selected by `kept` relative to `diagonal`, 0 elsewhere.
+/// Copies the elements that `kept` selects relative to `diagonal`; other elements are 0.
 fn write(call: &Call<'_>, kernel: Kernel, from: Side<'_>, kept: u64, diagonal: i64) -> Result<(), Error> {
     const THREADS: usize = 128;
     let output = call.output(0)?;
     let out = Side::new(&output, Taken::Raw)?;
     let ndim = output.ndim();
-    // One element is broadcast to all positions of `eye`.
+    // A scalar is broadcast to all positions of `eye`.
     let zeros = vec![0; ndim];
     let strides = if from.operand.data == 0 { zeros.as_slice() } else { from.strides };
     let index_of = |dim: Option<usize>| (0..ndim).map(|d| i64::from(Some(d) == dim)).collect::<Vec<i64>>();

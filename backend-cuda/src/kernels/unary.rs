@@ -1,4 +1,4 @@
-//! Functions of one element.
+//! Unary element-wise functions.
 
 use super::Kernel;
 use super::elements::{Bits, Taken, rounded_scalar, typed, wide_scalar};
@@ -12,7 +12,7 @@ pub fn unary(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     map(call, kernel, [0], Taken::Rounded, [0; 3])
 }
 
-/// With one or two scalars after the tensor.
+/// Functions with one or two scalars after the tensor.
 pub fn scaled(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let mut scalars = [0; 3];
     for (index, scalar) in (1..call.n_args()).zip(&mut scalars) {
@@ -21,13 +21,14 @@ pub fn scaled(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     map(call, kernel, [0], Taken::Rounded, scalars)
 }
 
-/// By name: exact, or with the tanh approximation.
+/// `gelu`, exact or with the tanh approximation.
 fn gelu(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let kernel = if call.str(1)? == "tanh" { kernel.variant("gelu_tanh") } else { kernel };
     map(call, kernel, [0], Taken::Rounded, [0; 3])
 }
 
-/// The replacements of NaN and the infinities are rounded to the dtype; defaults are 0 and the dtype's largest values.
+/// `nan_to_num`: the replacements of NaN and the infinities are rounded to the dtype; defaults are 0 and the dtype's
+/// extreme values.
 fn nan_to_num(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let most = match kernel.dtype {
         "f16" => f16::MAX.to_f64(),
@@ -42,12 +43,12 @@ fn nan_to_num(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     map(call, kernel, [0], Taken::Rounded, [instead(1, 0.0)?, instead(2, most)?, instead(3, -most)?])
 }
 
-/// For bool.
+/// The logical negation of bool.
 fn flipped(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     map(call, kernel.variant("flip_bool"), [0], Taken::Rounded, [0; 3])
 }
 
-/// A missing bound is the end of the dtype's range, and so is one beyond the range of an integer type.
+/// `clamp`: a missing bound is the end of the dtype's range, and so is one beyond the range of an integer type.
 fn clamp(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let bound = |index: usize, low: bool| -> Result<u64, Error> {
         let none = call.is_none(index)?;

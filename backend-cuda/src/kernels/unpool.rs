@@ -1,4 +1,4 @@
-//! Scatter of elements to positions given by a tensor.
+//! Scatter of elements to the indices in a tensor.
 
 use super::elements::Taken;
 use super::indices::checked;
@@ -12,8 +12,8 @@ use keyway_sdk::author::{Call, Error};
 
 family!("unpool");
 
-/// Channels of a block, threads for each, and positions that it computes of each; threads of a channel in the first launch. As in
-/// unpool.cu.
+/// Channels per block, threads per channel, and output elements per block and channel; threads per channel in the first
+/// launch. As in unpool.cu.
 const CHANNELS: usize = 32;
 const LANES: usize = 8;
 const PLACES: usize = 128;
@@ -21,7 +21,7 @@ const READERS: usize = 4;
 /// Maximum group size, and bytes cached per channel block.
 const GROUP: usize = 64;
 const RANGE: usize = 16;
-/// Blocks along the second dimension of a launch.
+/// The maximum number of blocks along the second dimension of a launch.
 const MOST: usize = 65535;
 
 /// `Unpool` in unpool.cu.
@@ -47,7 +47,7 @@ struct UnpoolArgument {
 // SAFETY: `Unpool` has these fields.
 unsafe impl Argument for UnpoolArgument {}
 
-/// `max_pool_backward`, which adds up the elements of one position, and `max_unpool`, where the last element remains.
+/// `max_pool_backward`, which adds elements with the same index, and `max_unpool`, which stores the last one.
 fn unpool(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     let (input, places, out) =
         (Image::argument(call, 0)?, Image::argument(call, 1)?, Image::output(call, 0)?);
@@ -55,7 +55,7 @@ fn unpool(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
         return Ok(());
     }
     let count = out.plane();
-    // The kernel skips invalid positions, so that it can read the original indices.
+    // The kernel skips invalid indices, so that it can read the original ones.
     let bounds =
         Bounds { op: kernel.name, argument: "indices", low: 0, size: count as i64, what: What::Places };
     let given = Laid::argument(call, 1, Taken::Raw)?;

@@ -1,15 +1,16 @@
 //! Search for NVIDIA's libraries other than the driver.
 //!
-//! In order: the file that a [variable](Wanted::variable) names, and nothing else then; the system's loader; a toolkit's folders;
-//! the folders of PyPI's packages, in the active Python environment and in the one that contains this library. Files found here,
-//! not by the system's loader, must satisfy the rules for a named driver. A process with another user's privileges ignores its
+//! The search order: the file that a [variable](Wanted::variable) names, which is then the only candidate; the system's
+//! loader; a toolkit's folders; the folders of PyPI's packages, in the active Python environment and in the one that
+//! contains this library. Files found here, not by the system's loader, must satisfy the rules for a named driver. A
+//! process with another user's privileges ignores its environment.
 //! environment.
 
 use crate::driver::{file_of, is_named, trust, variable};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// A library that may be there.
+/// An optional library.
 pub struct Wanted {
     /// Its name in messages.
     pub name: &'static str,
@@ -27,13 +28,13 @@ const OFF: &str = "off";
 /// The candidates to load.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Choice {
-    /// None, on request.
+    /// The library is disabled on request.
     Off,
-    /// Nothing, for this reason.
+    /// There is no candidate, for this reason.
     None(String),
-    /// This file alone.
+    /// This file is the only candidate.
     Named(PathBuf),
-    /// Names that the system's loader may know, then names in folders, in this order.
+    /// Names that the system's loader may resolve, then paths in folders, in this order.
     Search(Vec<&'static str>, Vec<PathBuf>),
 }
 
@@ -43,7 +44,7 @@ pub fn choose(wanted: &Wanted, version: i32) -> Choice {
     chosen(wanted, version, is_named(), own.as_deref(), &variable)
 }
 
-/// The same, with the environment of this process.
+/// As [`choose`], with this environment.
 fn chosen(
     wanted: &Wanted,
     version: i32,
@@ -57,7 +58,7 @@ fn chosen(
         None => {}
     }
     if driver_is_named {
-        // These libraries open the driver by themselves, by the name that the system knows.
+        // These libraries open the driver themselves, by the name that the system resolves.
         return Choice::None(format!(
             "the driver is a named file, and what is on this system works with the system's driver; {} names a library for \
              this one",
@@ -69,7 +70,7 @@ fn chosen(
     Choice::Search(names, folders(wanted, own, variable))
 }
 
-/// The search path, for any driver.
+/// Describes the search path, for any driver version.
 pub fn places(wanted: &Wanted) -> String {
     if variable(wanted.variable).is_some() {
         return format!("{} lists them", wanted.variable);
@@ -81,7 +82,7 @@ pub fn places(wanted: &Wanted) -> String {
     format!("as {names}, by the system's loader and then in {}", folders.join(", "))
 }
 
-/// The folders of toolkits and of PyPI's packages. Missing ones are skipped by the search.
+/// The folders of toolkits and of PyPI's packages, including missing ones, which the search skips.
 fn folders(wanted: &Wanted, own: Option<&Path>, variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let named = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let toolkits = [named("CUDA_HOME"), named("CUDA_PATH")].into_iter().flatten();
@@ -109,7 +110,7 @@ fn folders(wanted: &Wanted, own: Option<&Path>, variable: &dyn Fn(&str) -> Optio
     all
 }
 
-/// `python3.*/site-packages` of a folder, in the order of their names.
+/// The folders `python3.*/site-packages` below a folder, sorted by name.
 fn site_packages(lib: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(lib).into_iter().flatten().flatten();
     let is_python = |name: &OsStr| name.to_str().is_some_and(|name| name.starts_with("python3"));
@@ -121,10 +122,10 @@ fn site_packages(lib: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The result of [`open`], or the reason for none: `None` if disabled on request.
+/// The result of [`open`]: the library, or the reason why it is missing; `None` if it is disabled on request.
 pub type Opened<T> = Result<T, Option<String>>;
 
-/// Opens the first that exists and works. `load` opens a path or a name.
+/// Opens the first candidate that loads and is supported. `load` opens a path or a name.
 pub fn open<T>(wanted: &Wanted, choice: &Choice, load: impl Fn(&Path) -> Result<T, String>) -> Opened<T> {
     let (names, folders) = match choice {
         Choice::Off => return Err(None),

@@ -1,4 +1,4 @@
-//! An LRU cache for calls of one kind.
+//! An LRU cache of plans.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -7,10 +7,10 @@ use std::hash::Hash;
 /// Maximum number of kinds cached per device.
 const CAPACITY: usize = 256;
 
-/// A value for each kind of call that was met lately.
+/// A value for each recently used kind of call.
 pub struct LruCache<K, V> {
     values: HashMap<K, (V, u64)>,
-    /// Calls so far.
+    /// The number of lookups so far.
     uses: u64,
 }
 

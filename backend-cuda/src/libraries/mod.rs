@@ -1,7 +1,7 @@
 //! NVIDIA's optional libraries: search, loading, and status.
 //!
-//! Each is searched for once, when a call could first use it (`find.rs` has the search path), and the log reports the result.
-//! Functions are resolved here, like the driver's: `cudarc` provides the types.
+//! Each library is searched for once, when a call could first use it (`find.rs` has the search path), and the result is
+//! logged. Functions are resolved here, like the driver's: `cudarc` provides the types.
 
 mod find;
 mod lru;
@@ -19,34 +19,34 @@ use keyway_sdk::author::{Level, log};
 use std::path::{Path, PathBuf};
 use std::sync::{Once, OnceLock};
 
-/// A library's functions, as [`table!`](table) makes them.
+/// A library's functions, as defined by [`table!`](table).
 pub trait Table: Sized + 'static {
-    /// The library to search for.
+    /// The library's names and versions.
     const WANTED: Wanted;
     /// Its purpose, in the plural: `products of matrices`.
     const MAKES: &'static str;
     /// The packages that contain it.
     const HAVE: &'static str;
 
-    /// Opens a library by its path, or by a name of the system's loader, and resolves every function. `driver` is the driver's
-    /// version, as it counts.
+    /// Opens a library by its path, or by a name for the system's loader, and resolves every function. `driver` is the
+    /// driver's version, as an integer.
     fn open(path: &Path, driver: i32) -> Result<Self, String>;
 
-    /// Its version as people write it.
+    /// The version, formatted.
     fn version(&self) -> String;
 
     /// The file that the loader opened.
     fn file(&self) -> Option<PathBuf>;
 }
 
-/// A search that is made once.
+/// A search that runs once.
 pub struct Search<L> {
     found: OnceLock<Opened<L>>,
     said: Once,
 }
 
 impl<L: Table> Search<L> {
-    /// One that was not made yet.
+    /// A search that has not run.
     pub const fn new() -> Search<L> {
         Search { found: OnceLock::new(), said: Once::new() }
     }
@@ -76,7 +76,7 @@ impl<L: Table> Search<L> {
         Ok(found.as_ref().ok())
     }
 
-    /// Describes its status: the library, or the reason why there is none, the replacement, and the search path.
+    /// Describes the status: the library, or the reason why it is missing, the replacement, and the search path.
     pub fn fact(&'static self) -> String {
         let makes = L::MAKES;
         let without = format!("{makes} are computed without it, right but slower");
@@ -89,13 +89,13 @@ impl<L: Table> Search<L> {
     }
 }
 
-/// How to install one.
+/// Advice on how to install the library.
 fn advice<L: Table>() -> String {
     let (have, variable) = (L::HAVE, L::WANTED.variable);
     format!("{have}; {variable} names another file by its absolute path, or is `off` where none is wanted")
 }
 
-/// Its version and its file.
+/// The version and the file.
 fn described<L: Table>(library: &L) -> String {
     match library.file() {
         Some(file) => format!("{}, {}", library.version(), file.display()),
@@ -103,15 +103,15 @@ fn described<L: Table>(library: &L) -> String {
     }
 }
 
-/// A version that a library counts as `MAJOR * 10000 + MINOR * 100 + PATCH`, as people write it.
+/// Formats a version `MAJOR * 10000 + MINOR * 100 + PATCH`.
 pub fn shown(version: usize) -> String {
     format!("{}.{}.{}", version / 10_000, version / 100 % 100, version % 100)
 }
 
-/// The error of a call of a library that failed.
+/// The error of a failed call of a library.
 #[cold]
 pub fn error<L: Table>(gpu: &Gpu, failure: Failure) -> Error {
-    // A failure of an earlier kernel is the driver's to report.
+    // A failure of an earlier kernel is reported by the driver.
     match gpu.context.free_memory() {
         Err(lost @ Error::DeviceLost { .. }) => lost,
         _ => Error::Failed {

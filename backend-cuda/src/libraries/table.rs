@@ -1,8 +1,8 @@
-//! A library's functions, resolved once, with their names for errors.
+//! A library's functions, resolved once, with their names for error messages.
 
-/// Defines `Library`: a table of functions. Those of `answers` return a status, 0 for success, and are called with the listed
-/// arguments; codes and attributes are numbers, since a newer library has more of them than the types. Those of `raw` are fields.
-/// `Library::failure(&self, call, code)` is defined by the module.
+/// Defines `Library`, a table of functions. Functions in `answers` return a status, 0 for success, and are called with the
+/// listed arguments; codes and attributes are integers, since a newer library has more of them than the enums. Functions in
+/// `raw` are fields. The module defines `Library::failure(&self, call, code)`.
 macro_rules! table {
     (
         version: $version:ident;
@@ -18,8 +18,8 @@ macro_rules! table {
         }
 
         impl Library {
-            /// Opens a library by its path, or by a name of the system's loader, and resolves every function; `serves` checks its
-            /// version, or returns the reason against it.
+            /// Opens a library by its path, or by a name for the system's loader, and resolves every function; `serves`
+            /// checks its version, or returns the reason why it is unsupported.
             fn resolve(
                 path: &std::path::Path,
                 serves: impl Fn(usize) -> Result<(), String>,

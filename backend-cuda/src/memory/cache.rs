@@ -1,8 +1,8 @@
 //! A caching allocator of device memory: segments from the driver, split into blocks, each block for one stream.
 //!
-//! A freed block may be reused on its stream at once: the stream's work is in order. Another stream never gets it while it is
-//! cached; when memory runs out, whole segments are freed to the driver, which waits for the device. Blocks of a stream or a pool
-//! that has ended, whose work is done, are available to all.
+//! A freed block may be reused on its stream immediately, since the stream's work is in order. Another stream never uses it
+//! while it is cached; when memory is exhausted, whole segments are freed to the driver, which synchronises with the
+//! device. Blocks of an ended stream or pool, whose work has finished, are available to all.
 
 use super::ranges::Range;
 use keyway_sdk::Error;
@@ -14,51 +14,51 @@ pub trait Source {
     fn take(&self, bytes: u64) -> Result<u64, Error>;
     /// Frees a segment, after all work of the device.
     fn give(&self, at: u64) -> Result<(), Error>;
-    /// Whether segments can be freed now.
+    /// Whether segments can currently be freed.
     fn may_give(&self) -> bool {
         true
     }
-    /// Whether memory grows in place, by the functions below, and is not allocated by segments.
+    /// Whether memory grows in place, by the functions below, instead of by segments.
     fn grows(&self) -> bool {
         false
     }
-    /// Reserves addresses for all the memory of the device: the first, and the number of bytes.
+    /// Reserves an address range for all memory of the device; returns its start and its size.
     fn reserve(&self) -> Result<(u64, u64), Error>;
-    /// Releases them.
+    /// Releases the address range.
     fn unreserve(&self, at: u64, bytes: u64) -> Result<(), Error>;
-    /// Memory at reserved addresses.
+    /// Maps memory to reserved addresses.
     fn map(&self, at: u64, bytes: u64) -> Result<(), Error>;
-    /// Unmaps it, after all work of the device.
+    /// Unmaps memory, after all work of the device.
     fn unmap(&self, at: u64, bytes: u64) -> Result<(), Error>;
 }
 
-/// Blocks are multiples of this.
+/// The granularity of block sizes.
 const GRAIN: u64 = 512;
-/// Blocks of up to this size come from segments of [`SMALL_SEGMENT`] bytes.
+/// Blocks of up to this size are allocated from segments of [`SMALL_SEGMENT`] bytes.
 const SMALL: u64 = 1 << 20;
 pub(super) const SMALL_SEGMENT: u64 = 2 << 20;
-/// Larger blocks come from segments of at least this size, which are multiples of [`STEP`]...
+/// Larger blocks are allocated from segments of at least this size, which are multiples of [`STEP`]...
 pub(super) const LARGE_SEGMENT: u64 = 20 << 20;
-/// ... or, from this block size on, are a segment of their own.
+/// ... or have a segment of their own, above this block size.
 const ALONE: u64 = 10 << 20;
 pub(super) const STEP: u64 = 2 << 20;
 
-/// The owner of blocks without one: work with them is done. No stream has this address.
+/// The owner of unowned blocks: work that used them has finished. No stream has this address.
 pub(super) const NOBODY: usize = usize::MAX - 1;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
     pub(super) bytes: u64,
-    /// The requested bytes of these.
+    /// The requested bytes.
     pub(super) asked: u64,
-    /// The owner: a stream by its address, which is even, or a pool by its number, which is odd, or [`NOBODY`].
+    /// The owner: a stream by its address, which is even, a pool by its number, which is odd, or [`NOBODY`].
     pub(super) stream: usize,
     pub(super) free: bool,
-    /// Address of its segment.
+    /// The address of the block's segment.
     pub(super) segment: u64,
 }
 
-/// A segment's bytes, and whether it is for small blocks.
+/// The size of a segment, and whether it is for small blocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
     pub(super) bytes: u64,
@@ -72,7 +72,7 @@ pub struct Cache {
     pub(super) blocks: BTreeMap<u64, Block>,
     /// The growing segments.
     pub(super) ranges: BTreeMap<u64, Range>,
-    /// The free blocks: stream, whether small, bytes, address.
+    /// The free blocks, sorted by stream, size class (small or not), bytes and address.
     free: BTreeSet<(usize, bool, u64, u64)>,
     pub(super) held: u64,
 }
@@ -87,7 +87,7 @@ impl Cache {
         self.held
     }
 
-    /// A block for a stream, and whether it was cached.
+    /// Allocates a block for a stream. Returns it, and whether it was cached.
     pub fn allocate(
         &mut self,
         source: &impl Source,
@@ -111,7 +111,7 @@ impl Cache {
         } else {
             round(size, STEP).ok_or_else(|| none.clone())?
         };
-        // Blocks cached for other streams cannot be used before the device was waited for.
+        // Blocks cached for other streams can be used after a synchronisation with the device only.
         let taken = match source.take(wanted) {
             Err(Error::OutOfMemory { .. }) => {
                 if source.may_give() {
@@ -131,13 +131,13 @@ impl Cache {
         Ok((self.cached((size, bytes), small, stream).ok_or(none)?, false))
     }
 
-    /// Adds a free block, together with those before it.
+    /// Adds a free block, and merges it with free blocks before it.
     pub(super) fn add_free(&mut self, at: u64, bytes: u64, stream: usize, segment: u64) {
         self.blocks.insert(at, Block { bytes, asked: 0, stream, free: true, segment });
         self.settle(at);
     }
 
-    /// Cuts bytes from the end of a free block.
+    /// Removes bytes from the end of a free block.
     pub(super) fn cut_free(&mut self, at: u64, block: Block, bytes: u64) {
         let small = self.segments.get(&block.segment).is_some_and(|segment| segment.small);
         self.free.remove(&(block.stream, small, block.bytes, at));
@@ -147,7 +147,7 @@ impl Cache {
         }
     }
 
-    /// Assigns the unowned free block at the end of a segment to a user.
+    /// Passes the unowned free block at the end of a segment to a user.
     pub(super) fn take_over_last(&mut self, segment: u64, user: usize) {
         let end = segment + self.segments.get(&segment).map_or(0, |segment| segment.bytes);
         let last = self.blocks.range(segment..end).next_back().map(|(at, block)| (*at, *block));
@@ -157,7 +157,7 @@ impl Cache {
         }
     }
 
-    /// The smallest free block that fits, split to size: of the stream's own, else an unowned one.
+    /// The smallest free block that fits, split to size: of the stream's own blocks, otherwise an unowned one.
     fn cached(&mut self, (size, asked): (u64, u64), small: bool, stream: usize) -> Option<u64> {
         let least = |of: usize| {
             self.free.range((of, small, size, 0)..=(of, small, u64::MAX, u64::MAX)).next().copied()
@@ -197,7 +197,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Puts a free block together with its free neighbours and into the list.
+    /// Merges a free block with its free neighbours, and adds it to the free list.
     fn settle(&mut self, at: u64) {
         let Some(&own) = self.blocks.get(&at) else { return };
         let joins = |other: &Block| other.free && other.segment == own.segment && other.stream == own.stream;
@@ -221,7 +221,7 @@ impl Cache {
 
     /// Frees segments without a block in use to the driver.
     pub fn empty(&mut self, source: &impl Source) -> Result<(), Error> {
-        // Those of a pool, whose number is odd, are used by each launch of its graph.
+        // The blocks of a pool, whose number is odd, are used by each launch of its graph.
         let is_used = |block: &&Block| !block.free || block.stream % 2 == 1;
         let used: BTreeSet<u64> = self.blocks.values().filter(is_used).map(|b| b.segment).collect();
         let whole = self.segments.keys().copied().filter(|at| !self.is_range(*at));
@@ -237,13 +237,13 @@ impl Cache {
         self.shrink(source)
     }
 
-    /// Assigns the blocks in use of a pool to a stream.
+    /// Passes the blocks in use of a pool to a stream.
     pub fn leave(&mut self, pool: usize, stream: usize) {
         let used = self.blocks.values_mut().filter(|block| block.stream == pool && !block.free);
         used.for_each(|block| block.stream = stream);
     }
 
-    /// Makes the free blocks of a stream or a pool that has ended unowned; its work is done.
+    /// Makes the free blocks of an ended stream or pool unowned; its work has finished.
     pub fn retire(&mut self, stream: usize) {
         let own: Vec<(usize, bool, u64, u64)> =
             self.free.range((stream, false, 0, 0)..=(stream, true, u64::MAX, u64::MAX)).copied().collect();
@@ -290,7 +290,7 @@ pub(super) mod tests {
             *self.left.borrow()
         }
 
-        /// Ranges that are reserved.
+        /// The number of reserved ranges.
         pub fn reserved(&self) -> usize {
             self.ranges.borrow().len()
         }
@@ -373,7 +373,7 @@ pub(super) mod tests {
         assert_eq!(cache.allocate(&source, 1000, pool).unwrap(), (scratch, true));
         cache.free(scratch).unwrap();
         cache.leave(pool, stream);
-        // Blocks in use belong to the stream again, the others to no one.
+        // Blocks in use pass to the stream again, free ones become unowned.
         cache.free(kept).unwrap();
         assert_eq!(cache.allocate(&source, 1000, stream).unwrap(), (kept, true));
         cache.free(kept).unwrap();
@@ -419,7 +419,7 @@ pub(super) mod tests {
         // A segment of the usual size does not fit, one of the block's size does.
         let source = Limited::new(6 << 20);
         assert!(Cache::default().allocate(&source, 5 << 20, 0).is_ok());
-        // Nor one of a step, but the requested bytes.
+        // Even a segment of one step does not fit, only the requested bytes do.
         let source = Limited::new(1_000_000);
         let mut cache = Cache::default();
         let (at, _) = cache.allocate(&source, 32768, 0).unwrap();

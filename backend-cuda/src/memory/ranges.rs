@@ -1,9 +1,10 @@
-//! Memory that grows in place: a range of addresses for each stream and size class, reserved for all memory of a device, to which
-//! memory is mapped from its beginning on, piece by piece. So slightly larger blocks each time need no new segment each time.
+//! Memory that grows in place: an address range for each stream and size class, large enough for all memory of a device, to
+//! which memory is mapped from its start, piece by piece. So slightly larger blocks each time need no new segment each time
+//! (expandable segments).
 //!
-//! Memory is released at the end of a range alone: free blocks in the middle remain mapped and available to their stream. A range
-//! belongs to a stream and a size class, as the blocks of a segment do, and passes to the next stream when that one ends. The
-//! driver does not wait when memory is unmapped, so the device is waited for first.
+//! Memory is released at the end of a range alone: free blocks in the middle remain mapped and available to their stream. A
+//! range belongs to a stream and a size class, as the blocks of a segment do, and passes to the next stream when its stream
+//! ends. The driver does not synchronise when memory is unmapped, so the device is synchronised first.
 
 use super::cache::{Cache, LARGE_SEGMENT, NOBODY, SMALL_SEGMENT, STEP, Segment, Source};
 use keyway_sdk::Error;
@@ -11,16 +12,16 @@ use keyway_sdk::Error;
 /// A segment that grows at its end.
 #[derive(Debug)]
 pub struct Range {
-    /// The owner, as of a block. It alone grows the range.
+    /// The owner, as for a block. Only the owner grows the range.
     user: usize,
-    /// Bytes of addresses.
+    /// The size of the address range in bytes.
     reserved: u64,
     /// The bytes of the mapped pieces, in order.
     pieces: Vec<u64>,
 }
 
 impl Cache {
-    /// Makes room for a block at the end of a user's range.
+    /// Grows a user's range by a block at its end.
     pub(super) fn grow(
         &mut self,
         source: &impl Source,
@@ -74,7 +75,7 @@ impl Cache {
         }
     }
 
-    /// The beginning of a user's range: its own, else an unowned one, else a new one.
+    /// The start of a user's range: its own, otherwise an unowned one, otherwise a new one.
     fn range_of(&mut self, source: &impl Source, small: bool, user: usize) -> Result<u64, Error> {
         let segments = &self.segments;
         let of = |wanted: usize| {
@@ -99,7 +100,7 @@ impl Cache {
         Ok(at)
     }
 
-    /// Frees memory at the ends of all ranges, and ranges that are empty then.
+    /// Frees memory at the ends of all ranges, and the ranges that are then empty.
     pub(super) fn shrink(&mut self, source: &impl Source) -> Result<(), Error> {
         let all: Vec<u64> = self.ranges.keys().copied().collect();
         for at in all {
@@ -133,7 +134,7 @@ impl Cache {
         self.ranges.contains_key(&segment)
     }
 
-    /// Lets others have the ranges of a user that has ended.
+    /// Makes the ranges of an ended user unowned.
     pub(super) fn leave_ranges(&mut self, user: usize) {
         self.ranges.values_mut().filter(|range| range.user == user).for_each(|range| range.user = NOBODY);
     }
@@ -169,7 +170,7 @@ mod tests {
         let (other, hit) = cache.allocate(&source, 30 << 20, 4).unwrap();
         assert!(!hit && other != first);
         assert_eq!((cache.ranges.len(), cache.held()), (2, 80 << 20));
-        // Memory runs out: free memory at the ends of ranges is released, and the first one's range with it.
+        // Memory is exhausted: free memory at the ends of ranges is released, and with it the first stream's range.
         let (large, _) = cache.allocate(&source, 45 << 20, 4).unwrap();
         assert_eq!((large, cache.ranges.len(), cache.held()), (other + (30 << 20), 1, 80 << 20));
         cache.free(large).unwrap();

@@ -1,10 +1,10 @@
-//! The segments and blocks of the cached memory, as JSON of the contract's form.
+//! The segments and blocks of the cached memory as JSON, in the documented format.
 
 use super::cache::{Cache, NOBODY};
 use std::fmt::Write;
 
 impl Cache {
-    /// All segments and their blocks, in the order of their addresses, and sums by size class.
+    /// All segments and their blocks, sorted by address, and sums by size class.
     pub(super) fn snapshot(&self, allocator: &str) -> String {
         let mut out = format!("{{\"allocator\":\"{allocator}\",\"pools\":[");
         for (i, small) in [true, false].into_iter().enumerate() {

@@ -1,6 +1,6 @@
-//! `add` and `sub`: the sum of two sparse tensors is sparse, coalesced, with the union of both patterns; that of a sparse and a
-//! strided one is strided. Scratch: that of coalescing if needed, and then that of [`merge`](super::merge) or, if an entry has
-//! more than one value, 16 bytes for each entry of both; for a strided one 8 bytes for each entry.
+//! `add` and `sub`: the sum of two sparse tensors is sparse and coalesced, with the union of both patterns; that of a
+//! sparse and a strided tensor is strided. Scratch: that of coalescing if needed, and then that of [`merge`](super::merge)
+//! or, if an entry has more than one value, 16 bytes for each entry of both; for a strided one 8 bytes for each entry.
 
 use super::merge::merged as merged_in_order;
 use crate::coalesce::{by_flag, coalesced};
@@ -23,7 +23,7 @@ fn sub(call: &Call<'_>) -> Result<(), Error> {
     sum(call, true)
 }
 
-/// The factor of the second argument, which a difference turns round.
+/// The factor of the second argument, negated for a difference.
 fn factor(call: &Call<'_>, minus: bool) -> Result<Arg<'static>, Error> {
     let sign = if minus { -1 } else { 1 };
     Ok(match call.int(2) {
@@ -58,7 +58,7 @@ fn sum(call: &Call<'_>, minus: bool) -> Result<(), Error> {
             _ => format!("a sum of tensors of shapes {:?} and {:?}", left.sizes(), right.sizes()),
         }))
     };
-    // The result of a sparse and a strided tensor is strided, of whatever shape.
+    // The result of a sparse and a strided tensor is strided, whatever its shape.
     let is_strided = !(is_sparse(&left) && is_sparse(&right));
     let Some(sizes) = broadcast(left.sizes(), right.sizes()).filter(|_| is_strided && right.ndim() > 0)
     else {
@@ -69,7 +69,7 @@ fn sum(call: &Call<'_>, minus: bool) -> Result<(), Error> {
     sum_of(call, left.tensor(), right.tensor(), minus)
 }
 
-/// The sizes that both can be expanded to.
+/// The shape to which both broadcast.
 fn broadcast(a: &[i64], b: &[i64]) -> Option<Vec<i64>> {
     let rank = a.len().max(b.len());
     let size = |sizes: &[i64], d: usize| (d + sizes.len()).checked_sub(rank).map_or(1, |d| sizes[d]);
@@ -86,7 +86,7 @@ fn sum_of(call: &Call<'_>, left: Tensor<'_>, right: Tensor<'_>, minus: bool) -> 
     let alpha = factor(call, minus)?;
     let dtype = left.dtype();
     if matches!(dtype, dtype::F16 | dtype::BF16) && !is_one(&alpha) {
-        // Two steps, rounded once.
+        // Two steps, with one rounding at the end.
         let wide = |tensor: Tensor<'_>| one("to_dtype", &[Arg::Tensor(tensor), Arg::Dtype(dtype::F32)]);
         let (left, right) = (wide(left)?, wide(right)?);
         let sum = one("add", &[Arg::Owned(&left), Arg::Owned(&right), alpha])?;
@@ -108,7 +108,8 @@ fn sum_of(call: &Call<'_>, left: Tensor<'_>, right: Tensor<'_>, minus: bool) -> 
     }
 }
 
-/// The entries of both, coalesced. With the same pattern, that pattern: also one with duplicates.
+/// The sum of two sparse tensors, coalesced; or, if both have the same pattern, with that pattern, possibly with
+/// duplicates.
 fn both<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
     let (left, right) = alike(left, right)?;
     if left.nnz == right.nnz
@@ -129,16 +130,16 @@ fn both<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
     merged(&left, &right)
 }
 
-/// Marks an entry that a tensor lacks.
+/// Marks a missing entry.
 const NONE: u32 = u32::MAX;
 
-/// Merges two coalesced tensors: a pass over the keys of both finds for each coordinate of the result the entry of either.
+/// Merges two coalesced tensors: one pass over the keys of both finds the source entries of each coordinate of the result.
 fn merged(left: &Coo<'_>, right: &Coo<'_>) -> Result<Coo<'static>, Error> {
     let (a, b) = (left.keys()?, right.keys()?);
     let mut pairs = Scratch::<u64>::zeroed(left.nnz + right.nnz)?;
     let (mut i, mut j, mut nnz) = (0, 0, 0);
     let pair = |of_left: u32, of_right: u32| u64::from(of_left) << u32::BITS | u64::from(of_right);
-    // The order is unpredictable, so it is no branch.
+    // Branchless, as the order is unpredictable.
     while i < a.len() && j < b.len() {
         let (of_left, of_right) = (a[i] <= b[j], b[j] <= a[i]);
         pairs[nnz] = pair(if of_left { i as u32 } else { NONE }, if of_right { j as u32 } else { NONE });
@@ -167,7 +168,7 @@ fn merged(left: &Coo<'_>, right: &Coo<'_>) -> Result<Coo<'static>, Error> {
     Ok(Coo { sizes, sparse_dim, nnz, coalesced: true, indices: Part::Made(indices), values })
 }
 
-/// The entries of both tensors that a pair names.
+/// The source entries of both tensors in a pair.
 #[inline(always)]
 fn parts(pair: u64) -> (u32, u32) {
     ((pair >> u32::BITS) as u32, pair as u32)
@@ -214,7 +215,7 @@ fn merged_values<T: Number>(left: &Coo<'_>, right: &Coo<'_>, pairs: &[u64]) -> R
     Ok(made)
 }
 
-/// A strided tensor with a coalesced one added to it.
+/// The sum of a strided and a coalesced tensor.
 fn onto(dense: Tensor<'_>, coo: &Coo<'_>) -> Result<OwnedTensor, Error> {
     by_sum!(dense.dtype(), onto_of(dense, coo))
 }

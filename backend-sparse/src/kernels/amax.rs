@@ -1,4 +1,5 @@
-//! `amax` and `amin`: unstored elements count as 0. Scratch: that of coalescing, and one element for each position of the result.
+//! `amax` and `amin`: unstored elements count as 0. Scratch: that of coalescing, and one element for each element of the
+//! result.
 
 use super::sum::{Reduced, of_values, reduced_dims, reduced_sizes};
 use crate::coalesce::{coalesced, first_indices, groups};
@@ -30,7 +31,7 @@ pub fn extreme<'a>(mut coo: Coo<'a>, mask: &[bool], keep: bool, largest: bool) -
     let sizes = reduced_sizes(&coo.sizes, mask, keep);
     let over = of_values(&coo, mask);
     if !over.is_empty() {
-        // Within an entry first: its dense dimensions are whole.
+        // Reduces within each entry first, over its dense dimensions.
         let values = one(op, &[coo.values.arg(), Arg::Ints(&over), Arg::Bool(keep)])?;
         let dense = reduced_sizes(coo.dense_sizes(), &mask[coo.sparse_dim..], keep);
         coo.sizes.truncate(coo.sparse_dim);
@@ -44,7 +45,7 @@ pub fn extreme<'a>(mut coo: Coo<'a>, mask: &[bool], keep: bool, largest: bool) -
     by_dtype!(coo.dtype(), over_sparse(coo, &sparse, sizes, keep, largest))
 }
 
-/// Over the sparse dimensions of the mask.
+/// Reduces over the sparse dimensions of the mask.
 fn over_sparse<'a, T: Number>(
     coo: Coo<'a>,
     sparse: &[bool],

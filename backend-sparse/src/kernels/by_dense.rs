@@ -1,7 +1,7 @@
-//! Sparse by dense, row by row: the accumulators of a panel of columns stay in registers, once for the even and once for the odd
-//! entries of a row, while one line of the panel is read for each entry. With enough entries, the columns of a panel are first
-//! packed contiguously, so that its lines stay in L1. Scratch: one panel, and for dealt-out rows 8 bytes and a value for each
-//! entry of the longest row per active piece.
+//! Sparse by dense, row by row: the accumulators of a panel of columns stay in registers, one set for the even and one for
+//! the odd entries of a row, while one line of the panel is read for each entry. With enough entries, the columns of a
+//! panel are first packed contiguously, so that its lines stay in L1. Scratch: one panel, and for distributed rows 8 bytes
+//! and a value for each entry of the longest row per active work item.
 
 use super::product::{Room, Rows};
 use crate::coo::wrong;
@@ -9,12 +9,12 @@ use crate::number::{CHAIN, Number};
 use keyway_sdk::author::{Error, Scratch, parallel_chunks_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes of a line of a panel: two cache lines, the accumulators of which fit the registers.
+/// Bytes of a line of a panel: two cache lines, whose accumulators fit the registers.
 const LINE: usize = 128;
-/// Approximate number of products of one piece of work.
+/// The approximate number of products per work item.
 const WORK: usize = 1 << 15;
 
-/// A product under way: a stack of `rows_per` rows by a stack of matrices of `m` columns.
+/// A running product: a batch of `rows_per` rows by a batch of matrices with `m` columns.
 struct Job<'a, T: Number> {
     a: &'a Rows<'a, T>,
     rows_per: usize,
@@ -26,10 +26,10 @@ struct Job<'a, T: Number> {
     short: AtomicBool,
 }
 
-/// `out[r, ..] = sum of a[r, k] * b[batch of r, k, ..]`.
+/// `out[r, ..] = sum(a[r, k] * b[batch of r, k, ..])`
 ///
 /// # Errors
-/// A column outside the matrix; memory that does not suffice.
+/// A column outside the matrix; insufficient memory.
 pub fn sparse_by_dense<T: Number>(
     a: &Rows<'_, T>,
     rows_per: usize,
@@ -87,8 +87,8 @@ impl<T: Number> Job<'_, T> {
         }
     }
 
-    /// Computes the `width` columns of the result from `first` on with a panel of `W` columns; columns beyond `width` are
-    /// ignored.
+    /// Computes the `width` columns of the result that start at `first` with a panel of `W` columns; columns beyond `width`
+    /// are ignored.
     fn panel<const W: usize>(
         &self,
         panel: &mut [T::Acc],
@@ -108,7 +108,7 @@ impl<T: Number> Job<'_, T> {
         self.rows(out, first, width, |k| lines.get(k), |wide| wide)
     }
 
-    /// Computes the `width` columns of the result from `first` on; `line` returns the factor of an entry's column.
+    /// Computes the `width` columns of the result that start at `first`; `line` returns the factor of an entry's column.
     fn rows<'b, V: Copy + 'b, const W: usize>(
         &self,
         out: &mut [T],
@@ -167,7 +167,7 @@ fn long_sums<'b, T: Number, V: Copy + 'b, const W: usize>(
     Some(totals.map(T::rounded))
 }
 
-/// The sums over some entries, even and odd ones separately; `None` for a column without a line.
+/// The sums over a range of entries, even and odd ones separately; `None` for a column without a line.
 #[inline(always)]
 fn block_sums<'b, T: Number, V: Copy + 'b, const W: usize>(
     columns: &[i64],

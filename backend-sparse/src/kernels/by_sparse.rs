@@ -1,8 +1,8 @@
-//! Sparse by sparse (Gustavson): one row of the result at a time, with an accumulator for each column that the second has. A
-//! first pass counts the entries of each row, so that the second pass writes its results in place. Scratch: 8 bytes for each row
-//! of the first matrix, 4 for each entry of the second and, if it is much wider than that, 8 more; for each active piece of work
-//! an accumulator and 5 bytes for each column, at most for each entry of the second, and 8 more if a row has more than [`CHAIN`]
-//! entries.
+//! Sparse by sparse (Gustavson): one row of the result at a time, with an accumulator for each column of the second matrix.
+//! A first pass counts the entries of each row, so that the second pass writes its results in place. Scratch: 8 bytes for
+//! each row of the first matrix, 4 for each entry of the second and, if it is much wider than that, 8 more; for each active
+//! work item an accumulator and 5 bytes for each column, at most for each entry of the second, and 8 more if a row has more
+//! than [`CHAIN`] entries.
 
 use super::product::{Rows, are_too_many};
 use crate::coo::{Coo, Part, new_tensor, room};
@@ -13,9 +13,9 @@ use std::sync::Mutex;
 
 /// Bits of a word of the column mask.
 const WORD: usize = u64::BITS as usize;
-/// Rows of a piece of work.
+/// Rows per work item.
 const ROWS: usize = 64;
-/// Consecutive pieces of one thread, which allocates the accumulators once for them.
+/// Consecutive work items of one thread, which share its accumulators.
 const GRAIN: usize = 8;
 
 /// The product of two sparse matrices, with these sizes and this dtype. Sums that cancel are stored.
@@ -29,7 +29,7 @@ pub fn sparse_by_sparse<T: Number>(
     dtype: u16,
 ) -> Result<Coo<'static>, Error> {
     let columns = Columns::of(b.given().0, b.width)?;
-    // The entries of the second matrix that match each entry of a row.
+    // The rows of the second matrix that the entries of a row select.
     let met = |row: usize| {
         a.row(row)
             .filter_map(|(k, factor)| Some((b.range(b.find(k)?), factor)))
@@ -75,7 +75,7 @@ pub fn sparse_by_sparse<T: Number>(
                     used.clear();
                     used.extend(met(row));
                     let products: usize = used.iter().map(|(range, _)| range.len()).sum();
-                    // Few products in a wide row are looked for where they are, others by a look at all bits.
+                    // If a wide row has few products, their columns are found individually, otherwise by scanning all bits.
                     let found = match products < sums.has.len() / 4 {
                         true => sums.row::<true>(&used, &columns.numbers, b.given().1),
                         false => sums.row::<false>(&used, &columns.numbers, b.given().1),
@@ -92,7 +92,7 @@ pub fn sparse_by_sparse<T: Number>(
     Ok(Coo { sizes: sizes.to_vec(), sparse_dim: 2, nnz, coalesced: true, indices, values })
 }
 
-/// Some rows of the result.
+/// A range of rows of the result.
 struct Piece<'a, T> {
     rows: &'a mut [i64],
     columns: &'a mut [i64],
@@ -101,7 +101,7 @@ struct Piece<'a, T> {
 
 /// The columns of a matrix that have accumulators.
 struct Columns {
-    /// The non-empty columns, if these are far fewer than all: others have no accumulator.
+    /// The nonempty columns, if these are far fewer than all columns; empty ones have no accumulator.
     known: Option<Vec<i64>>,
     /// The accumulator index of each entry.
     numbers: Vec<u32>,
@@ -134,7 +134,7 @@ impl Columns {
         Ok(Columns { known, numbers, width: count })
     }
 
-    /// A bit for each, none of them set.
+    /// The cleared bit mask of the columns.
     fn bits(&self) -> Result<Vec<u64>, Error> {
         let mut bits = room(self.width.div_ceil(WORD))?;
         bits.resize(self.width.div_ceil(WORD), 0);
@@ -161,7 +161,7 @@ fn each_part<P: Send, S>(
     short.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).map_or(Ok(()), Err)
 }
 
-/// Number of columns in the union of some rows. `has` is a mask of columns, all clear before and after.
+/// The number of columns in the union of some rows. `has` is a mask of columns, cleared before and after.
 fn count_of<'a>(rows: impl Iterator<Item = &'a [u32]> + Clone, has: &mut [u64]) -> u64 {
     let (mut count, mut products) = (0, 0);
     for row in rows.clone() {
@@ -180,21 +180,21 @@ fn count_of<'a>(rows: impl Iterator<Item = &'a [u32]> + Clone, has: &mut [u64]) 
     count
 }
 
-/// The accumulators of one row of a product, one per column, and a mask of the columns present. Accumulators of absent columns
-/// hold the neutral element.
+/// The accumulators of one row of a product, one per column, and a mask of the columns present. Accumulators of absent
+/// columns have the neutral element.
 struct Sums<T: Number> {
     sums: Vec<T::Acc>,
-    /// The sums of the blocks of rows that were added up before, where there are more than [`CHAIN`] rows.
+    /// The sums of the previous blocks of rows, if there are more than [`CHAIN`] rows.
     totals: Vec<T::Total>,
     has: Vec<u64>,
-    /// The words of `has` with bits, where they are listed.
+    /// The nonzero words of `has`, if they are listed.
     words: Vec<usize>,
-    /// The columns with a sum, with room for two more.
+    /// The columns with a sum, with capacity for two more.
     found: Vec<u32>,
 }
 
 impl<T: Number> Sums<T> {
-    /// For `width` columns; `is_long` if there are rows of more than [`CHAIN`] entries.
+    /// Allocates for `width` columns; `is_long` if there are rows with more than [`CHAIN`] entries.
     fn new(width: usize, is_long: bool) -> Result<Self, Error> {
         let long = if is_long { width } else { 0 };
         let mut totals = room(long)?;
@@ -212,7 +212,7 @@ impl<T: Number> Sums<T> {
         T::total_kept(T::NO_TOTAL, false)
     }
 
-    /// Adds up some rows, each times a factor, and finds the columns present, in order; returns their number.
+    /// Adds rows, each times a factor, and finds the columns present, in order; returns their number.
     fn row<const LISTED: bool>(
         &mut self,
         rows: &[(Range<usize>, T::Acc)],
@@ -270,7 +270,7 @@ impl<T: Number> Sums<T> {
     }
 }
 
-/// Lists the columns of one word from `at` on, and forgets them; where the list ends.
+/// Lists the columns of one word, starting at `at`, and clears them; returns the end of the list.
 #[inline(always)]
 fn found_in(word: usize, bits: &mut u64, found: &mut [u32], at: usize) -> usize {
     let (mut bits, first) = (std::mem::take(bits), (word * WORD) as u32);
@@ -294,7 +294,7 @@ fn found_in(word: usize, bits: &mut u64, found: &mut [u32], at: usize) -> usize 
 mod tests {
     use super::*;
 
-    /// Column and bits of the sum, as written.
+    /// Column and bits of each sum, as written.
     fn row<const LISTED: bool>(
         sums: &mut Sums<f32>,
         rows: &[(Range<usize>, f32)],

@@ -4,7 +4,7 @@ use crate::coalesce::coalesced;
 use crate::coo::{Coo, Part, dim_of, index_tensor, is_sparse, one, wrong};
 use keyway_sdk::author::{Arg, Call, Error, Scratch};
 
-/// The concatenated entries of all, in no known order.
+/// The concatenated entries of all, unsorted.
 ///
 /// # Errors
 /// Errors of the host; mismatched components.
@@ -14,7 +14,7 @@ pub fn joined<'a>(all: &[Coo<'a>]) -> Result<Coo<'a>, Error> {
     with_shifts(all, &parts, first.sizes.clone())
 }
 
-/// The entries of all, each tensor's indices moved by its shifts.
+/// The concatenated entries, with each tensor's indices shifted.
 fn with_shifts<'a>(all: &[Coo<'a>], shifts: &[Vec<i64>], sizes: Vec<i64>) -> Result<Coo<'a>, Error> {
     let sparse_dim = all[0].sparse_dim;
     let nnz: usize = all.iter().map(|coo| coo.nnz).sum();
@@ -30,7 +30,7 @@ fn with_shifts<'a>(all: &[Coo<'a>], shifts: &[Vec<i64>], sizes: Vec<i64>) -> Res
         begin += coo.nnz;
     }
     let indices = Part::Made(index_tensor(sparse_dim, nnz, &indices)?);
-    // The host takes a list of tensors of the call alone: tensors made here are handed over by their own handles.
+    // The host accepts lists of the call's tensors alone: tensors created here are passed by their own handles.
     let values: Vec<_> = all.iter().map(|coo| coo.values.tensor()).collect();
     let values = Part::Made(one("cat", &[Arg::Tensors(&values), Arg::Int(0)])?);
     Ok(Coo { sizes, sparse_dim, nnz, coalesced: false, indices, values })
@@ -72,7 +72,7 @@ fn cat(call: &Call<'_>) -> Result<(), Error> {
         if dim < sparse_dim {
             shift[dim] = before;
         } else {
-            // Each block padded with zeros before and after: the blocks of duplicates are added up.
+            // Each block is padded with zeros before and after, and the blocks of duplicates are added.
             let behind = made.len() - 1 - dim;
             let mut pad = vec![0i64; 2 * behind];
             pad.extend([before, total - before - coo.sizes[dim]]);

@@ -1,14 +1,14 @@
-//! Distribution of unsorted entries to rows, for products, which add up everything in a row: a histogram of entries by row, then
-//! a stable scatter, so that the result does not depend on the number of pieces. Duplicates remain separate. Scratch: 8 bytes for
-//! each entry and 12 for each row; in larger matrices up to half a byte more for each entry.
+//! Distribution of unsorted entries to rows, for products, which add all entries of a row: a histogram of entries by row,
+//! then a stable scatter (counting sort), so that the result does not depend on the number of work items. Duplicates remain
+//! separate. Scratch: 8 bytes for each entry and 12 for each row; in larger matrices up to half a byte more for each entry.
 
 use crate::coo::wrong;
 use keyway_sdk::author::{Error, Scratch, parallel_chunks_mut};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Minimum ratio of entries to rows for a histogram per piece.
+/// Minimum ratio of entries to rows for a histogram per work item.
 const WORTH: usize = 8;
-/// Maximum number of pieces of work.
+/// Maximum number of work items.
 const PIECES: usize = 16;
 /// Prefetch distance, in entries, of the line that an entry is written to.
 const AHEAD: usize = 32;
@@ -17,15 +17,15 @@ const AHEAD: usize = 32;
 pub struct Dealt {
     /// Offsets of the entries of each row, and the end.
     pub begins: Scratch<i64>,
-    /// Column and 32 bits of each entry's own below it.
+    /// The column of each entry in the upper 32 bits, and its payload in the lower ones.
     pub records: Scratch<u64>,
 }
 
-/// The entries with their row in `to`, their column in `from` and 32 bits of their own. Nothing where there are more than
-/// 2^32 of these or of columns.
+/// Distributes the entries by their row in `to`, each with its column in `from` and 32 bits of payload. `None` if there are
+/// more than 2^32 entries or columns.
 ///
 /// # Errors
-/// An entry outside of the matrix; memory that does not suffice.
+/// An entry outside of the matrix; insufficient memory.
 pub fn dealt(
     [to, from]: [&[i64]; 2],
     [rows, columns]: [usize; 2],
@@ -43,7 +43,7 @@ pub fn dealt(
     let pieces = (nnz / (WORTH * rows)).clamp(1, PIECES);
     let range = |piece: usize| piece * nnz / pieces..(piece + 1) * nnz / pieces;
     let any_outside = AtomicBool::new(false);
-    // The number of entries of each row in a piece, then the position of its next one.
+    // The number of entries of each row in a work item, then the position of its next entry.
     let mut places = Scratch::<u32>::zeroed(pieces * rows)?;
     parallel_chunks_mut(&mut places, rows, |piece, counts| {
         for &row in &to[range(piece)] {
@@ -92,8 +92,8 @@ pub fn dealt(
 /// A slice that several threads write.
 fn shared(numbers: &mut Scratch<u64>) -> &[AtomicU64] {
     let numbers: *mut [u64] = &mut numbers[..];
-    // SAFETY: an `AtomicU64` has the size of a `u64`, scratch memory is aligned to 64 bytes, and the result holds the exclusive
-    // borrow, which excludes all other accesses.
+    // SAFETY: an `AtomicU64` has the size of a `u64`, scratch memory is aligned to 64 bytes, and the result is the
+    // exclusive borrow, which excludes all other accesses.
     unsafe { &*(numbers as *const [AtomicU64]) }
 }
 
@@ -103,7 +103,7 @@ pub fn ask_for<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: nothing is read, and any address will do; the instruction belongs to the baseline.
+        // SAFETY: a prefetch reads nothing and accepts any address; the instruction belongs to the x86-64 baseline.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]

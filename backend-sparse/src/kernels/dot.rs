@@ -1,12 +1,12 @@
-//! `dot` of sparse vectors, or of one and a strided one: a strided number. Scratch: 8 bytes for each entry, and that of
-//! coalescing for two sparse vectors.
+//! `dot` of sparse vectors, or of a sparse and a strided one: a strided 0-d result. Scratch: 8 bytes for each entry, and
+//! that of coalescing for two sparse vectors.
 
 use super::mul::common;
 use crate::coo::{Coo, is_coo, one, unsupported};
 use crate::dense::at_entries;
 use keyway_sdk::author::{Arg, Call, Error, Tensor};
 
-/// A vector whose one dimension is sparse.
+/// Reads a vector whose single dimension is sparse.
 fn vector(tensor: Tensor<'_>) -> Result<Coo<'_>, Error> {
     let coo = Coo::read(tensor)?;
     match (coo.sizes.len(), coo.sparse_dim) {

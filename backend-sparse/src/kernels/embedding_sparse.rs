@@ -1,4 +1,4 @@
-//! `embedding_sparse`: the rows by `embedding`, with any kernel. It is a kernel of this library, so that the forward pass fails
+//! `embedding_sparse`: calls `embedding`, with any kernel. It is a kernel of this library, so that the forward pass fails
 //! if its gradient could not be stored. Scratch: that of `embedding`.
 
 use crate::coo::one;

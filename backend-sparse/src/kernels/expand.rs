@@ -50,7 +50,7 @@ fn expand(call: &Call<'_>) -> Result<(), Error> {
         let requested = (of_entries as u64).saturating_add(of_indices as u64).saturating_mul(8);
         return Err(Error::OutOfMemory { requested, available: 0 });
     }
-    // Without entries nothing is repeated, however often.
+    // Without entries nothing is repeated, for any number of repetitions.
     let repeats = if nnz == 0 { 0 } else { repeats };
     entries.extend((0..repeats).flat_map(|_| 0..coo.nnz as i64));
     {

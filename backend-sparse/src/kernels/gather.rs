@@ -3,11 +3,11 @@
 use crate::number::Number;
 use keyway_sdk::author::View;
 
-/// The elements of a strided tensor, by their offset from the first.
+/// Checked reads of a strided tensor's elements, by offset from the first element.
 #[derive(Clone, Copy)]
 pub struct Reads<T> {
     data: *const T,
-    /// The offset of the last element; nothing can be read of a tensor without elements.
+    /// The offset of the last element; `None` if the tensor is empty.
     last: Option<u64>,
 }
 
@@ -15,14 +15,14 @@ pub struct Reads<T> {
 unsafe impl<T: Sync> Sync for Reads<T> {}
 
 impl<T: Number> Reads<T> {
-    /// Reads of a view, for as long as the call that it is of.
+    /// Reads from a view during its call.
     pub fn new(view: &View<'_, T>) -> Reads<T> {
         let reach =
             view.sizes().iter().zip(view.strides()).map(|(n, s)| (n - 1).max(0) as u64 * *s as u64).sum();
         Reads { data: view.as_ptr(), last: (view.numel() > 0).then_some(reach) }
     }
 
-    /// The element at an offset; 0 beyond the last.
+    /// The element at an offset; 0 beyond the last element.
     #[inline(always)]
     pub fn at(&self, offset: u64) -> T {
         match self.last {

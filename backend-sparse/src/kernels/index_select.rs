@@ -7,14 +7,14 @@ use crate::coo::{Coo, Part, dim_of, index_tensor, more_room, one, room, wrong};
 use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Arg, Call, Error, Scratch};
 
-/// The positions of each index in a list.
+/// The positions of each index in a list of indices.
 struct Places {
-    /// The positions, sorted by their indices.
+    /// The positions, sorted by index.
     places: Scratch<u32>,
     begins: Begins,
 }
 
-/// The offset of the positions of an index.
+/// The start of the positions of an index.
 enum Begins {
     /// For each index of the dimension, and the end.
     Counted(Scratch<u32>),
@@ -32,7 +32,7 @@ impl Places {
             sorted.iter_mut().zip(places.iter()).for_each(|(out, &place)| *out = wanted[place as usize]);
             return Ok(Places { places, begins: Begins::Sorted(sorted) });
         }
-        // A counting sort, from the last to the first: the end of each index's positions is decremented to their beginning.
+        // A counting sort in descending order: the end of each index's positions is decremented to their start.
         let mut begins = Scratch::<u32>::zeroed(size + 1)?;
         wanted.iter().for_each(|&at| begins[at as usize] += 1);
         (1..begins.len()).for_each(|at| begins[at] += begins[at - 1]);
@@ -109,7 +109,7 @@ fn index_select(call: &Call<'_>) -> Result<(), Error> {
     let values = Part::Made(values_of(&coo, &entries)?);
     let indices = Part::Made(index_tensor(sparse_dim, nnz, &indices)?);
     let picked = Coo { sizes, sparse_dim, nnz, coalesced: by_row, indices, values };
-    // There are no duplicates if there were none before: only the order must be restored.
+    // There are no new duplicates: only the order must be restored.
     let picked = if coo.coalesced && !by_row { coalesced(picked)? } else { picked };
     picked.give(call)
 }

@@ -19,7 +19,7 @@ fn copied(call: &Call<'_>) -> Result<(), Error> {
     Coo { indices, values, ..coo }.give(call)
 }
 
-/// A cast rounds the sum of duplicates; one to wider floats is exact.
+/// A cast rounds the sum of duplicates; a cast to wider floats is exact.
 fn to_dtype(call: &Call<'_>) -> Result<(), Error> {
     let to = call.dtype(1)?;
     if map_values(call, 0, |values| one("to_dtype", &[values, Arg::Dtype(to)]))? {

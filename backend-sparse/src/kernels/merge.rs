@@ -1,6 +1,6 @@
-//! Merges two sorted COO tensors whose entries have one value each. Both are split at the same keys, and the parts merged
-//! independently, each into memory for its maximum number of entries; then the parts are concatenated. Scratch: 8 bytes and a
-//! value for each entry of both, and once more for each entry of an active part.
+//! Merges two sorted COO tensors whose entries have one value each. Both are split at the same keys, and the parts are
+//! merged independently, each into memory for its maximum number of entries; then the parts are concatenated. Scratch: 8
+//! bytes and a value for each entry of both, and once more for each entry of an active part.
 
 use crate::coo::{Coo, PIECE, Part, cut_rows, new_tensor};
 use crate::number::Number;
@@ -12,25 +12,25 @@ use std::sync::Mutex;
 
 /// A part of both tensors, and its result.
 struct Piece<'a, T> {
-    /// Its range in either.
+    /// The ranges in the two tensors.
     range: [Range<usize>; 2],
     keys: &'a mut [u64],
     values: &'a mut [T],
-    /// The ranges of its results in these.
+    /// The ranges of its results in `keys` and `values`, one per interleaved merge.
     made: [Range<usize>; 2],
     /// Whether everything is sorted and in range.
     sound: bool,
 }
 
-/// Entries in order, as keys and values.
+/// Sorted entries, as keys and values.
 #[derive(Default)]
 struct Entries<T> {
     keys: Vec<u64>,
     values: Vec<T>,
 }
 
-/// The entries of both, without duplicates. `None` if an entry has more than one value, keys need more than 64 bits, or either is
-/// not sorted or out of range.
+/// The sum of two coalesced tensors, without duplicates. `None` if an entry has more than one value, keys need more than 64
+/// bits, or either is not sorted or out of range.
 ///
 /// # Errors
 /// Insufficient memory.
@@ -79,7 +79,7 @@ pub fn merged<T: Number>(a: &Coo<'_>, b: &Coo<'_>) -> Result<Option<Coo<'static>
     joined(a, &fields, &pieces).map(Some)
 }
 
-/// The pairs of ranges, of these numbers of entries, that are merged with each other.
+/// Splits both tensors, with these numbers of entries, into pairs of ranges that are merged with each other.
 fn cut(fields: &Fields, indices: [&[i64]; 2], nnz: [usize; 2]) -> Vec<[Range<usize>; 2]> {
     let count = (nnz[0] + nnz[1]).div_ceil(2 * PIECE);
     let mut begin = [0; 2];
@@ -99,7 +99,7 @@ fn cut(fields: &Fields, indices: [&[i64]; 2], nnz: [usize; 2]) -> Vec<[Range<usi
     (1..=count).map(piece).collect()
 }
 
-/// The first of `count` indices for which the predicate is false; it is true for all before it.
+/// The first of `count` indices for which the predicate is false; it must be true for all indices before it.
 fn partition_point(count: usize, before: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, count);
     while low < high {
@@ -156,7 +156,7 @@ impl Merge {
         self.a.start < self.a.end && self.b.start < self.b.end
     }
 
-    /// Writes the next key, with the sum of its values. Its source is unpredictable, so it is no branch.
+    /// Writes the next key, with the sum of its values. Branchless, as the source is unpredictable.
     #[inline(always)]
     fn step<T: Number>(&mut self, from: &Entries<T>, keys: &mut [u64], values: &mut [T]) {
         let (a, b) = (self.a.start, self.b.start);
@@ -184,8 +184,8 @@ impl Merge {
     }
 }
 
-/// Merges two pairs of ranges, each key once with the sum of its values; returns the ranges of the results. Each step depends on
-/// the previous one, so two merges are interleaved.
+/// Merges two pairs of ranges, each key once with the sum of its values; returns the ranges of the results. Each step
+/// depends on the previous one, so two merges are interleaved.
 fn merge<T: Number>(
     from: &Entries<T>,
     [mut first, mut second]: [Merge; 2],
@@ -201,7 +201,7 @@ fn merge<T: Number>(
     [begins[0]..ends[0], begins[1]..ends[1]]
 }
 
-/// The pieces as one tensor, of the sizes of `like`.
+/// Concatenates the parts to a tensor with the sizes of `like`.
 fn joined<T: Number>(
     like: &Coo<'_>,
     fields: &Fields,

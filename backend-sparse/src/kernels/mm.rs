@@ -1,10 +1,10 @@
-//! `mm`, `mv`, `addmm` and `bmm`. With a strided matrix on either side the result is strided; that of two sparse ones is sparse.
-//! A sparse matrix with a strided one is used in the order of its entries, including duplicates, unless an element of the result
-//! is not finite; otherwise it is coalesced first if needed. Scratch: 8 bytes for each row, but for two sparse matrices at most
-//! some bytes for each entry however many rows they have; the strided operand if it is not row-major, and a panel of it; that of
-//! [`dealt`](super::dealt), of [`scattered`](super::scattered) or of [`by_sparse`](super::by_sparse), and that of coalescing; 16
-//! bytes for each entry of two sparse stacks, 24 for each of their product, and 24 and the value for each element of a stack with
-//! dense dimensions.
+//! `mm`, `mv`, `addmm` and `bmm`. With a strided operand the result is strided; the product of two sparse operands is
+//! sparse. A sparse matrix times a strided one uses the entries in stored order, including duplicates, unless an element of
+//! the result is not finite; otherwise it is coalesced first if needed. Scratch: 8 bytes for each row, but for two sparse
+//! matrices at most some bytes for each entry, whatever the number of rows; the strided operand if it is not row-major, and
+//! a panel of it; that of [`dealt`](super::dealt), of [`scattered`](super::scattered) or of
+//! [`by_sparse`](super::by_sparse), and that of coalescing; 16 bytes for each entry of two sparse batches, 24 for each of
+//! their product, and 24 and the value for each element of a batch with dense dimensions.
 
 use super::by_dense::sparse_by_dense;
 use super::by_sparse::sparse_by_sparse;
@@ -20,7 +20,7 @@ use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::author::{Arg, Call, Error, OwnedTensor, Tensor, parallel_chunks_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The product of two matrices, or of two stacks of them; a strided vector on the right counts as a matrix of one column.
+/// The product of two matrices, or of two batches of them; a strided vector on the right is a matrix with one column.
 fn multiply(call: &Call<'_>, left: Tensor<'_>, right: Tensor<'_>) -> Result<OwnedTensor, Error> {
     match (is_sparse(&left), is_sparse(&right)) {
         (true, true) => {
@@ -52,10 +52,11 @@ fn multiply(call: &Call<'_>, left: Tensor<'_>, right: Tensor<'_>) -> Result<Owne
     }
 }
 
-/// Fewer rows than these are gone through one by one.
+/// The minimum number of rows for the transposed product; fewer rows are computed one by one.
 const ROWS: i64 = 4;
 
-/// A COO matrix that is not coalesced by a strided operand. `None` for others, and if [`by_entry`] returns `None`.
+/// The product of a COO matrix that is not coalesced and a strided operand. `None` for other operands, and if [`by_entry`]
+/// returns `None`.
 fn any_order(left: Tensor<'_>, right: Tensor<'_>) -> Result<Option<OwnedTensor>, Error> {
     if is_csr(&left) || left.ndim() != 2 {
         return Ok(None);
@@ -67,8 +68,8 @@ fn any_order(left: Tensor<'_>, right: Tensor<'_>) -> Result<Option<OwnedTensor>,
     by_sum!(coo.dtype(), by_entry(&coo, false, right))
 }
 
-/// A strided matrix of some rows by a sparse one, computed as the transposed product. If the columns of the strided one are
-/// contiguous, as for a gradient, so are those of the result. `None` for others.
+/// A strided matrix times a sparse one, computed as the transposed product. If the columns of the strided operand are
+/// contiguous, as for a gradient, so are those of the result. `None` for other operands.
 fn turned(left: Tensor<'_>, right: Tensor<'_>) -> Result<Option<OwnedTensor>, Error> {
     if left.ndim() != 2 || right.ndim() != 2 || left.sizes()[0] < ROWS {
         return Ok(None);
@@ -94,9 +95,9 @@ fn turned(left: Tensor<'_>, right: Tensor<'_>) -> Result<Option<OwnedTensor>, Er
     }
 }
 
-/// A sparse matrix, transposed with `turned`, by a strided one, entry by entry: a product is linear, so duplicates may be added
-/// after it as well as before, unless one of them, a factor or a sum is infinite. `None` if an element of the result is not
-/// finite and there may be duplicates, or for more than 2^32 entries.
+/// A sparse matrix, transposed if `turned`, times a strided one, entry by entry: a product is linear, so duplicates may be
+/// added after it as well as before, unless one of them, a factor or a sum is infinite. `None` if an element of the result
+/// is not finite and there may be duplicates, or for more than 2^32 entries.
 fn by_entry<T: Number>(coo: &Coo<'_>, turned: bool, lines: Tensor<'_>) -> Result<Option<OwnedTensor>, Error> {
     // For narrow types only the loops of one orientation are compiled.
     let in_order = (!turned || size_of::<T>() >= 4) && coo.unchecked_index()?[..coo.nnz].is_sorted();
@@ -132,7 +133,7 @@ fn are_finite<T: Number>(numbers: &mut [T]) -> Result<bool, Error> {
     Ok(all.into_inner())
 }
 
-/// A sparse operand, in order.
+/// A sparse operand with sorted entries.
 enum Operand<'a> {
     Coo(Coo<'a>),
     Csr(Csr<'a>),
@@ -142,7 +143,7 @@ impl<'a> Operand<'a> {
     fn read(tensor: Tensor<'a>) -> Result<Self, Error> {
         match is_csr(&tensor) {
             true => Csr::read(tensor).map(Operand::Csr),
-            // By element, so that unstored ones are left out of sums.
+            // One entry per element, so that sums skip unstored elements.
             false => by_flag(Coo::read(tensor)?)?.by_number().map(Operand::Coo),
         }
     }
@@ -154,7 +155,7 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// The dtype's number.
+    /// The dtype's code.
     fn dtype(&self) -> u16 {
         match self {
             Operand::Coo(coo) => coo.dtype(),
@@ -162,7 +163,7 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// The rows that have entries alone, where there are far more than entries.
+    /// Only the nonempty rows, if there are far more rows than entries.
     fn stored_rows<T: Number>(&self) -> Result<Rows<'_, T>, Error> {
         match self {
             Operand::Coo(coo) => Rows::of_stored(coo),
@@ -191,8 +192,8 @@ fn both<T: Number>(a: &Operand<'_>, b: &Operand<'_>) -> Result<Coo<'static>, Err
     sparse_by_sparse(&a.stored_rows::<T>()?, &b.stored_rows::<T>()?, sizes, a.dtype())
 }
 
-/// The products of two stacks of coalesced matrices: computed as one product of all rows of the one and all rows of the other,
-/// with disjoint columns for each matrix.
+/// The products of two batches of coalesced matrices, computed as one product of all rows of the first and all rows of the
+/// second, with disjoint columns for each matrix.
 fn stacks(a: Coo<'_>, b: Coo<'_>) -> Result<Coo<'static>, Error> {
     let (&[count, n, k], &[_, _, m]) = (&a.sizes[..], &b.sizes[..]) else {
         return Err(unsupported("a product of two sparse tensors that are no stacks of matrices"));
@@ -213,7 +214,8 @@ fn stacks(a: Coo<'_>, b: Coo<'_>) -> Result<Coo<'static>, Error> {
     Ok(Coo { sizes: vec![count, n, m], sparse_dim: 3, indices, ..made })
 }
 
-/// A stack of matrices as one matrix: the rows and columns of each are offset by these amounts from those of the previous one.
+/// A batch of matrices as one matrix: the rows and columns of each are offset by these amounts from those of the previous
+/// one.
 fn as_rows<'a>(coo: Coo<'a>, rows_apart: i64, columns_apart: i64, sizes: [i64; 2]) -> Result<Coo<'a>, Error> {
     if coo.sparse_dim != 3 {
         return Err(unsupported("a product of two sparse tensors with dense dimensions"));
@@ -292,7 +294,7 @@ fn strided_of(sparse: Tensor<'_>) -> Result<OwnedTensor, Error> {
     by_size!(coo.dtype(), strided(&coo))
 }
 
-/// Refuses a sum that `add` would refuse after the product: an unsupported nested call would be a failure of this one.
+/// Whether `add` supports the sum after the product: an unsupported nested call would be a failure of this kernel.
 fn is_sum_served(own: &Tensor<'_>, left: &Tensor<'_>, right: &Tensor<'_>) -> Result<(), Error> {
     let product = [left.sizes().first(), right.sizes().last()].map(|size| size.copied().unwrap_or(0));
     let sparse_product = is_sparse(left) && is_sparse(right);
@@ -308,7 +310,7 @@ fn is_sum_served(own: &Tensor<'_>, left: &Tensor<'_>, right: &Tensor<'_>) -> Res
     Ok(())
 }
 
-/// `beta * self + alpha * (mat1 @ mat2)`; `self` is not read where `beta` is 0. The result is sparse where all three are.
+/// `beta * self + alpha * (mat1 @ mat2)`; `self` is not read if `beta` is 0. The result is sparse if all three are.
 fn addmm(call: &Call<'_>) -> Result<(), Error> {
     let (left, right) = (call.tensor(1)?, call.tensor(2)?);
     if !is_sparse(&left) && !is_sparse(&right) {
@@ -321,7 +323,7 @@ fn addmm(call: &Call<'_>) -> Result<(), Error> {
         is_sum_served(&own, &left, &right)?;
     }
     if matches!(left.dtype(), dtype::F16 | dtype::BF16) {
-        // Several steps, rounded once.
+        // Several steps, with one rounding at the end.
         let wide = |tensor: Tensor<'_>| one("to_dtype", &[Arg::Tensor(tensor), Arg::Dtype(dtype::F32)]);
         let (own, left, right) = (wide(call.tensor(0)?)?, wide(left)?, wide(right)?);
         let sum = one("addmm", &[Arg::Owned(&own), Arg::Owned(&left), Arg::Owned(&right), beta, alpha])?;
@@ -331,7 +333,7 @@ fn addmm(call: &Call<'_>) -> Result<(), Error> {
     let product = multiply(call, left, right)?;
     let product = one("mul", &[Arg::Owned(&product), alpha])?;
     if by_zero {
-        // The layout is the sum's, whatever the factor.
+        // The layout is that of the sum, whatever the factor.
         let product = match is_sparse(&product.tensor()) && !is_sparse(&own) {
             true => strided_of(product.tensor())?,
             false => product,

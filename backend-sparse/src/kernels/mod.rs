@@ -1,12 +1,12 @@
 //! The kernels, one module for each kind of op.
 
-/// Registers kernels by [`keyway_sdk::register_kernel`].
+/// Registers kernels with [`keyway_sdk::register_kernel`].
 #[cfg(not(test))]
 macro_rules! register {
     ($($kernels:tt)+) => { keyway_sdk::register_kernel! { $($kernels)+ } };
 }
-/// Unit tests call functions themselves. Their program registers nothing, so that kernels are checked for it, but not compiled
-/// once more.
+/// The variant for unit tests, which call functions directly: it registers nothing, so that kernels are type-checked but
+/// not compiled a second time.
 #[cfg(test)]
 macro_rules! register {
     (
@@ -41,7 +41,7 @@ macro_rules! kernels {
     };
 }
 
-/// Registers one function for an op on coordinates of floats, or on tensors of another layout.
+/// Registers one function for an op on COO tensors of floats, or on tensors of another layout.
 macro_rules! float_kernel {
     ($op:literal, $signature:literal, $run:expr) => {
         float_kernel!($op, $signature, "sparse_coo", $run);
@@ -55,7 +55,7 @@ macro_rules! float_kernel {
     };
 }
 
-/// As [`kernels`], of floats.
+/// As [`kernels`], for floats.
 macro_rules! float_kernels {
     ($op:literal, $signature:literal, $run:expr) => {
         float_kernel!($op, $signature, "sparse_coo", $run);

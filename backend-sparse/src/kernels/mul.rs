@@ -1,5 +1,6 @@
-//! `mul` and `div`. A sparse tensor times a scalar or a strided tensor preserves the pattern; that of two sparse ones has the
-//! intersection of both patterns. Scratch: 8 bytes for each entry, and that of coalescing for two sparse tensors.
+//! `mul` and `div`. A sparse tensor times a scalar or a strided tensor preserves the pattern; the product of two sparse
+//! tensors has the intersection of both patterns. Scratch: 8 bytes for each entry, and that of coalescing for two sparse
+//! tensors.
 
 use crate::coalesce::coalesced;
 use crate::coo::{Coo, is_sparse, one, unsupported};
@@ -20,7 +21,7 @@ fn mul(call: &Call<'_>) -> Result<(), Error> {
     }
 }
 
-/// Divided by a number or, where it is stored, by a strided tensor.
+/// `div` by a scalar, or by a strided tensor at the stored coordinates.
 fn div(call: &Call<'_>) -> Result<(), Error> {
     let (left, right) = (call.tensor(0)?, call.tensor(1)?);
     if !is_sparse(&left) || is_sparse(&right) {
@@ -29,7 +30,7 @@ fn div(call: &Call<'_>) -> Result<(), Error> {
     if call.is_none(2)? {
         return by_strided(call, left, right, "div", false);
     }
-    // A rounding op, which needs the sum of duplicates.
+    // A rounding mode, which needs the sum of duplicates.
     let coo = coalesced(Coo::read(left)?)?;
     let mode = call.str(2)?;
     let values = if right.numel() == 1 && right.ndim() <= coo.sizes.len() {
@@ -51,12 +52,13 @@ pub fn scalar(tensor: &Tensor<'_>) -> Result<Arg<'static>, Error> {
     by_dtype!(tensor.dtype(), of(tensor))
 }
 
-/// Coalesced if the type is narrow: sums that fit it may be of entries whose products do not.
+/// Coalesces tensors of narrow types: duplicates may have products that overflow although that of their sum does not.
 fn summed_if_narrow(coo: Coo<'_>) -> Result<Coo<'_>, Error> {
     if matches!(coo.dtype(), dtype::F16 | dtype::BF16) { coalesced(coo) } else { Ok(coo) }
 }
 
-/// The values combined with the strided tensor's elements at their coordinates; `swapped` if that one comes first.
+/// Combines the values with the strided tensor's elements at their coordinates; `swapped` if the strided tensor is the
+/// first operand.
 fn by_strided(
     call: &Call<'_>,
     sparse: Tensor<'_>,
@@ -70,7 +72,7 @@ fn by_strided(
         _ => one(op, &[a, b, Arg::None]),
     };
     if other.numel() == 1 && other.ndim() <= sparse.ndim() {
-        // A number may not come first in an op's arguments, and a product has no order.
+        // A scalar may not be the first argument of an op, and a product is commutative.
         let factor = scalar(&other)?;
         let by_number = |values: Arg<'_>| match op {
             "mul" => one(op, &[values, factor]),

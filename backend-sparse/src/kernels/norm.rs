@@ -20,7 +20,7 @@ fn norm(call: &Call<'_>) -> Result<(), Error> {
     if wide.dtype() == own {
         return wide.give(call);
     }
-    // Several steps, rounded once.
+    // Several steps, with one rounding at the end.
     finished(wide, |norms| one("to_dtype", &[norms, Arg::Dtype(own)]))?.give(call)
 }
 
@@ -47,13 +47,14 @@ fn of<'a>(coo: Coo<'a>, p: f64, mask: &[bool], keep: bool) -> Result<Reduced<'a>
         return Err(unsupported(format!("a norm of {p} over elements that are not all stored")));
     }
     if all {
-        // Unstored elements add nothing.
+        // Unstored elements contribute 0.
         let over: Vec<i64> = std::iter::once(0).chain(over).collect();
         let made = one("norm", &[coo.values.arg(), Arg::Float(p), Arg::Ints(&over), Arg::Bool(false)])?;
         let sizes = reduced_sizes(&coo.sizes, mask, keep);
         return Ok(Reduced::Strided(one("reshape", &[Arg::Owned(&made), Arg::Ints(&sizes)])?));
     }
-    // Powers of f32 leave its range where norms do not. None of f64 does unless the norm is beyond 1e154 or below 1e-154.
+    // Powers of f32 may overflow although the norm does not. Those of f64 do only if the norm is beyond 1e154 or below
+    // 1e-154.
     let coo = if matches!(p, 0.0 | 1.0) { coo } else { as_dtype(coo, dtype::F64)? };
     let powers = match p {
         2.0 => one("square", &[coo.values.arg()])?,
@@ -72,7 +73,7 @@ fn of<'a>(coo: Coo<'a>, p: f64, mask: &[bool], keep: bool) -> Result<Reduced<'a>
     }
 }
 
-/// 1 where a value is not 0, and NaN counts as one.
+/// 1 for each nonzero value, including NaN.
 fn stored(values: &OwnedTensor) -> Result<OwnedTensor, Error> {
     let differs = one("ne", &[Arg::Owned(values), Arg::Int(0)])?;
     one("to_dtype", &[Arg::Owned(&differs), Arg::Dtype(values.tensor().dtype())])

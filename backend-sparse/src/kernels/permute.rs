@@ -1,7 +1,7 @@
 //! `permute` and `transpose`. If sparse and dense dimensions are permuted separately, they remain sparse and dense, and the
-//! values of sparse ones are shared; if they are exchanged, all become sparse, with an entry for each element. The result of a
-//! coalesced tensor is coalesced by a sort. CSR is transposed by a counting sort by column. Scratch: that of coalescing; for CSR
-//! 8 bytes for each column.
+//! values of sparse permutations are shared; if they are mixed, all become sparse, with an entry for each element. The
+//! result of a coalesced tensor is coalesced by a sort. CSR is transposed by a counting sort by column. Scratch: that of
+//! coalescing; for CSR 8 bytes for each column.
 
 use crate::coalesce::coalesced;
 use crate::coo::{Coo, Part, dim_of, index_tensor, one, wrong};

@@ -1,5 +1,6 @@
-//! Operands of products: the rows of a sparse matrix; and dense by sparse, which accumulates one row of the result and adds each
-//! entry to it. The loops of the other products are in [`by_dense`](super::by_dense) and [`by_sparse`](super::by_sparse).
+//! Operands of products: the rows of a sparse matrix; and dense by sparse, which accumulates one row of the result and adds
+//! each entry to it. The loops of the other products are in [`by_dense`](super::by_dense) and
+//! [`by_sparse`](super::by_sparse).
 
 use super::dealt::{ask_for, dealt};
 use crate::coo::{Coo, room, unsupported};
@@ -10,12 +11,12 @@ use keyway_sdk::author::{Error, Scratch, parallel_chunks_mut};
 use std::ops::Range;
 use std::sync::Mutex;
 
-/// Ratio of rows or columns to entries above which a counter for each is too much.
+/// The ratio of rows or columns to entries above which one counter per row or column takes too much memory.
 const WIDE: usize = 8;
 
 /// Records in a cache line.
 const LINE: usize = 8;
-/// Maximum size of a prefetch.
+/// The maximum size of a prefetch in bytes.
 const ASKED: usize = 64 * LINE;
 
 /// Whether `count` exceeds that ratio.
@@ -23,9 +24,9 @@ pub fn are_too_many(count: usize, nnz: usize) -> bool {
     count > WIDE * nnz.max(1 << 10)
 }
 
-/// A matrix, or a stack of them, as rows. Scratch: 8 bytes for each row.
+/// A matrix, or a batch of matrices, as rows. Scratch: 8 bytes for each row.
 pub struct Rows<'a, T: Number> {
-    /// The indices of the rows, sorted, if only non-empty rows are present.
+    /// The sorted indices of the rows, if only nonempty rows are present.
     stored: Option<Scratch<u64>>,
     /// Offsets of the entries of each row, and the end.
     begins: Scratch<i64>,
@@ -39,13 +40,13 @@ pub struct Rows<'a, T: Number> {
 
 /// The columns of the entries.
 enum Columns<'a> {
-    /// The last of these indices.
+    /// The last row of the indices.
     Given(Contiguous<'a, i64>),
-    /// With the bits of the value or, if it has too many, the index of the entry. See [`dealt`].
+    /// Packed with the bits of the value or, if it has too many, with the index of the entry. See [`dealt`].
     Dealt(Scratch<u64>),
 }
 
-/// Room for the entries of a row that are read of records.
+/// Buffers for the unpacked entries of a row.
 #[derive(Default)]
 pub struct Room<T> {
     columns: Vec<i64>,
@@ -53,7 +54,7 @@ pub struct Room<T> {
 }
 
 impl<'a, T: Number> Rows<'a, T> {
-    /// The rows of a coalesced tensor without dense dimensions; those of a stack of matrices are concatenated.
+    /// The rows of a coalesced tensor without dense dimensions; those of a batch of matrices are concatenated.
     ///
     /// # Errors
     /// A tensor with dense dimensions; mismatched components.
@@ -69,8 +70,8 @@ impl<'a, T: Number> Rows<'a, T> {
         Self::read(coo, false, if coo.sizes.len() == 2 { coo.unchecked_index()? } else { coo.index()? })
     }
 
-    /// As [`Rows::of`], but with far more rows than entries, only the non-empty rows. Scratch: 8 bytes for each row, at most 16
-    /// for each entry.
+    /// As [`Rows::of`], but with only the nonempty rows if there are far more rows than entries. Scratch: 8 bytes for each
+    /// row, at most 16 for each entry.
     ///
     /// # Errors
     /// As [`Rows::of`].
@@ -108,8 +109,8 @@ impl<'a, T: Number> Rows<'a, T> {
         })
     }
 
-    /// The rows of an unsorted COO matrix, transposed with `turned`: a row is in the order of entries, possibly with duplicates.
-    /// `None` for more than 2^32 entries. Scratch: that of [`dealt`].
+    /// The rows of an unsorted COO matrix, transposed if `turned`: a row is in the order of entries, possibly with
+    /// duplicates. `None` for more than 2^32 entries. Scratch: that of [`dealt`].
     ///
     /// # Errors
     /// Mismatched components; insufficient memory.
@@ -148,7 +149,7 @@ impl<'a, T: Number> Rows<'a, T> {
         self.nnz
     }
 
-    /// The columns of all entries, and their values, of rows that were not dealt out.
+    /// The columns of all entries, and their values, for rows that are not packed records.
     pub fn given(&self) -> (&[i64], &[T]) {
         match &self.columns {
             Columns::Given(columns) => (&columns[columns.len() - self.nnz..], &self.values),
@@ -168,7 +169,7 @@ impl<'a, T: Number> Rows<'a, T> {
         }
     }
 
-    /// As [`Rows::slices`], for records. Prefetches as many after them, those of the next row.
+    /// As [`Rows::slices`], for packed records. Prefetches as many records after them, those of the next row.
     #[inline(never)]
     fn decoded<'s>(&'s self, records: &[u64], room: &'s mut Room<T>) -> Option<(&'s [i64], &'s [T])> {
         let Room { columns, values } = room;
@@ -197,7 +198,7 @@ impl<'a, T: Number> Rows<'a, T> {
         self.stored.as_ref().map_or(nth as i64, |stored| stored[nth] as i64)
     }
 
-    /// The position of this row; `None` if it is empty.
+    /// The position of this row among the stored ones; `None` if it is empty.
     #[inline(always)]
     pub fn find(&self, row: usize) -> Option<usize> {
         match &self.stored {
@@ -206,7 +207,7 @@ impl<'a, T: Number> Rows<'a, T> {
         }
     }
 
-    /// Column and value of each entry of a row that was not dealt out.
+    /// Column and value of each entry of a row that is not packed records.
     #[inline(always)]
     pub fn row(&self, row: usize) -> impl Iterator<Item = (usize, T::Acc)> + Clone + '_ {
         let (range, (columns, values)) = (self.range(row), self.given());
@@ -215,7 +216,7 @@ impl<'a, T: Number> Rows<'a, T> {
     }
 }
 
-/// The indices of the non-empty rows, if only these are requested, and the row pointers.
+/// The indices of the nonempty rows, if only these are requested, and the row pointers.
 fn begins_of(
     coo: &Coo<'_>,
     only_stored: bool,
@@ -266,7 +267,7 @@ fn number_in_turn(keys: &mut [u64]) -> Result<usize, Error> {
     Ok(count as usize)
 }
 
-/// `out[i, ..] = sum of a[i, k] * b[k, ..]` for each matrix of a stack: `n` rows by the rows of `b`, `k` of them each.
+/// `out[i, ..] = sum(a[i, k] * b[k, ..])` for each matrix of a batch: `n` rows times matrices with `k` rows.
 ///
 /// # Errors
 /// Errors of the host.
@@ -304,7 +305,7 @@ pub fn dense_by_sparse<T: Number>(
             out.iter_mut().zip(&sums).for_each(|(out, sum)| *out = T::narrow(*sum));
             return;
         }
-        // A row adds at most once to each column.
+        // A row contributes at most one addend per column.
         let mut totals = match room(m) {
             Ok(totals) => totals,
             Err(error) => {

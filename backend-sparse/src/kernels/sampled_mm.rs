@@ -1,5 +1,5 @@
-//! `sampled_mm`: a product of strided matrices, or of stacks of them, at the coordinates of a pattern alone. Scratch: the
-//! operands if they are not row-major, the right one transposed, and that of coalescing the pattern.
+//! `sampled_mm` (SDDMM): the product of strided matrices, or of batches of them, at the coordinates of a pattern alone.
+//! Scratch: the operands if they are not row-major, the right one transposed, and that of coalescing the pattern.
 
 use crate::coalesce::coalesced;
 use crate::coo::{Coo, PIECE, is_sparse, new_tensor, one, unsupported};
@@ -32,7 +32,7 @@ fn sampled_mm(call: &Call<'_>) -> Result<(), Error> {
     pattern.with_values(values).give(call)
 }
 
-/// At the coordinates of a CSR pattern.
+/// Computes the product at the coordinates of a CSR pattern.
 fn in_rows<T: Number>(pattern: &Csr<'_>, left: Tensor<'_>, right: Tensor<'_>) -> Result<OwnedTensor, Error> {
     let (a, b) = (left.view_bits::<T>()?.contiguous()?, right.view_bits::<T>()?.contiguous()?);
     let k = left.sizes()[1] as usize;
@@ -42,7 +42,7 @@ fn in_rows<T: Number>(pattern: &Csr<'_>, left: Tensor<'_>, right: Tensor<'_>) ->
         let entries = (PIECE / k.max(1)).max(1);
         parallel_chunks_mut(out, entries, |piece, out| {
             let first = piece * entries;
-            // The last row that begins at the first entry or before it.
+            // Binary search for the row that contains the first entry.
             let mut row = begins.partition_point(|&begin| begin as usize <= first) - 1;
             for (n, out) in out.iter_mut().enumerate() {
                 while begins[row + 1] as usize <= first + n {
@@ -65,7 +65,7 @@ fn at_places<T: Number>(
     let &[.., n, k] = left.sizes() else { return Err(unsupported("a vector instead of a matrix")) };
     let (n, k, m) = (n as usize, k as usize, pattern.sizes[pattern.sizes.len() - 1] as usize);
     let index = pattern.index()?;
-    // A matrix is the only one of its stack.
+    // A matrix is a batch of one.
     let (matrices, places) = index.split_at((pattern.sparse_dim - 2) * pattern.nnz);
     let (rows, columns) = places.split_at(pattern.nnz);
     let mut made = new_tensor(pattern.dtype(), &[pattern.nnz as i64])?;
@@ -84,7 +84,7 @@ fn at_places<T: Number>(
     Ok(made)
 }
 
-/// The sum of products.
+/// The dot product of two slices.
 #[inline(always)]
 fn dot<T: Number>(a: &[T], b: &[T]) -> T {
     const BLOCK: usize = 32 * CHAIN;
@@ -114,7 +114,7 @@ fn block_dot<T: Number>(a: &[T], b: &[T]) -> T::Acc {
     rest.fold(T::plus(a, b), |sum, (a, b)| T::plus(sum, T::times(a.widen(), b.widen())))
 }
 
-/// The sums of the first and the second half.
+/// Adds the second half of the accumulators to the first.
 #[inline(always)]
 fn halved<T: Number, const N: usize, const HALF: usize>(sums: &[T::Acc; N]) -> [T::Acc; HALF] {
     std::array::from_fn(|at| T::plus(sums[at], sums[at + HALF]))

@@ -1,8 +1,8 @@
-//! Strided by sparse, computed transposed: a line of the strided operand, times the value of each entry of its row, is added to
-//! lines of the result. Both are processed in panels of some columns, so that the operand's line stays in registers and the
-//! result's lines in L1. Each panel is one piece of work, so that no two pieces write one line and sums are in the order of the
-//! entries. Scratch: the result once more, in the accumulator type, f64 for all floats if a column has more than [`CHAIN`]
-//! entries; and 4 bytes for each column.
+//! Strided by sparse, computed transposed: a line of the strided operand, times the value of each entry of its row, is
+//! added to lines of the result. Both are processed in panels of columns, so that the operand's line stays in registers and
+//! the result's lines in L1. Each panel is one work item, so that no two work items write one line and sums are in the
+//! order of the entries. Scratch: the result once more, in the accumulation type, f64 for all floats if a column has more
+//! than [`CHAIN`] entries; and 4 bytes for each column.
 
 use super::product::Rows;
 use crate::coo::{PIECE, wrong};
@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Bytes of a line of a panel: two cache lines.
 const LINE: usize = 128;
 
-/// Writes the sums of `value * lines[row]` for each column, with lines of `m` elements, to `out`. The rows must not be dealt out.
+/// Writes the sums of `value * lines[row]` for each column to `out`; lines have `m` elements. The rows must not be packed
+/// records.
 ///
 /// # Errors
 /// A column out of range; insufficient memory.
@@ -54,7 +55,7 @@ fn has_long_column(columns: &[i64], count: usize) -> Result<bool, Error> {
     Ok(counts.iter().any(|&count| count as usize > CHAIN))
 }
 
-/// The accumulator type of sums.
+/// The accumulation type of sums.
 trait Sums<T> {
     type Acc: Plain;
     const ZERO: Self::Acc;

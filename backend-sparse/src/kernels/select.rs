@@ -1,5 +1,5 @@
-//! `select` and `slice`: the entries of one index or of a range of them. Scratch: 8 bytes for each selected entry, and for each
-//! of its indices.
+//! `select` and `slice`: the entries at one index or in a range of indices. Scratch: 8 bytes for each selected entry, and
+//! for each of its indices.
 
 use crate::coo::{Coo, Part, dim_of, index_tensor, one, room, wrong};
 use crate::dense::strided;

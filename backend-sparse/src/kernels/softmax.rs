@@ -1,7 +1,7 @@
-//! `softmax` and `log_softmax`: unstored elements count as minus infinity, so the result has the pattern of its argument. Along a
-//! dense dimension the whole lines are stored. Scratch: that of coalescing; along the last sparse dimension at most four values
-//! of the accumulator type for each entry, and 24 bytes for each non-empty line; along another one, and if an entry has more than
-//! one value, two f64 for each element of such a line, and for each entry at most 28 bytes.
+//! `softmax` and `log_softmax`: unstored elements count as minus infinity, so the result has the pattern of its argument.
+//! Along a dense dimension complete lines are stored. Scratch: that of coalescing; along the last sparse dimension at most
+//! four values of the accumulation type for each entry, and 24 bytes for each nonempty line; along another one, and if an
+//! entry has more than one value, two f64 for each element of such a line, and for each entry at most 28 bytes.
 
 use crate::coalesce::{coalesced, groups};
 use crate::coo::{Coo, PIECE, dim_of, one, row_major};
@@ -16,8 +16,8 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Number of entries whose differences, exponentials and results are computed in sequence, so that these stay in the caches;
-/// longer lines are not split.
+/// The number of entries whose differences, exponentials and results are computed in sequence, so that these stay in the
+/// caches; longer lines are not split.
 const BATCH: usize = 1 << 17;
 
 fn softmax(call: &Call<'_>) -> Result<(), Error> {
@@ -51,7 +51,7 @@ fn along(call: &Call<'_>, op: &str) -> Result<(), Error> {
     coo.with_values(values).give_like(call, call.tensor(0)?)
 }
 
-/// Along the last sparse dimension, where the entries of a line follow each other.
+/// Computes along the last sparse dimension, where the entries of a line are contiguous.
 fn in_order<T: Number>(coo: &Coo<'_>, begins: &[usize], logarithm: bool) -> Result<OwnedTensor, Error> {
     let values = coo.values.tensor().view::<T>()?.contiguous()?;
     let mut shape = vec![coo.nnz as i64];
@@ -67,8 +67,8 @@ fn in_order<T: Number>(coo: &Coo<'_>, begins: &[usize], logarithm: bool) -> Resu
     Ok(made)
 }
 
-/// Processes some lines, with the offsets in `lines`. The exponentials are the host's, of values of the accumulator type; sums
-/// are in f64.
+/// Computes a range of lines, with the offsets in `lines`. The host computes the exponentials, in the accumulation type;
+/// sums are in f64.
 fn batch<T: Number>(values: &[T], out: &mut [T], lines: &[usize], logarithm: bool) -> Result<(), Error> {
     // The difference of each value to the maximum of its line.
     let mut less = new_host_tensor::<T::Acc>(&[values.len() as i64])?;
@@ -90,7 +90,7 @@ fn batch<T: Number>(values: &[T], out: &mut [T], lines: &[usize], logarithm: boo
             out.iter_mut().zip(less).for_each(|(out, less)| *out = T::from_f64(less.to_f64() - logarithm));
             return;
         }
-        // If rounded to fewer bits, a product is as accurate as a quotient.
+        // If rounded to fewer bits, a product with the reciprocal is as accurate as a quotient.
         let (factor, divisor) = if size_of::<T>() < size_of::<f64>() { (1.0 / sum, 1.0) } else { (1.0, sum) };
         out.iter_mut().zip(powers).for_each(|(out, power)| {
             *out = T::from_f64(power.to_f64() * factor / divisor);
@@ -98,7 +98,7 @@ fn batch<T: Number>(values: &[T], out: &mut [T], lines: &[usize], logarithm: boo
     })
 }
 
-/// The maximum with sixteen lanes, which are then reduced. NaN may be lost: the sum is NaN then, too.
+/// The maximum in sixteen lanes, which are then reduced. NaN may be ignored: the sum is then NaN, too.
 fn greatest_of<T: Number>(numbers: &[T]) -> T::Acc {
     let greater = |a: T::Acc, b: T::Acc| if b > a { b } else { a };
     let (blocks, rest) = numbers.as_chunks::<16>();
@@ -110,7 +110,7 @@ fn greatest_of<T: Number>(numbers: &[T]) -> T::Acc {
     all.fold(T::LEAST, greater)
 }
 
-/// With eight accumulators, which are then added up.
+/// The sum in eight accumulators, which are then added.
 fn sum_of<A: Element>(numbers: &[A]) -> f64 {
     let (blocks, rest) = numbers.as_chunks::<8>();
     let mut sums = [0.0; 8];
@@ -145,8 +145,8 @@ fn begins_of(index: &[i64], sizes: &[i64], nnz: usize) -> Result<Option<Vec<usiz
     Ok(Some(pieces.concat()))
 }
 
-/// Puts where lines begin among the entries of `range` into `begins`; whether these entries are in order, each behind the one
-/// before it, and within the sizes.
+/// Writes the starts of lines among the entries of `range` to `begins`; returns whether these entries are sorted, without
+/// duplicates, and within the sizes.
 fn begins_within(
     fields: &Fields,
     index: &[i64],
@@ -154,7 +154,7 @@ fn begins_within(
     range: Range<usize>,
     begins: &mut Vec<usize>,
 ) -> bool {
-    // Behind the last key of the block before it, which the first block of all lacks.
+    // Compared with the last key of the previous block, which the first block lacks.
     let (low, mut keys) = (fields.last_bits(), [0; BLOCK + 1]);
     match range.start.checked_sub(1) {
         Some(last) => keys[0] = fields.key(index, last),
@@ -166,7 +166,7 @@ fn begins_within(
         let skipped = usize::from(first == 0);
         for (nth, part) in keys[skipped..count].chunks(64).enumerate() {
             let at = skipped + nth * 64;
-            // A bit for each entry that is in another line than the one before it.
+            // A bit for each entry that starts a line.
             let mut bits = 0u64;
             for (n, (before, key)) in part.iter().zip(&keys[at + 1..]).enumerate() {
                 is_sound &= before < key;
@@ -185,7 +185,7 @@ fn begins_within(
     true
 }
 
-/// Lines in parts of at most `entries`, and of one line at least.
+/// Splits lines into parts of at most `entries` entries, and of at least one line.
 fn cut(mut lines: &[usize], entries: usize) -> Vec<&[usize]> {
     let mut parts = Vec::new();
     while lines.len() > 1 {
@@ -231,7 +231,7 @@ fn lines<T: Number>(coo: &Coo<'_>, dim: usize, logarithm: bool) -> Result<OwnedT
     let (width, count) = (coo.width(), groups.len());
     let values = coo.values.tensor().view::<T>()?.contiguous()?;
     let at = |entry: u32, column: usize| values[entry as usize * width + column].to_f64();
-    // The greatest of each line, and the sum of the powers.
+    // The maximum of each line, and the sum of the exponentials.
     let mut greatest = Scratch::<f64>::zeroed(count * width)?;
     let mut sums = Scratch::<f64>::zeroed(count * width)?;
     let per_piece = (PIECE / width.max(1)).max(1);

@@ -1,5 +1,5 @@
-//! `sum` and `mean`. A reduction over dense dimensions alone preserves the pattern; one over some of the sparse ones has
-//! duplicates to add up and is sparse; one over all sparse ones is strided. Scratch: that of coalescing.
+//! `sum` and `mean`. A reduction over dense dimensions alone preserves the pattern; one over some of the sparse dimensions
+//! adds duplicates and is sparse; one over all sparse dimensions is strided. Scratch: that of coalescing.
 
 use crate::coalesce::coalesced;
 use crate::coo::{Coo, Part, dim_of, one, wrong};
@@ -8,14 +8,14 @@ use keyway_sdk::author::{Arg, Call, Error, OwnedTensor};
 
 /// The result of a reduction.
 pub enum Reduced<'a> {
-    /// Entries.
+    /// A sparse tensor.
     Sparse(Coo<'a>),
     /// A strided tensor.
     Strided(OwnedTensor),
 }
 
 impl Reduced<'_> {
-    /// The dtype's number.
+    /// The dtype's code.
     pub fn dtype(&self) -> u16 {
         match self {
             Reduced::Sparse(coo) => coo.dtype(),
@@ -69,7 +69,7 @@ pub fn of_values(coo: &Coo<'_>, mask: &[bool]) -> Vec<i64> {
     dense.filter(|(_, reduced)| **reduced).map(|(dim, _)| dim as i64 + 1).collect()
 }
 
-/// The remaining indices without the sparse dimensions of the mask, in no known order.
+/// The entries without the sparse dimensions of the mask, possibly unsorted and with duplicates.
 ///
 /// # Errors
 /// Mismatched components.
@@ -147,7 +147,7 @@ pub fn finished<'a>(
     })
 }
 
-/// The sums, of f16 and bf16 in f32 and rounded once; of integers in i64.
+/// `sum`: f16 and bf16 are accumulated in f32 and rounded once, integers in i64.
 fn sum(call: &Call<'_>) -> Result<(), Error> {
     let coo = Coo::argument(call, 0)?;
     let (mask, keep) = reduced_dims(call, 1, coo.sizes.len())?;
@@ -158,12 +158,12 @@ fn sum(call: &Call<'_>) -> Result<(), Error> {
             let wide = sums(as_dtype(coo, dtype::F32)?, &mask, keep)?;
             finished(wide, |sums| one("to_dtype", &[sums, Arg::Dtype(own)]))?.give(call)
         }
-        // Integer duplicates are cast one by one: sums of 64 bits do not wrap earlier.
+        // Integer duplicates are cast one by one, so that sums wrap at 64 bits only.
         _ => sums(as_dtype(coalesced(coo)?, dtype::I64)?, &mask, keep)?.give(call),
     }
 }
 
-/// The sums in f32 at least, divided by the count of all elements, and rounded once.
+/// `mean`: sums in at least f32, divided by the number of all elements, and rounded once.
 fn mean(call: &Call<'_>) -> Result<(), Error> {
     let coo = Coo::argument(call, 0)?;
     let (mask, keep) = reduced_dims(call, 1, coo.sizes.len())?;

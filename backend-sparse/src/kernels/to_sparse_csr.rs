@@ -1,5 +1,5 @@
-//! `to_sparse_csr`: a histogram of the rows of a COO tensor, sorted first if needed; nothing becomes strided. Scratch: that of
-//! coalescing, and for a strided matrix 24 bytes for each entry.
+//! `to_sparse_csr`: a histogram of the rows of a COO tensor, sorted first if needed, without a strided intermediate.
+//! Scratch: that of coalescing, and for a strided matrix 24 bytes for each entry.
 
 use crate::coalesce::coalesced;
 use crate::coo::{Coo, is_coo};

@@ -1,5 +1,5 @@
-//! Unary ops that preserve zero, some for certain arguments only: the op of that name on the values. Scratch: that of coalescing,
-//! except for `neg` and `fill`.
+//! Unary ops that preserve zero, some for certain arguments only: calls the op of the same name on the values. Scratch:
+//! that of coalescing, except for `neg` and `fill`.
 
 use super::mul::scalar;
 use crate::coalesce::coalesced;
@@ -17,7 +17,7 @@ fn apply(call: &Call<'_>, op: &str) -> Result<(), Error> {
     coo.with_values(values).give(call)
 }
 
-/// Argument `at`, a number or a word or nothing, for another op.
+/// Argument `at`, a scalar, a string or `None`, for another op.
 fn argument<'a>(call: &Call<'a>, at: usize) -> Result<Arg<'a>, Error> {
     if call.is_none(at)? {
         return Ok(Arg::None);
@@ -95,7 +95,7 @@ fn fill(call: &Call<'_>) -> Result<(), Error> {
     coo.with_values(values).give(call)
 }
 
-/// Linear: duplicates need not be added up.
+/// Linear: duplicates need not be added first.
 fn neg(call: &Call<'_>) -> Result<(), Error> {
     if map_values(call, 0, |values| one("neg", &[values]))? {
         return Ok(());
@@ -117,7 +117,7 @@ kernels!("clamp", "Tss>T", clamp);
 kernels!("fmod", "TT>T", |call: &Call<'_>| remainder(call, "fmod"));
 kernels!("remainder", "TT>T", |call: &Call<'_>| remainder(call, "remainder"));
 
-/// Registers ops of one tensor.
+/// Registers unary ops.
 macro_rules! unary {
     ($register:ident: $($op:literal)+) => {$(
         $register!($op, "T>T", |call: &Call<'_>| apply(call, $op));

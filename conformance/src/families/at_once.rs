@@ -1,4 +1,4 @@
-//! Calls on several threads at once, each compared with what it returned alone.
+//! Concurrent calls on several threads, each compared with its result when no other thread calls.
 
 use crate::outcome::{Failure, Steps, Stop};
 use keyway::dispatcher::registry;
@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 /// Minimum number of calls of each thread, and their minimum duration.
 const CALLS: usize = 6;
 const TOGETHER: Duration = Duration::from_millis(4);
-/// Calls during which another thread began one, in all threads together. If each thread has a core they are nearly all; if
-/// threads share one, calls overlap only when interrupted, which is limited by this duration.
+/// The number of calls during which another thread began one, in all threads together. If each thread has a core nearly all
+/// calls overlap; if threads share one, calls overlap only when preempted, which is limited by this duration.
 const MEETINGS: usize = 32;
 const LONGEST: Duration = Duration::from_millis(40);
-/// Sleep of a thread that wakes to interrupt the others, or to publish a new table.
+/// The sleep time of a thread that wakes to preempt the others, or to publish a new table.
 const INTERRUPTING: Duration = Duration::from_micros(20);
 const REGISTERING: Duration = Duration::from_micros(200);
 

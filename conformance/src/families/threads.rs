@@ -1,4 +1,4 @@
-//! Several threads that call at once, also while the table changes under them.
+//! Several threads that call concurrently, also while the dispatch table changes.
 
 use super::at_once::{Repeated, at_once};
 use super::{Context, Family, Scope, composites, tensors};
@@ -19,20 +19,20 @@ pub const FAMILY: Family = Family {
 };
 
 const THREADS: usize = 4;
-/// Elements of the largest tensor of a call, long enough that calls overlap.
+/// The number of elements of the largest tensor of a call, long enough that calls overlap.
 const ELEMENTS: f64 = 6_000.0;
-/// The same on a device whose memory the host cannot read: there a call is long at any size.
+/// The same on a device whose memory the host cannot read, on which a call is long at any size.
 const APART: f64 = 600.0;
-/// Elements of the variant with large tensors, above the size of kernels' local buffers: if all have one shape, and if they have
-/// several; then [`Context::place_enlarged`] uses an eighth.
+/// The number of elements of the variant with large tensors, above the size of kernels' local buffers: if all have one
+/// shape, and if they have several; then [`Context::place_enlarged`] uses an eighth.
 const LARGE: [f64; 2] = [60_000.0, 480_000.0];
 const LARGE_APART: f64 = 3_000.0;
-/// The most steps of such a call, and elements of its result.
+/// The maximum number of steps of such a call, and of elements of its result.
 const STEPS: usize = 6_000_000;
 const RESULTS: usize = 400_000;
-/// Threads of the pool meanwhile.
+/// The number of threads of the pool meanwhile.
 const POOL: usize = 2;
-/// Time in which a write after the end of a call is detected.
+/// The time in which a write after the end of a call is detected.
 const LATE: Duration = Duration::from_millis(20);
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
@@ -82,9 +82,9 @@ fn run(context: &Context<'_>) -> Steps {
     result
 }
 
-/// Calls on several threads at once, each with different arguments.
+/// Calls on several threads concurrently, each with different arguments.
 fn together(context: &Context<'_>, prepared: &Prepared, sample: &Sample) -> Steps {
-    // Each thread has values of its own, so that a result of another thread is detected.
+    // Each thread has its own values, so that a result of another thread is detected.
     let mut calls = vec![Repeated::new(|| context.bits(prepared))?];
     for thread in 1..THREADS as u64 {
         let own = context.place(&context.values_of(sample, thread))?;

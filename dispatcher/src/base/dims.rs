@@ -6,16 +6,16 @@ use smallvec::SmallVec;
 /// Sizes or strides of a tensor, in elements; no heap up to 8 dimensions.
 pub type Dims = SmallVec<[usize; 8]>;
 
-/// The most dimensions that a tensor may have, as in NumPy.
+/// The maximum number of dimensions of a tensor, as in NumPy.
 pub const MAX_NDIM: usize = 64;
 
-/// The most elements that a tensor may have: at 16 bytes each their bytes can still be counted.
+/// The maximum number of elements of a tensor: at 16 bytes each, the number of bytes does not overflow `isize`.
 pub const MAX_NUMEL: usize = (isize::MAX as usize) / 16;
 
 /// The number of elements.
 ///
 /// # Errors
-/// [`Error::Value`] beyond [`MAX_NDIM`] dimensions; [`Error::SizeOverflow`] when the elements, at 16 bytes each, would pass
+/// [`Error::Value`] beyond [`MAX_NDIM`] dimensions; [`Error::SizeOverflow`] if the elements, at 16 bytes each, exceed
 /// `isize::MAX` bytes.
 #[inline]
 pub fn numel(op: &'static str, sizes: &[usize]) -> Result<usize> {
@@ -28,7 +28,7 @@ pub(crate) fn count(sizes: &[usize]) -> usize {
     if sizes.contains(&0) { 0 } else { sizes.iter().product() }
 }
 
-/// The number of elements of a composite tensor, whose sizes are not those of its memory.
+/// The number of elements of a composite tensor, whose sizes are independent of its memory.
 ///
 /// # Errors
 /// As [`numel`]; [`Error::SizeOverflow`] for more elements than `isize::MAX`.
@@ -58,8 +58,8 @@ fn counted(op: &'static str, sizes: &[usize], most: usize) -> Result<usize> {
 }
 
 /// The number of elements, and the end of the last element in elements from the storage's start. `None` if either
-/// overflows, if there are too many dimensions, or if the number of strides differs from the number of sizes. Without
-/// elements the end is unspecified.
+/// overflows, if there are too many dimensions, or if the number of strides differs from the number of sizes. The end is
+/// unspecified for an empty tensor.
 #[inline]
 pub(crate) fn extent(offset: usize, sizes: &[usize], strides: &[usize]) -> Option<(usize, usize)> {
     if sizes.len() != strides.len() || sizes.len() > MAX_NDIM {
@@ -139,7 +139,8 @@ pub fn is_contiguous(sizes: &[usize], strides: &[usize]) -> bool {
     true
 }
 
-/// Whether the strides are those of channels_last, ignoring dimensions of size 1; false without strides, as composite tensors are.
+/// Whether the strides are those of channels_last, ignoring dimensions of size 1; false without strides, as for composite
+/// tensors.
 pub fn is_channels_last(sizes: &[usize], strides: &[usize]) -> bool {
     if !(3..=5).contains(&sizes.len()) || sizes.len() != strides.len() {
         return false;
@@ -160,9 +161,9 @@ pub fn is_channels_last(sizes: &[usize], strides: &[usize]) -> bool {
     true
 }
 
-/// Whether the strides order the channels innermost, with or without gaps. Unlike in [`is_channels_last`], strides of
-/// dimensions of size 1 count, so the format of a tensor with one channel or one pixel is known from its strides; that of one
-/// pixel of one channel is not.
+/// Whether the channels have the smallest stride, with or without gaps. Unlike in [`is_channels_last`], strides of
+/// dimensions of size 1 count, so the format of a tensor with one channel or one pixel is known from its strides, unless it
+/// has one of both.
 pub fn orders_channels_last(sizes: &[usize], strides: &[usize]) -> bool {
     if !(3..=5).contains(&sizes.len()) || sizes.len() != strides.len() {
         return false;
@@ -176,12 +177,12 @@ pub fn orders_channels_last(sizes: &[usize], strides: &[usize]) -> bool {
         reach = reach.saturating_add(strides[i].saturating_mul(sizes[i].saturating_sub(1)));
         least = strides[i].max(reach.saturating_add(1));
     }
-    // Strides that are all equal are those of row-major order as well.
+    // Equal strides are those of row-major order as well.
     least > strides[1] && (sizes[0] == 1 || strides[0] >= least)
 }
 
-/// Strides without gaps that preserve the order of dimensions in memory; `None` if that order is row-major, or if
-/// elements overlap.
+/// Dense strides that preserve the order of dimensions in memory; `None` if that order is row-major, or if elements
+/// overlap.
 pub fn dense_strides(sizes: &[usize], strides: &[usize]) -> Option<Dims> {
     if orders_channels_last(sizes, strides) {
         return Some(channels_last_strides(sizes));
@@ -233,8 +234,8 @@ pub fn is_dense(sizes: &[usize], strides: &[usize]) -> bool {
     true
 }
 
-/// Whether two elements may have the same offset: a stride of 0, or dimensions that interleave. False without strides, as composite
-/// tensors are.
+/// Whether two elements may have the same offset: a stride of 0, or dimensions that interleave. False without strides, as
+/// for composite tensors.
 pub fn may_self_overlap(sizes: &[usize], strides: &[usize]) -> bool {
     if sizes.contains(&0) || sizes.len() != strides.len() {
         return false;
@@ -283,8 +284,7 @@ pub fn broadcast(op: &'static str, a: &[usize], b: &[usize]) -> Result<Dims> {
     Ok(out)
 }
 
-/// The strides with which a tensor appears in the broadcast shape: 0 where it is repeated. `out` must be a
-/// shape that `sizes` broadcasts to.
+/// The strides of a tensor broadcast to `out`: 0 along expanded dimensions. `sizes` must be broadcastable to `out`.
 pub fn expanded_strides(sizes: &[usize], strides: &[usize], out: &[usize]) -> Dims {
     let mut expanded = Dims::from_elem(0, out.len());
     let lead = out.len() - sizes.len();
@@ -296,10 +296,10 @@ pub fn expanded_strides(sizes: &[usize], strides: &[usize], out: &[usize]) -> Di
     expanded
 }
 
-/// A dimension counted from the front; -1 is the last. A 0-d tensor is treated as having one dimension.
+/// A dimension as an index from 0; -1 is the last. A 0-d tensor is treated as having one dimension.
 ///
 /// # Errors
-/// [`Error::Dim`] when it is out of range.
+/// [`Error::Dim`] if it is out of range.
 #[inline]
 pub fn wrap_dim(op: &'static str, dim: i64, ndim: usize) -> Result<usize> {
     let n = ndim.max(1) as i64;

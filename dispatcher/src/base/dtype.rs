@@ -1,4 +1,4 @@
-//! Element types: numbers that host and plugins share, and PyTorch's promotion rules over them.
+//! Element types: codes that host and plugins share, and PyTorch's promotion rules.
 
 mod number;
 pub(crate) mod table;
@@ -9,8 +9,8 @@ use keyway_sdk::abi::codes::dtype as code;
 use std::fmt;
 use std::str::FromStr;
 
-/// An element type. Open: a plugin may bring others, numbered from `VENDOR_FIRST` at first mention; tensors of it can
-/// be created once a plugin has described it.
+/// An element type. An open set: a plugin may define others, with codes from `VENDOR_FIRST` assigned when their name is
+/// first used; tensors of such a dtype can be created once a plugin has described it.
 ///
 /// ```
 /// # fn main() -> keyway_dispatcher::Result<()> {
@@ -49,7 +49,7 @@ pub enum Category {
     Other,
 }
 
-/// The range and precision of a dtype, as NumPy's `finfo` and `iinfo` give them.
+/// The range and precision of a dtype, as in NumPy's `finfo` and `iinfo`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Limits {
     /// The largest finite value.
@@ -116,17 +116,17 @@ impl DType {
 }
 
 impl DType {
-    /// The shared number.
+    /// The code shared with plugins.
     pub const fn code(self) -> u16 {
         self.0
     }
 
-    /// The dtype with this number, if it has been named.
+    /// The dtype with this code, if its name has been interned.
     pub fn from_code(code: u16) -> Option<DType> {
         ((code as usize) < DTYPES.len()).then_some(DType(code))
     }
 
-    /// The dtype with this name, if it has been named.
+    /// The dtype with this name, if it has been interned.
     ///
     /// ```
     /// # use keyway_dispatcher as keyway;
@@ -138,7 +138,7 @@ impl DType {
         DTYPES.get(name).map(DType)
     }
 
-    /// The dtype that other libraries call so.
+    /// The dtype with this name in another library.
     ///
     /// ```
     /// # use keyway_dispatcher as keyway;
@@ -166,7 +166,7 @@ impl DType {
         DTYPES.name(self.0)
     }
 
-    /// Whether this is one of the host's own dtypes, and not a plugin's.
+    /// Whether this is a built-in dtype, not a plugin's.
     #[inline]
     pub const fn is_built_in(self) -> bool {
         (self.0 as usize) < BUILT_IN.len()
@@ -184,10 +184,10 @@ impl DType {
         }
     }
 
-    /// Bytes of one element, for memory that is about to hold some.
+    /// The size of one element in bytes, for memory that is about to be allocated.
     ///
     /// # Errors
-    /// [`Undescribed`](crate::Error::Undescribed) for a dtype that is known by its name alone.
+    /// [`Undescribed`](crate::Error::Undescribed) for a dtype that has a name but no description.
     #[inline]
     pub fn storage_size(self) -> Result<usize> {
         match SIZES.get(self.0 as usize) {
@@ -207,7 +207,7 @@ impl DType {
     #[doc(alias = "is_complex")]
     #[inline]
     pub fn category(self) -> Category {
-        // A match, not a table: the compiler makes one bit test of a question about it.
+        // A match, not a table, so that the compiler generates a single bit test.
         match self.0 {
             code::BOOL => Category::Bool,
             code::U8 | code::I8 | code::I16 | code::I32 | code::I64 | code::U16 | code::U32 | code::U64 => {
@@ -233,14 +233,14 @@ impl DType {
         matches!(self.category(), Category::Integer)
     }
 
-    /// Whether gradients can be of this dtype: real floating point. Complex derivatives need conjugates, which the
-    /// formulas do not take yet, so a complex tensor takes no part in a graph.
+    /// Whether gradients can have this dtype: real floating point. Complex derivatives need conjugates, which the formulas
+    /// do not support yet, so complex tensors are not part of a graph.
     #[inline]
     pub fn is_differentiable(self) -> bool {
         self.is_float()
     }
 
-    /// The plugin that described this dtype; `None` for a built-in one, and for one that is known by its name alone.
+    /// The plugin that described this dtype; `None` for a built-in one, and for one that has a name but no description.
     pub fn plugin(self) -> Option<&'static str> {
         table::plugin(self)
     }
@@ -262,10 +262,9 @@ impl DType {
         })
     }
 
-    /// The dtype that holds both, as `torch.promote_types`; `None` where there is none, as for u64 with a signed
-    /// integer, which no integer dtype holds. A plugin's dtype promotes with itself to itself; with any other dtype it
-    /// promotes as the built-in dtype that its plugin names (`promotes_to`), and there is no common dtype if the plugin
-    /// names none.
+    /// The dtype to which both promote, as `torch.promote_types`; `None` if there is none, as for u64 with a signed
+    /// integer, since no integer dtype represents both. A plugin's dtype promotes with itself to itself; with any other
+    /// dtype it promotes as the built-in dtype in its `promotes_to`, and there is no common dtype if that is empty.
     ///
     /// ```
     /// # use keyway_dispatcher as keyway;
@@ -307,7 +306,7 @@ impl DType {
 }
 
 impl DType {
-    /// The built-in dtype that takes part in promotion.
+    /// The built-in dtype that represents this one in promotion.
     fn stand_in(self) -> Option<DType> {
         if self.is_built_in() { Some(self) } else { table::promotes_to(self) }
     }
@@ -330,7 +329,7 @@ fn promote_integers(a: DType, b: DType) -> Option<DType> {
     }
 }
 
-/// As [`DType::from_name`], with an error for a name of no dtype.
+/// As [`DType::from_name`], with an error for an unknown name.
 impl FromStr for DType {
     type Err = Error;
 
@@ -362,9 +361,9 @@ impl fmt::Debug for DType {
     }
 }
 
-/// The operands of type promotion: tensors with dimensions, 0-d tensors, and Python-like scalars. As in PyTorch, a
-/// scalar or a 0-d tensor widens the result only if its category is higher than the category of the operands of higher
-/// priority. The same holds for a plugin's dtype: fp8 with the number 2.5 is fp8, and so is i64 with a 0-d fp8 tensor.
+/// The operands of type promotion: tensors with dimensions, 0-d tensors, and Python-like scalars. As in PyTorch, a scalar
+/// or a 0-d tensor widens the result only if its category is higher than the category of the operands of higher priority.
+/// The same holds for a plugin's dtype: fp8 with the scalar 2.5 is fp8, and so is i64 with a 0-d fp8 tensor.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Promotion {
     dimensioned: Option<DType>,
@@ -392,7 +391,7 @@ impl Promotion {
         }
     }
 
-    /// Adds a bare number of this kind: `BOOL`, `I64` or `F64`. A float number among integers gives `f32`.
+    /// Adds a scalar of this kind: `BOOL`, `I64` or `F64`. A float scalar with integers promotes to `f32`.
     pub fn number(&mut self, dtype: DType) {
         Self::merge(&mut self.number, &mut self.failed, dtype);
     }
@@ -409,7 +408,7 @@ impl Promotion {
             result = Some(match result {
                 None => next,
                 Some(low) if low.category() > next.category() => {
-                    // The lower-priority operand has the higher category: it decides, at its own width.
+                    // The lower-priority operand has the higher category: it determines the result, with its own width.
                     if low.category() == Category::Complex && next == DType::F64 { DType::C128 } else { low }
                 }
                 Some(_) => next,
@@ -417,7 +416,7 @@ impl Promotion {
         }
         let result = result.unwrap_or(DType::F32);
         match (self.zero_dim, self.dimensioned) {
-            // A non-numeric dtype promotes with scalars, but with tensors of its own dtype alone.
+            // A non-numeric dtype promotes with scalars, and with tensors of its own dtype only.
             (Some(low), Some(high))
                 if !result.is_built_in() && low != high && result.category() == Category::Other =>
             {

@@ -10,8 +10,7 @@ use std::fmt;
 /// The result of everything here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The error of a call: expected and actual value, and what to do next. Small, because it is part of the `Result` of every
-/// call.
+/// The error of a call: expected and actual value, and what to do next. Small, because every call returns a `Result` of it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -23,15 +22,15 @@ pub enum Error {
     Broadcast {
         /// The op.
         op: &'static str,
-        /// One shape.
+        /// The first shape.
         left: Box<[usize]>,
-        /// The other.
+        /// The second shape.
         right: Box<[usize]>,
         /// The dimension, counted from the end (-1 is the last).
         dim: i64,
-        /// Its size in `left`.
+        /// The size of this dimension in `left`.
         left_size: usize,
-        /// Its size in `right`.
+        /// The size of this dimension in `right`.
         right_size: usize,
     },
     /// A tensor of a wrong shape.
@@ -66,14 +65,14 @@ pub enum Error {
         /// The dtype.
         dtype: DType,
     },
-    /// Two dtypes that have no common one.
+    /// Two dtypes without a common dtype.
     #[error("{op}: no dtype holds both {left} and {right}; convert one of them with `to_dtype`")]
     Promotion {
         /// The op.
         op: &'static str,
-        /// One dtype.
+        /// The first dtype.
         left: DType,
-        /// The other.
+        /// The second dtype.
         right: DType,
     },
     /// A tensor on a wrong device.
@@ -99,7 +98,7 @@ pub enum Error {
         index: i64,
         /// The dimension.
         dim: i64,
-        /// Its size.
+        /// The size of the dimension.
         size: usize,
     },
     /// A dimension that the tensor does not have.
@@ -112,7 +111,7 @@ pub enum Error {
         /// The number of dimensions.
         ndim: usize,
     },
-    /// Any other value that the op cannot take.
+    /// Any other invalid argument value.
     #[error("{op}: `{argument}` must be {expected}, but got {got}")]
     Value {
         /// The op.
@@ -124,7 +123,7 @@ pub enum Error {
         /// The actual value.
         got: String,
     },
-    /// Sizes whose product does not fit.
+    /// Sizes whose product overflows.
     #[error(
         "{op}: a tensor of shape {sizes:?} has more elements or bytes than an address can count; use smaller sizes"
     )]
@@ -139,28 +138,29 @@ pub enum Error {
     Overlap {
         /// The op.
         op: &'static str,
-        /// The name of the tensor that it overlaps.
+        /// The name of the tensor that overlaps it.
         with: &'static str,
     },
-    /// Memory that must not be written to, since others read it.
+    /// A write to read-only memory, which is shared with other owners.
     #[error("{op}: the tensor is in read-only memory of `{owner}`; write to a `copy()` of it instead")]
     ReadOnly {
         /// The op.
         op: &'static str,
-        /// Whose memory it is.
+        /// The owner of the memory.
         owner: Box<str>,
     },
-    /// Memory that others hold, where it is wanted for oneself.
+    /// Shared memory where uniquely owned memory is required.
     #[error("{op}: expected memory that this tensor uniquely owns, but {}; drop its clones, views and graphs, or take a `copy()` of it", held(*.tensors, *.storages))]
     Held {
         /// The op.
         op: &'static str,
-        /// Handles of the tensor, or of the tensor that it is a view of: clones, views, graphs; 0 where these are not the reason.
+        /// Handles of the tensor, or of the tensor that it is a view of: clones, views, graphs; 0 if these are not the
+        /// reason.
         tensors: usize,
         /// Handles of its storage.
         storages: usize,
     },
-    /// Integers that ops of other threads use, and do not cease to.
+    /// A timeout: ops on other threads use the same integers and do not end.
     #[error(
         "{op}: expected other threads' ops that {} the same integers to end within a minute, but they did not; call it where \
          none of them waits for this thread, or give each a `copy()`",
@@ -169,7 +169,7 @@ pub enum Error {
     InUse {
         /// The op.
         op: &'static str,
-        /// Whether the others write; else they read.
+        /// Whether the other ops write; otherwise they read.
         writes: bool,
     },
     /// Memory that the host cannot read.
@@ -182,13 +182,13 @@ pub enum Error {
         /// The device of the tensor.
         device: Device,
     },
-    /// No such op.
+    /// There is no op with this name.
     #[error("there is no op named `{name}`; `keyway ops` lists those that are there")]
     UnknownOp {
         /// The name.
         name: String,
     },
-    /// The call would run on another device, where [`Staying`](crate::fallback::Staying) keeps the calls of the thread from.
+    /// The call would run on another device, which [`Staying`](crate::fallback::Staying) forbids on this thread.
     #[error(
         "{op}: expected a kernel for {device}, but the call would run on `{to}`; move the tensors there first, or drop the guard that \
          keeps calls on their device"
@@ -201,10 +201,10 @@ pub enum Error {
         /// The other device.
         to: Device,
     },
-    /// No candidate serves this op for these arguments.
+    /// No candidate supports these arguments.
     #[error("{0}")]
     MissingKernel(Box<MissingKernel>),
-    /// No plugin serves a device.
+    /// No plugin provides a device.
     #[error(
         "no backend for device `{device}` is installed{}; use one that is there ({}), or install one, then `keyway backend list` shows \
          it{}",
@@ -216,14 +216,14 @@ pub enum Error {
         /// The device.
         device: Device,
     },
-    /// A device index that is not there.
+    /// A device index out of range.
     #[error("device {device} does not exist: {count} device(s) of that kind are present{}", if .reason.is_empty() { String::new() } else { format!(" ({})", .reason) })]
     NoSuchDevice {
         /// The device.
         device: Device,
         /// The number of devices.
         count: u32,
-        /// Why, in the backend's words.
+        /// The backend's reason.
         reason: String,
     },
     /// An allocation that does not fit.
@@ -233,11 +233,11 @@ pub enum Error {
         device: Device,
         /// Bytes requested; 0 if only the backend's message contains the number.
         requested: u64,
-        /// The backend's own words.
+        /// The backend's message.
         detail: String,
     },
     /// An error in the values of elements, such as an index out of range, that a backend found and the op's rule cannot
-    /// see.
+    /// detect.
     #[error("{op}: {message} (found by backend `{plugin}`)")]
     Rejected {
         /// The op or the device function.
@@ -264,7 +264,7 @@ pub enum Error {
         plugin: &'static str,
         /// The status code, see `keyway_sdk::abi::codes::status`.
         status: i32,
-        /// The backend's own words.
+        /// The backend's message.
         message: String,
     },
     /// A layout that the host cannot treat so.
@@ -287,12 +287,12 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
-    /// An error of a layer above the backends, such as autograd, handed through.
+    /// An error of a layer above the backends, such as autograd, passed through.
     #[error("{0}")]
     Layer(Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// A number for a message. A number larger than i64 reaches an op as the largest i64; the text says so.
+/// Formats a number for a message. A number larger than i64 is passed to an op as the maximum i64, which the text states.
 ///
 /// ```
 /// use keyway_dispatcher::error::shown;
@@ -322,7 +322,7 @@ fn held(tensors: usize, storages: usize) -> String {
     }
 }
 
-/// The lower-case spelling to suggest for a device named in capitals, since no backend has such a name.
+/// The lower-case spelling to suggest for a device name in capitals, since no backend has such a name.
 fn in_lower_case(device: Device) -> String {
     let (name, lower) = (device.name(), device.name().to_lowercase());
     if lower == name { String::new() } else { format!(" (did you mean `{lower}`?)") }
@@ -342,15 +342,15 @@ fn asked(requested: u64, detail: &str) -> String {
 }
 
 impl Error {
-    /// Whether a kernel has returned `UNSUPPORTED`: it refuses the arguments and has written nothing.
+    /// Whether a kernel returned `UNSUPPORTED`: it refused the arguments and has written nothing.
     #[inline]
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, Error::Backend { status: status::UNSUPPORTED, .. })
     }
 
-    /// This error as an error of `outer`, whose part failed: the caller knows the op or function that was called, not
-    /// the ops that it is implemented with. If the argument at fault is one of `params`, the parameters of `outer`, the
-    /// error names that parameter; otherwise the error of the part is wrapped in [`Error::Part`].
+    /// Converts this error to an error of `outer`, which is implemented with the failed op: the caller knows the op or
+    /// function that was called, not the ops that implement it. If the invalid argument is one of `params`, the parameters
+    /// of `outer`, the error names that parameter; otherwise the error of the part is wrapped in [`Error::Part`].
     ///
     /// ```
     /// use keyway_dispatcher::Error;
@@ -402,8 +402,8 @@ impl Error {
 }
 
 impl Error {
-    /// The same error with argument names replaced, for a function whose arguments have other names than those of the
-    /// op that it calls: pairs of the op's name and the function's name.
+    /// Replaces argument names, for a function whose arguments have other names than those of the op that it calls: pairs
+    /// of the op's name and the function's name.
     ///
     /// ```
     /// use keyway_dispatcher::Error;
@@ -432,17 +432,17 @@ pub struct MissingKernel {
     pub op: &'static str,
     /// Device, layout and dtype.
     pub key: String,
-    /// Each argument that is a tensor.
+    /// The tensor arguments.
     pub arguments: Vec<String>,
-    /// The ops whose decompositions led here, the innermost first.
+    /// The ops whose decompositions contain the call, the innermost first.
     pub within: Vec<&'static str>,
     /// The kernels that were called and refused these arguments, with their reasons.
     pub refused: Vec<String>,
     /// The kernels registered for this op, one line for each plugin.
     pub registered: Vec<String>,
-    /// The key nearest to the one asked for.
+    /// The registered key nearest to the requested one.
     pub nearest: Option<String>,
-    /// The device to which the fallback policy sent the call, and the result.
+    /// The device to which the fallback policy redirected the call, and the result.
     pub fallback: Option<String>,
     /// The command that helps.
     pub help: String,

@@ -1,8 +1,8 @@
-//! Support for `fork`. A child process has only the forking thread, and locks held by other threads would stay locked in it for
-//! ever.
+//! Support for `fork`. A child process has only the forking thread, and locks held by other threads would stay locked in it
+//! forever.
 //!
-//! So the pool of threads is created anew in the child (detected by [`generation`]), and short leaf locks are held by
-//! the forking thread while the process is copied ([`protect`]).
+//! So the thread pool is created anew in the child (detected by [`generation`]), and the forking thread holds short leaf
+//! locks while the process is copied ([`protect`]).
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -16,16 +16,16 @@ thread_local! {
     static HELD: RefCell<Vec<Held>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A lock that is held; dropped, it is given up.
+/// A guard of a locked lock, released on drop.
 pub type Held = Box<dyn Any>;
 
-/// The number of forks between the process that loaded this library and the present one.
+/// The number of forks between the process that loaded this library and this process.
 pub fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// Registers `lock` to be called before each fork; its result is dropped after the fork, in the parent and in the
-/// child. A holder of that lock must neither wait for anything nor call foreign code.
+/// Registers `lock` to be called before each fork; its result is dropped after the fork, in the parent and in the child. A
+/// holder of that lock must neither block nor call foreign code.
 pub fn protect(lock: fn() -> Held) {
     let mut locks = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     if !locks.iter().any(|known| std::ptr::fn_addr_eq(*known, lock)) {
@@ -33,21 +33,21 @@ pub fn protect(lock: fn() -> Held) {
     }
 }
 
-/// Before a fork.
+/// The handler before a fork.
 pub(crate) fn prepare() {
     let locks = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     let mut held: Vec<Held> = locks.iter().map(|lock| lock()).collect();
     held.push(Box::new(locks));
-    // A thread that is ending holds none.
+    // A thread that is ending has no thread-local storage left, and stores none.
     let _ = HELD.try_with(|all| all.replace(held));
 }
 
-/// After a fork, in the parent.
+/// The handler in the parent after a fork.
 pub(crate) fn in_parent() {
     drop(HELD.try_with(RefCell::take));
 }
 
-/// After a fork, in the child.
+/// The handler in the child after a fork.
 pub(crate) fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
     drop(HELD.try_with(RefCell::take));

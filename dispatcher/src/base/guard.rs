@@ -1,13 +1,13 @@
-//! The keys that a thread adds to and takes from every call, while guards live.
+//! The dispatch keys that a thread includes in and excludes from every call, while guards live.
 //!
-//! Guards may be dropped in any order. Dropping one has no effect on the others: the state of a key is decided by the
-//! latest live guard that decides about it.
+//! Guards may be dropped in any order. Dropping one has no effect on the others: the state of a key is determined by the
+//! latest live guard that includes, excludes or clears it.
 
 use super::key::KeySet;
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 
-/// The change that one guard makes, and the state before it.
+/// The change of one guard, and the state before it.
 #[derive(Clone, Copy)]
 struct Change {
     number: u64,
@@ -33,15 +33,15 @@ impl Change {
     }
 }
 
-/// Guards of a thread that are stored inline, without an allocation; there are rarely more.
+/// The number of guards of a thread that are stored inline, without an allocation; there are rarely more.
 const NEAR: usize = 16;
 
-/// The state of a thread. Nothing in it needs to be dropped, so that it can be used until the thread's very end.
+/// The state of a thread. It needs no drop, so that it can be used until the thread's very end.
 struct Local {
     keys: Cell<(KeySet, KeySet)>,
     made: Cell<u64>,
     live: Cell<usize>,
-    /// The changes of the first live guards, in the order in which they were made.
+    /// The changes of the first live guards, in the order of their creation.
     near: [Cell<Change>; NEAR],
 }
 
@@ -88,7 +88,7 @@ impl Local {
 
 #[cold]
 fn far(at: usize) -> Change {
-    // At the end of a thread its list may be gone.
+    // At the end of a thread its list may be destroyed.
     FAR.try_with(|far| far.borrow()[at]).unwrap_or(Change::NONE)
 }
 
@@ -102,7 +102,7 @@ fn set_far(at: usize, change: Change) {
     });
 }
 
-/// The keys that this thread adds to and takes from every call.
+/// The keys that this thread includes in and excludes from every call.
 #[inline]
 pub fn local_keys() -> (KeySet, KeySet) {
     LOCAL.with(|local| local.keys.get())
@@ -112,7 +112,7 @@ pub fn local_keys() -> (KeySet, KeySet) {
 #[derive(Debug)]
 pub struct KeyGuard {
     number: u64,
-    // The keys belong to the thread that made the guard.
+    // Not `Send`: the keys belong to the thread that created the guard.
     _not_send: PhantomData<*const ()>,
 }
 
@@ -129,22 +129,22 @@ impl KeyGuard {
         })
     }
 
-    /// Makes these the thread's included and excluded keys.
+    /// Sets the thread's included and excluded keys.
     pub(crate) fn set((included, excluded): (KeySet, KeySet)) -> KeyGuard {
         KeyGuard::of(KeySet::ALL, included, excluded)
     }
 
-    /// Adds `keys` to every call of this thread while the guard lives.
+    /// Includes `keys` in every call of this thread while the guard lives.
     pub fn include(keys: KeySet) -> KeyGuard {
         KeyGuard::of(keys, keys, KeySet::EMPTY)
     }
 
-    /// Takes `keys` from every call of this thread while the guard lives.
+    /// Excludes `keys` from every call of this thread while the guard lives.
     pub fn exclude(keys: KeySet) -> KeyGuard {
         KeyGuard::of(keys, KeySet::EMPTY, keys)
     }
 
-    /// Neither adds nor takes `keys` while the guard lives: lifts an exclusion.
+    /// Neither includes nor excludes `keys` while the guard lives: cancels an exclusion.
     pub fn clear(keys: KeySet) -> KeyGuard {
         KeyGuard::of(keys, KeySet::EMPTY, KeySet::EMPTY)
     }
@@ -206,7 +206,7 @@ mod tests {
         fn what_counts_is_the_last_that_lives(steps in prop::collection::vec((0usize..4, any::<prop::sample::Index>()), 0..80)) {
             let (mut live, mut kinds): (Vec<KeyGuard>, Vec<usize>) = (Vec::new(), Vec::new());
             for (kind, at) in steps {
-                // Twice as many are created as are dropped, so that the inline storage overflows.
+                // More guards are created than dropped, so that the inline storage overflows.
                 if kind == 3 && !live.is_empty() {
                     let at = at.index(live.len());
                     drop(live.remove(at));

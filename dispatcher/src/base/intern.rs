@@ -21,7 +21,7 @@ impl Interner {
         self.names.read().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The number of a name that is known already.
+    /// The number of a name that is already interned.
     pub fn get(&self, name: &str) -> Option<u16> {
         if name.is_empty() {
             return None;
@@ -29,7 +29,7 @@ impl Interner {
         self.read().iter().position(|n| *n == name).map(|i| i as u16)
     }
 
-    /// The number of a name, new or known; `None` when the list is full.
+    /// The number of a name, which is interned if it is new; `None` if the list is full.
     pub fn intern(&self, name: &str) -> Option<u16> {
         if let Some(known) = self.get(name) {
             return Some(known);
@@ -45,8 +45,8 @@ impl Interner {
         Some(names.len() as u16 - 1)
     }
 
-    /// Takes a name back that was given a moment ago to something that then failed. Its number stays unused: another
-    /// thread may have read it.
+    /// Removes a name that was just interned for a registration that then failed. Its number stays unused: another thread
+    /// may have read it.
     pub(crate) fn forget(&self, id: u16) {
         let mut names = self.names.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(name) = names.get_mut(id as usize) {
@@ -54,7 +54,7 @@ impl Interner {
         }
     }
 
-    /// The name of a number, if it was given.
+    /// The name of a number, if it is assigned.
     pub fn known(&self, id: u16) -> Option<&'static str> {
         self.read().get(id as usize).copied().filter(|name| !name.is_empty())
     }
@@ -64,7 +64,7 @@ impl Interner {
         self.known(id).unwrap_or("?")
     }
 
-    /// The number of assigned numbers, reserved ones included.
+    /// The count of assigned numbers, including reserved ones.
     pub fn len(&self) -> usize {
         self.read().len()
     }
@@ -75,15 +75,15 @@ impl Interner {
     }
 }
 
-/// The most device names that there can be.
+/// The maximum number of device names.
 pub const MAX_DEVICES: usize = 1024;
 
-/// The most dtype names that there can be.
+/// The maximum number of dtype names.
 pub const MAX_DTYPES: usize = 128;
-/// The most layout names that there can be.
+/// The maximum number of layout names.
 pub const MAX_LAYOUTS: usize = 64;
 
-/// Device names; `cpu` is 0, because host memory exists with no plugin at all.
+/// Device names; `cpu` is 0, because host memory exists without a plugin.
 pub static DEVICES: LazyLock<Interner> = LazyLock::new(|| Interner::new(&["cpu"], 1, MAX_DEVICES));
 /// Layout names; `strided` is 0 and its sub-layout `channels_last` is 1.
 pub static LAYOUTS: LazyLock<Interner> =

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 pub use super::guard::{KeyGuard, local_keys};
 
-/// One device: which kind, and which of that kind.
+/// A device: its type, and its index among the devices of that type.
 ///
 /// ```
 /// # fn main() -> keyway_dispatcher::Result<()> {
@@ -24,22 +24,22 @@ pub use super::guard::{KeyGuard, local_keys};
 pub struct Device {
     /// Interned name.
     pub kind: u16,
-    /// Which of the devices of that name.
+    /// The index among the devices of that name.
     pub index: u16,
 }
 
 impl Device {
-    /// The host's own memory.
+    /// Host memory.
     #[doc(alias = "Cpu")]
     pub const CPU: Device = Device { kind: 0, index: 0 };
 
-    /// candle's name of [`Device::CPU`].
+    /// The name of [`Device::CPU`] in candle.
     #[doc(hidden)]
     #[deprecated(note = "the constant is `Device::CPU`")]
     #[allow(non_upper_case_globals)]
     pub const Cpu: Device = Device::CPU;
 
-    /// The device of this name and index; names it if it is new.
+    /// The device with this name and index; interns the name if it is new.
     ///
     /// ```
     /// # fn main() -> keyway_dispatcher::Result<()> {
@@ -61,9 +61,9 @@ impl Device {
         Ok(Device { kind, index })
     }
 
-    /// Reads `cpu`, `cuda:1`, `vendor.example/npu:0`, the names of the devices that are there in capitals too. Names are open,
-    /// so that any can be read: whether a backend brings the device is known where it is used. A name that ends in digits needs
-    /// its index, `npu2:0`, since `cuda0` is meant as `cuda:0`.
+    /// Parses `cpu`, `cuda:1`, `vendor.example/npu:0`, and the names of existing devices in capitals. Names are an open
+    /// set, so any name parses: whether a backend provides the device is checked when it is used. A name that ends in
+    /// digits needs its index, `npu2:0`, since `cuda0` usually means `cuda:0`.
     ///
     /// ```
     /// # fn main() -> keyway_dispatcher::Result<()> {
@@ -77,8 +77,8 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Value`] for `gpu`, which is the name of no backend, an empty name, an index that is not a number, or a
-    /// name that ends in digits without an index.
+    /// [`Error::Value`] for `gpu`, which no backend is named, an empty name, an index that is not an integer, or a name
+    /// that ends in digits without an index.
     pub fn parse(text: &str) -> Result<Device, Error> {
         let wrong_for = |expected: String| Error::Value {
             op: "device",
@@ -126,7 +126,7 @@ impl Device {
     }
 }
 
-/// The host's own memory.
+/// Host memory.
 impl Default for Device {
     fn default() -> Device {
         Device::CPU
@@ -174,28 +174,28 @@ impl fmt::Debug for Device {
 pub struct Layout(pub(crate) u16);
 
 impl Layout {
-    /// One buffer with strides.
+    /// A single buffer with strides.
     pub const STRIDED: Layout = Layout(0);
-    /// Strided, with the channels innermost. A sub-layout of strided, known from the strides alone.
+    /// Strided with the channels innermost: a sub-layout of strided, determined by the strides alone.
     pub const CHANNELS_LAST: Layout = Layout(1);
 
-    /// Whether tensors of this layout are one strided buffer.
+    /// Whether tensors of this layout are a single strided buffer.
     pub const fn is_strided(self) -> bool {
         self.0 <= Layout::CHANNELS_LAST.0
     }
 
-    /// The layout whose kernels also serve this one: `channels_last` tensors are strided. No other layout has one,
+    /// The layout whose kernels also serve this one: `channels_last` tensors are strided. No other layout has a parent,
     /// since kernels read the components of the layout that they were written for.
     pub const fn parent(self) -> Option<Layout> {
         if self.0 == Layout::CHANNELS_LAST.0 { Some(Layout::STRIDED) } else { None }
     }
 
-    /// The layout of this name, if it has been named.
+    /// The layout with this name, if it has been interned.
     pub fn from_name(name: &str) -> Option<Layout> {
         LAYOUTS.get(name).map(Layout)
     }
 
-    /// The layout of this name; names it if it is new.
+    /// The layout with this name; interns the name if it is new.
     pub fn intern(name: &str) -> Option<Layout> {
         LAYOUTS.intern(name).map(Layout)
     }
@@ -205,7 +205,7 @@ impl Layout {
         LAYOUTS.name(self.0)
     }
 
-    /// The number.
+    /// The interned number.
     pub fn id(self) -> u16 {
         self.0
     }
@@ -237,12 +237,12 @@ impl fmt::Debug for Layout {
     }
 }
 
-/// A dispatch key above the backends. The highest number acts first.
+/// A dispatch key above the backends. The highest number is handled first.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct DispatchKey(pub(crate) u8);
 
 impl DispatchKey {
-    /// No behaviour: marks tensors created in inference mode; it has no handler.
+    /// A marker without a handler: set on tensors created in inference mode.
     pub const INFERENCE: DispatchKey = DispatchKey(1);
     /// Sends calls to the backend that the thread has chosen.
     pub const BACKEND_CHOICE: DispatchKey = DispatchKey(8);
@@ -256,18 +256,18 @@ impl DispatchKey {
     pub const AUTOCAST: DispatchKey = DispatchKey(24);
     /// Converts arguments to the memory formats that a plan chose.
     pub const FORMAT_PLAN: DispatchKey = DispatchKey(28);
-    /// The first of the keys that plugins' interposers are given.
+    /// The first dispatch key of plugins' interposers.
     pub const INTERPOSER_FIRST: DispatchKey = DispatchKey(32);
     /// The last of them.
     pub const INTERPOSER_LAST: DispatchKey = DispatchKey(47);
-    /// The first of the keys of interceptors, which the program itself registers.
+    /// The first dispatch key of interceptors, which the program registers.
     pub const PROGRAM_FIRST: DispatchKey = DispatchKey(48);
     /// The last of them.
     pub const PROGRAM_LAST: DispatchKey = DispatchKey(55);
     /// Counts and times calls.
     pub const PROFILER: DispatchKey = DispatchKey(56);
 
-    /// The key of this number, 0 to 63.
+    /// The key with this number, 0 to 63.
     pub const fn new(number: u8) -> Option<DispatchKey> {
         if number < 64 { Some(DispatchKey(number)) } else { None }
     }
@@ -283,7 +283,7 @@ impl DispatchKey {
 pub struct KeySet(pub(crate) u64);
 
 impl KeySet {
-    /// No key.
+    /// The empty set.
     pub const EMPTY: KeySet = KeySet(0);
 
     /// Every key.
@@ -299,7 +299,7 @@ impl KeySet {
         KeySet(self.0 | other.0)
     }
 
-    /// This set without the other.
+    /// The keys of this set that are not in the other.
     pub const fn minus(self, other: KeySet) -> KeySet {
         KeySet(self.0 & !other.0)
     }
@@ -314,7 +314,7 @@ impl KeySet {
         self.0 & (1 << key.0) != 0
     }
 
-    /// The keys of interceptors, which the program itself registers.
+    /// The dispatch keys of interceptors, which the program registers.
     pub const PROGRAM: KeySet = KeySet(0xff << DispatchKey::PROGRAM_FIRST.0);
 
     /// The keys that act after `key`.

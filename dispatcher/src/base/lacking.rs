@@ -1,15 +1,15 @@
-//! The backends that the search refused or did not find, and the devices that it found, for the error of a call that no
-//! backend serves.
+//! The backends that the search refused or did not find, and the devices that it found, for the error of a call without a
+//! backend.
 
 use std::collections::BTreeSet;
 use std::sync::RwLock;
 
 static SENTENCE: RwLock<String> = RwLock::new(String::new());
 
-/// The kinds of device that a plugin serves now.
+/// The device types that a plugin currently provides.
 static DEVICES: RwLock<BTreeSet<&'static str>> = RwLock::new(BTreeSet::new());
 
-/// Records whether a plugin serves this kind of device.
+/// Records whether a plugin provides this device type.
 pub(crate) fn set_device(name: &'static str, served: bool) {
     let mut devices = DEVICES.write().unwrap_or_else(|poisoned| poisoned.into_inner());
     if served {
@@ -24,7 +24,7 @@ pub(crate) fn is_there(name: &str) -> bool {
     name == "cpu" || DEVICES.read().unwrap_or_else(|poisoned| poisoned.into_inner()).contains(name)
 }
 
-/// The kinds of device that tensors can be on, the host's memory first, which needs no plugin.
+/// The device types of tensors, host memory first, which needs no plugin.
 pub(crate) fn devices() -> String {
     let devices = DEVICES.read().unwrap_or_else(|poisoned| poisoned.into_inner());
     let others = devices.iter().copied().filter(|&name| name != "cpu");
@@ -32,7 +32,7 @@ pub(crate) fn devices() -> String {
     all.join(", ")
 }
 
-/// Stores the sentence; an empty one means that nothing is amiss.
+/// Stores the sentence; empty if there are no problems.
 pub fn set(sentence: String) {
     *SENTENCE.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = sentence;
 }

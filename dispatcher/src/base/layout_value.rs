@@ -18,7 +18,7 @@ const QUOTES: [char; 2] = ['"', '\''];
 pub enum LayoutValue {
     /// An integer.
     Int(i64),
-    /// A floating-point number.
+    /// A float.
     Float(f64),
     /// A truth value.
     Bool(bool),
@@ -43,7 +43,7 @@ from! {
     i64: v => LayoutValue::Int(v),
     i32: v => LayoutValue::Int(v.into()),
     u32: v => LayoutValue::Int(v.into()),
-    // A size that i64 does not hold is larger than any tensor.
+    // A size that does not fit i64 is larger than any tensor.
     usize: v => LayoutValue::Int(i64::try_from(v).unwrap_or(i64::MAX)),
     f64: v => LayoutValue::Float(v),
     f32: v => LayoutValue::Float(v.into()),
@@ -116,8 +116,8 @@ impl LayoutValue {
     }
 }
 
-/// Named options of the conversion to a layout, such as a block size, a scale or an axis. Which there are, and their
-/// defaults, the layout's plugin declares.
+/// Named options of the conversion to a layout, such as a block size, a scale or an axis. The layout's plugin declares the
+/// options and their defaults.
 ///
 /// ```
 /// use keyway_dispatcher::op::LayoutOptions;
@@ -129,12 +129,12 @@ impl LayoutValue {
 pub struct LayoutOptions(Vec<(String, LayoutValue)>);
 
 impl LayoutOptions {
-    /// None: all have their defaults.
+    /// No options: all have their defaults.
     pub fn new() -> LayoutOptions {
         LayoutOptions::default()
     }
 
-    /// Sets an option; the last value of a name counts.
+    /// Sets an option; the last value of a name is used.
     #[must_use]
     pub fn set(mut self, name: &str, value: impl Into<LayoutValue>) -> LayoutOptions {
         self.0.retain(|(present, _)| present != name);

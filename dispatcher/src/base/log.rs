@@ -1,10 +1,10 @@
-//! The host's log: one line per event a person should see, to standard error or to a sink that the program sets.
+//! The host's log: one line per event of interest to a user, to standard error or to a sink that the program sets.
 
 use crate::base::message::shown;
 pub use keyway_sdk::abi::codes::level::{ERROR, WARN};
 use std::sync::RwLock;
 
-/// Takes one line: severity (see `keyway_sdk::abi::codes::level`) and text.
+/// Receives one line: severity (see `keyway_sdk::abi::codes::level`) and text.
 pub type Sink = Box<dyn Fn(u32, &str) + Send + Sync>;
 
 static SINK: RwLock<Option<Sink>> = RwLock::new(None);

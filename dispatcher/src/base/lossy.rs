@@ -1,5 +1,5 @@
-//! Paths in JSON, whose texts are UTF-8. Invalid sequences become U+FFFD, so that one odd name does not lose the
-//! report.
+//! Serialisation of paths as JSON, whose texts are UTF-8. Invalid sequences become U+FFFD, so that one invalid name does
+//! not lose the report.
 
 use serde::{Serialize, Serializer};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub fn path<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error
     Lossy(path).serialize(serializer)
 }
 
-/// For `#[serde(serialize_with)]`: a path that may be absent.
+/// For `#[serde(serialize_with)]`: an optional path.
 ///
 /// # Errors
 /// The serializer's error.

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 
 thread_local! {
     static MESSAGE: RefCell<String> = const { RefCell::new(String::new()) };
-    /// The allocation of a host service that failed, as bytes and the detail of its error, while the message is of it.
+    /// The failed allocation of a host service, as bytes and the detail of its error, while it is the current message.
     static ALLOCATION: RefCell<Option<(u64, String)>> = const { RefCell::new(None) };
 }
 
@@ -21,19 +21,20 @@ pub(crate) fn set_message(text: &str) {
     });
 }
 
-/// Whether a terminal interprets a character rather than shows it: control characters, and characters that change the
+/// Whether a terminal interprets a character instead of displaying it: control characters, and characters that change the
 /// direction of text.
 pub(crate) fn is_obeyed(c: char) -> bool {
     c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A plugin's text, safe to show: line breaks and tabs are preserved, other terminal control characters are replaced by U+FFFD.
+/// A plugin's text, safe for a terminal: line breaks and tabs are preserved, other control characters are replaced by
+/// U+FFFD.
 pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     let obeyed = |c: char| is_obeyed(c) && c != '\n' && c != '\t';
     if text.contains(obeyed) { text.replace(obeyed, "\u{fffd}").into() } else { text.into() }
 }
 
-/// Keeps the error of a host service for the plugin that called it, which may answer with its status.
+/// Stores the error of a host service for the plugin that called it, which may return its status.
 pub(crate) fn set_error(error: &Error) {
     set_message(&error.to_string());
     if let Error::OutOfMemory { requested, detail, .. } = error {
@@ -46,7 +47,7 @@ pub fn take_message() -> String {
     MESSAGE.with_borrow_mut(std::mem::take)
 }
 
-/// Turns a plugin's status into an error.
+/// Converts a plugin's status to an error.
 #[cold]
 pub(crate) fn failure(op: &'static str, plugin: &'static str, device: Device, code: i32) -> Error {
     let (allocation, message) = (ALLOCATION.take(), take_message());
@@ -56,9 +57,9 @@ pub(crate) fn failure(op: &'static str, plugin: &'static str, device: Device, co
             None => out_of_memory(device, message),
         },
         status::INVALID_ARGUMENT if !message.is_empty() => {
-            // A plugin forwards the message of its own call to the same op.
+            // A plugin may forward the message of its own call of the same op.
             let inner = message.as_str();
-            // The plugin is named once, even if it called an op that another plugin serves.
+            // The plugin is named once, even if it called an op of another plugin.
             let inner = inner.rsplit_once(" (found by backend `").filter(|(_, who)| who.ends_with("`)"));
             let inner = inner.map_or(message.as_str(), |(inner, _)| inner);
             let inner = inner.strip_prefix(op).and_then(|m| m.strip_prefix(": ")).unwrap_or(inner);
@@ -74,13 +75,13 @@ pub(crate) fn failure(op: &'static str, plugin: &'static str, device: Device, co
     }
 }
 
-/// The requested size is in the message alone, in the words of this host or of the SDK.
+/// Extracts the requested size from the message, in the wording of this host or of the SDK.
 fn out_of_memory(device: Device, message: String) -> Error {
     let before = message.split_once(" bytes").map_or("", |(before, _)| before);
     let digits = before.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
     match digits.parse() {
         Ok(requested) => {
-            // A detail that begins like this error adds nothing to it.
+            // A detail that begins like this error is redundant.
             let detail = if message.starts_with("out of memory") { String::new() } else { message };
             Error::OutOfMemory { device, requested, detail }
         }

@@ -1,4 +1,4 @@
-//! Basic types of all modules: names, shapes, dtypes, keys, errors, the log, threads.
+//! Base types of all modules: names, shapes, dtypes, keys, errors, the log, threads.
 
 pub mod dims;
 pub mod dtype;

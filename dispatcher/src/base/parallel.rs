@@ -1,4 +1,4 @@
-//! The one pool of threads, which plugins reach through the host's services.
+//! The thread pool, which plugins use through the host's services.
 
 use super::fork;
 use super::scratch_count::Shared;
@@ -9,16 +9,16 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Forks after which a process still gets its own pool; after more, calls run on the calling thread.
+/// The number of forks up to which a process has its own pool; after more, calls run on the calling thread.
 const FORKS: usize = 8;
-/// One for each fork in the history of the process: a child has none of its parent's threads.
+/// One pool for each fork in the history of the process: a child has none of its parent's threads.
 static POOLS: [OnceCell<ThreadPool>; FORKS] = [const { OnceCell::new() }; FORKS];
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
-/// Pieces given to each thread, so that one that is held up does not hold up the rest.
+/// Work items per thread, so that a delayed thread does not delay the others.
 const PIECES_PER_THREAD: usize = 4;
 
-/// The greatest limit of threads where there are fewer cores: more of them do nothing but wait for each other.
+/// The maximum limit of threads on machines with fewer cores: more threads would only wait for each other.
 ///
 /// ```
 /// use keyway_dispatcher::parallel::{MOST_THREADS, num_threads, set_num_threads};
@@ -33,10 +33,10 @@ fn cores() -> usize {
     *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get()))
 }
 
-/// Limits the threads that one call may use, the caller among them; 0, the default, means the number of cores. Results
-/// have the same bits at any number of threads. The pool is created at its first use, with at least as many threads as
-/// the limit at that time: a limit raised later has no effect beyond that number and the number of cores. A limit is
-/// capped at the larger of [`MOST_THREADS`] and the number of cores.
+/// Limits the threads of one call, including the caller; 0, the default, means the number of cores. Results are
+/// bit-identical for any number of threads. The pool is created at its first use, with at least as many threads as the
+/// limit at that time: a limit raised later has no effect beyond that number and the number of cores. A limit is capped at
+/// the larger of [`MOST_THREADS`] and the number of cores.
 ///
 /// ```
 /// use keyway_dispatcher::parallel::{num_threads, set_num_threads};
@@ -50,7 +50,7 @@ pub fn set_num_threads(threads: usize) {
     LIMIT.store(threads.min(MOST_THREADS.max(cores())), Ordering::Relaxed);
 }
 
-/// The threads that one call may use: [`set_num_threads`].
+/// The maximum number of threads of one call: [`set_num_threads`].
 #[doc(alias = "get_num_threads")]
 #[inline]
 pub fn num_threads() -> usize {
@@ -60,11 +60,11 @@ pub fn num_threads() -> usize {
     }
 }
 
-/// The pool, unless the system gives no threads now; the next call asks again.
+/// The pool; `None` if the system currently cannot create threads, and the next call tries again.
 fn pool() -> Option<&'static ThreadPool> {
     let make = || {
         ThreadPoolBuilder::new()
-            // The caller is the one that is missing.
+            // The pool has one thread less, since the caller works too.
             .num_threads((num_threads().max(cores()) - 1).max(1))
             .thread_name(|i| format!("keyway-{i}"))
             .build()
@@ -72,8 +72,8 @@ fn pool() -> Option<&'static ThreadPool> {
     POOLS.get(fork::generation() as usize)?.get_or_try_init(make).ok()
 }
 
-/// Makes the calling thread one of the pool's, which makes its calls cheaper. For the main thread of a
-/// program, before the first use; does nothing later.
+/// Makes the calling thread one of the pool's threads, which makes its calls cheaper. For the main thread of a program,
+/// before the first use; no effect later.
 pub fn adopt_current_thread() {
     let make = || {
         ThreadPoolBuilder::new()
@@ -82,12 +82,12 @@ pub fn adopt_current_thread() {
             .use_current_thread()
             .build()
     };
-    // Without it the pool is made at its first use, and a call hands its work over.
+    // Without it the pool is created at its first use, and a call passes its work to another thread.
     let _ = POOLS.get(fork::generation() as usize).map(|pool| pool.get_or_try_init(make));
 }
 
-/// Runs `body` over `0..n` in ranges of at least `grain` (the last may be shorter), and returns when all is
-/// done. Which ranges there are depends on the number of threads.
+/// Runs `body` over `0..n` in ranges of at least `grain` (the last may be shorter), and returns when all have finished. The
+/// ranges depend on the number of threads.
 pub fn parallel_for(n: usize, grain: usize, body: &(dyn Fn(Range<usize>) + Sync)) {
     if n == 0 {
         return;
@@ -99,7 +99,7 @@ pub fn parallel_for(n: usize, grain: usize, body: &(dyn Fn(Range<usize>) + Sync)
     let pieces = (threads * PIECES_PER_THREAD).min(n.div_ceil(grain)).max(threads);
     let piece = n.div_ceil(pieces).max(1);
     let shares = Shares::new(n.div_ceil(piece), threads);
-    // The caller works too. Each worker begins with its own share.
+    // The caller works too. Each worker starts with its own share.
     let work = |worker: usize| shares.each(worker, |i| body(i * piece..((i + 1) * piece).min(n)));
     let scratch = Shared::of_this_thread();
     pool.in_place_scope(|scope| {
@@ -114,10 +114,10 @@ pub fn parallel_for(n: usize, grain: usize, body: &(dyn Fn(Range<usize>) + Sync)
     });
 }
 
-/// Pieces of work divided into one share per worker.
+/// Work items divided into one share per worker.
 struct Shares {
     pieces: usize,
-    /// The next piece of each share.
+    /// The next work item of each share.
     next: SmallVec<[AtomicUsize; 8]>,
 }
 
@@ -127,7 +127,7 @@ impl Shares {
         Shares { pieces, next: (0..shares).map(begin).collect() }
     }
 
-    /// Takes pieces until all are taken: first from the worker's own share, then from the others (work stealing).
+    /// Runs work items until none is left: first from the worker's own share, then from others (work stealing).
     fn each(&self, worker: usize, mut run: impl FnMut(usize)) {
         let shares = self.next.len();
         for share in (0..shares).map(|k| (worker + k) % shares) {

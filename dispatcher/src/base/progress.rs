@@ -1,4 +1,4 @@
-//! Nesting of a thread's work: calls of ops that are implemented with other ops, and backward passes.
+//! The nesting of a thread's work: calls of ops that are implemented with other ops, and backward passes.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -8,8 +8,8 @@ thread_local! {
     static BACKWARD: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The number of calls in progress on this thread that call other ops: decompositions, ops of the host, conversions of
-/// arguments, fallbacks, and calls that a plugin makes.
+/// The number of running calls on this thread that call other ops: decompositions, ops of the host, conversions of
+/// arguments, fallbacks, and calls by plugins.
 pub fn depth() -> u32 {
     DEPTH.get()
 }
@@ -19,7 +19,7 @@ pub fn in_backward() -> bool {
     BACKWARD.get() != 0
 }
 
-/// While it lives, calls of this thread are part of another one.
+/// A guard: while it lives, calls of this thread are nested in another one.
 #[derive(Debug)]
 pub(crate) struct Nested(PhantomData<*const ()>);
 
@@ -38,12 +38,12 @@ impl Drop for Nested {
     }
 }
 
-/// While it lives, this thread runs a backward pass; for the layer that does so.
+/// A guard: while it lives, this thread runs a backward pass. For the layer that implements it.
 #[derive(Debug)]
 pub struct BackwardGuard(PhantomData<*const ()>);
 
 impl BackwardGuard {
-    /// Begins a pass, which may be nested in another.
+    /// Starts a pass, which may be nested in another.
     #[must_use = "the pass is over when the guard is dropped"]
     pub fn enter() -> BackwardGuard {
         BACKWARD.set(BACKWARD.get() + 1);

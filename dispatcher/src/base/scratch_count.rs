@@ -1,4 +1,4 @@
-//! Counts the scratch memory taken by the kernels that a thread calls, on any thread of the pool.
+//! Counters of the scratch memory of the kernels that a thread calls, on any thread of the pool.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -14,12 +14,12 @@ fn current() -> Option<Arc<AtomicU64>> {
     COUNT.try_with(|count| count.borrow().clone()).ok().flatten()
 }
 
-/// While it lives, scratch memory taken by kernels that this thread calls, or for which it works, is counted.
+/// A guard: while it lives, scratch memory of kernels that this thread calls, or works for, is counted.
 #[derive(Debug)]
 #[must_use = "counting ends when the guard is dropped"]
 pub struct Counting {
     before: Option<Arc<AtomicU64>>,
-    /// It belongs to the thread.
+    /// Not `Send`: the counter belongs to the thread.
     _thread: PhantomData<*const ()>,
 }
 
@@ -29,7 +29,7 @@ impl Counting {
         Counting { before, _thread: PhantomData }
     }
 
-    /// Starts to count, or continues.
+    /// Starts or continues to count.
     pub fn begin() -> Counting {
         Counting::into(Some(current().unwrap_or_default()))
     }
@@ -42,7 +42,7 @@ impl Drop for Counting {
     }
 }
 
-/// The counter of a thread, for others that do a part of its work.
+/// The counter of a thread, shared with the threads that do a part of its work.
 pub(crate) struct Shared(Option<Arc<AtomicU64>>);
 
 impl Shared {
@@ -50,13 +50,13 @@ impl Shared {
         Shared(current())
     }
 
-    /// Counts scratch memory of this thread while the result lives.
+    /// Counts this thread's scratch memory in the counter while the result lives.
     pub(crate) fn count(&self) -> Option<Counting> {
         self.0.as_ref().map(|count| Counting::into(Some(count.clone())))
     }
 }
 
-/// Notes memory that a kernel was given.
+/// Adds memory that a kernel allocated.
 pub(crate) fn add(bytes: u64) {
     let _ = COUNT.try_with(|count| {
         if let Some(count) = &*count.borrow() {
@@ -65,7 +65,7 @@ pub(crate) fn add(bytes: u64) {
     });
 }
 
-/// Bytes that the kernels which this thread calls have taken since it began to count; 0 while it does not.
+/// Bytes that kernels called by this thread have allocated since it started to count; 0 if it does not count.
 pub fn so_far() -> u64 {
     current().map_or(0, |count| count.load(Ordering::Relaxed))
 }
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(so_far(), 105);
         drop(outer);
         assert_eq!(so_far(), 0);
-        // The threads of the pool keep nothing.
+        // Pool threads retain no counter.
         parallel_for(100, 1, &|_| assert_eq!(so_far(), 0));
     }
 }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[non_exhaustive]
 #[repr(u32)]
 pub enum MatmulPrecision {
-    /// In f32: the default.
+    /// Computed in f32, the default.
     #[default]
     Highest = matmul_precision::HIGHEST,
     /// A backend may round the factors to TF32 (10 fraction bits), or use an algorithm whose error relative to the
@@ -32,7 +32,7 @@ pub fn float32_matmul_precision() -> MatmulPrecision {
     }
 }
 
-/// Sets it for all threads, from their next calls on.
+/// Sets the precision for the next calls of all threads.
 pub fn set_float32_matmul_precision(precision: MatmulPrecision) {
     PRECISION.store(precision as u32, Ordering::Relaxed);
 }

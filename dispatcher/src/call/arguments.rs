@@ -17,7 +17,7 @@ impl Replaced {
         self.0.iter().map(|(_, list)| list.iter().collect()).collect()
     }
 
-    /// The arguments of a call, each replaced by its copy where there is one; `lists` is [`Replaced::lists`].
+    /// The arguments of a call, with the replacements; `lists` is [`Replaced::lists`].
     pub(super) fn values<'a>(
         &'a self,
         args: &Args<'a>,
@@ -34,7 +34,7 @@ impl Replaced {
     }
 }
 
-/// Whether some argument is not yet as the kernel wants it.
+/// Whether some argument must be converted for the kernel.
 #[inline(always)]
 pub(super) fn needs_conversion(args: &Args<'_>, plan: &Plan) -> bool {
     plan.cast | plan.cast_index | plan.contiguous != 0 && differs_from(args, plan)
@@ -54,10 +54,10 @@ fn differs_from(args: &Args<'_>, plan: &Plan) -> bool {
     })
 }
 
-/// Converts the arguments that the kernel wants in another dtype or without gaps.
+/// Converts the arguments that the plan requires in another dtype or contiguous.
 ///
 /// # Errors
-/// Those of the ops that convert.
+/// Errors of the conversion ops.
 pub(super) fn converted(args: &Args<'_>, plan: &Plan) -> Result<Replaced> {
     let mut replaced = SmallVec::new();
     for (i, arg) in args.values.iter().enumerate() {
@@ -94,7 +94,7 @@ pub(super) fn converted(args: &Args<'_>, plan: &Plan) -> Result<Replaced> {
     Ok(Replaced(replaced))
 }
 
-/// A copy of each integer tensor whose memory may also be written as floats, which blocks no writer.
+/// Copies of the integer tensors whose memory may also be written as floats, since this does not block writers.
 ///
 /// # Errors
 /// The device's error.

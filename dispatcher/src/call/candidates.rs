@@ -1,5 +1,5 @@
-//! Asks the candidates of a call in order: the kernels of its key, then the op's decomposition, the host for casts of a plugin's
-//! dtype, the device's fallback.
+//! Tries the candidates of a call in order: the kernels of its key, then the op's decomposition, the host for casts of a
+//! plugin's dtype, the device's fallback.
 
 use super::kernel::{self, NotServed, Request};
 use super::target::Target;
@@ -12,7 +12,7 @@ use crate::registry::KernelEntry;
 use crate::registry::serving::{self, Candidate};
 use crate::registry::table::{Cell, Generation, OpRows};
 
-/// Asks the candidates of a call's key in order until one serves the call.
+/// Tries the candidates of a call's key in order until one serves the call.
 #[inline(always)]
 pub(super) fn serve(
     generation: &'static Generation,
@@ -36,7 +36,7 @@ pub(super) fn serve(
     ask(generation, request, rest, refusal)
 }
 
-/// [`serve`] out of line, for calls too rare to be worth its code size.
+/// [`serve`] out of line, for calls too rare to justify its code size.
 #[inline(never)]
 pub(super) fn resolved(
     generation: &'static Generation,
@@ -48,7 +48,8 @@ pub(super) fn resolved(
     serve(generation, rows, call, plan, allocates)
 }
 
-/// Asks these kernels, then the other candidates, until one serves the call; `refusal` is the reason of the kernel before.
+/// Tries these kernels, then the other candidates, until one serves the call; `refusal` is the reason of the previous
+/// kernel.
 #[inline(never)]
 pub(super) fn ask(
     generation: &'static Generation,
@@ -81,7 +82,7 @@ pub(super) fn ask(
             Candidate::Fallback { to, warn } => {
                 return fallback::run(call, device, (to, warn), KeySet::EMPTY);
             }
-            // A view of a strided tensor is made before any candidate is asked.
+            // A view of a strided tensor is created before any candidate is tried.
             Candidate::View => {}
         }
     }
@@ -89,12 +90,12 @@ pub(super) fn ask(
 }
 
 thread_local! {
-    /// Whether a refusal ends a call of this thread.
+    /// Whether a refusal fails a call of this thread.
     static FIRST_ONLY: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Runs `run`, in which a kernel of this thread that refuses a call has no successor: the call fails with
-/// `MissingKernel`, as if there were no other candidate. Tests use it to inspect the state after a refusal.
+/// Runs `run`, in which a refusal by the first kernel fails the call with `MissingKernel`, as if there were no other
+/// candidate. Tests use it to inspect the state after a refusal.
 pub fn without_successors<R>(run: impl FnOnce() -> R) -> R {
     struct Restore(bool);
     impl Drop for Restore {

@@ -1,4 +1,4 @@
-//! Calls of a thread that go to one plugin's kernels where it has any.
+//! The preference of a thread's calls for the kernels of one plugin.
 
 use super::candidates::ask;
 use super::kernel::Request;
@@ -13,7 +13,7 @@ use crate::registry::{KernelEntry, KeyHandler, find_key, plugins, register_key_h
 use std::cell::{Cell, RefCell};
 
 thread_local! {
-    /// The live choices with their guards' numbers, in the order in which they were made.
+    /// The live choices with their guards' numbers, in the order of their creation.
     static CHOSEN: RefCell<Vec<(u64, &'static PluginEntry)>> = const { RefCell::new(Vec::new()) };
     static MADE: Cell<u64> = const { Cell::new(0) };
 }
@@ -28,16 +28,16 @@ pub struct BackendGuard {
 
 impl Drop for BackendGuard {
     fn drop(&mut self) {
-        // At the end of a thread its list may be gone.
+        // At the end of a thread its list may be destroyed.
         let _ = CHOSEN.try_with(|all| all.borrow_mut().retain(|(number, _)| *number != self.number));
     }
 }
 
-/// Prefers the kernels of one plugin for the calls of this thread while the guard lives; calls that it does not serve
-/// go to the usual candidates. Calls pay nothing for this while no thread uses it.
+/// Prefers the kernels of one plugin for the calls of this thread while the guard lives; calls that it does not serve use
+/// the usual candidates. Free of overhead while no thread uses it.
 ///
 /// # Errors
-/// `Value` for a plugin that is not loaded.
+/// `Value` if the plugin is not loaded.
 pub fn choose_backend(plugin: &str) -> Result<BackendGuard> {
     let loaded = plugins();
     let Some(&chosen) = loaded.iter().find(|p| p.name == plugin && !p.is_retired()) else {
@@ -69,7 +69,7 @@ pub fn choose_backend(plugin: &str) -> Result<BackendGuard> {
 
 const NAME: &str = "backend choice";
 
-/// Asks the chosen plugin's kernels of a key first.
+/// Tries the chosen plugin's kernels of a key first.
 fn chosen_first(call: &Call<'_>) -> Result<Outputs> {
     let generation = current();
     let Some(rows) = generation.op(call.args.op) else {

@@ -1,5 +1,5 @@
-//! The conversions of arguments that a call may need. They are ops themselves: the layer that defines the ops registers
-//! which op does which conversion.
+//! The conversions of arguments that a call may need. They are ops themselves: the layer that defines the ops registers the
+//! op for each conversion.
 
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
@@ -19,7 +19,7 @@ pub struct Conversions {
     pub to_format: &'static OpEntry,
     /// `(Tensor, str device) -> Tensor`.
     pub to_device: &'static OpEntry,
-    /// `(Tensor, str layout) -> Tensor`; `strided` is one buffer.
+    /// `(Tensor, str layout) -> Tensor`; `strided` is a single buffer.
     pub to_layout: &'static OpEntry,
     /// `(Tensor target, Tensor source) -> Tensor`, in place: broadcasts and casts.
     pub copy: &'static OpEntry,
@@ -27,13 +27,13 @@ pub struct Conversions {
 
 static CONVERSIONS: OnceLock<Conversions> = OnceLock::new();
 
-/// Sets the ops that convert; the first call counts.
+/// Registers the conversion ops; the first call takes effect.
 pub fn set_conversions(conversions: Conversions) {
     serving::set_casts([conversions.to_dtype, conversions.to_format, conversions.copy]);
     let _ = CONVERSIONS.set(conversions);
 }
 
-/// The ops that convert, if any have been named.
+/// The conversion ops, if they are registered.
 pub(super) fn known() -> Option<&'static Conversions> {
     CONVERSIONS.get()
 }
@@ -68,7 +68,7 @@ pub(super) fn copied(t: &TensorRef) -> Result<TensorRef> {
     one(conversions()?.to_format, &[t.into(), Arg::Str(order)], Out::New)
 }
 
-/// The tensor on another device; itself if it is there.
+/// Copies the tensor to another device; returns itself if it is there.
 pub(super) fn to_device(t: &TensorRef, device: Device) -> Result<TensorRef> {
     if t.device() == device {
         return Ok(t.clone());
@@ -78,7 +78,7 @@ pub(super) fn to_device(t: &TensorRef, device: Device) -> Result<TensorRef> {
 
 /// Writes `source` into `target`, for any dtypes, strides, layouts and devices.
 pub(crate) fn copy_into(target: &TensorRef, source: &TensorRef) -> Result<()> {
-    // A composite source is converted to strided on its own device, since its owner may not know the target's device.
+    // A composite source is converted to strided on its own device, since its plugin may not support the target's device.
     let strided = match source.is_strided() {
         true => source.clone(),
         false => one(conversions()?.to_layout, &[source.into(), Arg::Str("strided")], Out::New)?,

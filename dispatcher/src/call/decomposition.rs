@@ -15,21 +15,21 @@ use crate::registry::serving::leaves_whole;
 use crate::registry::table::current;
 use crate::tensor::TensorRef;
 
-/// Runs an op as its decomposition into others, passing over its kernels; for a layer that must see the parts.
+/// Runs the decomposition of an op and skips its kernels; for a layer that must see the parts.
 ///
 /// # Errors
-/// `UnknownOp` for an op that has none; errors of the op's rule and the parts.
+/// `UnknownOp` for an op without a decomposition; errors of the op's rule and of the parts.
 pub fn decompose(call: &Call<'_>) -> Result<Outputs> {
     let args = &call.args;
-    // The decomposition relies on arguments that the rule has seen.
+    // The decomposition relies on arguments that the rule has checked.
     plan::of(args)?;
     Target::of(args)?;
     run(call)
 }
 
-/// As [`decompose`], for a layer that records the parts of a call. If a part is not served on the device, and the
-/// fallback device serves the op, the whole call runs there instead: the copies there and back are ops that the layer
-/// sees, and `keys` act on the call there.
+/// As [`decompose`], for a layer that records the parts of a call. If a part is not served on the device, and the fallback
+/// device serves the op, the whole call runs there instead: the copies to that device and back are ops that the layer sees,
+/// and `keys` apply to the call there.
 ///
 /// # Errors
 /// As [`decompose`]; errors of the devices.
@@ -49,7 +49,7 @@ pub fn decompose_or_leave(call: &Call<'_>, keys: KeySet) -> Result<Outputs> {
     run(call)
 }
 
-/// Runs the decomposition of a call that the op's rule has seen.
+/// Runs the decomposition of a call whose arguments the op's rule has checked.
 pub(super) fn run(call: &Call<'_>) -> Result<Outputs> {
     let Some(decomposition) = call.args.op.spec.decomposition else {
         return Err(Error::UnknownOp { name: call.args.name().to_string() });
@@ -61,9 +61,9 @@ pub(super) fn run(call: &Call<'_>) -> Result<Outputs> {
 }
 
 /// The results of a decomposition, each in its own memory, as the results of a kernel are. Without this copy, a
-/// decomposition with nothing to do (a padding of 0) or one that only reshapes may return an argument or a view of one.
+/// decomposition that does nothing (a padding of 0) or only reshapes may return an argument or a view of one.
 fn in_own_memory(call: &Call<'_>, mut made: Outputs) -> Result<Outputs> {
-    // Without an op that copies, nothing is copied.
+    // Without a registered copy op, nothing is copied.
     let copies = convert::known().is_some();
     if !(copies && matches!((call.out, &call.args.op.spec.rule), (Out::New, Rule::Structured(_)))) {
         return Ok(made);

@@ -1,4 +1,4 @@
-//! Explains which candidate serves a key, and what to do if none does.
+//! Explanation of the candidates of a key, and advice if none serves it.
 
 use crate::base::dtype::DType;
 use crate::base::error::{Error, MissingKernel};
@@ -15,7 +15,7 @@ use serde::Serialize;
 use smallvec::SmallVec;
 use std::fmt;
 
-/// One candidate for a key, in the order in which they are asked.
+/// One candidate of a key, in the order in which they are tried.
 #[derive(Clone, Debug, Serialize)]
 pub struct Candidate {
     /// The kind of candidate: a kernel of a plugin, a kernel of a parent layout, a decomposition, a fallback.
@@ -35,13 +35,13 @@ pub struct Explanation {
     pub signature: String,
     /// Device, layout and dtype.
     pub key: String,
-    /// The interposers that act before any candidate is asked, the first in front.
+    /// The interposers that run before any candidate is tried, the outermost first.
     pub interposers: Vec<InterposerInfo>,
-    /// Candidates in the order in which they are asked, then the kernels that are passed over.
+    /// The candidates in the order in which they are tried, then the kernels that are skipped.
     pub candidates: Vec<Candidate>,
     /// Settings of the user that have no effect on this key, a sentence each.
     pub notes: Vec<String>,
-    /// The candidate that serves the key, in a few words.
+    /// A summary of the candidate that serves the key.
     pub verdict: String,
 }
 
@@ -78,7 +78,7 @@ fn kernel_text(kernel: &KernelEntry) -> String {
     )
 }
 
-/// Lists every candidate for a key in the order in which they are asked, then the kernels that are passed over.
+/// Lists every candidate of a key in the order in which they are tried, then the kernels that are skipped.
 pub fn explain(op: &'static OpEntry, device: Device, layout: Layout, dtype: DType) -> Explanation {
     let generation = current();
     let listed = match generation.op(op) {
@@ -124,7 +124,7 @@ pub fn explain(op: &'static OpEntry, device: Device, layout: Layout, dtype: DTyp
     }
 }
 
-/// Whether a kernel was written for this device, or for the device type that this one is another plugin's version of.
+/// Whether a kernel was registered for this device, or for the device type of which this one is another plugin's version.
 fn same_device(kernel: &KernelEntry, device: Device) -> bool {
     let (wanted, asked) = (DEVICES.name(kernel.device), device.name());
     wanted == asked || asked.split_once('@').is_some_and(|(name, _)| name == wanted)
@@ -140,7 +140,7 @@ struct Key {
 
 /// The rank of a candidate.
 struct Rank {
-    /// Whether no candidate before it can serve the key.
+    /// Whether no previous candidate can serve the key.
     first: bool,
     /// The kernels before it.
     before: Vec<&'static KernelEntry>,
@@ -192,7 +192,7 @@ fn asked_after(kernel: &KernelEntry, layout: Layout, before: &[&KernelEntry]) ->
     }
 }
 
-/// Whether a fallback can serve the key, and the reason.
+/// Whether the fallback device can serve the key, and the reason.
 fn fallback(to: u16, Key { op, layout, dtype }: Key) -> (bool, String) {
     let name = DEVICES.name(to);
     if !is_there(to) {
@@ -208,8 +208,8 @@ fn fallback(to: u16, Key { op, layout, dtype }: Key) -> (bool, String) {
     }
 }
 
-/// For a composite op on a device with a fallback, the candidate that is skipped, with the reason: a call leaves its device as a
-/// whole, or stays.
+/// For a composite op on a device with a fallback, the candidate that is skipped, with the reason: either the whole call
+/// moves to the fallback device, or none of it does.
 fn not_asked(
     op: &'static OpEntry,
     device: Device,
@@ -269,7 +269,7 @@ fn one(
                     can = false;
                     format!("its part `{part}` has no kernel for {dtype}, so a call that needs it fails")
                 }
-                // Views, which no strided tensor needs a kernel for, are not among the parts.
+                // Views, which need no kernel for strided tensors, are not among the parts.
                 None if first && layout != Layout::STRIDED => {
                     "there is no kernel; whether each of its parts takes this layout shows in the call"
                         .to_string()
@@ -376,8 +376,8 @@ pub(crate) fn missing(
     }))
 }
 
-/// The distance of a kernel's dtype from the wanted one, for sorting: another category is farthest, then one that does
-/// not hold every value, then one of another width.
+/// The distance of a kernel's dtype from the wanted one, as a sort key: another category is farthest, then one that cannot
+/// represent every value, then one of another width.
 fn how_far(wanted: DType, code: u16) -> (bool, bool, u32, bool) {
     let Some(dtype) = DType::from_code(code) else { return (true, true, u32::MAX, true) };
     let widths = dtype.size().abs_diff(wanted.size());
@@ -390,8 +390,8 @@ fn how_far(wanted: DType, code: u16) -> (bool, bool, u32, bool) {
     )
 }
 
-/// The kernels of an op that a converted tensor could reach; other kernels only if there are none of these. Empty if
-/// the kernel for the key itself refused: its reason is more useful.
+/// The kernels of an op that a converted tensor could use; other kernels only if there are none of these. Empty if the
+/// kernel for the key itself refused: its reason is more useful.
 fn worth_showing<'a>(
     kernels: &[&'a KernelEntry],
     device: Device,
@@ -408,7 +408,7 @@ fn worth_showing<'a>(
     if near.is_empty() { kernels.to_vec() } else { near }
 }
 
-/// What to do about a key that none of the op's kernels serves, or that one refused.
+/// Advice for a key that no kernel of the op serves, or that one refused.
 fn help(
     args: &Args<'_>,
     device: Device,
@@ -421,7 +421,7 @@ fn help(
     let any = |which: &dyn Fn(&KernelEntry) -> bool| kernels.iter().any(|k| which(k));
     let is_here = |k: &KernelEntry| k.device == device.kind;
     let mut ways = Vec::new();
-    // Ops without kernels, as those that only make views, are there for strided tensors.
+    // Ops without kernels, such as those that only create views, support strided tensors.
     if !layout.is_strided() && (kernels.is_empty() || any(&|k| is_here(k) && k.layout.is_strided())) {
         ways.push(
             "make the tensor strided with `to_dense()` (`--layout-fallback warn` or `set_layout_fallback` does so for every such \

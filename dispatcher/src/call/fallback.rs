@@ -1,7 +1,7 @@
 //! Calls that run on another device than that of their tensors, because of the device's fallback policy.
 //!
-//! Nothing here may call an op on the device that has no kernel: it would fall back again, without end. So `out=` and in-place
-//! results are written as bytes.
+//! This module must not call an op on the device that has no kernel: it would fall back again, in an endless recursion. So
+//! `out=` and in-place results are written as bytes.
 
 use super::convert::{copy_into, to_device};
 use super::outputs::{check_apart, check_device, check_target, deliver, targets};
@@ -32,7 +32,7 @@ pub(super) fn to_nobody(error: Error, device: Device, to: u16) -> Error {
     })
 }
 
-/// Adds to an error about a missing kernel how the call reached the device, unless the error already contains it.
+/// Adds the reason for the device to an error about a missing kernel, unless the error already contains it.
 #[cold]
 fn noted(mut error: Error, line: impl FnOnce() -> String) -> Error {
     if let Error::MissingKernel(missing) = &mut error {
@@ -45,9 +45,9 @@ fn noted(mut error: Error, line: impl FnOnce() -> String) -> Error {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Leaving {
     Allowed,
-    /// They fail.
+    /// Such calls fail.
     Refused,
-    /// One has failed, which would have gone to this kind of device.
+    /// A call failed that would have run on this device type.
     Wanted(u16),
 }
 
@@ -55,8 +55,9 @@ thread_local! {
     static LEAVING: Cell<Leaving> = const { Cell::new(Leaving::Allowed) };
 }
 
-/// While it lives, a call of this thread that would run on another device fails at once with [`Error::LeavesDevice`], and
-/// [`Staying::wanted`] names that device: for a layer that moves a computation of several ops whole instead.
+/// A guard: while it lives, a call of this thread that would run on another device fails immediately with
+/// [`Error::LeavesDevice`], and [`Staying::wanted`] returns that device. For a layer that moves a computation of several
+/// ops as a whole instead.
 #[derive(Debug)]
 pub struct Staying {
     before: Leaving,
@@ -74,13 +75,13 @@ impl std::fmt::Debug for Leaving {
 }
 
 impl Staying {
-    /// Refuses from now on.
+    /// Starts to refuse such calls.
     #[must_use = "calls may leave their device again when it is dropped"]
     pub fn enter() -> Staying {
         Staying { before: LEAVING.replace(Leaving::Refused), _thread: PhantomData }
     }
 
-    /// The device that the first call which was refused would have run on.
+    /// The device on which the first refused call would have run.
     #[must_use]
     pub fn wanted(&self) -> Option<Device> {
         match LEAVING.get() {
@@ -102,14 +103,14 @@ pub fn is_refused() -> bool {
     matches!(LEAVING.get(), Leaving::Wanted(_))
 }
 
-/// Whether any device falls back to another.
+/// Whether any device has a fallback.
 #[inline]
 pub fn is_set() -> bool {
     crate::registry::any_fallback()
 }
 
-/// Runs a call on another kind of device, `(kind, whether to say so in the log)`, and brings the results back. `keys` act on
-/// the call there.
+/// Runs a call on another device type, `(kind, whether to log it)`, and copies the results back. `keys` apply to the call
+/// there.
 pub(crate) fn run(call: &Call<'_>, device: Device, to: (u16, bool), keys: KeySet) -> Result<Outputs> {
     if LEAVING.get() != Leaving::Allowed {
         if LEAVING.get() == Leaving::Refused {
@@ -136,7 +137,7 @@ pub(crate) fn run(call: &Call<'_>, device: Device, to: (u16, bool), keys: KeySet
     run_there(call, device, to, keys).map_err(|error| noted(error, there))
 }
 
-/// The arguments of a call on another device: each tensor is moved once, however often it is an argument.
+/// The arguments of a call on another device: each tensor is moved once, for any number of occurrences.
 struct Moved {
     there: Device,
     /// The copy, the original, and the original's version at that time.
@@ -175,7 +176,7 @@ impl Moved {
     }
 }
 
-/// Whether two tensors have the same strides, without gaps.
+/// Whether two tensors have the same dense strides.
 fn is_twin(a: &TensorRef, b: &TensorRef) -> bool {
     a.is_strided() && b.is_strided() && a.strides() == b.strides() && dims::is_dense(a.sizes(), a.strides())
 }
@@ -205,12 +206,12 @@ fn run_there(call: &Call<'_>, device: Device, (to, warn): (u16, bool), keys: Key
     let mut moves = 0;
     let mut twins = Outputs::new();
     for target in &targets {
-        // A target that is written whole, without gaps, need not be copied first.
+        // A dense target that is fully overwritten need not be copied first.
         let is_read = !dims::is_dense(target.sizes(), target.strides()) || is_argument(&call.args, target);
         moves += u64::from(is_read);
         twins.push(if is_read { twin(target, there)? } else { empty_twin(target, there)? });
     }
-    // An argument that is also written to must be the same tensor over there.
+    // An argument that is also a target must be the same tensor on the other device.
     let mut move_one = |t: &TensorRef| match targets.iter().position(|o| Shared::ptr_eq(o, t)) {
         Some(i) => Ok(twins[i].clone()),
         None => moved.of(t),

@@ -1,7 +1,7 @@
 //! The dense fast path of element-wise calls: tensors of one shape, dtype and device that are dense with equal strides,
-//! contiguous in most calls.
+//! mostly contiguous.
 //!
-//! It does the work of the general path, in the same order, and decides nothing differently.
+//! It does the work of the general path, in the same order and with the same results.
 
 use super::candidates::resolved;
 use super::integers;
@@ -30,10 +30,10 @@ struct Alike<'a> {
     target: Option<&'a TensorRef>,
 }
 
-/// Runs an element-wise call: its first kernel straight on the operands if it may take the fast path, otherwise by a plan.
+/// Runs an element-wise call: its first kernel directly on the operands if the fast path applies, otherwise by a plan.
 ///
 /// # Errors
-/// Those of the devices and of the candidates.
+/// Errors of the devices and of the candidates.
 #[inline(always)]
 pub(super) fn run(
     generation: &'static Generation,
@@ -69,7 +69,7 @@ pub(super) fn run(
     }
 }
 
-/// Runs a call that the fast path does not take, or whose kernel has refused there.
+/// Runs a call to which the fast path does not apply, or whose kernel has refused there.
 #[inline(never)]
 fn by_plan(
     generation: &'static Generation,
@@ -81,7 +81,7 @@ fn by_plan(
     resolved(generation, rows, call, &Plan::elementwise(&call.args, inputs, typing)?, false)
 }
 
-/// The operands of a call, if it may take the fast path.
+/// The operands of a call, if the fast path applies.
 #[inline(always)]
 fn find<'a>(
     generation: &'static Generation,
@@ -143,7 +143,7 @@ fn empty_in_order_of(like: &TensorRef, dtype: DType) -> Result<TensorRef> {
     }
 }
 
-/// The first input, if all of them are row-major tensors of one shape and dtype and there are no other tensors.
+/// The first input, if all inputs are row-major tensors of one shape and dtype and there are no other tensors.
 #[inline(always)]
 fn row_major<'a>(args: &Args<'a>, inputs: u32) -> Option<&'a TensorRef> {
     let (mut first, mut rest): (Option<&TensorRef>, _) = (None, inputs);
@@ -162,8 +162,8 @@ fn row_major<'a>(args: &Args<'a>, inputs: u32) -> Option<&'a TensorRef> {
     first
 }
 
-/// The first input and the layout that it is dispatched by, if all inputs are tensors of the same sizes and strides without
-/// gaps and nothing else is a tensor.
+/// The first input and the dispatch layout, if all inputs are dense tensors of the same sizes and strides and there are no
+/// other tensors.
 #[inline(never)]
 fn dense<'a>(args: &Args<'a>, inputs: u32) -> Option<(&'a TensorRef, Layout)> {
     let mut first: Option<&TensorRef> = None;

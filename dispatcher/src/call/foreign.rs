@@ -23,7 +23,7 @@ pub(crate) fn promoted(args: &Args<'_>) -> Result<Typing> {
     Ok(Typing::of(args.promote(inputs_of(args))?))
 }
 
-/// As [`promoted`], f32 for integers.
+/// As [`promoted`], with f32 for integers.
 pub(crate) fn promoted_to_float(args: &Args<'_>) -> Result<Typing> {
     let dtype = args.promote(inputs_of(args))?;
     Ok(Typing::of(if dtype.is_integer() || dtype == DType::BOOL { DType::F32 } else { dtype }))
@@ -66,8 +66,8 @@ pub(crate) fn decomposed(args: &Args<'_>) -> Result<Outputs> {
     }
 }
 
-/// The expected value of a plugin's op, by the reference function that the plugin brought for tests; `None` if it
-/// brought none. The arguments are in host memory, floats as f64.
+/// The expected value of a plugin's op, by its reference function for tests; `None` if it has none. The arguments must be
+/// in host memory, floats as f64.
 ///
 /// # Errors
 /// Errors of the op's rule and of the function.

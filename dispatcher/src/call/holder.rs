@@ -1,12 +1,12 @@
-//! Tensors that plugins hold: an owned reference together with its raw form.
+//! Tensor handles of plugins: an owned reference together with its raw form.
 
 use crate::memory::Shared;
 use crate::tensor::TensorRef;
 use keyway_sdk::abi::tensor::RawTensor;
 use std::ffi::c_void;
 
-/// An owned tensor and its raw form, which stays where it is until the holder is dropped. A
-/// `TensorHandle` of the contract is a pointer to one of these.
+/// An owned tensor and its raw form, which does not move until the holder is dropped. A `TensorHandle` of the contract is a
+/// pointer to one of these.
 pub(crate) struct Holder {
     pub(crate) tensor: TensorRef,
     raw: RawTensor,
@@ -34,8 +34,8 @@ impl Holder {
 /// The tensor behind `RawTensor::handle`.
 ///
 /// # Safety
-/// `handle` must be one that `OwnRaw::settle` wrote, of a tensor that is still alive; the plugin upholds this by using raw
-/// tensors only during the call that passed them, or while it holds their handle.
+/// `handle` must have been written by `OwnRaw::settle`, for a tensor that is still alive; the plugin upholds this by using
+/// raw tensors only during the call that passed them, or while it owns their handle.
 pub(crate) unsafe fn tensor_of(handle: *const c_void) -> TensorRef {
     // SAFETY: the pointer is to a live tensor, per this function's contract.
     unsafe { Shared::retain(handle.cast::<crate::tensor::TensorImpl>()) }

@@ -1,5 +1,5 @@
-//! Copies and casts of a plugin's dtype by the host itself, where no kernel makes them: through the conversion functions
-//! that come with the dtype. Memory of a device goes through the host's.
+//! Copies and casts of a plugin's dtype by the host itself, if no kernel supports them: through the conversion functions of
+//! the dtype. Device memory is copied to and from the host.
 
 use super::convert;
 use super::ledger::{self, Served};
@@ -12,10 +12,10 @@ use crate::memory::{host_vec, read_bytes, write_bytes};
 use crate::op::{Args, Call, Out, Outputs, Plan};
 use crate::tensor::{TensorImpl, TensorRef};
 
-/// Elements that are converted at once.
+/// Elements that are converted at a time.
 const CHUNK: usize = 256;
 
-/// Does a call of `to_dtype`, `clone` or `copy` that a plugin's dtype takes part in; `None` for any other call.
+/// Runs a call of `to_dtype`, `clone` or `copy` that involves a plugin's dtype; `None` for any other call.
 #[cold]
 pub(super) fn run(call: &Call<'_>, plan: &Plan) -> Result<Option<Outputs>> {
     let args = &call.args;
@@ -70,7 +70,7 @@ fn new_output(args: &Args<'_>, plan: &Plan, source: &TensorRef) -> Result<Tensor
     }
 }
 
-/// The bytes from the first element of a strided tensor that has some to its last.
+/// The bytes from the first to the last element of a nonempty strided tensor.
 fn read(t: &TensorRef) -> Result<Vec<u8>> {
     let size = t.dtype().size();
     let reach: usize = t.sizes().iter().zip(t.strides()).map(|(&n, &s)| (n - 1) * s).sum();

@@ -1,5 +1,5 @@
-//! Integers that a call reads and writes: indices, masks, the structure of composite tensors. They are in use while the kernel
-//! runs, see [`InUse`].
+//! Protection of integers that a call reads and writes: indices, masks, the structure of composite tensors. They are locked
+//! while the kernel runs, see [`InUse`].
 //!
 //! An element-wise kernel on the fast path needs no protection of its inputs: no address depends on the value of an
 //! element.
@@ -16,8 +16,8 @@ fn chooses(t: &TensorRef) -> bool {
     may_choose(t.dtype()) || !t.is_strided()
 }
 
-/// Keeps other threads' ops from writing to the integers that a kernel reads in `args`, and from reading those that it writes to
-/// where it writes straight to the tensors of the caller.
+/// Prevents other threads' ops from writing the integers that a kernel reads in `args`, and from reading those that it
+/// writes directly to the caller's tensors.
 ///
 /// # Errors
 /// As [`InUse::enter`].
@@ -54,7 +54,7 @@ fn enter_all(call: &Call<'_>, args: &Args<'_>) -> Result<Box<InUse>> {
     InUse::enter(args.name(), &mut accesses)
 }
 
-/// As [`enter`], of an element-wise kernel that writes to this strided tensor.
+/// As [`enter`], for an element-wise kernel that writes this strided tensor.
 ///
 /// # Errors
 /// As [`InUse::enter`].
@@ -64,7 +64,7 @@ pub(super) fn enter_target(args: &Args<'_>, target: &TensorRef) -> Result<Box<In
     InUse::enter(args.name(), &mut accesses)
 }
 
-/// Keeps other threads' ops from writing to the integers of tensors that a plugin reads outside any op.
+/// Prevents other threads' ops from writing the integers of tensors that a plugin reads outside any op.
 ///
 /// # Errors
 /// As [`InUse::enter`].

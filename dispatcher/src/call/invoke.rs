@@ -50,7 +50,7 @@ pub(super) fn general(
     .unwrap_or_else(|status| status)
 }
 
-/// Runs a kernel that makes its own outputs.
+/// Runs a kernel that allocates its own outputs.
 pub(crate) fn make(
     run: KernelFn,
     plugin: &'static str,
@@ -59,7 +59,7 @@ pub(crate) fn make(
     n_outputs: usize,
     device: Device,
 ) -> Result<Outputs> {
-    // Arguments of such a kernel are not broadcast: there is no output yet to take the shape from.
+    // Arguments of such a kernel are not broadcast: there is no output yet that determines the shape.
     let marshalling = Marshalling::planned(plan, args.op.number_slots).without_broadcast();
     let mut context = CallContext::default();
     let code = general(args.values, marshalling, &[], n_outputs, device, Some(&mut context), run);
@@ -76,7 +76,7 @@ pub(crate) fn make(
     })
 }
 
-/// Runs a plugin's function on tensors of one device outside any op: an operation of a layout.
+/// Runs a plugin's function on tensors of one device outside any op: a function of a layout.
 pub(crate) fn on_tensors(
     run: KernelFn,
     what: &'static str,
@@ -112,7 +112,7 @@ pub(crate) fn on_arguments(
     Ok(context.made.into_iter().next().flatten())
 }
 
-/// Asks a plugin whether its layout can hold these sizes, whose product was counted; the status.
+/// Asks a plugin whether its layout accepts these sizes, whose product does not overflow; returns the status.
 pub(crate) fn accepts(accepts: AcceptsFn, sizes: &[usize]) -> i32 {
     // SAFETY: a size is at most isize::MAX, since the product was counted or one of them is 0; usize and i64 have one
     // layout where the host runs. The sizes live until the function returns, and the library is never unmapped.

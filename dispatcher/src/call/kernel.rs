@@ -14,7 +14,7 @@ use crate::registry::KernelEntry;
 use crate::tensor::TensorImpl;
 use keyway_sdk::abi::codes::{kernel_flag, status};
 
-/// A call as its candidates are asked for it.
+/// A call as passed to its candidates.
 #[derive(Clone, Copy)]
 pub(super) struct Request<'a> {
     pub(super) call: &'a Call<'a>,
@@ -26,7 +26,7 @@ pub(super) struct Request<'a> {
 
 /// The reason why a kernel has not served a call.
 pub(super) enum NotServed {
-    /// The kernel has refused the arguments, with this reason. It has written nothing, and the call is as it was.
+    /// The kernel has refused the arguments, with this reason. It has written nothing, and the call is unchanged.
     Refused(String),
     /// The call fails.
     Failed(Error),
@@ -41,10 +41,10 @@ impl From<Error> for NotServed {
 /// The results of a kernel.
 type Answer = Result<Outputs, NotServed>;
 
-/// Asks a kernel for a call.
+/// Tries a kernel for a call.
 ///
 /// # Errors
-/// Those of the conversions, of targets that cannot hold the results, of the devices and of the kernel.
+/// Errors of the conversions, of targets that cannot hold the results, of the devices and of the kernel.
 #[inline(always)]
 pub(super) fn run(kernel: &'static KernelEntry, request: &Request<'_>) -> Answer {
     let args = &request.call.args;
@@ -88,7 +88,7 @@ fn run_on_copies(
     into_outputs(kernel, request, &args, in_use)
 }
 
-/// Runs a kernel on arguments that are as it wants them.
+/// Runs a kernel on converted arguments.
 #[inline(always)]
 fn into_outputs(
     kernel: &'static KernelEntry,
@@ -134,7 +134,7 @@ fn into_new(
     }
 }
 
-/// Runs a kernel that makes its outputs itself.
+/// Runs a kernel that allocates its outputs itself.
 #[inline(never)]
 fn into_made(
     kernel: &'static KernelEntry,
@@ -171,7 +171,7 @@ fn into_made(
     }
 }
 
-/// Runs a kernel straight into the caller's tensors where that is right, else through new ones.
+/// Runs a kernel directly into the caller's tensors if that is safe, otherwise through new ones.
 #[inline(never)]
 fn into_given(
     kernel: &'static KernelEntry,
@@ -193,7 +193,7 @@ fn into_given(
     check_apart(args.name(), targets.iter())?;
     direct = direct && may_overwrite_all(args, &targets, plan.alias);
     if !direct {
-        // Nothing is in use while the results are written, which may have to wait.
+        // Locks are released before the results are written, which may have to wait.
         let made = into_new(kernel, request, args, in_use)?;
         let delivered = deliver(call, made);
         ledger::set_served(Served::Kernel(kernel));

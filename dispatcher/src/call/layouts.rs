@@ -55,7 +55,7 @@ fn server(op: &'static str, layout: Layout, device: Device) -> Result<Server> {
     Ok(Server { entry, device: there })
 }
 
-/// Whether the fallback of this layout was not logged yet.
+/// Whether the fallback of this layout has not been logged yet.
 fn is_first(layout: Layout) -> bool {
     static SAID: AtomicU64 = AtomicU64::new(0);
     const { assert!(crate::base::intern::MAX_LAYOUTS <= 64, "one bit for each layout") };
@@ -84,7 +84,7 @@ fn lacks(op: &'static str, layout: Layout, reason: &'static str) -> Error {
     Error::Layout { op, layout, reason }
 }
 
-/// Fails unless the layout can hold tensors of these sizes.
+/// Returns an error unless the layout can hold tensors of these sizes.
 fn check_shape(op: &'static str, entry: &LayoutOpsEntry, sizes: &[usize]) -> Result<()> {
     if accepts_on(op, entry, sizes)? {
         return Ok(());
@@ -126,7 +126,7 @@ pub fn shapes(layout: Layout, device: Device) -> Result<&'static str> {
     server("shapes", layout, device).map(|server| server.entry.shapes)
 }
 
-/// Converts to one contiguous strided tensor.
+/// Converts to a contiguous strided tensor.
 ///
 /// # Errors
 /// `Layout` if the layout is not declared or cannot be converted; `Value` if it is not implemented on the tensor's device; errors
@@ -161,7 +161,7 @@ pub fn from_strided(tensor: &TensorRef, layout: Layout, options: &LayoutOptions)
     to_device(&made, tensor.device())
 }
 
-/// Runs a function that makes a tensor, which must be like this.
+/// Runs a function that creates a tensor, and checks its layout, sizes and dtype.
 fn made_by(
     run: KernelFn,
     op: &'static str,
@@ -186,8 +186,8 @@ fn made_by(
     }
 }
 
-/// The attributes in their declared types. Fails unless the layout has this number of components and attributes, and the
-/// components are on one device.
+/// The attributes in their declared types. Returns an error unless the layout has this number of components and attributes,
+/// and the components are on one device.
 pub(crate) fn check_components(
     op: &'static str,
     layout: Layout,
@@ -215,8 +215,8 @@ pub(crate) fn check_components(
     }
 }
 
-/// A tensor of a composite layout over these components, which it shares; with `check` they are compared with each other, which
-/// reads them. Errors are those of `op`.
+/// A tensor of a composite layout over these components, which it shares; with `check` their contents are validated, which
+/// reads them. Errors are reported as those of `op`.
 ///
 /// # Errors
 /// `Layout` if the layout is not declared; `Value` for mismatched components; `Shape` for a shape that the layout does not
@@ -278,8 +278,8 @@ pub fn may_repeat(tensor: &TensorRef) -> bool {
     at.and_then(|at| tensor.attrs().get(at)) == Some(&0)
 }
 
-/// A gradient in the layout and with the pattern of `like`: its float components are the gradient with respect to those of
-/// `like`, and the others are those of `like`.
+/// The gradient in the layout and with the pattern of `like`: its float components are the gradient with respect to those
+/// of `like`, and the others are those of `like`.
 ///
 /// # Errors
 /// `Value` for different sizes, dtype or device, and if the layout is not implemented on the device; `Layout` if its
@@ -310,7 +310,7 @@ pub fn project(grad: &TensorRef, like: &TensorRef) -> Result<TensorRef> {
     to_device(&made, like.device())
 }
 
-/// Whether a tensor differs from another of its layout in float components alone, checked without reading them.
+/// Whether a tensor differs from another one of its layout in float components alone, checked without reading them.
 pub fn has_pattern_of(tensor: &TensorRef, like: &TensorRef) -> bool {
     let (a, b) = (tensor.components(), like.components());
     let same_part = |(a, b): (&TensorRef, &TensorRef)| {

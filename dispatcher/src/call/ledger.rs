@@ -1,5 +1,4 @@
-//! Records which candidate served the last call of a thread, and every call that ran on another device than it asked
-//! for.
+//! Records the candidate that served the last call of a thread, and every call that ran on another device than requested.
 
 use crate::base::key::Device;
 use crate::op::OpEntry;
@@ -11,17 +10,17 @@ use std::sync::Mutex;
 /// The candidate that served a call.
 #[derive(Clone, Copy, Debug)]
 pub enum Served {
-    /// The host itself, as a view of the same memory.
+    /// The host, with a view of the same memory.
     View,
     /// The host itself, by moving bytes or changing a layout.
     Host,
-    /// Other ops.
+    /// The decomposition into other ops.
     Decomposition,
     /// Another device.
     Fallback,
     /// A kernel of a plugin.
     Kernel(&'static KernelEntry),
-    /// No candidate since [`forget_served`].
+    /// None since [`forget_served`].
     Nobody,
 }
 
@@ -68,12 +67,12 @@ fn fallback_entries() -> std::sync::MutexGuard<'static, Entries> {
     FALLBACKS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// The lock, held while the process forks.
+/// Acquires the lock while the process forks.
 pub(crate) fn held() -> crate::base::fork::Held {
     Box::new(fallback_entries())
 }
 
-/// Notes one call that runs elsewhere; whether it is the first of its kind.
+/// Records a call that runs on another device; returns whether it is the first of its kind.
 pub(crate) fn record_fallback(op: &OpEntry, from: Device, to: Device) -> bool {
     let mut entries = fallback_entries();
     let (calls, _) = entries.entry((op.name, from, to)).or_default();
@@ -81,35 +80,35 @@ pub(crate) fn record_fallback(op: &OpEntry, from: Device, to: Device) -> bool {
     *calls == 1
 }
 
-/// Adds to the tensors that were moved for calls of an op, there and back.
+/// Adds to the number of tensors that were moved for calls of an op, to the device and back.
 pub(crate) fn record_moves(op: &OpEntry, from: Device, to: Device, count: u64) {
     fallback_entries().entry((op.name, from, to)).or_default().1 += count;
 }
 
-/// Notes that the derivative of a call ran on another device, with this many tensors moved there and back; for the layer that
-/// runs derivatives.
+/// Records that the derivative of a call ran on another device, with the number of tensors that were moved; for the layer
+/// that runs derivatives.
 pub fn record_derivative(op: &OpEntry, from: Device, to: Device, moves: u64) {
     record_fallback(op, from, to);
     record_moves(op, from, to, moves);
 }
 
-/// One line of the ledger.
+/// An entry of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Fallback {
     /// The op.
     pub op: String,
-    /// The device that was asked for.
+    /// The requested device.
     pub from: String,
     /// The device that did the work.
     pub to: String,
     /// The number of calls.
     pub calls: u64,
-    /// The tensors that were moved for these calls, there and back.
+    /// The number of tensors that were moved for these calls, to the device and back.
     #[serde(default)]
     pub moves: u64,
 }
 
-/// Every call so far that ran on another device than it asked for.
+/// Every call so far that ran on another device than requested.
 ///
 /// ```
 /// assert!(keyway_dispatcher::ledger::fallbacks().is_empty(), "nothing has run elsewhere");

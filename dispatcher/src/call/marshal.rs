@@ -1,4 +1,4 @@
-//! The raw form of one call, built on the stack.
+//! Marshalling of a call: its raw form, built on the stack.
 
 use super::holder::Holder;
 use crate::base::dims::{self, Dims, expanded_strides, same};
@@ -18,14 +18,14 @@ use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
-/// The targets of a kernel that allocates its own outputs.
+/// The context of a kernel that allocates its own outputs, or of a rule.
 #[derive(Default)]
 pub(crate) struct CallContext {
     pub(crate) made: SmallVec<[Option<TensorRef>; 2]>,
     pub(crate) stated: SmallVec<[OutSpec; 1]>,
-    /// The plan; its outputs are those in `stated`.
+    /// The plan; its outputs are in `stated`.
     pub(crate) plan: Option<Plan>,
-    /// The number of arguments of the call for which a rule states them; 0 where no rule is asked.
+    /// The number of arguments of the call, for a rule; 0 for a kernel.
     pub(crate) n_args: usize,
 }
 
@@ -36,7 +36,7 @@ const ZEROS: [usize; 64] = [0; 64];
 #[repr(align(16))]
 struct NumberBytes(#[allow(dead_code, reason = "kernels read it by its address")] [u8; 16]);
 
-/// The bytes of a number in the dtype that a kernel computes in; `None` where its plugin failed to convert it.
+/// The bytes of a scalar in the kernel's compute dtype; `None` if its plugin failed to convert it.
 fn encode(arg: Arg<'_>, dtype: DType) -> Option<NumberBytes> {
     let (integer, real) = match arg {
         Arg::Int(v) => (v, v as f64),
@@ -73,7 +73,7 @@ fn leaves_room(dtype: DType) -> bool {
     dtype.size() <= 8
 }
 
-/// The bytes of a number in a plugin's dtype.
+/// The bytes of a scalar in a plugin's dtype.
 #[cold]
 fn encode_by_plugin(real: f64, dtype: DType) -> Option<[u8; 16]> {
     let mut out = [0u8; 16];
@@ -91,14 +91,14 @@ const INLINE_TENSORS: usize = 6;
 pub(super) const INLINE_ARGS: usize = 8;
 const INLINE_OUTPUTS: usize = 4;
 
-/// Arena for values that never move once written.
+/// An arena for values that do not move after they are written.
 struct Arena<'a, T> {
     slots: &'a mut [MaybeUninit<T>],
     used: usize,
 }
 
 impl<T> Arena<'_, T> {
-    /// Writes the next value and returns its address; null if it is full, which the count rules out.
+    /// Writes the next value and returns its address; null if it is full, which its capacity rules out.
     #[inline(always)]
     fn push(&mut self, value: T) -> *mut T {
         let Some(slot) = self.slots.get_mut(self.used) else { return std::ptr::null_mut() };
@@ -111,14 +111,14 @@ impl<T> Arena<'_, T> {
         self.slots.as_ptr().cast()
     }
 
-    /// The address to which the next value will be written.
+    /// The address of the next value.
     #[inline(always)]
     fn next(&self) -> *const T {
         self.first().wrapping_add(self.used)
     }
 }
 
-/// Makes a [`Arena`] for `count` values: on this stack if there are at most `inline`.
+/// Creates an [`Arena`] for `count` values: on this stack if there are at most `inline`.
 macro_rules! arena {
     ($name:ident: $type:ty, $inline:expr, $count:expr) => {
         let mut stack = [const { MaybeUninit::<$type>::uninit() }; $inline];
@@ -134,7 +134,7 @@ macro_rules! arena {
     };
 }
 
-/// A scalar passed as a tensor, expanded to the shape `target` if that is given.
+/// A scalar passed as a tensor, expanded to the shape `target` if present.
 fn raw_number(
     bytes: *const NumberBytes,
     dtype: DType,
@@ -163,25 +163,25 @@ fn raw_number(
     }
 }
 
-/// The form in which a plugin sees the arguments of a call.
+/// The conversion of the arguments of a call for a plugin.
 #[derive(Clone, Copy)]
 pub(crate) struct Marshalling<'a> {
     /// The shape that broadcast arguments appear in.
     target: &'a [usize],
-    /// Which arguments are broadcast to it; bit `i` for argument `i`.
+    /// The mask of arguments that are broadcast to it; bit `i` for argument `i`.
     broadcast: u32,
     /// The dtype of scalars passed as tensors.
     compute: DType,
-    /// Arguments that may be such scalars; bit `i` for argument `i`.
+    /// The mask of arguments that may be such scalars; bit `i` for argument `i`.
     number_slots: u32,
 }
 
 impl<'a> Marshalling<'a> {
-    /// As they are.
+    /// Arguments are passed unchanged.
     pub(crate) const AS_IS: Marshalling<'static> =
         Marshalling { target: &[], broadcast: 0, compute: DType::F32, number_slots: 0 };
 
-    /// By a plan: broadcast to output 0, scalars as 0-d tensors of the compute dtype.
+    /// Arguments are passed according to a plan: broadcast to output 0, scalars as 0-d tensors of the compute dtype.
     #[inline(always)]
     pub(crate) fn planned(plan: &'a Plan, number_slots: u32) -> Marshalling<'a> {
         let target = plan.outputs.first().map_or(&[][..], |output| &output.sizes);
@@ -193,7 +193,7 @@ impl<'a> Marshalling<'a> {
         Marshalling { broadcast: 0, ..self }
     }
 
-    /// Whether argument `i` appears in another shape than its own.
+    /// Whether argument `i` is passed with another shape than its own.
     #[inline(always)]
     fn broadcasts(&self, i: usize, t: &TensorRef) -> bool {
         self.broadcast & (1 << i) != 0 && !same(t.sizes(), self.target) && t.is_strided()
@@ -207,8 +207,8 @@ struct Frame<'a, 'r> {
     /// Lists of tensors, and the outputs.
     pointers: Arena<'r, *const RawTensor>,
     numbers: Arena<'r, NumberBytes>,
-    /// Strides of the arguments that appear in another shape. Given its full capacity first, so that no element moves
-    /// while pointers into it are held.
+    /// Strides of the broadcast arguments. Allocated with its full capacity first, so that no element moves while pointers
+    /// to it exist.
     expanded: SmallVec<[Dims; 2]>,
     // A holder must not move.
     #[allow(clippy::vec_box)]
@@ -235,7 +235,7 @@ impl Frame<'_, '_> {
         raw
     }
 
-    /// The raw form of tensor argument `i` as the call shows it.
+    /// The raw form of tensor argument `i` in this call.
     #[inline(always)]
     fn argument(&mut self, i: usize, t: &TensorRef, tensors: usize) -> *const RawTensor {
         let host_scalar = t.ndim() == 0 && t.device() != self.device && t.device() == Device::CPU;
@@ -246,7 +246,7 @@ impl Frame<'_, '_> {
         if !t.is_strided() { self.hold(t) } else { self.otherwise(t, broadcasts, host_scalar, tensors) }
     }
 
-    /// A raw form of a tensor in the shape of output 0, or as a number in host memory.
+    /// The raw form of a tensor in the shape of output 0, or as a scalar in host memory.
     #[inline(never)]
     fn otherwise(
         &mut self,
@@ -305,7 +305,7 @@ fn plain(arg: Arg<'_>) -> RawArg {
     }
 }
 
-/// Records for all this memory that work on it goes to this thread's streams.
+/// Records that work on this memory is submitted to this thread's streams.
 #[cold]
 fn note_use(args: &[Arg<'_>], outputs: &[TensorRef]) {
     let note = |t: &TensorRef| match t.storage() {
@@ -322,11 +322,11 @@ fn note_use(args: &[Arg<'_>], outputs: &[TensorRef]) {
     }
 }
 
-/// Builds the raw call on this stack, passes it to `run` and returns its result. Outputs that the plugin creates or
-/// states go to `context`; without one it may do neither.
+/// Builds the raw call on this stack, passes it to `run` and returns its result. `context` receives the outputs that the
+/// plugin creates or describes; without one it may do neither.
 ///
 /// # Errors
-/// The status of a number that its dtype's plugin failed to convert, with a stored message.
+/// The status of a scalar that its dtype's plugin failed to convert, with a stored message.
 #[inline(always)]
 pub(crate) fn with_call<R>(
     args: &[Arg<'_>],
@@ -397,8 +397,8 @@ pub(crate) fn with_call<R>(
     Ok(run(&call))
 }
 
-/// Whether the arguments of a call can be passed unchanged, given that no argument needs marshalling because of its
-/// kind and no stream is to be recorded.
+/// Whether the arguments of a call can be passed unchanged, given that no argument needs marshalling because of its kind
+/// and no stream is to be recorded.
 #[inline(always)]
 pub(crate) fn is_straight(args: &Args<'_>, plan: &Plan, outputs: usize) -> bool {
     args.values.len() <= INLINE_ARGS
@@ -415,10 +415,10 @@ fn broadcasts_any(args: &Args<'_>, plan: &Plan) -> bool {
         .any(|(i, arg)| matches!(arg, Arg::Tensor(t) if marshalling.broadcasts(i, t)))
 }
 
-/// Runs a kernel, which makes no outputs, on a call that [`is_straight`]: nothing is built but lists of addresses.
+/// Runs a kernel, which allocates no outputs, on a call that [`is_straight`]: only lists of addresses are built.
 ///
 /// # Errors
-/// Those of the kernel.
+/// Errors of the kernel.
 #[inline(always)]
 pub(super) fn call_straight(
     kernel: &'static KernelEntry,

@@ -1,9 +1,9 @@
 //! The path of one call: key set, dispatch keys from the highest down, the op's rule, then the candidates of the backend key.
 //!
-//! The path runs down these files, and none calls one above it: this one (keys, handlers, the op's rule), `fast_path` for
+//! Each step is in a file that calls only those after it: this one (keys, handlers, the op's rule), `fast_path` for
 //! contiguous element-wise calls, `candidates` (the loop over kernels and other candidates), `kernel` (conversions of the
-//! arguments, outputs, delivery), `invoke` and `marshal` (the raw call of a plugin). Only what dispatches a new call
-//! returns to this file: a conversion (`convert`), a part of a `decomposition`, a call on another device (`fallback`).
+//! arguments, outputs, delivery), `invoke` and `marshal` (the raw call of a plugin). Only a new call returns to this file:
+//! a conversion (`convert`), a part of a `decomposition`, a call on another device (`fallback`).
 
 mod arguments;
 mod candidates;
@@ -48,8 +48,8 @@ use candidates::{resolved, serve};
 /// Calls an op.
 ///
 /// # Errors
-/// The caller's mistakes as defined by the op's rule, `MissingKernel`, and errors of the backend.
-// Inlined, so that the call is written once, where it stays.
+/// The caller's errors as defined by the op's rule, `MissingKernel`, and errors of the backend.
+// Inlined, so that the arguments are written once, at their final address.
 #[inline(always)]
 pub fn call(args: Args<'_>, out: Out<'_>) -> Result<Outputs> {
     enter(&Call { args, out })
@@ -72,7 +72,7 @@ fn enter(call: &Call<'_>) -> Result<Outputs> {
     route_in(generation, call, keys.minus(excluded))
 }
 
-/// Goes on with a call below the key that acted last; for handlers.
+/// Continues a call below the key that was handled last; for handlers.
 ///
 /// # Errors
 /// As [`call`].
@@ -112,7 +112,7 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
             let typing = typing(args)?;
             fast_path::run(generation, rows, call, inputs, typing)
         }
-        // The plan is used where the rule wrote it: it is too large to move about.
+        // The plan is used where the rule wrote it: it is too large to copy.
         Rule::Structured(rule) => match rule(args) {
             Ok(ref plan) => serve(generation, rows, call, plan, false),
             Err(error) => Err(error),

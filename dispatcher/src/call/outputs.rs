@@ -1,4 +1,4 @@
-//! Tensors that the caller gives to write to.
+//! The tensors that the caller passes to write to.
 
 use super::convert::{contiguous, copy_into};
 use super::layouts::may_repeat;
@@ -36,7 +36,7 @@ pub(super) fn targets(call: &Call<'_>) -> Result<Outputs> {
     })
 }
 
-/// Checks that `target` can hold the result. `out` decides the argument named in an error: `out`, or the op's own
+/// Checks that `target` can hold the result. `out` determines the argument named in an error: `out`, or the op's own
 /// in-place argument.
 pub(crate) fn check_target(
     out: Out<'_>,
@@ -48,7 +48,7 @@ pub(crate) fn check_target(
     let op = args.name();
     let argument = if matches!(out, Out::InPlace) { args.op.schema.param_name(0) } else { "out" };
     target.check_writable(op)?;
-    // A composite tensor keeps its other components, so that only an op's own argument can be it.
+    // A composite tensor preserves its other components, so that only an op's own argument can be the target.
     let in_place = || matches!(args.values.first(), Some(Arg::Tensor(t)) if Shared::ptr_eq(t, target));
     if !target.is_strided() && !in_place() {
         // An argument that was cast is another tensor, and the dtype is the reason.
@@ -73,7 +73,7 @@ pub(crate) fn check_target(
     Ok(())
 }
 
-/// Refuses an output that was given on another device than the call's.
+/// Refuses a target on another device than the call's.
 pub(super) fn check_device(call: &Call<'_>, target: &TensorRef, device: Device) -> Result<()> {
     match call.out {
         Out::Given(_) if target.device() != device => Err(Error::DeviceMismatch {
@@ -86,7 +86,7 @@ pub(super) fn check_device(call: &Call<'_>, target: &TensorRef, device: Device) 
     }
 }
 
-/// Whether a kernel may write straight into `target`: it shares no memory with an argument, or is exactly one and the op
+/// Whether a kernel may write directly to `target`: it shares no memory with an argument, or is exactly one and the op
 /// allows that (`alias`).
 #[inline]
 pub(super) fn may_overwrite(args: &Args<'_>, target: &TensorRef, alias: bool) -> bool {
@@ -99,8 +99,8 @@ pub(super) fn may_overwrite(args: &Args<'_>, target: &TensorRef, alias: bool) ->
     })
 }
 
-/// Refuses targets if two of them certainly share elements: both are dense and their memory overlaps. For tensors with
-/// gaps this is unknown, and they are written one after the other.
+/// Refuses targets if two of them certainly share elements: both are dense and their memory overlaps. For tensors with gaps
+/// this is unknown, and they are written in sequence.
 pub(super) fn check_apart<'a>(
     op: &'static str,
     targets: impl ExactSizeIterator<Item = &'a TensorRef>,
@@ -119,7 +119,7 @@ pub(super) fn check_apart<'a>(
 /// Targets that are compared with each argument.
 const FEW: usize = 4;
 
-/// [`may_overwrite`] for each target. Several targets may not share memory with each other either.
+/// [`may_overwrite`] for each target. Several targets must not share memory with each other either.
 pub(super) fn may_overwrite_all(args: &Args<'_>, targets: &[TensorRef], alias: bool) -> bool {
     match targets.len() <= FEW {
         true => targets.iter().all(|target| may_overwrite(args, target, alias)),
@@ -169,7 +169,7 @@ fn may_overwrite_many<'a>(
     true
 }
 
-/// Hands results over, copying them where the caller gave tensors to write to.
+/// Delivers results, copying them if the caller passed tensors to write to.
 pub(crate) fn deliver(call: &Call<'_>, made: Outputs) -> Result<Outputs> {
     if matches!(call.out, Out::New) {
         return Ok(made);

@@ -11,8 +11,8 @@ use crate::op::{Arg, Args, Plan, Rule, Strides};
 use keyway_sdk::abi::codes::status;
 use keyway_sdk::abi::tensor::KernelFn;
 
-/// The plan of a call, checked by the op's rule, and whether the kernel allocates its outputs; `None` where the host
-/// serves the call itself. The usual call, in `backend`, uses the plan of each kind of rule where the rule returns it.
+/// The plan of a call, checked by the op's rule, and whether the kernel allocates its outputs; `None` if the host serves
+/// the call itself. The usual call, in `backend`, uses the plan of each kind of rule without copying it.
 pub(super) fn of(args: &Args<'_>) -> Result<Option<(Plan, bool)>> {
     Ok(Some(match args.op.spec.rule {
         Rule::Elementwise(inputs, typing) => (Plan::elementwise(args, inputs, typing(args)?)?, false),
@@ -50,7 +50,7 @@ pub(super) fn stated(rule: Option<KernelFn>, args: &Args<'_>) -> Result<Plan> {
             ),
         );
     }
-    // An op without tensors states its own dtype.
+    // An op without tensors determines its own dtype.
     let compute = context.stated.first().map_or(DType::F32, |output| output.dtype);
     let mut plan = match (context.plan, like_first) {
         (Some(plan), _) => plan,

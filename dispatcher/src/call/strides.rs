@@ -42,7 +42,7 @@ pub(super) fn strides_like(t: &TensorRef) -> Option<Dims> {
     }
 }
 
-/// Whether every argument that counts is row-major and not channels_last: the usual case, determined by the flags alone.
+/// Whether every relevant argument is row-major and not channels_last: the usual case, determined by the flags alone.
 #[inline(always)]
 fn all_row_major(args: &Args<'_>, plan: &Plan) -> bool {
     args.values.iter().enumerate().all(|(i, arg)| match arg {
@@ -51,10 +51,10 @@ fn all_row_major(args: &Args<'_>, plan: &Plan) -> bool {
     })
 }
 
-/// The output format: channels_last if any full-sized argument is, with or without gaps; the common order of dimensions
-/// if all of them agree on one; otherwise contiguous. An argument that is in both formats at once decides only if no
-/// other does, and one with overlapping elements never does. If no argument has the full size, those with the full
-/// number of dimensions decide whether it is channels_last.
+/// The output format: channels_last if any full-sized argument is, with or without gaps; the common order of dimensions if
+/// all of them have one; otherwise contiguous. An argument with both formats determines the result only if no other
+/// argument does, and one with overlapping elements never does. If no argument has the full size, those with the full
+/// number of dimensions determine whether it is channels_last.
 #[inline]
 fn preserved(args: &Args<'_>, plan: &Plan, spec: &OutSpec) -> Option<Dims> {
     if all_row_major(args, plan) {
@@ -113,7 +113,7 @@ mod tests {
         TensorImpl::empty_strided(Dims::from_slice(sizes), strides, DType::F32, Device::CPU).unwrap()
     }
 
-    /// Whether the output of an image op is channels_last for these arguments, the last of which does not count.
+    /// Whether the output of an image op is channels_last for these arguments; the last one is ignored.
     fn gives_last(tensors: &[TensorRef]) -> bool {
         let text = "test_images(Tensor a, Tensor b, Tensor c) -> Tensor";
         let spec = OpSpec {
@@ -145,7 +145,7 @@ mod tests {
     fn images_decide_the_format_of_the_output() {
         let other = || tensor(&[2, 3, 4, 4], true);
         let (rows, last) = (tensor(&[2, 3, 6, 6], false), tensor(&[8, 3, 2, 2], true));
-        // One channel: both formats at once, with strides of either order.
+        // One channel: both formats, with strides of either order.
         let (both_rows, both_last) = (tensor(&[8, 1, 2, 2], false), tensor(&[8, 1, 2, 2], true));
         let vector = tensor(&[3], false);
         // Channels of a wider image: in that order, with gaps.

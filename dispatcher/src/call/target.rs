@@ -6,7 +6,7 @@ use crate::op::{Arg, Args};
 use crate::registry::more_special;
 use crate::tensor::{Format, Images, TensorRef};
 
-/// Device and layout by which a call is dispatched; with the compute dtype of the plan they are the key of its kernels.
+/// The device and layout of a call's dispatch key; together with the plan's compute dtype they select the kernels.
 #[derive(Clone, Copy)]
 pub(super) struct Target {
     pub(super) device: Device,
@@ -24,7 +24,7 @@ impl Target {
     #[inline(always)]
     pub(super) fn of(args: &Args<'_>) -> Result<Target> {
         let mut found = Target { device: Device::CPU, layout: Layout::STRIDED, plain: true };
-        // A 0-d tensor in host memory combines with any device; it decides only if no other argument does.
+        // A 0-d tensor in host memory combines with any device; it determines the device only if no other argument does.
         let (mut decided, mut anywhere, mut meant) = (false, false, false);
         for (i, arg) in args.values.iter().enumerate() {
             let tensors = match arg {

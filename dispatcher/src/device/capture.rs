@@ -1,4 +1,4 @@
-//! Work that is recorded once and launched many times. **Experimental**: see `keyway_sdk::abi::extension`.
+//! Graph capture: work that is captured once and launched many times. **Experimental**: see `keyway_sdk::abi::extension`.
 
 use super::stream::Handle;
 use super::{DeviceEntry, Stream, StreamRef, check, extension};
@@ -14,14 +14,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Memory that recorded work uses: alive as long as the graph.
 pub(crate) trait Retained: Send + Sync {
-    /// Notes that work on this memory was given to a stream.
+    /// Records that work on this memory was submitted to a stream.
     fn used_on(&self, entry: &'static DeviceEntry, device: Device, stream: &StreamRef);
 }
 
-/// The memory that recorded work uses, by a number that identifies each allocation.
+/// The memory that captured work uses, by a number that identifies each allocation.
 type Memory = BTreeMap<usize, Box<dyn Retained>>;
 
-/// The recording of a stream's work, where there is one.
+/// The capture of a stream's work, if it is being captured.
 #[derive(Default)]
 pub(crate) struct Recording {
     active: AtomicBool,
@@ -40,7 +40,7 @@ impl Recording {
         self.active.load(Ordering::Acquire)
     }
 
-    /// Keeps memory for the graph.
+    /// Retains memory for the graph.
     pub(crate) fn keep(&self, number: usize, memory: impl FnOnce() -> Box<dyn Retained>) {
         let mut all = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         all.entry(number).or_insert_with(memory);
@@ -52,7 +52,7 @@ impl Recording {
     }
 }
 
-/// Ends a recording also where the recorded function panics.
+/// A guard that ends a capture also if the captured function panics.
 struct Recorder {
     api: &'static CaptureApi,
     handle: Arc<Handle>,
@@ -105,11 +105,11 @@ pub fn is_captured(device: Device) -> bool {
     super::stream::current_stream_ref(device).is_some_and(|handle| handle.recording().is_active())
 }
 
-/// Recorded work of one stream, to be launched again and again.
+/// Captured work of one stream, which can be launched repeatedly.
 ///
-/// A launch works on the memory that the recorded calls worked on: put new values into their inputs with `copy_`, launch,
-/// and read their outputs. The graph keeps all of that memory. What the recorded function did on the host, such as noting
-/// versions for autograd, is not done again, so record no calls that need a gradient.
+/// A launch uses the memory of the captured calls: write new values into their inputs with `copy_`, launch, and read their
+/// outputs. The graph retains all of that memory. Work of the captured function on the host, such as recording versions for
+/// autograd, is not repeated, so capture no calls that need a gradient.
 pub struct Graph {
     entry: &'static DeviceEntry,
     device: Device,
@@ -131,11 +131,11 @@ impl fmt::Debug for Graph {
 }
 
 impl Graph {
-    /// Runs `work` with `stream` entered, recording the work queued on the stream instead of running it. Calls that
-    /// would wait for the stream, such as reading a value, fail during capture.
+    /// Runs `work` with `stream` entered, capturing the work submitted to the stream instead of running it. Calls that
+    /// would synchronize with the stream, such as reading a value, fail during capture.
     ///
     /// # Errors
-    /// `Value` for a device that does not offer this, the default stream, or a stream that is being recorded; errors of
+    /// `Value` for a device without this interface, the default stream, or a stream that is being captured; errors of
     /// `work` and of the device.
     pub fn capture<T, E: From<Error>>(
         stream: &Stream,
@@ -158,7 +158,7 @@ impl Graph {
         Ok((made?, graph?))
     }
 
-    /// Gives the recorded work to a stream, any of the same device.
+    /// Launches the captured work on a stream, any of the same device.
     ///
     /// # Errors
     /// `Value` for a stream of another device; the device's error.
@@ -171,7 +171,7 @@ impl Graph {
         let _one = self.launching.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: graph and stream are of this table and live; the graph's memory does as well.
         let code = unsafe { (self.api.launch)(u32::from(self.device.index), self.raw, handle.raw) };
-        // Also where it failed: part of the work may have been given to the stream.
+        // Also after a failure: part of the work may have been submitted to the stream.
         let used_on: StreamRef = (!handle.raw.is_null()).then(|| handle.clone());
         self.memory.values().for_each(|memory| memory.used_on(self.entry, self.device, &used_on));
         check(self.entry, self.device, "capture launch", code)

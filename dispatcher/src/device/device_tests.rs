@@ -1,4 +1,4 @@
-//! Devices that answer what is not so: each is an error that names the plugin and the field.
+//! Devices that return invalid answers: each is an error that names the plugin and the field.
 
 use super::*;
 use crate::base::intern::DEVICES;
@@ -116,7 +116,7 @@ fn honest() -> DeviceApi {
     }
 }
 
-/// A device of its own for each table.
+/// A separate device for each table.
 fn device(name: &str, api: DeviceApi) -> Device {
     let plugin: &'static PluginEntry = Box::leak(Box::new(PluginEntry {
         name: PLUGIN,

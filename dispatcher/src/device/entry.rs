@@ -1,4 +1,4 @@
-//! Device types and the plugins that serve them.
+//! Device types and the plugins that provide them.
 
 use crate::base::error::Result;
 use crate::base::intern::DEVICES;
@@ -9,20 +9,19 @@ use keyway_sdk::abi::codes::device_flag;
 use keyway_sdk::abi::device::DeviceApi;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-/// A device type and the plugin that serves it.
+/// A device type and the plugin that provides it.
 #[derive(Debug)]
 pub struct DeviceEntry {
     /// Interned name.
     pub kind: u16,
     /// Its functions.
     pub api: &'static DeviceApi,
-    /// Whose it is.
+    /// The plugin.
     pub plugin: &'static PluginEntry,
 }
 
 impl DeviceEntry {
-    /// Whether both are one plugin's table. A plugin's device has two entries where the host calls it `name@plugin` as
-    /// well.
+    /// Whether both are one plugin's table. A plugin's device has two entries if the host calls it `name@plugin` as well.
     #[inline]
     pub(crate) fn is_same_table(&self, other: &DeviceEntry) -> bool {
         std::ptr::eq(self.api, other.api)
@@ -38,7 +37,7 @@ impl DeviceEntry {
 static SERVERS: [AtomicPtr<DeviceEntry>; crate::base::intern::MAX_DEVICES] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; crate::base::intern::MAX_DEVICES];
 
-/// The plugin that serves a kind of device now.
+/// The plugin that currently provides a device type.
 #[inline(always)]
 pub fn server(kind: u16) -> Option<&'static DeviceEntry> {
     let entry = SERVERS.get(kind as usize)?.load(Ordering::Acquire);
@@ -46,12 +45,12 @@ pub fn server(kind: u16) -> Option<&'static DeviceEntry> {
     unsafe { entry.as_ref() }
 }
 
-/// Whether tensors can be on a kind of device: a plugin provides it, or it is host memory, which needs no plugin.
+/// Whether tensors can be on a device type: a plugin provides it, or it is host memory, which needs no plugin.
 pub fn is_there(kind: u16) -> bool {
     kind == Device::CPU.kind || server(kind).is_some()
 }
 
-/// Sets the plugin that serves a kind of device from now on.
+/// Sets the plugin that provides a device type.
 pub(crate) fn set_server(kind: u16, entry: Option<&'static DeviceEntry>) {
     if let Some(slot) = SERVERS.get(kind as usize) {
         lacking::set_device(DEVICES.name(kind), entry.is_some());
@@ -62,7 +61,7 @@ pub(crate) fn set_server(kind: u16, entry: Option<&'static DeviceEntry>) {
     }
 }
 
-/// A bit for each device of a kind that memory was asked of; all above the last bit share it.
+/// A bit for each device of a type that has allocated memory; devices above the last bit share it.
 static USED: [AtomicU64; crate::base::intern::MAX_DEVICES] =
     [const { AtomicU64::new(0) }; crate::base::intern::MAX_DEVICES];
 
@@ -70,11 +69,11 @@ fn bit(device: Device) -> u64 {
     1 << device.index.min(63)
 }
 
-/// The device noted last, so that a program that uses one pays for one comparison.
+/// The device recorded last, so that a program that uses one device needs one comparison.
 static LAST_USED: AtomicU32 = AtomicU32::new(u32::MAX);
 
-/// Notes that memory is asked of a device. The first time the device must be there: a plugin is never called with an index beyond
-/// its count.
+/// Records an allocation on a device. At the first one, checks that the device exists: a plugin is never called with an
+/// index beyond its count.
 ///
 /// # Errors
 /// `NoSuchDevice`.
@@ -86,7 +85,7 @@ pub(crate) fn note_use(entry: &'static DeviceEntry, device: Device) -> Result<()
 
 #[cold]
 fn note_other_use(entry: &'static DeviceEntry, device: Device, number: u32) -> Result<()> {
-    // Devices from 63 on share a bit.
+    // Devices from index 63 share a bit.
     if device.index >= 63 || !was_used(device) {
         super::ensure(entry, device)?;
     }
@@ -97,12 +96,12 @@ fn note_other_use(entry: &'static DeviceEntry, device: Device, number: u32) -> R
     Ok(())
 }
 
-/// As [`was_used`], of any device of a kind.
+/// As [`was_used`], for any device of a type.
 pub fn kind_was_used(kind: u16) -> bool {
     USED.get(kind as usize).is_some_and(|slot| slot.load(Ordering::Relaxed) != 0)
 }
 
-/// Whether the program has asked this device for memory. Reports skip other devices: querying an unused device may
+/// Whether the program has allocated memory on this device. Reports skip other devices: querying an unused device may
 /// initialise it, which is slow or fails.
 #[inline]
 pub fn was_used(device: Device) -> bool {

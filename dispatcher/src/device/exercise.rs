@@ -1,5 +1,5 @@
-//! Every function of a device's table, called once, for a process that was made to find out whether they can be called: a
-//! table may be damaged where only some programs call into it.
+//! Calls every function of a device's table once, in a process that was started to find out whether they can be called: a
+//! table may be damaged in functions that only some programs call.
 
 use super::{
     DeviceEntry, Event, Stream, allocate, capture, copy_between, copy_from_host, copy_from_host_async,
@@ -30,7 +30,7 @@ pub(crate) fn with_device(device: Device) {
     let _ = report::memory(device);
     let _ = peer::can_access(device, device);
     let _ = empty_cache(device);
-    // This process has no other use for it: lifting the limit takes nothing from anybody.
+    // This process has no other use for the device: removing the limit affects no other program.
     let _ = set_memory_limit(device, 0);
 }
 

@@ -1,4 +1,4 @@
-//! The further interfaces of a device, looked up and checked.
+//! The optional interfaces of a device, looked up and checked.
 
 use super::{DeviceEntry, untrue};
 use crate::base::error::Result;
@@ -7,7 +7,7 @@ use keyway_sdk::abi::codes::interface;
 use keyway_sdk::abi::extension::{CaptureApi, PeerApi, ReportApi};
 use std::mem::offset_of;
 
-/// A table that `DeviceApi::extension` gives.
+/// A table that `DeviceApi::extension` returns.
 pub(super) trait Extension: Sized + 'static {
     /// Its id.
     const ID: u32;
@@ -31,7 +31,7 @@ extension!(PeerApi, PEER, "extension(PEER)", can_access, enable, disable);
 extension!(CaptureApi, CAPTURE, "extension(CAPTURE)", begin, end, launch, destroy);
 extension!(ReportApi, REPORT, "extension(REPORT)", facts, memory);
 
-/// A further interface of a device; `None` if it has none.
+/// An optional interface of a device; `None` if it has none.
 pub(super) fn find<T: Extension>(entry: &'static DeviceEntry) -> Result<Option<&'static T>> {
     let Some(lookup) = entry.api.extension else { return Ok(None) };
     // SAFETY: the function takes integers only.

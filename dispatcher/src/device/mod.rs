@@ -60,13 +60,13 @@ fn untrue(
     }
 }
 
-/// The most devices of one kind: an index is a u16.
+/// The maximum number of devices of one type: an index is a u16.
 const MAX_COUNT: u32 = 1 << 16;
 
-/// The number of devices of this kind, and the reason if it is 0.
+/// The number of devices of this type, and the reason if it is 0.
 pub fn count(entry: &'static DeviceEntry) -> (u32, String) {
     let mut out = 0;
-    // A message of an earlier call is no reason for this one.
+    // A message of an earlier call must not be used as the reason.
     take_message();
     // SAFETY: `count` writes one u32; the table is valid for the life of the process.
     let code = unsafe { (entry.api.count)(&mut out) };
@@ -77,7 +77,7 @@ pub fn count(entry: &'static DeviceEntry) -> (u32, String) {
     (if code == status::OK { out } else { 0 }, reason)
 }
 
-/// Fails unless the device is there.
+/// Returns an error unless the device exists.
 ///
 /// # Errors
 /// `NoSuchDevice`.
@@ -107,7 +107,7 @@ pub(crate) fn allocate_on(
     let mut out = std::ptr::null_mut();
     // SAFETY: `allocate` writes one pointer; the table is valid for the life of the process.
     let code = unsafe { (entry.api.allocate)(u32::from(device.index), bytes as u64, stream, &mut out) };
-    // One test for both: a status, and bits that an aligned address does not have.
+    // A single test for both: a status, and bits that an aligned address does not have.
     match NonNull::new(out.cast::<u8>()) {
         Some(pointer) if code as usize | out.addr() & (ALIGNMENT - 1) == 0 => Ok(pointer),
         None if code == status::OK && bytes == 0 => Ok(NonNull::<u128>::dangling().cast()),
@@ -135,7 +135,7 @@ fn misaligned(entry: &DeviceEntry, function: &'static str, out: *mut std::ffi::c
 #[cold]
 fn allocation_failure(entry: &'static DeviceEntry, device: Device, bytes: usize, code: i32) -> Error {
     let message = take_message();
-    // A poisoned plugin counts no devices either.
+    // A poisoned plugin cannot count its devices either.
     if code != status::PANICKED
         && let Err(error) = ensure(entry, device)
     {
@@ -189,7 +189,7 @@ fn free_failed(device: Device, bytes: usize) {
     crate::base::log::warn(&format!("{device}: freeing {bytes} bytes failed: {}", take_message()));
 }
 
-/// Makes `stream` wait for the work already given to `others`; where events fail, the host waits itself.
+/// Makes `stream` wait for the work already submitted to `others`; if events fail, the host waits itself.
 #[cold]
 pub(crate) fn order_after(
     entry: &'static DeviceEntry,
@@ -226,7 +226,7 @@ fn entry_of(device: Device) -> Result<&'static DeviceEntry> {
 /// The properties that a device reports.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Properties {
-    /// The name shown to users.
+    /// The display name.
     pub name: String,
     /// Processing units.
     pub units: u32,
@@ -238,7 +238,7 @@ pub struct Properties {
     pub asynchronous: bool,
 }
 
-/// Longer names than this mean a structure that was not filled in.
+/// Longer names mean a structure that was not filled in.
 const MAX_NAME: usize = 1 << 16;
 
 /// The properties of a device.
@@ -281,15 +281,14 @@ pub fn properties(device: Device) -> Result<Properties> {
     })
 }
 
-/// The first device, in the order of the names' ids, that offers pinned host memory.
+/// The first device with pinned host memory, in the order of the names' ids.
 pub fn first_with_pinned_memory() -> Option<Device> {
     let kinds = (0..crate::base::intern::DEVICES.len() as u16).filter_map(|kind| Some((kind, server(kind)?)));
     let mut offering = kinds.filter(|(_, entry)| entry.api.pinned_allocate.is_some());
     offering.find(|(_, entry)| count(entry).0 > 0).map(|(kind, _)| Device { kind, index: 0 })
 }
 
-/// The memory statistics of a device; `None` if it has none, such as host memory if no backend serves `cpu` as a
-/// device.
+/// The memory statistics of a device; `None` if it has none, such as host memory if no backend provides `cpu` as a device.
 ///
 /// # Errors
 /// `NoDevice`, `Backend`.
@@ -312,7 +311,7 @@ macro_rules! simple {
         $(#[$doc])*
         ///
         /// # Errors
-        /// `NoDevice`, `Backend`. A device without this function answers `Ok`.
+        /// `NoDevice`, `Backend`. A device without this function returns `Ok`.
         pub fn $name(device: Device) -> Result<()> {
             let entry = entry_of(device)?;
             let Some(function) = entry.api.$name else { return Ok(()) };
@@ -337,16 +336,16 @@ simple!(
 /// ```
 ///
 /// # Errors
-/// `NoDevice`, `Backend`. A device without this function answers `Ok`.
+/// `NoDevice`, `Backend`. A device without this function returns `Ok`.
 pub fn synchronize(device: Device) -> Result<()> {
     if device == Device::CPU && server(device.kind).is_none() {
-        // The host's own memory, on which nothing is queued.
+        // Host memory, on which no work is queued.
         return Ok(());
     }
     synchronize_with(entry_of(device)?, device)
 }
 
-/// As [`synchronize`], for the plugin that served the device when the work was queued.
+/// As [`synchronize`], for the plugin that provided the device when the work was submitted.
 pub(crate) fn synchronize_with(entry: &'static DeviceEntry, device: Device) -> Result<()> {
     let Some(function) = entry.api.synchronize else { return Ok(()) };
     // SAFETY: the function takes an index only.
@@ -354,10 +353,10 @@ pub(crate) fn synchronize_with(entry: &'static DeviceEntry, device: Device) -> R
     check(entry, device, "synchronize", code)
 }
 
-/// Gives a device's cached memory back to the system, and the pinned host memory that is cached for it.
+/// Returns a device's cached memory to the system, and the pinned host memory that is cached for it.
 ///
 /// # Errors
-/// `NoDevice`, `Backend`. A device without a cache answers `Ok`.
+/// `NoDevice`, `Backend`. A device without a cache returns `Ok`.
 pub fn empty_cache(device: Device) -> Result<()> {
     let entry = entry_of(device)?;
     pinned::empty(entry, device);
@@ -366,10 +365,10 @@ pub fn empty_cache(device: Device) -> Result<()> {
     let code = unsafe { function(u32::from(device.index)) };
     check(entry, device, "empty_cache", code)
 }
-/// Limits the bytes that tensors may hold on a device; 0 lifts the limit.
+/// Limits the bytes of allocated memory on a device; 0 removes the limit.
 ///
 /// # Errors
-/// `NoDevice`, `Backend`; `Value` when the device has no limit to set.
+/// `NoDevice`, `Backend`; `Value` if the device does not support a limit.
 pub fn set_memory_limit(device: Device, bytes: u64) -> Result<()> {
     let entry = entry_of(device)?;
     let Some(function) = entry.api.set_memory_limit else {

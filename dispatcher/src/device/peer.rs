@@ -5,7 +5,7 @@ use crate::base::error::{Error, Result};
 use crate::base::key::Device;
 use keyway_sdk::abi::extension::PeerApi;
 
-/// The interface, if both are devices of one kind that has it.
+/// The interface, if both are devices of one type that has it.
 fn interface(
     device: Device,
     peer: Device,
@@ -49,11 +49,10 @@ pub fn can_access(device: Device, peer: Device) -> Result<bool> {
     Ok(out != 0)
 }
 
-/// Lets `device` reach the memory of `peer`, so that copies between them take the direct way. Does nothing where that
-/// is so already.
+/// Enables access of `device` to the memory of `peer`, so that copies between them are direct. No effect if it is enabled.
 ///
 /// # Errors
-/// As [`can_access`]; `Value` where there is no direct access.
+/// As [`can_access`]; `Value` if there is no direct access.
 pub fn enable(device: Device, peer: Device) -> Result<()> {
     let (entry, api) = interface_or_error("peer::enable", device, peer)?;
     // SAFETY: the function takes integers only.
@@ -61,7 +60,7 @@ pub fn enable(device: Device, peer: Device) -> Result<()> {
     check(entry, device, "peer::enable", code)
 }
 
-/// Reverts [`enable`]. Does nothing if access is not enabled.
+/// Disables the access. No effect if it is not enabled.
 ///
 /// # Errors
 /// As [`enable`].

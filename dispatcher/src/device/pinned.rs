@@ -1,8 +1,7 @@
-//! Pinned (page-locked) host memory, cached: allocating it takes a device far longer than plain memory.
+//! A cache of pinned (page-locked) host memory: allocating it takes far longer than ordinary memory.
 //!
-//! Blocks come in size classes, four for each power of two. A block that is freed while copies use it waits for their
-//! events before it is reused. At most [`MOST_CACHED`] bytes are cached for each device; `empty_cache` releases all of
-//! them.
+//! Blocks have size classes, four for each power of two. A block that is freed while copies use it waits for their events
+//! before it is reused. At most [`MOST_CACHED`] bytes are cached for each device; `empty_cache` releases all of them.
 
 use super::{ALIGNMENT, DeviceEntry, Event, StreamRef, check, ensure, misaligned, raw_of, synchronize_with};
 use crate::base::error::{Error, Result};
@@ -23,7 +22,7 @@ const SMALLEST: usize = 4096;
 /// Pinned host memory of one device, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Stats {
-    /// Held by storages.
+    /// Bytes used by storages.
     pub in_use: usize,
     /// Freed, but still used by copies.
     pub pending: usize,
@@ -86,15 +85,15 @@ impl Pool {
     }
 }
 
-/// By the plugin's table and the device's index: blocks are freed by the plugin that allocated them, even if another
-/// one serves the device by then.
+/// By the plugin's table and the device's index: blocks are freed by the plugin that allocated them, even if another plugin
+/// provides the device by then.
 static POOLS: Mutex<BTreeMap<(usize, u16), Pool>> = Mutex::new(BTreeMap::new());
 
 fn pools() -> MutexGuard<'static, BTreeMap<(usize, u16), Pool>> {
     POOLS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `work` on a device's pool. No plugin is called in there.
+/// Runs `work` on a device's pool, under its lock. `work` must not call plugins.
 fn with_pool<R>(entry: &'static DeviceEntry, device: Device, work: impl FnOnce(&mut Pool) -> R) -> R {
     work(pools().entry((std::ptr::from_ref(entry.api).addr(), device.index)).or_default())
 }
@@ -108,18 +107,18 @@ fn size_class(bytes: usize) -> Option<usize> {
     bytes.checked_next_multiple_of(below / 4).filter(|class| *class <= isize::MAX as usize)
 }
 
-/// Pinned host memory for copies from and to a device; when dropped, it is reused once the copies that used it are
-/// done.
+/// Pinned host memory for copies from and to a device; after the drop, it is reused once the copies that used it have
+/// finished.
 pub(crate) struct Block {
-    /// Moved out of in `drop` alone.
+    /// Taken in `drop` alone.
     memory: ManuallyDrop<Memory>,
-    /// For each stream that a copy was queued on, the point at which the last one is done.
+    /// For each stream on which a copy was enqueued, the event at the end of the last one.
     uses: Mutex<Vec<(Device, usize, Event)>>,
-    /// A copy may use it for ever, because its end could not be marked: it is never used again.
+    /// A copy may use it indefinitely, because its end could not be recorded: it is never reused.
     lost: AtomicBool,
 }
 
-/// Pinned host memory for a device; `None` if the device offers none.
+/// Allocates pinned host memory for a device; `None` if the device has none.
 pub(crate) fn allocate(entry: &'static DeviceEntry, device: Device, bytes: usize) -> Result<Option<Block>> {
     let (Some(allocate), Some(_)) = (entry.api.pinned_allocate, entry.api.pinned_free) else {
         return Ok(None);
@@ -165,13 +164,13 @@ pub(crate) fn allocate(entry: &'static DeviceEntry, device: Device, bytes: usize
     Ok(Some(Block { memory: ManuallyDrop::new(memory), uses: Mutex::default(), lost: false.into() }))
 }
 
-/// Takes in the blocks whose copies are done by now.
+/// Reclaims the blocks whose copies have finished.
 fn sweep(entry: &'static DeviceEntry, device: Device) {
     let waiting = with_pool(entry, device, |pool| std::mem::take(&mut pool.pending));
     if waiting.is_empty() {
         return;
     }
-    // The plugin is asked outside the lock.
+    // The plugin is called outside the lock.
     let (done, waiting): (Vec<_>, Vec<_>) = waiting
         .into_iter()
         .partition(|(_, events)| events.iter().all(|event| matches!(event.is_done(), Ok(true))));
@@ -227,7 +226,7 @@ impl Block {
         self.uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the copies that were queued on other streams than this: copies of one stream are in order.
+    /// Waits for the copies that were enqueued on other streams: copies of one stream are in order.
     pub(crate) fn wait_for_others(&self, device: Device, stream: &StreamRef) -> Result<()> {
         let own = (device, raw_of(stream).addr());
         let others: Vec<_> = {
@@ -260,7 +259,8 @@ impl Block {
         Ok(())
     }
 
-    /// Notes that a copy which uses it was just queued on a stream. Where that cannot be marked, this waits for the copy.
+    /// Records that a copy which uses the block was just enqueued on a stream. If no event can be recorded, waits for the
+    /// copy.
     pub(crate) fn note_copy(
         &self,
         entry: &'static DeviceEntry,

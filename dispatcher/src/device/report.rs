@@ -20,7 +20,7 @@ pub struct Fact {
 }
 
 unsafe extern "C" fn take(context: *mut c_void, name: RawStr, text: RawStr) {
-    // No panic unwinds into the plugin; a fact is left out if memory runs out.
+    // No panic may unwind into the plugin; a fact is skipped if memory is exhausted.
     let _ = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: the plugin keeps both texts until this returns.
         let (name, text) = unsafe { (name.read(), text.read()) };
@@ -43,8 +43,8 @@ pub fn facts(entry: &'static DeviceEntry) -> Result<Vec<Fact>> {
     Ok(facts)
 }
 
-/// The segments and blocks of a device's memory, as JSON of the form that `keyway_sdk::abi::extension::ReportApi`
-/// describes; `None` where the device does not report them.
+/// The segments and blocks of a device's memory, as JSON in the format of `keyway_sdk::abi::extension::ReportApi`; `None`
+/// if the device does not report them.
 ///
 /// # Errors
 /// `NoDevice`, `Backend`.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 thread_local! {
     static ANY_STREAM: Cell<bool> = const { Cell::new(false) };
-    /// The streams that this thread has entered, the last one last, each under the number of its guard.
+    /// The streams that this thread has entered, the current one last, each with the number of its guard.
     static STREAMS: RefCell<Vec<(u64, Arc<Handle>)>> = const { RefCell::new(Vec::new()) };
     static NEXT_GUARD: Cell<u64> = const { Cell::new(0) };
 }
@@ -20,13 +20,13 @@ thread_local! {
 /// Whether any thread has ever entered a stream: before that, all work is on the default ones.
 static STREAMS_IN_USE: AtomicBool = AtomicBool::new(false);
 
-/// Whether it matters which stream a piece of memory is used on.
+/// Whether the streams that use a piece of memory must be recorded.
 #[inline]
 pub(crate) fn streams_in_use() -> bool {
     STREAMS_IN_USE.load(Ordering::Relaxed)
 }
 
-/// Bit `kind % 64` is set once a stream of a device of that kind was entered.
+/// Bit `kind % 64` is set once a stream of a device of that type was entered.
 static KINDS_IN_USE: AtomicU64 = AtomicU64::new(0);
 
 /// Whether streams of this kind of device may be in use.
@@ -34,10 +34,10 @@ pub(crate) fn streams_in_use_on(device: Device) -> bool {
     KINDS_IN_USE.load(Ordering::Relaxed) >> (device.kind % 64) & 1 != 0
 }
 
-/// A stream as memory remembers it: alive as long as the memory is; `None` is the default stream.
+/// A stream that memory refers to: alive as long as the memory is; `None` is the default stream.
 pub(crate) type StreamRef = Option<Arc<Handle>>;
 
-/// The current stream of this thread on `device`, kept alive.
+/// The current stream of this thread on `device`, retained.
 #[inline]
 pub(crate) fn current_stream_ref(device: Device) -> StreamRef {
     if !ANY_STREAM.get() {
@@ -46,7 +46,7 @@ pub(crate) fn current_stream_ref(device: Device) -> StreamRef {
     server(device.kind).and_then(|entry| current_stream_ref_of(entry, device))
 }
 
-/// [`current_stream_ref`] for the plugin of `entry`: streams of another plugin that serves or served the device are not
+/// [`current_stream_ref`] for the plugin of `entry`: streams of another plugin that provides or provided the device are not
 /// valid for it.
 #[inline]
 pub(crate) fn current_stream_ref_of(entry: &DeviceEntry, device: Device) -> StreamRef {
@@ -121,7 +121,7 @@ impl Handle {
         &self.recording
     }
 
-    /// Fails unless both are of one plugin: a handle of another means nothing to it.
+    /// Returns an error unless both belong to one plugin: a handle of another plugin is invalid for it.
     fn check_goes_with(&self, other: &Handle, op: &'static str) -> Result<()> {
         if self.entry.is_same_table(other.entry) {
             return Ok(());
@@ -154,7 +154,7 @@ impl Drop for Handle {
     }
 }
 
-/// A stream of work. On a synchronous device it is the one order in which everything happens.
+/// A stream of work. A synchronous device has a single one, in which all work runs in order.
 #[derive(Debug)]
 pub struct Stream(Arc<Handle>);
 
@@ -162,8 +162,8 @@ pub struct Stream(Arc<Handle>);
 #[derive(Debug)]
 pub struct Event(Handle);
 
-/// Reverts [`Stream::enter`] when dropped: the current stream is then the most recently entered one whose guard is alive;
-/// guards may be dropped in any order.
+/// Reverts [`Stream::enter`] on drop: the current stream is then the most recently entered one whose guard is alive; guards
+/// may be dropped in any order.
 #[derive(Debug)]
 pub struct StreamGuard {
     number: u64,
@@ -183,7 +183,7 @@ impl Drop for StreamGuard {
 }
 
 impl Stream {
-    /// Makes a stream.
+    /// Creates a stream.
     ///
     /// # Errors
     /// `NoDevice`, `NoSuchDevice`, `Backend`.
@@ -211,23 +211,23 @@ impl Stream {
         Ok(Stream(handle.unwrap_or_else(default)))
     }
 
-    /// Wraps a stream of another library: `raw` is the handle that the device's own programming interface knows it by, a
-    /// `CUstream` on CUDA for one; null is the default stream. It is not destroyed when this is dropped.
+    /// Wraps a stream of another library: `raw` is the handle in the device's native programming interface, such as a
+    /// `CUstream` on CUDA; null is the default stream. It is not destroyed on drop.
     ///
     /// # Errors
     /// `NoDevice`, `NoSuchDevice`.
     ///
     /// # Safety
-    /// `raw` must be null or a stream of this device, and remain valid until this and all memory that was created or used while
-    /// it was entered are released. The caller upholds this.
+    /// `raw` must be null or a stream of this device, and remain valid until this and all memory that was created or used
+    /// while it was entered are released. The caller upholds this.
     pub unsafe fn from_raw(device: Device, raw: *mut c_void) -> Result<Stream> {
         let entry = entry_of(device)?;
         ensure(entry, device)?;
         Ok(Stream(Arc::new(Handle::new(entry, device, raw, What::ForeignStream))))
     }
 
-    /// The handle that the device's own programming interface knows the stream by, for other libraries; null is the
-    /// default stream. It is valid as long as this stream is there.
+    /// The handle in the device's native programming interface, for other libraries; null is the default stream. It is
+    /// valid during the lifetime of this stream.
     pub fn as_raw(&self) -> *mut c_void {
         self.0.raw
     }
@@ -241,7 +241,7 @@ impl Stream {
         &self.0
     }
 
-    /// Sends this thread's work on the stream's device to it while the guard lives.
+    /// Makes this the current stream of this thread on the stream's device while the guard lives.
     pub fn enter(&self) -> StreamGuard {
         let number = NEXT_GUARD.replace(NEXT_GUARD.get() + 1);
         STREAMS.with_borrow_mut(|all| all.push((number, self.0.clone())));
@@ -276,7 +276,7 @@ impl Stream {
 }
 
 impl Event {
-    /// Makes an event.
+    /// Creates an event.
     ///
     /// # Errors
     /// `NoDevice`, `NoSuchDevice`, `Backend`.
@@ -296,7 +296,7 @@ impl Event {
         Ok(Event(Handle::new(entry, device, raw, What::Event)))
     }
 
-    /// A new event at the present end of a stream.
+    /// Creates an event and records it at the current end of a stream.
     pub(crate) fn at_end_of(
         entry: &'static DeviceEntry,
         device: Device,
@@ -307,7 +307,7 @@ impl Event {
         Ok(event)
     }
 
-    /// Marks the present end of a stream.
+    /// Records the event at the current end of a stream.
     ///
     /// # Errors
     /// `Backend`; `Value` for a stream of another plugin's device.
@@ -347,7 +347,7 @@ impl Event {
         check(self.0.entry, self.0.device, "event_synchronize", code)
     }
 
-    /// Nanoseconds from `earlier` to this event; `None` if the device does not measure.
+    /// Nanoseconds between `earlier` and this event; `None` if the device does not measure.
     ///
     /// # Errors
     /// `Backend`; `Value` for an event of another plugin's device.

@@ -52,8 +52,8 @@ pub(crate) fn copies_async(entry: &DeviceEntry) -> bool {
     entry.api.copy_from_host_async.is_some() && entry.api.copy_to_host_async.is_some()
 }
 
-/// Queues a copy from pinned memory on a stream; a device that can only copy and wait does so. Until the stream's work so
-/// far is done, the source stays as it is.
+/// Enqueues a copy from pinned memory on a stream; a device without asynchronous copies blocks. The source must not change
+/// until the stream's work so far has finished.
 pub(crate) fn copy_from_host_async(
     entry: &'static DeviceEntry,
     device: Device,
@@ -82,7 +82,7 @@ pub(crate) fn copy_to_host_async(
     run(entry, device, what, copy, range, stream)
 }
 
-/// Copies between devices of one kind.
+/// Copies between devices of one type.
 pub(crate) fn copy_between(
     entry: &'static DeviceEntry,
     target: Device,

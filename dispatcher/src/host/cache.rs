@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 /// The tensor of a raw tensor, and the elements that the raw one describes.
 ///
 /// # Safety
-/// `raw` must be null, or a raw tensor of the call under way or of a handle that the plugin owns; the plugin upholds this.
+/// `raw` must be null, or a raw tensor of the current call or of a handle that the plugin owns; the plugin upholds this.
 unsafe fn read(raw: *const RawTensor) -> Result<(TensorRef, Elements)> {
     // SAFETY: per this function's contract.
     let Some(raw) = (unsafe { raw.as_ref() }).filter(|raw| !raw.handle.is_null()) else {
@@ -47,7 +47,7 @@ pub(super) unsafe extern "C" fn cache_get(
     serve(|| {
         // SAFETY: the plugin gives a tensor of the call under way, or of a handle that it owns.
         let (tensor, elements) = unsafe { read(tensor)? };
-        // Read before the data is: a change in between makes `cache_put` keep nothing.
+        // Read before the data is: after a concurrent change, `cache_put` then stores nothing.
         let now = storage(&tensor)?.version();
         let found = tensor.derived(key, &elements);
         // SAFETY: the plugin passes pointers valid for writing one number and one handle.

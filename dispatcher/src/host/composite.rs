@@ -1,4 +1,4 @@
-//! The services that make composite tensors and read their attributes.
+//! The services that create composite tensors and read their attributes.
 
 use super::services::{Owned, give, no_handle, read_arg, read_dtype, read_sizes, serve};
 use crate::base::error::{Error, Result};

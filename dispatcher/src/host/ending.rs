@@ -1,19 +1,19 @@
-//! Exit of the program: a library that calls `exit(0)` must not make it a success.
+//! The exit code of the program: a library that calls `exit(0)` must not turn a failure into a success.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 static RUNNING: AtomicBool = AtomicBool::new(false);
-/// A process that was forked off is not the one that runs.
+/// The process id of the running command, so that a forked child is not mistaken for it.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 const MESSAGE: &str = "keyway: error: a backend ended the program before the command was done (it called\n    \
     `exit`); find it with `keyway backend list`, and leave it out with\n    `keyway backend disable NAME`\n";
 
-/// A running command. While it is alive, a call of `exit` with any status is a failure.
+/// A guard for a running command. While it is alive, a call of `exit` with any status is a failure.
 pub struct Running(());
 
-/// Begins a command. Only one may run at a time; the first of several that is dropped ends all.
+/// Starts a command. Only one may run at a time; the first of several guards that is dropped ends all.
 pub fn running() -> Running {
     if PROCESS.swap(std::process::id(), Ordering::Relaxed) == 0 {
         // SAFETY: the function takes nothing, does not unwind, and lives as long as the program.
@@ -33,7 +33,7 @@ impl Drop for Running {
 /// not turn a failure into a success. Standard output is flushed; `atexit` handlers do not run, so a program with its
 /// own handlers must do their work first.
 pub fn leave(code: u8) -> ! {
-    // A reader that has gone away misses nothing.
+    // A failure to flush is ignored: the reader is gone.
     let _ = std::io::stdout().flush();
     let _ = std::io::stderr().flush();
     // SAFETY: a null pointer means all streams, whose locks the library of C takes; `_exit` does not return.

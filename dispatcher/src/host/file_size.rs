@@ -1,7 +1,7 @@
-//! Writes beyond the limit on the size of files (`ulimit -f`): an error, not the end of the process.
+//! Writes beyond the limit on the size of files (`ulimit -f`): an error instead of a signal that ends the process.
 
-/// Has every write of this process beyond the limit fail with `EFBIG`, and of those that it starts. For programs: a library
-/// leaves the signals of its program as they are, and uses [`without_file_size_signal`].
+/// Makes every write beyond the limit fail with `EFBIG`, in this process and its children. For programs: a library does not
+/// change the signals of its program, and uses [`without_file_size_signal`].
 pub fn ignore_file_size_signal() {
     // SAFETY: to ignore a signal is no handler, and takes no pointers.
     #[cfg(unix)]
@@ -10,9 +10,9 @@ pub fn ignore_file_size_signal() {
     }
 }
 
-/// Runs `work`, in which a write beyond the limit fails with `EFBIG` (`ErrorKind::FileTooLarge`). Without this the system sends
-/// the thread SIGXFSZ first, which ends the process. The signal is blocked for this thread and this time alone, so that
-/// handlers of the program are unchanged.
+/// Runs `work`, in which a write beyond the limit fails with `EFBIG` (`ErrorKind::FileTooLarge`). Otherwise the system
+/// sends the thread SIGXFSZ first, which ends the process. The signal is blocked for this thread and during `work` alone,
+/// so that handlers of the program are unchanged.
 pub fn without_file_size_signal<R>(work: impl FnOnce() -> R) -> R {
     #[cfg(unix)]
     let _blocked = Blocked::new();
@@ -23,7 +23,7 @@ pub fn without_file_size_signal<R>(work: impl FnOnce() -> R) -> R {
 struct Blocked {
     signal: libc::sigset_t,
     before: libc::sigset_t,
-    /// Whether such a signal was pending before, sent by someone else.
+    /// Whether such a signal was already pending, from another sender.
     pending: bool,
 }
 
@@ -58,7 +58,7 @@ impl Drop for Blocked {
         // SAFETY: the sets were written when this was made.
         unsafe {
             if !self.pending && is_pending() {
-                // The signal was sent to this thread, which takes it away before it lets signals through again.
+                // The signal was sent to this thread, which consumes it before it unblocks signals.
                 #[cfg(target_os = "linux")]
                 {
                     let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };

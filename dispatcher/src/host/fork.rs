@@ -5,17 +5,17 @@ use std::os::fd::AsRawFd;
 use std::sync::Once;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// The descriptor of [`keep_from_forks`]; -1 without one.
+/// The descriptor of [`keep_from_forks`]; -1 if there is none.
 static KEPT: AtomicI32 = AtomicI32::new(-1);
 
-/// Makes `file` standard error in each process that is forked off from now on, so that a helper of a plugin, which may outlive
-/// the program, does not hold a pipe open that others read to its end. One file; a later one replaces it.
+/// Makes `file` the standard error of each process that is forked from now on, so that a helper of a plugin, which may
+/// outlive the program, does not hold a pipe open that others read to its end. A later file replaces an earlier one.
 pub fn keep_from_forks(file: &'static File) {
     watch();
     KEPT.store(file.as_raw_fd(), Ordering::Release);
 }
 
-/// Registers the handlers, once.
+/// Registers the fork handlers, once.
 pub(crate) fn watch() {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| {

@@ -14,7 +14,7 @@ use crate::registry::{
 use keyway_sdk::abi::RawStr;
 use std::borrow::Cow;
 
-/// A string of the plugin, which stays mapped for the life of the process; copied only where it is not UTF-8.
+/// A string of the plugin, which stays mapped for the life of the process; copied only if it is not UTF-8.
 pub(super) fn text(raw: RawStr) -> &'static str {
     // SAFETY: the plugin's strings are static.
     match unsafe { raw.read() } {
@@ -57,8 +57,8 @@ impl Names {
     }
 }
 
-/// Registers everything that these plugins bring and makes it visible at once. Those that are refused are returned;
-/// nothing of them is registered, and the others are.
+/// Registers the contents of these plugins and publishes them in one step. Returns the refused plugins; nothing of them is
+/// registered, and the others are.
 pub fn install_all<'a>(loaded: impl IntoIterator<Item = &'a Plugin>) -> Vec<Rejected> {
     let mut batch = registry::lock();
     let mut refused = Vec::new();
@@ -77,7 +77,7 @@ pub fn install_all<'a>(loaded: impl IntoIterator<Item = &'a Plugin>) -> Vec<Reje
     refused
 }
 
-/// The devices that a plugin's manifest names and for which it brings nothing. The host's own memory needs nothing.
+/// The devices in a plugin's manifest for which it registers nothing. Host memory needs nothing.
 fn unresolved_devices(loaded: &Plugin) -> Vec<String> {
     let tables = loaded.tables();
     let brought = |name: &str| {

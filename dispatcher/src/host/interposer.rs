@@ -48,13 +48,13 @@ struct Interposed<'a> {
     plugin: &'static PluginEntry,
     key: DispatchKey,
     call: &'a Call<'a>,
-    /// The keys that act after this one.
+    /// The keys that are handled after this one.
     left: KeySet,
     /// The thread's keys as they were before the interposer switched itself off.
     outside: (KeySet, KeySet),
     /// The arguments that the interposer replaced.
     arguments: SmallVec<[(usize, Owned); 1]>,
-    /// The result of the rest of the call, once it has run.
+    /// The result of the call, once it has run.
     result: Option<Result<Outputs>>,
     /// The outputs that the interposer set.
     given: SmallVec<[Option<TensorRef>; 2]>,
@@ -75,7 +75,7 @@ impl Interposed<'_> {
         }
     }
 
-    /// Runs one of the functions that the interposer calls. A misuse is stored and fails the call at its end.
+    /// Runs one of the functions that the interposer calls. An invalid use is stored and fails the call at its end.
     fn serve(&mut self, work: impl FnOnce(&mut Self) -> Result<(), String>) -> i32 {
         let message = match catch_unwind(AssertUnwindSafe(|| work(self))) {
             Ok(Ok(())) => return status::OK,
@@ -114,7 +114,7 @@ impl Interposed<'_> {
         Ok(())
     }
 
-    /// Runs the rest of the call; the number of its outputs.
+    /// Runs the remaining handlers and the call; returns the status and the number of outputs.
     fn next(&mut self) -> Result<(i32, usize), String> {
         if self.result.is_some() {
             return Err("it ran the call twice; `next` may be called once".to_string());
@@ -144,7 +144,7 @@ impl Interposed<'_> {
             let mut keys = self.left;
             for ((index, _), value) in self.arguments.iter().zip(replaced) {
                 values[*index] = *value;
-                // Handlers below act on the new tensor according to its own keys.
+                // Later handlers apply to the new tensor according to its own keys.
                 let below = |t: &TensorRef| t.keys().below(DispatchKey::INTERPOSER_FIRST);
                 match value {
                     Arg::Tensor(t) => keys = keys.union(below(t)),
@@ -229,10 +229,10 @@ impl Interposed<'_> {
     }
 }
 
-/// The most outputs of an op whose number depends on its arguments.
+/// The maximum number of outputs of an op whose number depends on its arguments.
 const MOST_OUTPUTS: usize = 1 << 10;
 
-/// Whether a parameter takes an argument.
+/// Whether an argument is valid for a parameter.
 fn takes(param: &Param, number: bool, arg: &Owned) -> bool {
     match (param.kind, arg) {
         (_, Owned::Plain(Arg::None)) => param.optional,
@@ -272,7 +272,7 @@ fn same_form(
     Ok(())
 }
 
-/// The outputs of a call that ran, with outputs set by the interposer replacing the call's own.
+/// The outputs of a call that ran, with the outputs that the interposer set replacing the call's own.
 fn replaced(call: &Call<'_>, mut made: Outputs, given: SmallVec<[Option<TensorRef>; 2]>) -> Result<Outputs> {
     let new = matches!(call.out, Out::New);
     for (slot, given) in made.iter_mut().zip(given) {
@@ -303,7 +303,7 @@ fn answered(call: &Call<'_>, mut all: Outputs) -> Result<Outputs, Answer> {
     deliver(call, all).map_err(Answer::Error)
 }
 
-/// The outputs as the op's rule states them, where it does so from the arguments alone.
+/// The outputs by the op's rule, if it determines them from the arguments alone.
 fn stated(args: &Args<'_>) -> Result<SmallVec<[OutSpec; 1]>> {
     Ok(match args.op.spec.rule {
         Rule::Elementwise(inputs, typing) => Plan::elementwise(args, inputs, typing(args)?)?.outputs,
@@ -331,7 +331,7 @@ fn first_device(args: &Args<'_>) -> Device {
     devices.find(fixed).map_or(Device::CPU, |(_, device)| device)
 }
 
-/// The call of a context.
+/// The call that a context belongs to.
 ///
 /// # Safety
 /// `context` must be the context of the current call, passed through unchanged by the plugin; one function at a time.
@@ -424,7 +424,7 @@ fn run(
         shown: Vec::new(),
         misuse: None,
     };
-    // The ops that the interposer itself calls do not call it again.
+    // Ops that the interposer itself calls do not call it again.
     let _off = KeyGuard::exclude(KeySet::of(state.key));
     let context: *mut c_void = (&raw mut state).cast();
     let code = with_call(call.args.values, Marshalling::AS_IS, &[], 0, device, None, |raw| {

@@ -1,4 +1,4 @@
-//! The host's side of the contract: the services that plugins call back, and the registration of what plugins provide.
+//! The host's side of the contract: the services that plugins call, and the registration of plugins' contents.
 
 mod cache;
 mod composite;

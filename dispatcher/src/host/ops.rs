@@ -1,4 +1,4 @@
-//! Ops of plugins: checked as a whole before any of them is registered.
+//! Ops of plugins: all are checked before any of them is registered.
 
 use super::install::text;
 use crate::base::error::{Error, Result};
@@ -87,7 +87,7 @@ fn check(op: &Read, all: &[Read]) -> Result<(), String> {
     check_samples(schema, op.samples).map_err(|reason| format!("`samples` that cannot be read: {reason}"))
 }
 
-/// Checks the signature of a backward op that the same plugin brings.
+/// Checks the signature of a backward op of the same plugin.
 fn check_backward(schema: &Schema, backward: &BackwardOp, all: &[Read]) -> Result<(), String> {
     if let Some(list) = schema.params.iter().find(|p| p.kind == Kind::Tensors) {
         return Err(format!(

@@ -13,18 +13,18 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// A thread that a library started, and that ends the process, is given this long to do so.
+/// The grace period for a thread that a library started and that may end the process.
 const MOMENT: Duration = Duration::from_millis(1200);
 /// The polling interval for such processes and threads.
 const LOOK: Duration = Duration::from_millis(20);
-/// Why a library is refused whose set-up returns twice.
+/// The reason for refusing a library whose initialisation returns twice.
 const FORKED: &str = "loading it forks the process, and both processes go on as the program";
 /// Maximum number of devices whose properties are queried.
 const MAX_ASKED: u32 = 64;
 /// The library as standard input.
 const LIBRARY: &str = if cfg!(target_os = "linux") { "/proc/self/fd/0" } else { "/dev/fd/0" };
 
-/// Runs one trial. The exit code is 93 if the report is complete, whatever its content, and 2 for wrong usage.
+/// Runs one probe. The exit code is 93 if the report is complete, whatever its content, and 2 for wrong usage.
 pub fn main() -> ExitCode {
     let Some(library) = std::env::var_os(LIBRARY_VARIABLE).map(PathBuf::from) else {
         eprintln!(
@@ -53,7 +53,7 @@ fn attempt(library: &Path, report: &mut impl Write) -> io::Result<()> {
     let (before, threads, process) = (Surroundings::now(), threads(), std::process::id());
     let loaded = loader::open_for_trial(Path::new(LIBRARY), library, super::table(), super::take_message);
     if std::process::id() != process {
-        // The process that was started waits for this one, and ends the report.
+        // The original process waits for this one, and ends the report.
         Report::refuse(report, true, FORKED)?;
         super::leave(COMPLETE);
     }
@@ -93,7 +93,7 @@ fn attempt(library: &Path, report: &mut impl Write) -> io::Result<()> {
     Report::begin(report, Stage::Ended)
 }
 
-/// Waits for a while for a process that a library forked and that may continue as a copy of this one; a helper that executes
+/// Waits briefly for a process that a library forked and that may continue as a copy of this one; a helper that executes
 /// another program may continue.
 fn wait_for_children() {
     let begin = Instant::now();
@@ -102,7 +102,7 @@ fn wait_for_children() {
     }
 }
 
-/// Whether this process has children, none of which has ended.
+/// Whether this process has children, all of them running.
 fn has_children() -> bool {
     let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
     let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
@@ -116,7 +116,7 @@ fn threads() -> Option<usize> {
     Some(std::fs::read_dir("/proc/self/task").ok()?.count())
 }
 
-/// Waits for a while if a library started threads, so that their failures show.
+/// Waits briefly if a library started threads, so that their failures are detected.
 fn wait_for_threads(before: Option<usize>) {
     let Some(before) = before else { return std::thread::sleep(MOMENT) };
     let begin = Instant::now();
@@ -155,7 +155,7 @@ fn confine() {
     {
         // SAFETY: the call takes no pointers. Whoever waits for the report is gone: so is this process.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-        // If memory runs out, the system kills this process first.
+        // If memory is exhausted, the system kills this process first.
         let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     }
 }

@@ -14,7 +14,7 @@ fn bad_rule(service: &'static str, argument: &'static str, expected: String, got
     Error::Value { op: service, argument, expected, got }
 }
 
-/// Reads a structure that a rule fills in.
+/// Reads a structure that a rule passes.
 ///
 /// # Safety
 /// `pointer` must be null or valid for the number of bytes in its first field; the plugin upholds this.

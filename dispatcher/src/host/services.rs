@@ -52,13 +52,13 @@ static TABLE: HostApi = HostApi {
     tensor_attr,
 };
 
-/// The table that every plugin is given.
+/// The table of services that is passed to every plugin.
 pub fn table() -> &'static HostApi {
     super::fork::watch();
     &TABLE
 }
 
-/// Runs a service; an error becomes its status and message, and a panic stays on this side.
+/// Runs a service; an error becomes its status and message, and a panic does not cross the boundary.
 pub(super) fn serve(work: impl FnOnce() -> Result<()>) -> i32 {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => status::OK,
@@ -66,13 +66,12 @@ pub(super) fn serve(work: impl FnOnce() -> Result<()>) -> i32 {
             message::set_error(&error);
             match error {
                 Error::OutOfMemory { .. } => status::OUT_OF_MEMORY,
-                // UNSUPPORTED of a nested call does not mean that this call is unsupported, which may have written
-                // already.
+                // UNSUPPORTED of a nested call does not mean that this call is unsupported, which may have written already.
                 Error::MissingKernel(_) | Error::Backend { status: status::UNSUPPORTED, .. } => {
                     status::FAILED
                 }
                 Error::Backend { status, .. } => status,
-                // A kernel that passes it on lets its caller's mistake be told as such.
+                // A kernel that returns this status lets the caller's error be reported as such.
                 _ => status::INVALID_ARGUMENT,
             }
         }
@@ -95,7 +94,7 @@ unsafe extern "C" fn set_error(message: RawStr) {
     set_message(&shown(&text));
 }
 
-/// The plugin's context pointer, which its own contract lets it use from several threads at once.
+/// The plugin's context pointer, which the contract allows several threads to use.
 struct Shared(*mut c_void);
 // SAFETY: by the contract of `parallel_for`, `body` may be called from several threads with the context.
 unsafe impl Sync for Shared {}
@@ -216,7 +215,7 @@ pub(super) unsafe fn read_sizes(argument: &'static str, ndim: u32, sizes: *const
     if ndim == 0 {
         return Ok(Dims::new());
     }
-    // Before anything is read: the list is as short as the plugin made it.
+    // Checked before the list is read, which may be shorter.
     if ndim as usize > dims::MAX_NDIM {
         let expected = format!("at most {}", dims::MAX_NDIM);
         return Err(Error::Value { op: "host service", argument: "ndim", expected, got: ndim.to_string() });
@@ -249,10 +248,10 @@ pub(super) fn give(tensor: TensorRef) -> TensorHandle {
     Box::into_raw(Holder::new(tensor)).cast_const().cast()
 }
 
-/// Takes back an owned handle.
+/// Takes back ownership of a handle.
 ///
 /// # Safety
-/// `handle` must come from [`give`] and not have been taken before; the plugin upholds this.
+/// `handle` must be from [`give`] and not have been taken before; the plugin upholds this.
 pub(super) unsafe fn take(handle: TensorHandle) -> Box<Holder> {
     // SAFETY: per this function's contract.
     unsafe { Box::from_raw(handle.cast_mut().cast::<Holder>()) }

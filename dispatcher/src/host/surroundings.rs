@@ -1,4 +1,4 @@
-//! Process-wide state that a library may change while it is loaded, which affects everything else in the process.
+//! Process-wide state that a library may change while it is loaded, which affects all code in the process.
 
 use crate::loader::floating_point::Control;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ const LIMITS: [(Resource, &str); 8] = [
     (libc::RLIMIT_MEMLOCK, "the limit of locked memory"),
 ];
 
-/// Which of them is of open files.
+/// The index of the limit of open files.
 const FILES: usize = 5;
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -27,11 +27,11 @@ type Resource = libc::__rlimit_resource_t;
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 type Resource = libc::c_int;
 
-/// Descriptors above this are not looked at.
+/// Descriptors above this are not checked.
 const MAX_FILES: i32 = 256;
 
 /// Signals sent by users and terminals. Signals for faults, profiling and preemption are excluded: runtimes of other
-/// languages handle these and forward what is not theirs.
+/// languages handle these and forward the others.
 const SIGNALS: [libc::c_int; 7] =
     [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE, libc::SIGALRM, libc::SIGTERM, libc::SIGCHLD];
 
@@ -43,7 +43,7 @@ pub(super) struct Surroundings {
     arithmetic: Control,
     /// The address of each signal's handler.
     handlers: [libc::sighandler_t; SIGNALS.len()],
-    /// Which signals this thread does not get.
+    /// The signals that are blocked in this thread.
     blocked: [bool; SIGNALS.len()],
     locale: Option<CString>,
     /// The open files, each with its identity.
@@ -65,7 +65,7 @@ struct Timers {
 }
 
 impl Timers {
-    /// Whether others are known to be set.
+    /// Whether the timers are known to differ.
     fn differ(&self, now: &Timers) -> bool {
         self.set != now.set || self.made.as_ref().zip(now.made.as_ref()).is_some_and(|(a, b)| a != b)
     }
@@ -73,8 +73,8 @@ impl Timers {
 
 const TIMERS: &str = "a timer that sends signals (setitimer, timer_create)";
 const USED_UP: &str = "the file descriptors: it has opened all that the limit allows";
-/// Prefixes of variables that affect other libraries. A library may set new variables with other names, as runtimes do
-/// to detect further copies of themselves.
+/// Prefixes of variables that affect other libraries. A library may set new variables with other names, as runtimes do to
+/// detect further copies of themselves.
 const OBEYED: [&str; 3] = ["LD_", "GLIBC_", "KEYWAY_"];
 
 impl Surroundings {
@@ -102,7 +102,7 @@ impl Surroundings {
         used_up.or_else(|| self.timers.differ(&timers()).then_some(TIMERS))
     }
 
-    /// The list of changes; `None` if there are none. A raised limit is not a change, since it is harmless.
+    /// The list of changes; `None` if there are none. A raised limit is harmless and not a change.
     pub(super) fn changed(&self) -> Option<String> {
         let now = Surroundings::now();
         let lowered = LIMITS.iter().zip(self.limits.iter().zip(now.limits));
@@ -126,7 +126,7 @@ impl Surroundings {
             (self.blocked != now.blocked, "which signals the thread gets (its signal mask)"),
             (self.locale != now.locale, "the locale, and with it how C libraries write numbers"),
             (closed, "an open file that is not its own"),
-            // Not where a lower limit, which is told, is the cause.
+            // Skipped if a lower limit, which is reported, is the cause.
             (self.can_open && !now.can_open && now.limits[FILES].0 >= self.limits[FILES].0, USED_UP),
             (self.timers.differ(&now.timers), TIMERS),
             (self.nice < now.nice, "the scheduling priority (nice)"),
@@ -145,7 +145,7 @@ fn limit(resource: Resource) -> (libc::rlim_t, libc::rlim_t) {
     (limit.rlim_cur, limit.rlim_max)
 }
 
-/// The mask can be read only by setting it; it is set back at once.
+/// Reads the mask, which is possible only by setting it; it is restored immediately.
 fn umask() -> libc::mode_t {
     // SAFETY: the calls take no pointers and cannot fail.
     unsafe {
@@ -193,7 +193,7 @@ fn blocked() -> [bool; SIGNALS.len()] {
     SIGNALS.map(|signal| unsafe { libc::sigismember(set.as_ptr(), signal) } == 1)
 }
 
-/// Whether one more file can be opened.
+/// Whether another file can be opened.
 fn can_open() -> bool {
     // SAFETY: the calls take no pointers; the descriptor that is closed is this function's own. A process without the first
     // descriptor is told of that.
@@ -203,7 +203,7 @@ fn can_open() -> bool {
             return libc::close(copy) == 0;
         }
     }
-    // A limit that is as low as the first number that is asked for is an invalid one.
+    // A limit that is as low as the first requested descriptor is an invalid argument.
     !matches!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EMFILE | libc::EINVAL))
 }
 
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn an_untouched_process_has_not_changed() {
-        // The other fields are the process's own, which other tests share.
+        // The other fields are those of the process, which other tests share.
         let before = Surroundings::now();
         assert!(before.limits.iter().all(|(soft, hard)| soft <= hard));
         assert!(before.files.iter().any(|(fd, _)| *fd == 2) && before.folder.is_some());

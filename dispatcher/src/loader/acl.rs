@@ -1,21 +1,21 @@
-//! POSIX access control lists: users and groups who may write although the mode's bits name neither.
+//! POSIX access control lists: users and groups with write access beyond the mode bits.
 
 use super::reason::Distrust;
 use std::path::Path;
 
-/// The users that an access control list lets write.
+/// A user or group to which an access control list grants write access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writer {
-    /// A user by number.
+    /// A user id.
     User(u32),
-    /// A group by number.
+    /// A group id.
     Group(u32),
     /// The file's own group.
     OwningGroup,
 }
 
 impl Writer {
-    /// The reason for not trusting a path that this one may write.
+    /// The reason for not trusting a path that this user or group may write.
     pub(super) fn distrusted(self, path: &Path, group: u32) -> Distrust {
         let who = match self {
             Writer::User(number) => format!("user {number}"),
@@ -26,7 +26,7 @@ impl Writer {
     }
 }
 
-/// The named users and groups with write access in the access control list of a file or folder; `None` without a list.
+/// The named users and groups with write access in the access control list of a file or folder; `None` if it has no list.
 #[cfg(target_os = "linux")]
 pub(super) fn writers(path: &Path) -> Result<Option<Vec<Writer>>, String> {
     use std::os::unix::ffi::OsStrExt;
@@ -52,13 +52,13 @@ pub(super) fn writers(path: &Path) -> Result<Option<Vec<Writer>>, String> {
     }
 }
 
-/// Other systems keep their lists in ways of their own, which are not read.
+/// Other systems have other formats, which are not read.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn writers(_path: &Path) -> Result<Option<Vec<Writer>>, String> {
     Ok(None)
 }
 
-/// Reads a list in the form in which Linux gives it: a version, then tag, rights and number of each entry.
+/// Parses a list in the format of Linux: a version, then tag, rights and id of each entry.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux has this format"))]
 fn parse(bytes: &[u8]) -> Result<Vec<Writer>, String> {
     const USER: u16 = 0x02;
@@ -77,7 +77,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<Writer>, String> {
             (u16::from_le_bytes([t0, t1]), u16::from_le_bytes([p0, p1]) & 2 != 0, u32::from_le_bytes(n))
         })
         .collect();
-    // The mask bounds the rights of all but the owner and everybody else.
+    // The mask limits the rights of all but the owner and others.
     if entries.iter().any(|(tag, writes, _)| *tag == MASK && !writes) {
         return Ok(Vec::new());
     }
@@ -95,7 +95,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<Writer>, String> {
 pub(super) mod tests {
     use super::*;
 
-    /// A list with these entries of (tag, rights, number) between those that each list has.
+    /// A list with these entries (tag, rights, id) between the entries that each list has.
     pub(crate) fn list(mask: u16, named: &[(u16, u16, u32)]) -> Vec<u8> {
         let none = u32::MAX;
         let mut entries = vec![(0x01, 6, none)];

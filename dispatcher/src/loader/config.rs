@@ -11,7 +11,7 @@ use super::trust::TrustPolicy;
 use super::verified::Verified;
 use std::path::PathBuf;
 
-/// The ABI versions that this host speaks.
+/// The ABI versions that this host supports.
 pub const HOST_ABI: AbiRange = AbiRange { min: keyway_sdk::abi::ABI_MIN, max: keyway_sdk::abi::ABI_MAX };
 
 /// All that the loader's decisions depend on.
@@ -19,7 +19,7 @@ pub const HOST_ABI: AbiRange = AbiRange { min: keyway_sdk::abi::ABI_MIN, max: ke
 pub struct Config {
     /// The search paths.
     pub search: SearchPaths,
-    /// Whose files to accept.
+    /// The owners whose files are trusted.
     pub trust: TrustPolicy,
     /// Records of libraries that failed before.
     pub quarantine: Quarantine,
@@ -33,7 +33,7 @@ pub struct Config {
     pub probe: Probe,
     /// The features of the processor.
     pub cpu: CpuFeatures,
-    /// The ABI versions that the host speaks.
+    /// The ABI versions that the host supports.
     pub host_abi: AbiRange,
 }
 
@@ -43,7 +43,7 @@ impl Config {
         Config::with(SearchPaths::of_process(explicit))
     }
 
-    /// Only the named files and folders, and no other path.
+    /// Only these files and folders, and no other path.
     pub fn only(explicit: Vec<PathBuf>) -> Config {
         Config::with(SearchPaths::only(explicit))
     }

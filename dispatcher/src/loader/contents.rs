@@ -13,14 +13,14 @@ use keyway_sdk::abi::preference::RawPreference;
 use keyway_sdk::abi::table::{Table, complete, stated_size};
 use std::mem::{MaybeUninit, offset_of};
 
-/// More entries or longer names than this mean a table that was not filled in.
+/// The maximum number of entries and of bytes of a name; larger numbers indicate an uninitialised table.
 const MAX_ENTRIES: usize = 1 << 20;
 const MAX_NAME: usize = 1 << 16;
 
 /// A field that is checked before a reference to its structure is created: a null function pointer behind a Rust reference is
 /// undefined behaviour.
 pub(super) enum Field {
-    /// A function that must be there.
+    /// A function pointer that must not be null.
     Function(&'static str, usize),
     /// A name that must not be empty.
     Name(&'static str, usize),
@@ -104,8 +104,8 @@ pub(super) fn text(checked: RawStr) -> &'static str {
     std::str::from_utf8(unsafe { std::slice::from_raw_parts(checked.ptr, checked.len) }).unwrap_or_default()
 }
 
-/// Checks a table of a plugin and returns it whole: itself, or a copy in which the fields missing in an older ABI are
-/// absent. Later code reads plain fields.
+/// Checks a plugin's table and returns a complete one: the table itself, or a copy in which the fields missing in an older
+/// ABI are absent. Later code reads plain fields.
 ///
 /// # Safety
 /// `pointer` must be null or point to a structure of the size in its first field, valid and unchanged for the life of
@@ -161,12 +161,12 @@ pub(super) unsafe fn adopt<T: Entry>(index: usize, pointer: *const T) -> Result<
     Ok(unsafe { &*whole })
 }
 
-/// Takes over the host's own structure after the plugin has filled it in: at most the size that the plugin reports,
-/// which is at most the size of the structure.
+/// Adopts the host's own structure after the plugin has filled it in: at most the size that the plugin reports, which is at
+/// most the size of the structure.
 ///
 /// # Safety
-/// `filled` must be a whole, initialised structure that is no longer written and lives as long as the process; the plugin
-/// upholds that it is not written.
+/// `filled` must be a complete, initialised structure that is no longer written and lives as long as the process; the
+/// plugin upholds that it is not written.
 pub(super) unsafe fn adopt_filled(
     filled: *const PluginContents,
 ) -> Result<&'static PluginContents, LoadError> {
@@ -184,7 +184,7 @@ pub(super) unsafe fn adopt_filled(
     unsafe { adopt(0, filled) }
 }
 
-/// Checks a list and returns it as references to whole structures.
+/// Checks a list and returns it as references to complete structures.
 ///
 /// # Safety
 /// If `items` is not null it must point to `len` pointers, each as [`adopt`] requires; the plugin upholds this.
@@ -275,7 +275,7 @@ fn check_devices(devices: &[&DeviceApi]) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// Fails if some functions of a group are there and others are not.
+/// Fails if only some functions of a group are present.
 fn together(index: usize, group: &[(&str, bool)]) -> Result<(), LoadError> {
     let there = group.iter().find(|(_, there)| *there);
     let missing = group.iter().find(|(_, there)| !*there);
@@ -287,7 +287,7 @@ fn together(index: usize, group: &[(&str, bool)]) -> Result<(), LoadError> {
     }
 }
 
-/// The tables of a plugin, checked: every entry is present, large enough, with its names and functions.
+/// The checked tables of a plugin: every entry is present and large enough, with its names and functions.
 #[derive(Debug, Clone, Copy)]
 pub struct Tables {
     /// Devices.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// A set of processor features. Tests make one of their own to pretend another processor.
+/// A set of processor features. Tests construct their own to simulate another processor.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(transparent)]
 pub struct CpuFeatures(BTreeSet<String>);
@@ -82,13 +82,13 @@ impl CpuFeatures {
         CpuFeatures(names.into_iter().map(Into::into).collect())
     }
 
-    /// The features in `needed` that are missing. An unknown name counts as missing: a refusal can be remedied, an
+    /// The features in `needed` that this processor lacks. An unknown name counts as missing: a refusal can be remedied, an
     /// illegal instruction ends the process.
     pub fn missing(&self, needed: &[String]) -> Vec<String> {
         needed.iter().filter(|name| !self.0.contains(*name)).cloned().collect()
     }
 
-    /// The names, sorted.
+    /// The names of the features, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }

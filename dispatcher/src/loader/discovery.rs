@@ -1,4 +1,4 @@
-//! Finds libraries and decides which are used. Opens none of them.
+//! Finds libraries and decides which are used, without opening any.
 
 use super::config::Config;
 use super::cpu::CpuFeatures;
@@ -23,24 +23,24 @@ use std::sync::OnceLock;
 #[serde(tag = "verdict", content = "detail", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Verdict {
-    /// It is the one to use.
+    /// The library is the one to use.
     Chosen,
-    /// It is sound, but another build of the plugin is used.
+    /// The library is sound, but another build of the plugin is used.
     PassedOver(PassedOver),
-    /// It cannot be used.
+    /// The library cannot be used.
     Rejected(LoadError),
 }
 
-/// One library that was found.
+/// A library found by the search.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// The path where it was found.
+    /// The path where the library was found.
     pub found_as: PathBuf,
-    /// Its canonical path; as found if it has none.
+    /// The library's canonical path; `found_as` if it has none.
     pub path: PathBuf,
     /// The source of the search path.
     pub origin: SearchOrigin,
-    /// The content of its file, as far as it could be read.
+    /// The content of the library's file, as far as it could be read.
     pub checked: Option<Checked>,
     /// Whether it is used, and if not, why.
     pub verdict: Verdict,
@@ -56,7 +56,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// The SHA-256 of its bytes, read when first asked for.
+    /// The SHA-256 of the library's bytes, computed on first use.
     pub fn sha256(&self) -> Result<String, LoadError> {
         if let Some(hash) = self.hash.get() {
             return Ok(hash.clone());
@@ -75,18 +75,18 @@ impl Candidate {
         self.hashed_now.get().map(|()| News::Hash(stamp, hash.clone()))
     }
 
-    /// Its plugin's name and version; `None` for a file that cannot be read.
+    /// The plugin's name and version; `None` for a file that cannot be read.
     pub fn title(&self) -> Option<String> {
         let manifest = &self.checked.as_ref()?.manifest;
         Some(format!("{} {}", manifest.name, manifest.version))
     }
 
-    /// Whether it failed the conformance suite on this machine; not asked where the policy is that this counts for nothing.
+    /// Whether the library failed the conformance suite on this machine; false if the policy ignores certificates.
     pub fn failed_suite(&self) -> bool {
         self.failed
     }
 
-    /// The reason why it is not used, as one line; `None` if it is used.
+    /// The reason why the library is not used, in one line; `None` if it is used.
     pub fn reason(&self) -> Option<String> {
         match &self.verdict {
             Verdict::Chosen => None,
@@ -130,7 +130,7 @@ pub struct Discovery {
     pub searched: Vec<Searched>,
     /// Every library found, in search order.
     pub candidates: Vec<Candidate>,
-    /// Indices of candidates, one list for each plugin: the one to use, then possible replacements.
+    /// Indices of candidates, one list for each plugin: the one to use, then its possible replacements.
     #[serde(skip)]
     pub(super) plugins: Vec<Vec<usize>>,
     /// Results of earlier runs.
@@ -144,7 +144,7 @@ impl Discovery {
         self.candidates.iter().filter(|c| c.verdict == Verdict::Chosen)
     }
 
-    /// The libraries of its name, with other content, that `used` shadows because its folder comes first.
+    /// The libraries of the same plugin name and other content that `used` shadows because its folder comes first.
     pub fn shadowed<'a>(&'a self, used: &'a Candidate) -> impl Iterator<Item = &'a Candidate> {
         self.candidates.iter().filter(move |c| match &c.verdict {
             Verdict::PassedOver(PassedOver::EarlierPath { used: by, .. }) => *by == used.path,
@@ -155,7 +155,7 @@ impl Discovery {
         })
     }
 
-    /// As [`shadowed`](Discovery::shadowed), a clause each.
+    /// The libraries of [`shadowed`](Discovery::shadowed), one clause for each.
     pub fn shadows(&self, used: &Candidate) -> Vec<String> {
         let clause = |other: &Candidate| {
             let earlier = |reason: &PassedOver| matches!(reason, PassedOver::EarlierPath { older: true, .. });
@@ -166,8 +166,8 @@ impl Discovery {
         self.shadowed(used).map(clause).collect()
     }
 
-    /// Remarks on a library that is used: the ones that it shadows, and that its name is the Keyway project's although it is
-    /// not from the installation. A clause each.
+    /// Remarks on a library that is used, one clause each: the libraries that it shadows, and a name of the Keyway project
+    /// although it is not from the installation.
     pub fn remarks(&self, used: &Candidate) -> Vec<String> {
         let mut remarks = self.shadows(used);
         let named = matches!(used.origin, SearchOrigin::Explicit | SearchOrigin::Environment);
@@ -251,7 +251,7 @@ impl Discovery {
         Discovery { searched, candidates, plugins, known }
     }
 
-    /// Records the results of opening: the libraries of a plugin that failed, and the one that is `used`.
+    /// Records the results of opening a plugin: the libraries that failed, and the library that is `used`.
     pub(super) fn settle(
         &mut self,
         plugin: usize,
@@ -276,7 +276,7 @@ impl Discovery {
     }
 }
 
-/// Looks at one file. `Chosen` means no more than that nothing speaks against it yet.
+/// Examines one file. `Chosen` only means that no reason against it was found yet.
 fn examine(found: Found, config: &Config) -> Candidate {
     let (path, checked) = match found.path.canonicalize() {
         Err(e) => (found.path.clone(), Err(LoadError::Unreadable { detail: e.to_string() })),
@@ -308,8 +308,8 @@ fn examine(found: Found, config: &Config) -> Candidate {
     }
 }
 
-/// Refuses a name of the Keyway project in the user's data folder, unless `keyway backend install` put the library there, which
-/// leaves a record of its hash. The other folders are the installation's, or the user has named them.
+/// Refuses a name of the Keyway project in the user's data folder, unless `keyway backend install` put the library there,
+/// which leaves a record of its hash. The other folders belong to the installation, or the user has named them.
 fn check_name(candidate: &Candidate, manifest: &Manifest) -> Result<(), LoadError> {
     let stray = candidate.origin == SearchOrigin::User && !trust::record_path(&candidate.path).exists();
     match manifest::is_reserved(&manifest.name) && stray {
@@ -318,8 +318,8 @@ fn check_name(candidate: &Candidate, manifest: &Manifest) -> Result<(), LoadErro
     }
 }
 
-/// Selects the first of several candidates that are one file or one build of one plugin. A copy in another folder is not an
-/// error, since installations leave copies; another build of the same version may replace the first.
+/// Selects the first of several candidates that are the same file or the same build of one plugin. A copy in another folder
+/// is not an error, since installations leave copies; another build of the same version may replace the first.
 fn reject_duplicates(candidates: &mut [Candidate]) {
     let mut first: BTreeMap<(String, String, String), usize> = BTreeMap::new();
     for index in 0..candidates.len() {
@@ -345,7 +345,7 @@ fn reject_duplicates(candidates: &mut [Candidate]) {
 fn same_as(earlier: &Candidate, later: &Candidate, id: FileId) -> SameAs {
     match &earlier.checked {
         Some(checked) if checked.id == id => SameAs::File,
-        // The hash is worth its time only for files of one size.
+        // Hashing is worth its cost only for files of the same size.
         Some(checked)
             if checked.id.size == id.size && earlier.sha256().is_ok_and(|h| later.sha256() == Ok(h)) =>
         {
@@ -372,7 +372,7 @@ fn namesake(candidate: &Candidate, used: &Candidate) -> Option<PassedOver> {
     (lacks > of / 2).then(|| PassedOver::Namesake { name, lacks, of, used: used.path.clone() })
 }
 
-/// Groups the sound candidates by plugin and chooses one of each.
+/// Groups the sound candidates by plugin and chooses one of each group.
 fn choose(candidates: &mut [Candidate], config: &Config) -> Vec<Vec<usize>> {
     let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (index, candidate) in candidates.iter().enumerate() {

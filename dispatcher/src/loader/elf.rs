@@ -1,7 +1,7 @@
 //! Reads an ELF shared library without mapping or running it.
 //!
-//! `dlopen` maps a file and trusts its headers: a truncated one kills the process with SIGBUS. So every
-//! extent that the headers name is compared with the file's size first.
+//! `dlopen` maps a file and trusts its headers: a truncated one kills the process with SIGBUS. So every extent that the
+//! headers name is first compared with the file's size.
 
 use super::error::LoadError;
 use super::manifest::excerpt;
@@ -18,15 +18,15 @@ use object::{Endianness, SectionIndex};
 pub struct Inspected {
     /// Libraries that it needs (`DT_NEEDED`).
     pub needed: Vec<String>,
-    /// Folders in which the system looks for them first (`DT_RPATH` and `DT_RUNPATH`), one by one.
+    /// Folders in which the system searches for needed libraries first, one entry each (`DT_RPATH` and `DT_RUNPATH`).
     pub run_path: Vec<String>,
-    /// Whether it exports one of the symbols asked for.
+    /// Whether the file exports one of the requested symbols.
     pub exports_entry: bool,
-    /// The bytes of the manifest section, if there is one.
+    /// The bytes of the manifest section; `None` if there is no such section.
     pub manifest: Option<Vec<u8>>,
-    /// The bytes of the kernel records' section; empty if there is none.
+    /// The bytes of the section of kernel records; empty if there is no such section.
     pub kernels: Vec<u8>,
-    /// The bytes of the interposer records' section; empty if there is none.
+    /// The bytes of the section of interposer records; empty if there is no such section.
     pub interposers: Vec<u8>,
 }
 
@@ -67,7 +67,7 @@ fn host_machine() -> u16 {
     machine.0
 }
 
-/// Names a file that is not ELF by its first bytes.
+/// Describes a file that is not ELF by its first bytes.
 fn kind_of(head: &[u8]) -> String {
     match head {
         [0xcf | 0xce, 0xfa, 0xed, 0xfe, ..] | [0xfe, 0xed, 0xfa, 0xce | 0xcf, ..] => {
@@ -105,8 +105,9 @@ fn damaged(what: String) -> LoadError {
     LoadError::Damaged { what }
 }
 
-/// Checks that the segments to load are in ascending order and that none reaches into the next one. The system's loader reserves
-/// memory up to the end of the last one and maps each with `MAP_FIXED`: one that is larger replaces other libraries' memory.
+/// Checks that the loadable segments are in ascending order and do not overlap. The system's loader reserves memory up to
+/// the end of the last segment and maps each with `MAP_FIXED`: a segment that extends further would replace other
+/// libraries' memory.
 fn check_segments(
     segments: &[elf::ProgramHeader64<Endianness>],
     endian: Endianness,
@@ -128,8 +129,8 @@ fn check_segments(
     Ok(())
 }
 
-/// Checks that each dynamic symbol has a version, and that it is one of those which the library needs or defines. The system's
-/// loader uses the entries of `.gnu.version` as indices into an array of those, and does not compare them with its length.
+/// Checks that each dynamic symbol has a version that the library needs or defines. The system's loader uses the entries of
+/// `.gnu.version` as indices into an array of versions without comparing them with its length.
 fn check_versions<'d, R: ReadRef<'d>>(
     sections: &SectionTable<'d, FileHeader64<Endianness>, R>,
     endian: Endianness,
@@ -163,7 +164,7 @@ fn check_versions<'d, R: ReadRef<'d>>(
     }
 }
 
-/// The string that begins at `at` in a string table.
+/// The string at offset `at` of a string table.
 fn string_at(table: &[u8], at: u64) -> &[u8] {
     let tail = usize::try_from(at).ok().and_then(|at| table.get(at..)).unwrap_or_default();
     tail.split(|byte| *byte == 0).next().unwrap_or_default()
@@ -183,9 +184,9 @@ fn check_machine(head: &[u8]) -> Result<(), LoadError> {
     })
 }
 
-/// Reads the headers and the few sections that matter; a plugin must export one of `entries`.
+/// Reads the headers and the relevant sections; a plugin must export one of `entries`.
 ///
-/// Never panics for any bytes, and reads no more than those sections.
+/// Never panics for any bytes, and reads only those sections.
 pub fn inspect<'d, R: ReadRef<'d>>(data: R, entries: &[&str]) -> Result<Inspected, LoadError> {
     let size = data
         .len()

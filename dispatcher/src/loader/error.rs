@@ -1,6 +1,6 @@
-//! Why a library was not loaded.
+//! The reasons why a library was not loaded.
 //!
-//! Each variant has the expected and the actual value as data; its text ends with what to do next. The path of the
+//! Each variant stores the expected and the actual value as data; its text ends with what to do next. The path of the
 //! library is in [`Rejected`](super::Rejected).
 
 use super::quarantine::Cause;
@@ -8,7 +8,7 @@ use super::reason::{AbiRange, Distrust, HandedOver, SameAs};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// The text for an empty search; for one path, which the user named, that it is missing.
+/// The text for a search without results; for a single path that the user named, that it is missing.
 fn none_in(tried: &[PathBuf]) -> String {
     match tried {
         [path] => format!(
@@ -55,7 +55,7 @@ pub enum LoadError {
         #[serde(serialize_with = "crate::base::lossy::list")]
         tried: Vec<PathBuf>,
     },
-    /// The system did not let the file be read.
+    /// The system refused to read the file.
     #[error("expected a readable file, got: {detail}; check the file's permissions and its disk")]
     Unreadable {
         /// The system's message.
@@ -64,7 +64,7 @@ pub enum LoadError {
     /// The file has no content.
     #[error("expected a shared library, got an empty file; copy or build the library again")]
     Empty,
-    /// The file is something else than a shared library of this system.
+    /// The file is not a shared library of this system.
     #[error(
         "expected {expected}, got {got}; name the built library (a `.so` from `cargo build`), not another file"
     )]
@@ -84,7 +84,7 @@ pub enum LoadError {
         /// Bytes that the file has.
         got: u64,
     },
-    /// The file's headers contradict one another.
+    /// The file's headers are inconsistent.
     #[error("expected a whole library, got a damaged one: {what}; copy or build it again")]
     Damaged {
         /// The contradiction.
@@ -103,7 +103,7 @@ pub enum LoadError {
         "expected the section `{section}` of a Keyway plugin, got a library without it; if it is meant as a plugin, invoke `keyway_sdk::plugin!` in its root"
     )]
     NoManifest {
-        /// The section's name.
+        /// The name of the section.
         section: String,
     },
     /// The manifest or a kernel record is not well formed.
@@ -116,7 +116,7 @@ pub enum LoadError {
         /// The actual content.
         got: String,
     },
-    /// The plugin speaks only ABI versions that this host no longer speaks.
+    /// The plugin supports only older ABI versions than this host.
     #[error(
         "expected {host}, got a plugin of the older {plugin}; build the plugin with a newer `keyway-sdk` or install its newer release"
     )]
@@ -126,7 +126,7 @@ pub enum LoadError {
         /// The ABI versions of this host.
         host: AbiRange,
     },
-    /// The plugin speaks only ABI versions that this host does not speak yet.
+    /// The plugin supports only newer ABI versions than this host.
     #[error(
         "expected {host}, got a plugin of the newer {plugin}; update Keyway or install an older release of the plugin"
     )]
@@ -149,10 +149,10 @@ pub enum LoadError {
     /// The library exports no entry symbol.
     #[error("expected the exported symbol `{}`, got a library without it; build the plugin as a `cdylib` (in C with KEYWAY_PLUGIN) and do not hide its symbols", symbols.join("` or `"))]
     MissingSymbol {
-        /// The symbols; one is enough.
+        /// The entry symbols; one is enough.
         symbols: Vec<String>,
     },
-    /// The library needs a symbol that no library of this system gives.
+    /// The library needs a symbol that no library of this system defines.
     #[error(
         "expected every symbol that the library uses, got none for `{symbol}`; install the library that defines it in the version that the plugin was built for, or build the plugin on this system"
     )]
@@ -170,7 +170,7 @@ pub enum LoadError {
         /// The missing library.
         library: String,
     },
-    /// The abi_stable root of the library is not the frozen one.
+    /// The library's abi_stable root module is not the frozen one.
     #[error(
         "expected the frozen root module of Keyway plugins, got: {detail}; build the plugin again with the current `keyway-sdk`"
     )]
@@ -183,7 +183,7 @@ pub enum LoadError {
         "expected interface {interface} at ABI {version}, got none; build the plugin again with the current `keyway-sdk`"
     )]
     MissingInterface {
-        /// The interface's number.
+        /// The number of the interface.
         interface: u32,
         /// The negotiated version.
         version: u32,
@@ -209,9 +209,9 @@ pub enum LoadError {
         recorded: u64,
         /// The number of registered kernels.
         handed_over: u64,
-        /// One that is in one of the two alone.
+        /// A kernel that is only registered or only recorded.
         kernel: String,
-        /// In which.
+        /// Whether `kernel` is the registered or the recorded one.
         what: HandedOver,
     },
     /// Another library is used instead.
@@ -230,7 +230,7 @@ pub enum LoadError {
          it, and ask its author for a name of its own"
     )]
     ReservedName {
-        /// The name.
+        /// The plugin's name.
         name: String,
     },
     /// Another user could have replaced the code.
@@ -239,7 +239,7 @@ pub enum LoadError {
         /// The reason.
         why: Distrust,
     },
-    /// This process opened another file at this path before, and the system would give that one again.
+    /// This process opened another file at this path before, and the system would return that file again.
     #[error(
         "expected the file that this process opened at this path before, got another one; start the program again"
     )]
@@ -247,10 +247,10 @@ pub enum LoadError {
     /// This processor lacks features that the library was compiled for.
     #[error("expected a processor with {}, got one without; install the variant of the plugin for this processor's level", missing.join(", "))]
     CpuFeatures {
-        /// The features that are not there.
+        /// The features that this processor lacks.
         missing: Vec<String>,
     },
-    /// The library panicked while it was set up.
+    /// The library panicked during its set-up.
     #[error(
         "expected the plugin's set-up to end, got a panic: {message}; report this to the plugin's author"
     )]
@@ -263,19 +263,19 @@ pub enum LoadError {
         "expected the plugin's set-up to succeed, got status {status}: {message}; fix the cause that it names, or remove the plugin"
     )]
     InitFailed {
-        /// See `keyway_sdk::abi::codes::status`.
+        /// The status code; see `keyway_sdk::abi::codes::status`.
         status: i32,
         /// The library's message.
         message: String,
     },
-    /// Something that the library brings cannot be registered; nothing of it is.
+    /// An entry of the library cannot be registered; none of its entries is.
     #[error("expected to register the {what} `{name}`, got: {reason}; report this to the plugin's author")]
     Registration {
         /// Op, kernel, device, layout, interposer.
         what: &'static str,
-        /// Its name.
+        /// The name of the entry.
         name: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// The library failed its trial in a separate process, now or earlier.
@@ -296,19 +296,19 @@ pub enum LoadError {
     /// The library returned an error in its trial in a separate process.
     #[error("{reason}")]
     Trial {
-        /// The error there.
+        /// The library's error message in the trial.
         reason: String,
     },
-    /// The library is not known good, and the program that tries libraries could not do its work.
+    /// The library is not known good, and the probe program failed to work.
     #[error(
         "expected to try the library in a process of its own before it is loaded, got: {why}; fix that (a limit such as \
          `ulimit -n` or `-u`, a wrong KEYWAY_PROBE), or load libraries untried with KEYWAY_PROBE=off"
     )]
     Untried {
-        /// Why it could not.
+        /// The reason why the probe failed to work.
         why: String,
     },
-    /// The machine's policy asks for libraries that passed the conformance suite there.
+    /// The machine's policy requires libraries to have passed the conformance suite on it.
     #[error(
         "expected a library that passed the conformance suite on this machine, as KEYWAY_CERTIFICATES asks for, got one that {}; judge \
          it with `keyway conformance {plugin}`",
@@ -317,10 +317,10 @@ pub enum LoadError {
     NotCertified {
         /// The plugin's name.
         plugin: String,
-        /// Whether it failed.
+        /// Whether the library failed; otherwise it was never tested.
         failed: bool,
     },
-    /// The file is another one, or has other content, than when it was checked.
+    /// The file was replaced or changed since it was checked.
     #[error("expected the file that was checked, got one that has changed since; start the program again")]
     Changed,
     /// The system's loader refused the library for another reason.
@@ -334,7 +334,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// Whether this host always refuses the same bytes, independent of the machine's state.
+    /// Whether this host refuses the same bytes on every machine and in every state.
     pub(crate) fn is_of_the_bytes(&self) -> bool {
         use LoadError as E;
         matches!(

@@ -3,7 +3,7 @@
 //! A library built with gcc's `-ffast-math` sets this when it is loaded, for the thread that loads it and all that are
 //! started afterwards, and so changes everybody's results.
 
-/// The control words of a thread, without the flags that arithmetic sets.
+/// The floating-point control registers of a thread, without the exception flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Control([u64; 2]);
 
@@ -81,7 +81,7 @@ mod tests {
     fn what_a_library_set_is_set_back() {
         let before = Control::now();
         let tiny = std::hint::black_box(f32::MIN_POSITIVE);
-        // Computed here, not where the result is looked at.
+        // Computed in the thread, not where the result is checked.
         let halved = || std::hint::black_box(std::hint::black_box(tiny) / std::hint::black_box(2.0_f32));
         // Flush to zero and denormals are zero, as `-ffast-math` sets them; and the x87 rounds down.
         Control([before.0[0] | 0x8040, before.0[1] | 0x0400]).restore();

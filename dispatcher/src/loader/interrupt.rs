@@ -1,14 +1,13 @@
-//! Interrupts by the user while a library is probed or loaded, which do not count against the library.
+//! Handles interrupts by the user while a library is probed or loaded; they do not count against the library.
 //!
 //! How a process ended cannot be determined afterwards. So the process itself reverts its count in the file of
-//! [`trying`](super::trying), in a handler of the signals with which users end programs, and then ends as by the
-//! signal.
+//! [`trying`](super::trying) in a handler for the signals with which users end programs, and then ends as by the signal.
 //!
 //! Decisions:
-//! - only where the program leaves such a signal to the system: one that handles it itself continues or ends as it
-//!   likes;
-//! - a signal that the process sends itself is the library's doing, and is counted; so is one that comes when the work
-//!   has taken longer than a trial may: the user has ended a hang;
+//! - only if the program leaves the signal's default action in effect: a program with its own handler continues or ends as
+//!   it likes;
+//! - a signal that the process sends itself is caused by the library, and is counted; so is a signal after the time limit
+//!   of a trial: the user has ended a hang;
 //! - SIGKILL cannot be distinguished from a crash, and is counted: two are needed.
 
 use std::fs::File;
@@ -17,17 +16,17 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-/// With these a user, a terminal or a service manager ends a program.
+/// The signals with which a user, a terminal or a service manager ends a program.
 const SIGNALS: [libc::c_int; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
 
-/// The watched file: the descriptor, and in the lowest byte the digit that was there before. One at a time: of several libraries
-/// that threads load at once only the first is watched.
+/// The watched file: its descriptor, and in the lowest byte the previous digit. Only one file at a time: of several
+/// libraries that threads load concurrently only the first is watched.
 static WATCHED: AtomicI64 = AtomicI64::new(NONE);
 const NONE: i64 = -1;
 /// Until then, in milliseconds of [`clock`], an interrupt is the user's impatience.
 static PATIENCE: AtomicI64 = AtomicI64::new(0);
 
-/// While it lives, an interrupt reverts the count in a file. It must be dropped before the file is closed.
+/// A guard: while it lives, an interrupt reverts the count in a file. It must be dropped before the file is closed.
 pub(super) struct Watch {
     /// The value in [`WATCHED`]; [`NONE`] if nothing is watched.
     watched: i64,
@@ -36,12 +35,12 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Nothing is watched.
+    /// A guard that watches nothing.
     pub(super) fn none() -> Watch {
         Watch { watched: NONE, before: [None; SIGNALS.len()] }
     }
 
-    /// Watches a file that begins with a digit, which was `count` before, for as long as the work may take.
+    /// Watches `file`, which begins with a digit that was `count` before, for the time `limit` that the work may take.
     pub(super) fn begin(file: &File, count: u32, limit: Duration) -> Watch {
         let digit = b'0' + u8::try_from(count.min(9)).unwrap_or(9);
         let watched = (i64::from(file.as_raw_fd()) << 8) | i64::from(digit);
@@ -53,14 +52,14 @@ impl Watch {
         Watch { watched, before: SIGNALS.map(take_over) }
     }
 
-    /// Ends the watch, and restores the previous signal handlers.
+    /// Ends the watch and restores the previous signal handlers.
     pub(super) fn end(&mut self) {
         if self.watched == NONE {
             return;
         }
         self.watched = NONE;
         for (signal, before) in SIGNALS.iter().zip(&self.before) {
-            // A library that has taken the signal for itself keeps it.
+            // A handler that the library installed meanwhile stays.
             if let Some(before) =
                 before.filter(|_| action(*signal).sa_sigaction == on_signal as *const () as usize)
             {
@@ -103,8 +102,8 @@ fn take_over(signal: libc::c_int) -> Option<libc::sigaction> {
     (unsafe { libc::sigaction(signal, &own, std::ptr::null_mut()) } == 0).then_some(before)
 }
 
-/// Reverts the count, and ends the process by the signal's default action. A library that has taken the signal since
-/// may pass it on to here when nothing is watched any longer.
+/// Reverts the count, and ends the process by the signal's default action. A handler that the library installed later may
+/// call this one after the watch has ended.
 extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     let watched = WATCHED.load(Ordering::Acquire);
     // SAFETY: every called function is async-signal-safe; the system passes a valid `info`; the structure and the byte
@@ -118,7 +117,7 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut
         let mut default = std::mem::zeroed::<libc::sigaction>();
         default.sa_sigaction = libc::SIG_DFL;
         libc::sigaction(signal, &default, std::ptr::null_mut());
-        // It is delivered when this handler returns.
+        // The raised signal is delivered when this handler returns.
         libc::raise(signal);
     }
 }

@@ -1,6 +1,6 @@
 //! Results of the conformance suite on this machine, by the hash of a library.
 //!
-//! The suite writes a record to the user's state folder for each library that it tested as a whole: the certificate. A
+//! The suite writes a record, the certificate, to the user's state folder for each library that it tested completely. A
 //! certificate next to a library is a claim of the file's author and is ignored here.
 
 use super::error::LoadError;
@@ -22,7 +22,7 @@ pub enum CertificatePolicy {
     /// A library that failed is used only if there is no other build of the plugin, with a warning.
     #[default]
     Warn,
-    /// Records count for nothing.
+    /// Certificates are ignored.
     Off,
 }
 
@@ -55,7 +55,7 @@ pub fn problem() -> Option<String> {
 /// The records, and the policy that applies to them.
 #[derive(Debug, Clone, Default)]
 pub struct Judged {
-    /// Their folder; `None` means no records.
+    /// The folder of the records; `None` means no records.
     pub folder: Option<PathBuf>,
     /// The policy.
     pub policy: CertificatePolicy,
@@ -81,12 +81,12 @@ impl Judged {
         self.folder.as_ref().filter(|_| is_sha256(sha256)).map(|folder| folder.join(format!("{sha256}.json")))
     }
 
-    /// The record of a hash; `None` for one that is not there, or that others than its owner may write.
+    /// The record of a hash; `None` if it does not exist, or if users other than its owner may write it.
     pub fn read(&self, sha256: &str) -> Option<Vec<u8>> {
         side::read_private(&self.record_path(sha256)?).ok()
     }
 
-    /// Whether there is any record, so that a library need be hashed.
+    /// Whether any record exists, so that libraries must be hashed.
     pub fn has_records(&self) -> bool {
         let entries = self.folder.as_ref().and_then(|folder| std::fs::read_dir(folder).ok());
         entries.is_some_and(|mut entries| entries.next().is_some())

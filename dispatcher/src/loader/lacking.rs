@@ -8,8 +8,8 @@ use super::search::{SearchOrigin, Searched};
 const SHOWN: usize = 3;
 
 impl Discovery {
-    /// Which libraries were refused or are shadowed by another of their name, and which folders that the user named hold none,
-    /// with the reasons, as one sentence without its end; `None` if nothing is amiss.
+    /// The libraries that were refused or are shadowed by another of the same name, and the user-named folders without a
+    /// library, with the reasons, as one sentence without its end; `None` if there are none.
     pub fn lacking(&self) -> Option<String> {
         let mut clauses: Vec<String> = Vec::new();
         let mut add = |clause: String| {
@@ -46,10 +46,10 @@ impl Discovery {
     }
 }
 
-/// Why a library is not used. One that is there twice does no harm.
+/// The reason why a library is not used; `None` for a duplicate, which does no harm.
 fn refused(candidate: &Candidate) -> Option<String> {
     match &candidate.verdict {
-        // Named below, with its path.
+        // Reported below, with its path.
         Verdict::Rejected(LoadError::NotFound { .. }) if candidate.origin == SearchOrigin::Explicit => None,
         Verdict::Rejected(LoadError::Duplicate { .. }) => None,
         Verdict::Rejected(error) => Some(format!("{}: {error}", candidate.found_as.display())),

@@ -1,4 +1,4 @@
-//! The symbolic links on the way to a library: a user who may change one chooses what is loaded.
+//! Checks the symbolic links in the path of a library: a user who may change one chooses what is loaded.
 
 use super::error::LoadError;
 use super::reason::Distrust;
@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-/// The system follows no more than this many links either.
+/// The maximum number of links followed, as in the system.
 const MAX_LINKS: usize = 40;
 
 fn unreadable(path: &Path, error: impl std::fmt::Display) -> LoadError {
@@ -15,8 +15,8 @@ fn unreadable(path: &Path, error: impl std::fmt::Display) -> LoadError {
 }
 
 impl TrustPolicy {
-    /// Checks each symbolic link on the way to `path`: it belongs to an accepted user, and is in a folder in which no
-    /// other user can replace it.
+    /// Checks each symbolic link in `path`: it belongs to an accepted user, and is in a folder in which no other user can
+    /// replace it.
     ///
     /// # Errors
     /// `Untrusted`, `Unreadable`.

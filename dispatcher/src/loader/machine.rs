@@ -1,4 +1,4 @@
-//! The state of this machine on which a trial's result depends, as short texts to compare.
+//! The state of this machine on which a trial's result depends, as short strings to compare.
 
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -10,10 +10,10 @@ const DRIVERS: [&str; 2] = ["/proc/driver/nvidia/version", "/sys/module/amdgpu/v
 const DEVICES: [&str; 4] = ["/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dri"];
 /// Changes with each library that is installed on a system with glibc.
 const LIBRARIES: &str = "/etc/ld.so.cache";
-/// Folders from which libraries that a plugin needs, such as a driver, may be loaded instead.
+/// The variable with folders from which libraries that a plugin needs, such as a driver, may be loaded instead.
 const FOLDERS: &str = "LD_LIBRARY_PATH";
 
-/// The host's own variables begin as those of plugins do.
+/// The prefix of the host's own variables and those of plugins.
 const PREFIX: &str = "KEYWAY_";
 const OWN: [&str; 7] =
     ["BACKEND_PATH", "CERTIFICATES", "FALLBACK", "NO_CC", "PROBE", "PROBE_LIBRARY", "PROBE_SECONDS"];
@@ -26,7 +26,7 @@ fn text(path: &str) -> String {
     super::side::read(Path::new(path)).map(|b| String::from_utf8_lossy(&b).into_owned()).unwrap_or_default()
 }
 
-/// This host's version: results of another version may not hold here.
+/// This host's version: results of another version may not hold for it.
 pub(super) fn host() -> String {
     let abi = super::HOST_ABI;
     format!("host {} abi {}-{}", env!("CARGO_PKG_VERSION"), abi.min, abi.max)
@@ -44,14 +44,15 @@ pub(super) fn variables() -> Vec<String> {
     all
 }
 
-/// A fingerprint of a file's state, if it is one.
+/// A fingerprint of a file's state, if the path is a file.
 fn state(path: &str) -> String {
     use std::os::unix::fs::MetadataExt;
     let state = |meta: std::fs::Metadata| format!("{} {} {}", meta.size(), meta.mtime(), meta.mtime_nsec());
     std::fs::metadata(path).map(state).unwrap_or_default()
 }
 
-/// Kernel, drivers, devices, the system's libraries, folders of others, and variables with the files that they name.
+/// The fingerprint of kernel, drivers, devices, the system's libraries, folders of others, and variables with the files
+/// that they name.
 pub(super) fn system() -> &'static str {
     static SYSTEM: OnceLock<String> = OnceLock::new();
     SYSTEM.get_or_init(|| {
@@ -71,7 +72,7 @@ pub(super) fn system() -> &'static str {
     })
 }
 
-/// The same, and the time since the system was started: a reboot mends many a driver.
+/// The fingerprint of [`system`] and the time since boot: a reboot repairs many drivers.
 pub(super) fn boot() -> &'static str {
     static BOOT: OnceLock<String> = OnceLock::new();
     BOOT.get_or_init(|| {
@@ -80,7 +81,7 @@ pub(super) fn boot() -> &'static str {
     })
 }
 
-/// Whether a result obtained under `condition` holds here and now; `None` always does.
+/// Whether a result obtained under `condition` is valid in the present state; `None` always is.
 pub(super) fn holds(condition: Option<&str>) -> bool {
     condition.is_none_or(|condition| condition == host() || condition == system() || condition == boot())
 }

@@ -1,4 +1,4 @@
-//! A plugin's manifest, read from the bytes of its sections. None of its code runs.
+//! A plugin's manifest, parsed from the bytes of its sections without running its code.
 
 use super::error::LoadError;
 use super::reason::{AbiRange, HandedOver};
@@ -6,29 +6,29 @@ use crate::base::message::is_obeyed;
 use keyway_sdk::abi::manifest::MAGIC;
 use serde::{Deserialize, Serialize};
 
-/// Longest text of one record that is read; a manifest has some hundred bytes.
+/// The maximum length in bytes of one record's text; a manifest has some hundred bytes.
 const MAX_TEXT: usize = 1 << 20;
 
 /// The manifest of a plugin, written by `keyway_sdk::plugin!`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The plugin's name: `domain/name`, or `keyway-NAME` of a plugin of the Keyway project. Two libraries of one name are builds
-    /// of one plugin.
+    /// The plugin's name: `domain/name`, or `keyway-NAME` for a plugin of the Keyway project. Two libraries of one name are
+    /// builds of one plugin.
     pub name: String,
     /// The plugin's own version.
     pub version: String,
-    /// One line for listings.
+    /// A description in one line, for listings.
     pub description: String,
-    /// Devices that the plugin serves or brings.
+    /// Devices that the plugin serves or provides.
     #[serde(default)]
     pub devices: Vec<String>,
-    /// Layouts that the plugin serves or brings.
+    /// Layouts that the plugin serves or provides.
     #[serde(default)]
     pub layouts: Vec<String>,
-    /// Other libraries that must be installed, for people to read.
+    /// Other libraries that must be installed, for human readers.
     #[serde(default)]
     pub needs: Vec<String>,
-    /// Of two plugins that bring a kernel for one key, the one with the higher number wins.
+    /// The priority: of two plugins that provide a kernel for one key, the one with the higher number is used.
     #[serde(default)]
     pub priority: i32,
     /// Names of the plugins whose device memory the kernels of this one can use.
@@ -36,9 +36,9 @@ pub struct Manifest {
     pub compatible_with: Vec<String>,
     /// The version of `keyway-sdk` that built it.
     pub sdk: String,
-    /// The lowest ABI version that it speaks.
+    /// The lowest ABI version that the plugin supports.
     pub abi_min: u32,
-    /// The highest ABI version that it speaks.
+    /// The highest ABI version that the plugin supports.
     pub abi_max: u32,
     /// The processor level of this build.
     pub variant: String,
@@ -46,7 +46,7 @@ pub struct Manifest {
     pub cpu_features: Vec<String>,
 }
 
-/// One `keyway_sdk::register_kernel!`.
+/// The record of one `keyway_sdk::register_kernel!`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KernelRecord {
     /// The op.
@@ -57,14 +57,14 @@ pub struct KernelRecord {
     pub device: String,
     /// The layout.
     pub layout: String,
-    /// One kernel for each of these.
+    /// The dtypes; there is one kernel for each.
     pub dtypes: Vec<String>,
 }
 
-/// One `keyway_sdk::register_interposer!`.
+/// The record of one `keyway_sdk::register_interposer!`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct InterposerRecord {
-    /// Its name.
+    /// The interposer's name.
     pub name: String,
     /// Whether it acts until a thread excludes it.
     pub default_on: bool,
@@ -77,7 +77,7 @@ impl std::fmt::Display for InterposerRecord {
 }
 
 impl Manifest {
-    /// The ABI versions that the plugin speaks.
+    /// The ABI versions that the plugin supports.
     pub fn abi(&self) -> AbiRange {
         AbiRange { min: self.abi_min, max: self.abi_max }
     }
@@ -92,7 +92,7 @@ fn bad(expected: impl Into<String>, got: impl Into<String>) -> LoadError {
     LoadError::BadManifest { expected: expected.into(), got: got.into() }
 }
 
-/// At most `limit` characters of `text`, without those that a terminal obeys, for an error message.
+/// At most `limit` characters of `text`, without control characters, for an error message.
 pub(super) fn excerpt(text: &str, limit: usize) -> String {
     let mut out: String = text.chars().take(limit).map(|c| if is_obeyed(c) { ' ' } else { c }).collect();
     if text.chars().nth(limit).is_some() {
@@ -156,7 +156,7 @@ pub fn parse(section: &[u8]) -> Result<Manifest, LoadError> {
         &mut manifest.compatible_with,
         &mut manifest.cpu_features,
     ];
-    // A manifest that is not written by a macro may begin each list with an empty entry instead of minding commas.
+    // The macro may begin each list with an empty entry, which simplifies its commas.
     lists.into_iter().for_each(|list| list.retain(|entry| !entry.is_empty()));
     let texts = [&manifest.name, &manifest.version, &manifest.description, &manifest.sdk, &manifest.variant];
     let lists = [
@@ -227,8 +227,8 @@ pub fn parse_interposers(section: &[u8]) -> Result<Vec<InterposerRecord>, LoadEr
 /// The identity of a kernel: op, device, layout, dtype and signature.
 type KernelName<'a> = [&'a str; 5];
 
-/// Checks that the kernels that a plugin registers are those of its records: each record is one `register_kernel!`, so
-/// a kernel in only one of the two is missing from the build.
+/// Checks that the kernels that a plugin registers are those of its records: each record is one `register_kernel!`, so a
+/// kernel in only one of the two is missing from the build.
 pub fn check_kernels<'a>(
     records: &'a [KernelRecord],
     handed_over: impl Iterator<Item = KernelName<'a>>,
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(differ(&unknown), (4, name("sub TT>T for cpu, strided, f32"), HandedOver::Unrecorded));
         let twice = [&all[..], &[all[1]]].concat();
         assert_eq!(differ(&twice), (4, name("add TT>T for cpu, strided, f32"), HandedOver::Unrecorded));
-        // As many, but other ones.
+        // The same number of kernels, but different ones.
         let other = [all[0], all[1], ["mul", "cpu", "strided", "f32", "TTs>T"]];
         assert_eq!(differ(&other), (3, name("mul TT>T for cpu, strided, f32"), HandedOver::Recorded));
     }

@@ -1,17 +1,16 @@
 //! Finds plugins, decides which may be used, and opens them.
 //!
-//! The order of work for each file: is it trusted ([`trust`]); is it a whole library for this machine with a sound
-//! manifest ([`precheck`]); is its hash the recorded one; is it quarantined; is it a duplicate; is it the best build of
-//! its plugin for this processor ([`variants`]). All of that reads bytes and runs no code of the library. Only then is
-//! it opened: first, if its hash is not known good ([`verified`]), in a separate process ([`probe`]), then here.
+//! The checks of each file, in order: is it trusted ([`trust`]); is it a complete library for this machine with a sound
+//! manifest ([`precheck`]); is its hash the recorded one; is it quarantined; is it a duplicate; is it the best build of its
+//! plugin for this processor ([`variants`]). All of these read bytes and run no code of the library. Only then is it
+//! opened: first, if its hash is not known good ([`verified`]), in a separate process ([`probe`]), then in this one.
 //!
 //! Decisions:
-//! - nothing here ends the process or the search: each library has a verdict, and one that cannot be used never prevents
-//!   another from loading. If the chosen build of a plugin does not open, the next best is tried;
+//! - no failure ends the process or the search: each library has a verdict, and a library that cannot be used never
+//!   prevents another from loading. If the chosen build of a plugin does not open, the next best is tried;
 //! - a library is never unmapped, because the layout checker and every kernel pointer refer into it;
 //! - a library is opened by the descriptor of the file that was checked, unless it names folders relative to its own
-//!   (`$ORIGIN`), which the system's loader takes from the name. The bytes may still be changed in place, by trusted
-//!   users alone.
+//!   (`$ORIGIN`), which the system's loader derives from the name. Only trusted users can still change the bytes in place.
 
 mod acl;
 pub mod config;
@@ -71,9 +70,9 @@ use std::path::{Path, PathBuf};
 /// A plugin that was opened and initialised.
 #[derive(Debug, Clone)]
 pub struct Plugin {
-    /// Its manifest.
+    /// The plugin's manifest.
     pub manifest: Manifest,
-    /// Its kernel records.
+    /// The plugin's kernel records.
     pub kernel_records: Vec<KernelRecord>,
     /// The library's canonical path.
     pub path: PathBuf,
@@ -83,7 +82,7 @@ pub struct Plugin {
 }
 
 impl Plugin {
-    /// Its tables, checked.
+    /// The plugin's checked tables.
     pub fn tables(&self) -> Tables {
         self.opened.tables
     }
@@ -147,8 +146,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Counts a plugin that was opened among the libraries that cannot be used, because its contents could not be
-    /// registered.
+    /// Moves an opened plugin to the libraries that cannot be used, because its contents could not be registered.
     pub fn refuse(&mut self, rejected: Rejected) {
         self.plugins.retain(|plugin| plugin.path != rejected.path);
         for candidate in &mut self.discovery.candidates {
@@ -172,24 +170,24 @@ impl Loader {
         Loader { config }
     }
 
-    /// Its configuration.
+    /// The loader's configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Looks for libraries and decides which are to be used. Runs none of their code.
+    /// Searches for libraries and decides which are to be used, without running their code.
     pub fn discover(&self) -> Discovery {
         Discovery::run(&self.config)
     }
 
     /// The reason why loading might do harm: a library that would be used is neither known good, nor can it be probed in a
-    /// separate process first. `None` if there is none.
+    /// separate process first. `None` if there is no such library.
     pub fn cannot_vouch(&self, discovery: &Discovery) -> Option<String> {
         discovery.chosen().find_map(|candidate| {
             if !self.config.probe.enabled {
                 return Some(format!("{} is `off`", probe::PROBE_VARIABLE));
             }
-            // A library for which the program is there and cannot work is refused, not loaded.
+            // A library whose probe program exists and cannot work is refused, not loaded.
             let Err(probe::Outcome::NoProbe(why)) =
                 self.config.probe.find(&candidate.path, &self.config.trust)
             else {
@@ -206,9 +204,9 @@ impl Loader {
         vet::verify(&self.config, path)
     }
 
-    /// Finds, opens and initialises every plugin. A library that is not known good is probed in a separate process first; one
-    /// that fails there is not opened here. `take_error` returns and clears the message that the calling thread's last call
-    /// into a plugin set with `HostApi::set_error`.
+    /// Finds, opens and initialises every plugin. A library that is not known good is probed in a separate process first;
+    /// one that fails the probe is not opened. `take_error` returns and clears the message that the calling thread's last
+    /// call into a plugin set with `HostApi::set_error`.
     ///
     /// A library that this process opened before is not initialised again: its tables are the same.
     pub fn load_all(&self, host: &'static HostApi, take_error: impl Fn() -> String) -> Loaded {
@@ -223,8 +221,8 @@ impl Loader {
                 let candidate = &discovery.candidates[index];
                 let Some(checked) = &candidate.checked else { continue };
                 let opened = vetting.vet(candidate, checked).and_then(|vet::Vetted { file, loading }| {
-                    // A library must not change the floating-point results of other code. Threads are started later, and inherit
-                    // the settings of this one.
+                    // A library must not change the floating-point results of other code. Threads started later inherit
+                    // this thread's settings.
                     let arithmetic = floating_point::Control::now();
                     let opened =
                         open::open(&candidate.path, checked, file, self.config.host_abi, host, &take_error);
@@ -267,7 +265,7 @@ impl Loader {
     }
 }
 
-/// Reports that a library which failed the conformance suite on this machine is used for want of another.
+/// Warns that a library which failed the conformance suite on this machine is used because there is no other.
 fn warn_of_failure(candidate: &Candidate, manifest: &Manifest) {
     let (name, version) = (&manifest.name, &manifest.version);
     crate::base::log::warn(&format!(

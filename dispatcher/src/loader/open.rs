@@ -32,7 +32,7 @@ pub struct Opened {
     pub abi_version: u32,
     /// The structure that `initialize` filled in.
     pub contents: &'static PluginContents,
-    /// The same, checked and as references.
+    /// The checked tables, as references.
     pub tables: Tables,
 }
 
@@ -42,8 +42,8 @@ unsafe impl Send for Opened {}
 // SAFETY: as for Send.
 unsafe impl Sync for Opened {}
 
-/// Libraries opened by this process, by canonical path. `dlopen` returns the earlier library for a known path, even if
-/// the file was replaced; and no library is initialised twice.
+/// Libraries opened by this process, by canonical path. `dlopen` returns the earlier library for a known path even if the
+/// file was replaced, and no library is initialised twice.
 static OPENED: LazyLock<Mutex<HashMap<PathBuf, Known>>> = LazyLock::new(Mutex::default);
 
 /// A library that this process opened; its contents are `None` if it could not be initialised.
@@ -55,8 +55,8 @@ struct Known {
 /// Opens `path` (canonical, checked) and initialises it with `host`. `take_error` returns and clears the message that the
 /// plugin set with `HostApi::set_error`.
 ///
-/// The library is loaded from `file`, the very file that was checked. The descriptor stays open: the system's loader knows
-/// the library by the descriptor's name, and would take another one of this name for the same.
+/// The library is loaded from `file`, the file that was checked. The descriptor stays open: the system's loader identifies
+/// the library by the descriptor's name, and would confuse another file of this name with it.
 pub fn open(
     path: &Path,
     checked: &Checked,
@@ -65,7 +65,7 @@ pub fn open(
     host: &'static HostApi,
     take_error: &dyn Fn() -> String,
 ) -> Result<Opened, LoadError> {
-    // The lock is held throughout, so that two threads never initialise one library at once.
+    // The lock is held throughout, so that two threads never initialise one library concurrently.
     let mut opened_before = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
     match opened_before.get(path) {
         Some(known) if known.id != checked.id => return Err(LoadError::Replaced),
@@ -80,7 +80,7 @@ pub fn open(
     Ok(opened)
 }
 
-/// A name by which the system's loader opens this very file; `None` if the system has no such names.
+/// The name by which the system's loader opens exactly this file; `None` if the system has no such names.
 fn descriptor_name(file: &File) -> Option<PathBuf> {
     let name = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
     let same = |a: std::fs::Metadata, b: std::fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
@@ -114,7 +114,7 @@ impl Entry {
     }
 }
 
-/// Opens the library and finds its entry: the symbol of the contract, else the `abi_stable` root.
+/// Opens the library and finds its entry: the contract's symbol, otherwise the `abi_stable` root.
 fn open_entry(path: &Path, checked: &Checked, file: File) -> Result<Entry, LoadError> {
     let by_descriptor = descriptor_name(&file).filter(|_| !checked.uses_origin());
     let name = by_descriptor.as_deref().unwrap_or(path);
@@ -127,7 +127,7 @@ fn open_entry(path: &Path, checked: &Checked, file: File) -> Result<Entry, LoadE
     let own = unsafe { library.get::<*const EntryPoint>(ENTRY_SYMBOL) }.ok().map(|symbol| *symbol);
     // SAFETY: the symbol is abi_stable's: in every version it begins with an `AbiHeader`.
     let header = unsafe { library.get::<AbiHeaderRef>(ROOT_MODULE_LOADER_NAME_WITH_NUL) }.ok().map(|s| *s);
-    // The layout checker and every table of the plugin refer into the library: it stays mapped for ever.
+    // The layout checker and every table of the plugin refer into the library, so it is never unmapped.
     std::mem::forget(library);
     if let Some(own) = own {
         // SAFETY: the library is never unmapped, and the symbol is constant data.
@@ -172,7 +172,7 @@ fn initialize(
     fn empty<T>() -> RawList<T> {
         RawList { items: std::ptr::null(), len: 0 }
     }
-    // The plugin may keep the address, so the structure lives as long as the process.
+    // The plugin may store the address, so the structure lives as long as the process.
     let contents: *mut PluginContents = Box::leak(Box::new(PluginContents {
         struct_size: size_of::<PluginContents>() as u32,
         reserved: 0,
@@ -188,7 +188,7 @@ fn initialize(
     drop(take_error());
     // SAFETY: `host` lives as long as the process and `contents` is writable and has the size in its first field.
     let code = unsafe { (api.initialize)(at_version(host, version), contents) };
-    // The text is copied at once: the next call into the library may overwrite it.
+    // The text is copied immediately: the next call into the library may overwrite it.
     let message = take_error();
     match code {
         status::OK => {}

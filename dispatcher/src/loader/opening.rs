@@ -1,29 +1,29 @@
-//! A library that ends the program while it is loaded must not make a success of it, nor do so unnamed.
+//! Detects a library that ends the program while it is loaded, so that the exit code is not success and the message names
+//! the library.
 //!
-//! `exit` in a constructor or a set-up runs the handler that is registered here, in every program that loads libraries.
-//! Other ends of the process (`_exit`, a signal) have their own status.
+//! `exit` in a constructor or a set-up runs the exit handler registered here, in every program that loads libraries. Other
+//! ends of the process (`_exit`, a signal) have their own status.
 
 use super::manifest::excerpt;
 use std::path::Path;
 use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Read where nothing may be locked, so its target is never freed.
+/// The library being opened. It is read where no lock may be taken, so its target is never freed.
 static OPENING: AtomicPtr<Opening> = AtomicPtr::new(std::ptr::null_mut());
 
 /// A library that is being opened.
 pub(super) struct Opening {
     path: String,
     plugin: String,
-    /// Process and thread that open it: processes that the library forks, and the program's other threads, are not
-    /// affected.
+    /// The process and thread that open it: forked processes and the program's other threads are not affected.
     by: (u32, libc::pthread_t),
 }
 
 impl Opening {
     /// Notes a library until the result is dropped.
     pub(super) fn begin(path: &Path, plugin: &str) -> Noted {
-        // As it may reach a terminal.
+        // Control characters are removed, since the text may reach a terminal.
         let path = excerpt(&path.display().to_string(), libc::PATH_MAX as usize);
         let opening = Opening { path, plugin: plugin.to_string(), by: here() };
         OPENING.store(Box::leak(Box::new(opening)), Ordering::Release);
@@ -36,7 +36,7 @@ fn here() -> (u32, libc::pthread_t) {
     (std::process::id(), unsafe { libc::pthread_self() })
 }
 
-/// While it exists, a library is being opened.
+/// A guard: while it lives, a library is being opened.
 pub(super) struct Noted;
 
 impl Drop for Noted {
@@ -45,7 +45,8 @@ impl Drop for Noted {
     }
 }
 
-/// Makes an `exit` of a library that is being opened a failure that names it. A trial does without: its exit code is reported.
+/// Registers the exit handler that turns an `exit` of a library being opened into a failure that names it. A trial does not
+/// register it: its exit code is reported.
 pub(super) fn guard() {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {

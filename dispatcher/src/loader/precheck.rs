@@ -16,22 +16,22 @@ use std::path::Path;
 /// The identity of a file on this system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FileId {
-    /// The device that holds the file.
+    /// The number of the device that holds the file.
     pub device: u64,
-    /// The file's number there.
+    /// The file's inode number.
     pub inode: u64,
-    /// Its size in bytes.
+    /// The file's size in bytes.
     pub size: u64,
 }
 
-/// A file as it was when it was looked at. The system changes the times with the content.
+/// A file's identity and times when it was examined. The system changes the times with the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stamp {
     /// The file's identity.
     pub id: FileId,
     /// When its content was last written, in nanoseconds since 1970.
     pub modified_ns: i64,
-    /// When its content or its rights were last changed; no program can set this one.
+    /// The time of the last change of content or permissions; no program can set it.
     pub changed_ns: i64,
 }
 
@@ -39,7 +39,7 @@ impl Stamp {
     /// The stamp of the file at a path, following links.
     ///
     /// # Errors
-    /// A file that is not there or cannot be looked at.
+    /// The file does not exist or cannot be examined.
     pub fn of_file(path: &Path) -> std::io::Result<Stamp> {
         std::fs::metadata(path).map(|meta| Stamp::of(&meta))
     }
@@ -54,7 +54,7 @@ impl Stamp {
     }
 }
 
-/// A library that looks whole, with its manifest.
+/// A library that passed the checks of its bytes, with its manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Checked {
     /// The file's identity.
@@ -70,24 +70,24 @@ pub struct Checked {
     pub interposers: Vec<InterposerRecord>,
     /// Libraries that it needs.
     pub needed: Vec<String>,
-    /// Folders in which the system looks for them first (`DT_RPATH`, `DT_RUNPATH`), as the file spells them.
+    /// Folders in which the system searches for needed libraries first (`DT_RPATH`, `DT_RUNPATH`), unexpanded.
     pub run_path: Vec<String>,
 }
 
 impl Checked {
-    /// The number of kernels in the records, counting each dtype.
+    /// The number of kernels in the records, one for each dtype.
     pub fn n_kernels(&self) -> usize {
         self.kernels.iter().map(|record| record.dtypes.len()).sum()
     }
 
-    /// Whether it names folders relative to its own, so that it must be opened by its path.
+    /// Whether the library names folders relative to its own, so that it must be opened by its path.
     pub(super) fn uses_origin(&self) -> bool {
         let own = |text: &String| text.contains("$ORIGIN") || text.contains("${ORIGIN}");
         self.run_path.iter().chain(&self.needed).any(own)
     }
 }
 
-/// The symbols by which a library is a plugin; it exports one of them.
+/// The entry symbols of plugins; a library exports one of them.
 const ENTRIES: [&str; 2] = [ENTRY_SYMBOL, ROOT_MODULE_LOADER_NAME];
 
 pub(super) fn no_entry() -> LoadError {
@@ -113,7 +113,7 @@ pub(super) fn open_regular(path: &Path) -> Result<(File, Stamp), LoadError> {
     Ok((file, Stamp::of(&meta)))
 }
 
-/// Checks that `path` is a whole library for this machine with a sound manifest for this `host`, and reads the
+/// Checks that `path` is a complete library for this machine with a sound manifest for this `host`, and returns the
 /// manifest.
 ///
 /// Reads the headers and a few sections only, so the cost does not grow with the size of the code.
@@ -125,7 +125,7 @@ pub fn check(path: &Path, host: AbiRange) -> Result<Checked, LoadError> {
         return Err(LoadError::NoManifest { section: SECTION.to_string() });
     };
     let manifest = manifest::parse(&section)?;
-    // First: later checks assume an ABI version that both know.
+    // First: later checks assume an ABI version that host and plugin support.
     check_abi(manifest.abi(), host)?;
     if !found.exports_entry {
         return Err(no_entry());

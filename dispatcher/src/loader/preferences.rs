@@ -1,7 +1,7 @@
-//! The user's preferred plugins where several serve one key, and disabled plugins, stored between runs.
+//! The user's preferred plugins among several that serve one key, and disabled plugins, stored between runs.
 //!
-//! One small file in the user's configuration folder. A missing or unreadable file never keeps a program from starting:
-//! nothing is preferred or disabled then, which is reported; an unreadable file is not overwritten.
+//! One small file in the user's configuration folder. A missing or unreadable file never prevents a program from starting:
+//! then nothing is preferred or disabled, which is reported; an unreadable file is not overwritten.
 
 use super::privilege::home_folder;
 use super::side;
@@ -13,23 +13,23 @@ use std::path::PathBuf;
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Content {
-    /// Names of plugins, the most preferred first.
+    /// Names of the preferred plugins, the most preferred first.
     #[serde(default)]
     prefer: Vec<String>,
-    /// Plugins that are not to be used, `name` or `name@version`.
+    /// Disabled plugins, `name` or `name@version`.
     #[serde(default)]
     disabled: Vec<String>,
-    /// Versions that are to be used, `name@version`.
+    /// Selected versions, `name@version`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     versions: Vec<String>,
 }
 
-/// The spelling of a plugin in the lists; a name has no `@`.
+/// The entry of a plugin in the lists; a name contains no `@`.
 fn entry(plugin: &str, version: Option<&str>) -> String {
     version.map_or_else(|| plugin.to_string(), |version| format!("{plugin}@{version}"))
 }
 
-/// Whether `listed` names the plugin, in one version or in all.
+/// Whether the entry `listed` names the plugin, in one version or in all.
 fn is_of(listed: &str, plugin: &str) -> bool {
     listed.strip_prefix(plugin).is_some_and(|rest| rest.is_empty() || rest.starts_with('@'))
 }
@@ -37,7 +37,7 @@ fn is_of(listed: &str, plugin: &str) -> bool {
 /// The file of preferences.
 #[derive(Debug, Clone, Default)]
 pub struct Preferences {
-    /// The file; `None` stores nothing.
+    /// The file of preferences; `None` stores nothing.
     pub file: Option<PathBuf>,
 }
 
@@ -53,17 +53,17 @@ impl Preferences {
         self.content().prefer
     }
 
-    /// The plugins that are not to be used, `name` or `name@version`.
+    /// The disabled plugins, `name` or `name@version`.
     pub fn disabled(&self) -> Vec<String> {
         self.content().disabled
     }
 
-    /// The versions that are to be used, `name@version`, one of each plugin at most.
+    /// The selected versions, `name@version`, at most one of each plugin.
     pub fn versions(&self) -> Vec<String> {
         self.content().versions
     }
 
-    /// Uses this version of a plugin in every later run, or the one that the order of search gives.
+    /// Selects this version of a plugin for every later run; `None` returns to the search order.
     ///
     /// # Errors
     /// As [`set`](Preferences::set).
@@ -76,10 +76,10 @@ impl Preferences {
         })
     }
 
-    /// Puts a plugin before all others, or takes it out of the list.
+    /// Ranks a plugin before all others, or removes it from the list.
     ///
     /// # Errors
-    /// A folder or file that cannot be written.
+    /// The folder or file cannot be written.
     pub fn set(&self, plugin: &str, preferred: bool) -> io::Result<()> {
         self.change(|content| {
             content.prefer.retain(|name| name != plugin);
@@ -91,8 +91,8 @@ impl Preferences {
         .map(|_| ())
     }
 
-    /// Leaves a plugin, or one version of it, out of every later run, or takes it in again; without a version every one of its
-    /// versions. Returns whether that changed anything.
+    /// Disables or enables a plugin, or one version of it, for every later run; without a version all its versions. Returns
+    /// whether that changed anything.
     ///
     /// # Errors
     /// As [`set`](Preferences::set).
@@ -115,7 +115,7 @@ impl Preferences {
         })
     }
 
-    /// The reason why an existing file is not used, in a sentence that ends with what to do.
+    /// The reason why an existing file is not used, as a sentence that ends with what to do.
     pub fn problem(&self) -> Option<String> {
         let file = self.file.as_ref()?;
         let error = self.read().err()?;
@@ -125,7 +125,7 @@ impl Preferences {
         ))
     }
 
-    /// Applies `change` and writes the file if it returns true; the file is locked meanwhile.
+    /// Applies `change` and writes the file if it returns true, under a lock of the file.
     fn change(&self, change: impl FnOnce(&mut Content) -> bool) -> io::Result<bool> {
         let Some(file) = &self.file else {
             return Err(io::Error::new(io::ErrorKind::NotFound, "there is no folder for preferences"));
@@ -145,7 +145,7 @@ impl Preferences {
         self.read().unwrap_or_default()
     }
 
-    /// The content of the file; empty if there is none. It is trusted only if its owner alone can write it.
+    /// The content of the file; empty if it does not exist. It is trusted only if its owner alone can write it.
     fn read(&self) -> io::Result<Content> {
         let Some(file) = &self.file else { return Ok(Content::default()) };
         match side::read_private(file) {
@@ -217,7 +217,7 @@ mod tests {
         kept.set_disabled("three", None, true).unwrap();
         kept.set("one", true).unwrap();
         assert_eq!((kept.preferred(), kept.disabled()), (vec!["one".into()], vec!["three".to_string()]));
-        // One version of it; an entry without a version matches each.
+        // Disables one version; an entry without a version matches each.
         assert!(kept.set_disabled("two", Some("1.0.0"), true).unwrap());
         assert_eq!(kept.disabled(), ["three", "two@1.0.0"]);
         assert!(!kept.set_disabled("two", Some("2.0.0"), false).unwrap());

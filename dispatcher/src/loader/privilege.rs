@@ -12,7 +12,7 @@ pub fn is_privileged() -> bool {
     raised
 }
 
-/// The folder that `variable` names, else `fallback` below the user's home; neither in a privileged process.
+/// The folder in `variable`, otherwise `fallback` below the user's home; `None` in a privileged process.
 pub(super) fn home_folder(variable: &str, fallback: &str) -> Option<PathBuf> {
     if is_privileged() {
         return None;

@@ -1,8 +1,8 @@
-//! Libraries that failed their trial, so that they are not opened again.
+//! Records of libraries that failed their trial, so that they are not opened again.
 //!
 //! One record for each library, named by the SHA-256 of its bytes: a rebuilt library is a new one. A failure that the
 //! machine may have caused (a broken driver) is recorded with the machine's state, and counts only in that state. The
-//! folder is read when libraries are searched for; that it cannot be written never keeps one from loading.
+//! folder is read when libraries are searched for; a folder that cannot be written never prevents loading.
 
 use super::error::LoadError;
 use super::privilege::home_folder;
@@ -18,27 +18,27 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Cause {
-    /// A signal ended the process: abort, stack overflow, illegal instruction, bad access.
+    /// A signal ended the process: abort, stack overflow, illegal instruction, invalid access.
     Crash,
     /// The library ended the process with `exit`.
     Exit,
     /// The library did not finish within the time limit.
     Hang,
-    /// Its tables cannot be used or registered, or loading it changes process state.
+    /// The library's tables cannot be used or registered, or loading it changes process state.
     Refused,
-    /// Not recorded.
+    /// The cause was not recorded.
     #[default]
     Unknown,
 }
 
-/// One quarantined library.
+/// The record of one quarantined library.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuarantineRecord {
     /// SHA-256 of the library.
     pub sha256: String,
-    /// Its size in bytes; `None` if the record is damaged. Files of another size need not be hashed.
+    /// The library's size in bytes; `None` if the record is damaged. Files of another size need not be hashed.
     pub size: Option<u64>,
-    /// Its path.
+    /// The library's path.
     #[serde(serialize_with = "crate::base::lossy::path")]
     pub path: PathBuf,
     /// The kind of failure.
@@ -46,7 +46,7 @@ pub struct QuarantineRecord {
     pub cause: Cause,
     /// A description of the failure.
     pub reason: String,
-    /// The state of host or machine that may have caused it: in another state the library is probed again.
+    /// The state of host or machine that may have caused the failure: in another state the library is probed again.
     #[serde(default)]
     pub holds_while: Option<String>,
     /// Seconds since 1970.
@@ -54,10 +54,10 @@ pub struct QuarantineRecord {
 }
 
 impl QuarantineRecord {
-    /// A record, made now, of a library that failed for `reason`, which is no matter of the machine.
+    /// A new record of a library that failed for `reason`, independent of the machine's state.
     ///
     /// # Errors
-    /// A library that cannot be read.
+    /// The library cannot be read.
     pub fn of(path: &Path, cause: Cause, reason: &str) -> Result<QuarantineRecord, LoadError> {
         let (sha256, stamp) = hash_regular(path)?;
         Ok(QuarantineRecord {
@@ -71,7 +71,7 @@ impl QuarantineRecord {
         })
     }
 
-    /// Whether it still keeps the library out: the state that may have caused the failure has not changed.
+    /// Whether the record still excludes the library: the state that may have caused the failure has not changed.
     pub fn holds(&self) -> bool {
         machine::holds(self.holds_while.as_deref())
     }
@@ -80,7 +80,7 @@ impl QuarantineRecord {
 /// The folder of records.
 #[derive(Debug, Clone, Default)]
 pub struct Quarantine {
-    /// The folder; `None` keeps no records.
+    /// The folder of the records; `None` stores none.
     pub folder: Option<PathBuf>,
 }
 
@@ -97,7 +97,7 @@ impl Quarantine {
         self.folder.as_ref().map(|folder| folder.join(format!("{sha256}.json")))
     }
 
-    /// All records, by hash. A damaged record still counts: its name holds the hash.
+    /// All records, by hash. A damaged record still counts, since its file name is the hash.
     pub fn list(&self) -> Vec<QuarantineRecord> {
         let Some(entries) = self.folder.as_ref().and_then(|folder| std::fs::read_dir(folder).ok()) else {
             return Vec::new();
@@ -129,10 +129,10 @@ impl Quarantine {
         records
     }
 
-    /// Stores a record, replacing an earlier one of the same library. Returns the record's path.
+    /// Stores a record, replacing an earlier one of the same library, and returns its path.
     ///
     /// # Errors
-    /// A folder that cannot be written.
+    /// The folder cannot be written.
     pub fn add(&self, record: &QuarantineRecord) -> io::Result<PathBuf> {
         let target = self.record_path(&record.sha256).filter(|_| is_sha256(&record.sha256));
         let Some(target) = target else {
@@ -142,7 +142,7 @@ impl Quarantine {
         Ok(target)
     }
 
-    /// Removes the record of one hash. Returns whether there was one.
+    /// Removes the record of one hash. Returns whether it existed.
     pub fn clear(&self, sha256: &str) -> io::Result<bool> {
         match self.record_path(sha256).filter(|_| is_sha256(sha256)).map(std::fs::remove_file) {
             None => Ok(false),
@@ -151,7 +151,7 @@ impl Quarantine {
         }
     }
 
-    /// Removes all records. Returns their number.
+    /// Removes all records and returns their number.
     pub fn clear_all(&self) -> io::Result<usize> {
         let records = self.list();
         for record in &records {
@@ -160,7 +160,7 @@ impl Quarantine {
         Ok(records.len())
     }
 
-    /// Refuses a file that `records` name. The hash is asked for only if a record may fit.
+    /// Refuses a file that `records` name. The hash is computed only if a record may match.
     pub fn check(
         &self,
         records: &[QuarantineRecord],

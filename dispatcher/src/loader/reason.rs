@@ -1,4 +1,4 @@
-//! The parts of a [`LoadError`](super::LoadError) that are structures of their own.
+//! The parts of a [`LoadError`](super::LoadError) that are separate types.
 
 use serde::Serialize;
 use std::fmt;
@@ -32,7 +32,7 @@ pub enum SameAs {
     File,
     /// Every byte: a copy.
     Content,
-    /// Plugin name, version and variant, from different bytes.
+    /// The same plugin name, version and variant, but different bytes.
     Plugin,
 }
 
@@ -76,7 +76,7 @@ pub enum Distrust {
         /// The file or folder.
         #[serde(serialize_with = "crate::base::lossy::path")]
         path: PathBuf,
-        /// Its permission bits.
+        /// The permission bits of the file or folder.
         mode: u32,
     },
     /// A group of several users may write `path`.
@@ -84,9 +84,9 @@ pub enum Distrust {
         /// The file or folder.
         #[serde(serialize_with = "crate::base::lossy::path")]
         path: PathBuf,
-        /// Its permission bits.
+        /// The permission bits of the file or folder.
         mode: u32,
-        /// The group's number.
+        /// The group's id.
         group: u32,
     },
     /// An access control list lets another user or a group write `path`.
@@ -97,19 +97,19 @@ pub enum Distrust {
         /// Who.
         who: String,
     },
-    /// The library has others loaded from a folder that is not trusted.
+    /// The library loads others from a folder that is not trusted.
     RunPath {
         /// The folder or library, as the library spells it.
         entry: String,
         /// Why it is not trusted.
         why: String,
     },
-    /// `path` belongs to a user that is neither root, nor the current user, nor the program's owner.
+    /// `path` belongs to a user other than root, the current user and the program's owner.
     ForeignOwner {
         /// The file or folder.
         #[serde(serialize_with = "crate::base::lossy::path")]
         path: PathBuf,
-        /// The owner's number.
+        /// The owner's id.
         owner: u32,
         /// The users whose files are accepted.
         accepted: Vec<u32>,
@@ -134,7 +134,7 @@ pub enum Distrust {
     },
 }
 
-/// The advice for a file or folder that others may write. It does not change one that is shared on purpose.
+/// The advice for a file or folder that others may write, without changing one that is shared on purpose.
 fn remedy(path: &Path, mode: u32, change: &str) -> String {
     let shared = mode & 0o1000 != 0 || path.components().count() <= 2;
     match shared {

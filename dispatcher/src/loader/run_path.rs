@@ -1,8 +1,8 @@
-//! The folders in which the system's loader looks for needed libraries (`DT_RPATH`, `DT_RUNPATH`, and names with a
-//! slash): code from there runs with the library's privileges, so these folders are checked by the same rules, and so
-//! are the dependencies of the needed libraries.
+//! Checks the folders in which the system's loader looks for needed libraries (`DT_RPATH`, `DT_RUNPATH`, and names with a
+//! slash): code from them runs with the library's privileges, so they are checked by the same rules as the library's own
+//! folder, and so are the dependencies of the needed libraries.
 //!
-//! Libraries in none of these folders come from the system's folders.
+//! Libraries in none of these folders are found in the system's folders.
 
 use super::elf::{self, Inspected};
 use super::error::LoadError;
@@ -12,7 +12,7 @@ use super::trust::TrustPolicy;
 use object::read::ReadCache;
 use std::path::{Path, PathBuf};
 
-/// More libraries than this are not looked at.
+/// The maximum number of libraries examined.
 const MAX_LIBRARIES: usize = 256;
 
 /// A library, and the dependencies and folders in its file.
@@ -69,19 +69,19 @@ pub(super) fn check(policy: &TrustPolicy, path: &Path, checked: &Checked) -> Res
 fn files(folder: &str, name: &str) -> Vec<String> {
     let levels = std::fs::read_dir(format!("{folder}/glibc-hwcaps")).into_iter().flatten().flatten();
     let levels = levels.map(|level| level.path().join(name).to_string_lossy().into_owned());
-    // A link that leads nowhere is there.
+    // A dangling link counts as existing.
     let there = |file: &String| Path::new(file).symlink_metadata().is_ok();
     std::iter::once(format!("{folder}/{name}")).chain(levels).filter(there).collect()
 }
 
-/// The dependencies of a needed library. An unreadable one has none: it fails when it is loaded, in the trial.
+/// The dependencies of a needed library. An unreadable library has none: it fails in the trial when it is loaded.
 fn inspected(path: PathBuf) -> Option<Needing> {
     let (file, _) = precheck::open_regular(&path).ok()?;
     let Inspected { needed, run_path, .. } = elf::inspect(&ReadCache::new(file), &[]).ok()?;
     Some(Needing { path, needed, run_path })
 }
 
-/// An entry with the folder of the library put in.
+/// An entry with `$ORIGIN` expanded to the library's folder.
 fn expanded(library: &Path, entry: &str) -> String {
     let origin = library.parent().unwrap_or(Path::new("/")).to_string_lossy();
     entry.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin)
@@ -89,7 +89,7 @@ fn expanded(library: &Path, entry: &str) -> String {
 
 fn one(policy: &TrustPolicy, library: &Path, entry: &str, is_file: bool) -> Result<(), String> {
     let expanded = expanded(library, entry);
-    // Other tokens ($LIB, $PLATFORM) are expanded by the system: the folder above must be sound.
+    // The system expands other tokens ($LIB, $PLATFORM): the folder above them must be trusted.
     let known = expanded.split_once('$').map_or(expanded.as_str(), |(head, _)| head);
     let folder = Path::new(known);
     if !folder.is_absolute() {

@@ -1,9 +1,9 @@
 //! The search path of plugins, and the files found in each folder.
 //!
 //! In this order: paths that the user named, `KEYWAY_BACKEND_PATH`, the user's data folder, `backends/` next to the program
-//! (for a program in `bin/` also next to that folder), the system's folders. The user's own folder comes before what came with
-//! the program, so that a faster kernel put there wins. The working directory is never searched, so a relative entry in the
-//! environment is skipped. A process with more rights than the user who started it ignores the environment.
+//! (for a program in `bin/` also next to that folder), the system's folders. The user's own folder precedes those of the
+//! program, so that a faster kernel installed there is used. The working directory is never searched, so a relative entry
+//! in the environment is skipped. A process with more privileges than the user who started it ignores the environment.
 
 use super::error::LoadError;
 use super::privilege::{home_folder, is_privileged};
@@ -52,13 +52,13 @@ impl fmt::Display for SearchOrigin {
 #[serde(tag = "reason", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Skipped {
-    /// It depends on the working directory.
+    /// The path depends on the working directory.
     NotAbsolute,
-    /// It comes from the environment of a process with raised rights.
+    /// The path is from the environment of a process with raised privileges.
     Privileged,
     /// An earlier path leads to the same folder or file.
     SearchedBefore,
-    /// The system did not let it be read.
+    /// The system refused to read it.
     Unreadable {
         /// The system's message.
         detail: String,
@@ -76,17 +76,17 @@ impl fmt::Display for Skipped {
     }
 }
 
-/// One path that was searched.
+/// A path that was searched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Searched {
-    /// Its origin.
+    /// The origin of the path.
     pub origin: SearchOrigin,
     /// The path.
     #[serde(serialize_with = "crate::base::lossy::path")]
     pub path: PathBuf,
-    /// Whether there is something.
+    /// Whether the path exists.
     pub exists: bool,
-    /// Libraries found there.
+    /// The number of libraries found.
     pub files: usize,
     /// Why it was not searched, if it was not.
     pub skipped: Option<Skipped>,
@@ -95,7 +95,7 @@ pub struct Searched {
 /// A library file found in one of the folders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Index of the path in the list of searched ones: a lower one wins.
+    /// The index of its path in the list of searched paths: a lower one takes precedence.
     pub searched: usize,
     /// The origin of the path.
     pub origin: SearchOrigin,
@@ -103,10 +103,10 @@ pub struct Found {
     pub path: PathBuf,
 }
 
-/// All that the search depends on. Tests fill it in; programs take [`SearchPaths::of_process`].
+/// All inputs of the search. Tests fill them in; programs use [`SearchPaths::of_process`].
 #[derive(Debug, Clone, Default)]
 pub struct SearchPaths {
-    /// Files and folders that the user named; relative ones are meant relative to the working directory.
+    /// Files and folders that the user named; relative ones are relative to the working directory.
     pub explicit: Vec<PathBuf>,
     /// Folders and files from `KEYWAY_BACKEND_PATH`.
     pub environment: Vec<PathBuf>,
@@ -136,7 +136,7 @@ impl SearchPaths {
         }
     }
 
-    /// Only the named paths and no other path.
+    /// Search paths with only the given ones.
     pub fn only(explicit: Vec<PathBuf>) -> SearchPaths {
         SearchPaths { explicit, ..SearchPaths::default() }
     }
@@ -197,8 +197,8 @@ impl SearchPaths {
     }
 }
 
-/// The libraries at `path`: itself if it is no folder, else its files of the right suffix. `None` if there
-/// is nothing.
+/// The libraries at `path`: itself if it is not a folder, otherwise its files with the library suffix. `None` if it does
+/// not exist.
 fn libraries(path: &Path) -> Result<Option<Vec<PathBuf>>, Skipped> {
     let unreadable = |e: std::io::Error| Skipped::Unreadable { detail: e.to_string() };
     match std::fs::metadata(path) {
@@ -212,7 +212,7 @@ fn libraries(path: &Path) -> Result<Option<Vec<PathBuf>>, Skipped> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(path).map_err(unreadable)? {
         let file = entry.map_err(unreadable)?.path();
-        // A dangling symlink is listed, so that it is reported rather than passed over.
+        // A dangling symlink is listed, so that it is reported rather than ignored.
         if file.extension() == Some(OsStr::new(SUFFIX)) && !file.is_dir() {
             files.push(file);
         }

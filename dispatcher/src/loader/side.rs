@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The maximum size of such a file in bytes; a larger one is not ours.
+/// The maximum size of such a file in bytes; a larger one was not written by this project.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// Reads a small regular file. A pipe or a device is an error and never blocks.
@@ -17,7 +17,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     open(path).map(|(bytes, _)| bytes)
 }
 
-/// As [`read`], and refuses a file that others than its owner may write.
+/// Reads a file as [`read`], and refuses one that users other than its owner may write.
 pub(super) fn read_private(path: &Path) -> io::Result<Vec<u8>> {
     let (bytes, mode) = open(path)?;
     if mode & 0o022 != 0 {
@@ -48,7 +48,7 @@ fn open(path: &Path) -> io::Result<(Vec<u8>, u32)> {
     Ok((bytes, meta.mode()))
 }
 
-/// Makes the folder of a file, if it is not there.
+/// Creates the folder of a file if it does not exist.
 pub(super) fn make_folder_of(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), std::fs::create_dir_all)
 }
@@ -62,7 +62,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use std::sync::atomic::{AtomicU64, Ordering};
     static DRAFTS: AtomicU64 = AtomicU64::new(0);
     make_folder_of(path)?;
-    // Two processes, or two threads of one, may write the same file at once: each has its own temporary file.
+    // Two processes or threads may write the same file concurrently, so each has its own temporary file.
     let draft =
         path.with_extension(format!("{}-{}.tmp", std::process::id(), DRAFTS.fetch_add(1, Ordering::Relaxed)));
     let written = OpenOptions::new()
@@ -79,17 +79,16 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-/// So long another program may keep a folder to itself.
+/// The maximum time to wait for another program's lock of a folder.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A folder that this program alone changes; dropped, others may again.
+/// A guard: while it lives, this program alone changes a folder.
 pub struct Locked(Option<File>);
 
-/// Takes the advisory lock of `folder` against other programs that use it. On a file system without locks there is
-/// none.
+/// Takes the advisory lock of `folder` against other programs. On a file system without locks it does nothing.
 ///
 /// # Errors
-/// A timeout, if another program holds the lock too long.
+/// A timeout if another program holds the lock too long.
 pub fn lock_folder(folder: &Path) -> io::Result<Locked> {
     let Ok(file) = File::open(folder) else { return Ok(Locked(None)) };
     let begun = Instant::now();
@@ -114,7 +113,7 @@ pub fn lock_folder(folder: &Path) -> io::Result<Locked> {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // Closing it does the same, unless a forked child has a copy of the descriptor.
+        // Closing the file does the same, unless a forked child has a copy of the descriptor.
         let _ = self.0.as_ref().map(File::unlock);
     }
 }

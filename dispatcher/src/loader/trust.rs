@@ -1,17 +1,17 @@
 //! The check of owners and permissions of libraries.
 //!
-//! A library runs with all rights of the program, so only users who could replace the program anyway may be able to
-//! place one:
+//! A library runs with all privileges of the program, so only users who could replace the program may be able to provide
+//! one:
 //! - the file, its folder and every folder above belong to root, the current (effective) user or the
 //!   program's owner, and others may not write them. A group may write only if it is its owner's private
 //!   group (group number = user number, as Debian and Fedora set up with umask 002) or the root group;
-//! - a sticky folder such as `/tmp` may be an ancestor, since others cannot rename files there that they do not own,
+//! - a sticky folder such as `/tmp` may be an ancestor, since other users cannot rename files that they do not own in it,
 //!   but a library directly in one is refused;
 //! - an ancestor folder that is also an ancestor of the program needs no check: a user who can replace it can replace
 //!   the program. A privileged process does not use this exception;
-//! - symlinks are resolved, and the location of the code counts; but a link whose folder others may write is refused,
-//!   because they choose where it leads;
-//! - an access control list counts as the mode's bits do;
+//! - symlinks are resolved, and the resolved location counts; but a link in a folder that others may write is refused,
+//!   because they choose its target;
+//! - an access control list counts like the mode bits;
 //! - folders that the library itself names for its dependencies are trusted by the same rules;
 //! - if `<file>.sha256` is next to the library, its hash must be the file's.
 
@@ -25,10 +25,10 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Whose files are accepted.
+/// The users whose files are accepted.
 #[derive(Debug, Clone)]
 pub struct TrustPolicy {
-    /// Users whose files and folders are accepted.
+    /// Ids of users whose files and folders are accepted.
     pub owners: Vec<u32>,
     /// The program's canonical path; folders above it need no check. `None` checks all.
     pub program: Option<PathBuf>,
@@ -67,8 +67,8 @@ impl TrustPolicy {
         self.check_folders(path, false)
     }
 
-    /// As [`check_folder`](Self::check_folder); `sticky` is whether a sticky folder is accepted itself, not only as an
-    /// ancestor.
+    /// Checks folders as [`check_folder`](Self::check_folder); `sticky` is whether a sticky folder is accepted itself, not
+    /// only as an ancestor.
     pub(super) fn check_folders(&self, path: &Path, sticky: bool) -> Result<(), LoadError> {
         for (depth, folder) in path.ancestors().enumerate() {
             if depth > 0 && self.program.as_deref().is_some_and(|program| program.starts_with(folder)) {
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(why(policy.check(&file)), refused("user 54321"));
         assert!(set(&acl::tests::list(7, &[(0x08, 6, 54_322)])));
         assert_eq!(why(policy.check(&file)), refused("group 54322"));
-        // Without the right to write, or with one that the mask takes away, no one else may.
+        // Without write permission, or if the mask removes it, no one else may write.
         for list in [acl::tests::list(7, &[(0x02, 4, 54_321)]), acl::tests::list(4, &[(0x02, 6, 54_321)])] {
             assert!(set(&list));
             assert_eq!(policy.check(&file), Ok(()));

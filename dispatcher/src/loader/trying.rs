@@ -1,9 +1,9 @@
-//! The record of the library that is being probed or loaded now, so that one which ends the program is remembered.
+//! Records which library is being probed or loaded, so that one that ends the program is known afterwards.
 //!
-//! One file for each hash and kind of work, in the folder of quarantine, which is locked from before the work until after it,
-//! and removed then. The system releases the lock with the process: an unlocked file means that the program is gone. Several
-//! programs may probe or load one library at once; only the first has the file, and a held lock does not count against a
-//! library. A program that its user interrupts is not counted (`interrupt`).
+//! One file for each hash and kind of work, in the quarantine folder; it is locked before the work, unlocked after it and
+//! then removed. The system releases the lock with the process: an unlocked file means that the program has ended. Several
+//! programs may probe or load one library concurrently; only the first has the file, and a held lock does not count against
+//! a library. A program that its user interrupts is not counted (`interrupt`).
 
 use super::interrupt;
 use super::quarantine::Quarantine;
@@ -15,8 +15,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The number of programs that must end during the work before the library is blamed. A single one may have been killed
-/// by its user, who did not want to wait for a driver, or by the system for lack of memory.
+/// The number of programs that must end during the work before the library is blamed. A single one may have been killed by
+/// its user, who did not want to wait for a driver, or by the system for lack of memory.
 const ENOUGH: u32 = 2;
 
 /// The kind of work on a library.
@@ -24,12 +24,12 @@ const ENOUGH: u32 = 2;
 pub(super) enum Work {
     /// A trial in a separate process.
     Trial,
-    /// It is loaded into the program.
+    /// The library is loaded into the program.
     Load,
 }
 
 impl Work {
-    /// The suffix of its file name.
+    /// The suffix of the record's file name.
     fn suffix(self) -> &'static str {
         match self {
             Work::Trial => "trying",
@@ -38,7 +38,7 @@ impl Work {
     }
 }
 
-/// Work under way; dropped, it is over.
+/// A guard: while it lives, the work is in progress.
 pub(super) struct Trying {
     path: PathBuf,
     file: File,
@@ -47,8 +47,8 @@ pub(super) struct Trying {
 
 /// The state before the work.
 pub(super) enum Before {
-    /// The work may start. The value is held until the work is over; it is `None` if another program does the same work
-    /// on this library now, or if the file cannot be written.
+    /// The work may start. The guard is held until the work is done; it is `None` if another program does the same work on
+    /// this library, or if the file cannot be written.
     Try(Option<Trying>),
     /// Earlier work of this kind ended its programs.
     Ended,
@@ -87,7 +87,7 @@ pub(super) fn begin(
     }))
 }
 
-/// The file, locked; `None` if another has it, or if there are no locks here.
+/// The locked file; `None` if another process has it, or if the file system has no locks.
 fn open(path: PathBuf) -> Option<File> {
     side::make_folder_of(&path).ok()?;
     let file = OpenOptions::new()
@@ -99,7 +99,7 @@ fn open(path: PathBuf) -> Option<File> {
         .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW)
         .open(path)
         .ok()?;
-    // Locked first, so that it is seen whether another has removed the file since: its content is not about this work.
+    // Locked before the check whether another process removed the file, whose content would then be stale.
     let there = |file: &File| file.metadata().is_ok_and(|meta| meta.is_file() && meta.nlink() > 0);
     (file.try_lock().is_ok() && there(&file)).then_some(file)
 }
@@ -107,8 +107,8 @@ fn open(path: PathBuf) -> Option<File> {
 impl Drop for Trying {
     fn drop(&mut self) {
         self.watch.end();
-        // Removed while it is locked, so that no other process takes it for an abandoned one. A file that remains does no harm:
-        // the next time counts it once.
+        // Removed while locked, so that no other process takes it for an abandoned one. A file that remains is harmless:
+        // the next run counts it once.
         let _ = std::fs::remove_file(&self.path);
         let _ = self.file.unlock();
     }

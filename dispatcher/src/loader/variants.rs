@@ -1,9 +1,9 @@
-//! Which of several builds of one plugin is used.
+//! Selects one of several builds of a plugin.
 //!
-//! A version that the user chose (`keyway backend use`) comes first, and a build that failed the conformance suite on
-//! this machine last. Then the folder that comes first in the search order decides, so that a path named by the user
-//! overrides what is installed, even with an older version. Within one folder the highest version wins, and among its
-//! builds the one that uses most features of this processor.
+//! A version that the user selected (`keyway backend use`) ranks first, and a build that failed the conformance suite on
+//! this machine last. Otherwise the search order of the folders decides, so that a path named by the user overrides an
+//! installed library, even with an older version. Within one folder the highest version is used, and among its builds the
+//! one that uses most features of this processor.
 
 use super::cpu::CpuFeatures;
 use serde::Serialize;
@@ -18,12 +18,12 @@ use std::path::PathBuf;
 pub enum PassedOver {
     /// The processor lacks features, and another build of the plugin does not need them.
     NeedsFeatures {
-        /// The features that are not there.
+        /// The features that this processor lacks.
         missing: Vec<String>,
     },
     /// Another build uses more of the processor.
     BetterVariant {
-        /// Its variant.
+        /// The variant of the chosen build.
         variant: String,
         /// The library that is used.
         #[serde(serialize_with = "crate::base::lossy::path")]
@@ -45,7 +45,7 @@ pub enum PassedOver {
         #[serde(serialize_with = "crate::base::lossy::path")]
         used: PathBuf,
     },
-    /// It failed the conformance suite on this machine, and another build did not.
+    /// The library failed the conformance suite on this machine, and another build did not.
     FailedSuite {
         /// The version of the other build.
         version: String,
@@ -53,7 +53,7 @@ pub enum PassedOver {
         #[serde(serialize_with = "crate::base::lossy::path")]
         used: PathBuf,
     },
-    /// The user does not want it used.
+    /// The user disabled the library.
     Disabled {
         /// The plugin's name.
         name: String,
@@ -62,9 +62,9 @@ pub enum PassedOver {
     },
     /// The library in use has the same name and so few of this one's kernels that it seems to be another plugin.
     Namesake {
-        /// The name.
+        /// The plugin's name.
         name: String,
-        /// The number of kernels of this library that it lacks.
+        /// The number of this library's kernels that the library in use lacks.
         lacks: usize,
         /// The number of kernels of this library.
         of: usize,
@@ -76,7 +76,7 @@ pub enum PassedOver {
     EarlierPath {
         /// The version of the library that is used.
         version: String,
-        /// Whether that one is older.
+        /// Whether the library in use is older.
         older: bool,
         /// The library that is used.
         #[serde(serialize_with = "crate::base::lossy::path")]
@@ -139,14 +139,14 @@ impl fmt::Display for PassedOver {
     }
 }
 
-/// The ranking criteria of one library.
+/// The ranking criteria of one build.
 #[derive(Debug, Clone, Copy)]
 pub struct Build<'a> {
     /// Whether it is of the version that the user chose.
     pub chosen: bool,
     /// Whether it failed the conformance suite on this machine.
     pub failed: bool,
-    /// Rank of its folder in the search order; a lower one wins.
+    /// The rank of its folder in the search order; a lower one takes precedence.
     pub rank: usize,
     /// The plugin's version.
     pub version: &'a str,
@@ -172,9 +172,9 @@ pub fn compare_versions(a: &str, b: &str) -> Ordering {
     })
 }
 
-/// Orders the builds that this processor can run, the one to use first; the index identifies each.
+/// Orders the builds that this processor can run, the preferred one first; the index identifies each.
 ///
-/// "Uses more of the processor" is the number of features: each level of a processor family includes the one below, so
+/// "Uses more of the processor" is the number of features: each level of a processor family includes the levels below, so
 /// no list of levels is needed, and a plugin may define its own levels.
 pub fn preference(builds: &[Build<'_>], cpu: &CpuFeatures) -> Vec<usize> {
     let mut order: Vec<usize> =
@@ -261,7 +261,7 @@ mod tests {
         let version = || "1.10.0".to_string();
         assert_eq!(why(0), PassedOver::EarlierPath { version: version(), older: true, used: "/x".into() });
         assert_eq!(why(1), PassedOver::OtherVersion { version: version(), used: "/x".into() });
-        // Failed builds come last, and the version that the user chose first.
+        // Failed builds rank last, and the version that the user selected first.
         let failed = [builds[0], builds[1], Build { failed: true, ..builds[2] }];
         assert_eq!(preference(&failed, &cpu), [1, 0, 2]);
         let why = reason(&failed[2], &failed[1], "/x".into(), &cpu);

@@ -1,10 +1,10 @@
-//! Records of libraries that passed a trial, so that the next start needs none, and of libraries that a program has
-//! loaded since.
+//! Records of libraries that passed a trial, so that the next start needs none, and of libraries that a program has loaded
+//! since.
 //!
-//! One small file in the user's folder of state. It caches the hash of each file by its metadata (device, inode, size, times),
-//! so that a start reads no library whole, and the hashes that passed, each with the state that the result depends on. If it
-//! cannot be read or written, libraries are probed again, and loading still works; it is trusted only if its owner alone may
-//! write it.
+//! One small file in the user's state folder. It caches the hash of each file by its metadata (device, inode, size, times),
+//! so that a start reads no library completely, and the hashes that passed, each with the state that the result depends on.
+//! If it cannot be read or written, libraries are probed again, and loading still works; it is trusted only if its owner
+//! alone may write it.
 
 use super::machine;
 use super::precheck::Stamp;
@@ -17,7 +17,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The maximum number of entries; the oldest are dropped.
 const MAX_ENTRIES: usize = 512;
-/// A file that changed less than this long before it was read may change again without showing it in its times.
+/// A file that changed less than this long before it was read may change again without a new time stamp.
 const SETTLED_NS: i64 = 1_000_000_000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// The hash of a file that looks as it did when it was read.
+    /// The cached hash of a file with the same metadata.
     pub(super) fn hash_of(&self, stamp: &Stamp) -> Option<&str> {
         self.files.iter().rev().find(|known| known.stamp == *stamp).map(|known| known.sha256.as_str())
     }
@@ -101,14 +101,14 @@ pub(super) enum News {
     Passed(String),
     /// A program loaded a hash, and went on.
     Loaded(String),
-    /// A hash failed, so that an earlier pass no longer counts.
+    /// A hash failed, so that its earlier pass is void.
     Failed(String),
 }
 
 /// The record of libraries that passed a trial.
 #[derive(Debug, Clone, Default)]
 pub struct Verified {
-    /// The file; `None` remembers nothing.
+    /// The file of records; `None` stores nothing.
     pub file: Option<PathBuf>,
 }
 
@@ -125,8 +125,7 @@ impl Verified {
         self.file.as_ref().and_then(read).unwrap_or_default()
     }
 
-    /// Adds to the file. An entry that another process adds at the same moment may be lost, which costs it one more
-    /// trial.
+    /// Adds entries to the file. An entry that another process adds concurrently may be lost, which costs one more trial.
     pub(super) fn add(&self, news: &[News]) -> io::Result<()> {
         let Some(file) = self.file.as_ref().filter(|_| !news.is_empty()) else { return Ok(()) };
         let before = self.read();

@@ -1,4 +1,4 @@
-//! Whether a library may be opened in this process: it is known good, or passes a trial now.
+//! Decides whether a library may be opened in this process: it is known good, or passes a trial now.
 
 use super::config::Config;
 use super::discovery::Candidate;
@@ -20,13 +20,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub enum Trial {
     /// The library was loaded, registered and asked for its devices in a separate process.
     Sound,
-    /// It cannot be used.
+    /// The library cannot be used.
     Failed(LoadError),
-    /// Nothing is known of it: there is no program that tries libraries, or it cannot do its work, for this reason.
+    /// The library is unknown: there is no probe program, or the program failed to work, for this reason.
     Untried(String),
 }
 
-/// The trials of one search, and the facts to store.
+/// The trials of one search, and the results to store.
 pub(super) struct Vetting<'a> {
     config: &'a Config,
     known: Known,
@@ -44,7 +44,7 @@ pub(super) struct Vetted {
 /// The record that a library is being loaded here.
 #[derive(Default)]
 pub(super) struct Loading {
-    /// Its hash, where this is to be remembered.
+    /// The library's hash, if the result is to be stored.
     sha256: Option<String>,
     _mark: Option<Trying>,
 }
@@ -83,7 +83,7 @@ impl<'a> Vetting<'a> {
         Ok(Vetted { file, loading })
     }
 
-    /// Writes down that the library is about to be loaded here, unless a program has lived through that before.
+    /// Records that the library is about to be loaded here, unless a program has survived that before.
     fn begin_to_load(&mut self, path: &Path, sha256: String, size: u64) -> Result<Loading, LoadError> {
         if self.known.loaded(&sha256) {
             return Ok(Loading::default());
@@ -104,7 +104,7 @@ impl<'a> Vetting<'a> {
         self.news.extend(loading.sha256.map(News::Loaded));
     }
 
-    /// Tries a library. `again` tries even a library whose earlier trials ended their programs.
+    /// Probes a library. `again` probes even a library whose earlier trials ended their programs.
     fn try_open(&mut self, path: &Path, file: &File, sha256: &str, size: u64, again: bool) -> Outcome {
         let program = match self.config.probe.find(path, &self.config.trust) {
             Ok(program) => program,
@@ -123,7 +123,7 @@ impl<'a> Vetting<'a> {
             self.news.push(News::Passed(sha256.to_string()));
         }
         if matches!(outcome, Outcome::Sound | Outcome::Answered(_)) {
-            // A record of the past that no longer holds. That it stays is harmless.
+            // An earlier record that no longer holds. It is harmless if it remains.
             let _ = self.config.quarantine.clear(sha256);
         }
         log_trial(path, size, &outcome);
@@ -148,7 +148,7 @@ impl<'a> Vetting<'a> {
     /// Stores the established facts, also of files that were read for another reason.
     pub(super) fn finish(mut self, candidates: &[Candidate]) {
         self.news.extend(candidates.iter().filter_map(Candidate::news));
-        // A fact that cannot be stored is established again next time.
+        // A result that cannot be stored is determined again next time.
         let _ = self.config.verified.add(&self.news);
     }
 }
@@ -168,8 +168,8 @@ fn warn_of_missing_probe(why: &str) {
     });
 }
 
-/// Probes a library regardless of its records, and stores the result. Its hash is computed from its bytes and compared with the
-/// one recorded next to it; a quarantine record is cleared.
+/// Probes a library regardless of its records, and stores the result. Its hash is computed from its bytes and compared with
+/// the one recorded next to it; a quarantine record is cleared.
 pub(super) fn verify(config: &Config, path: &Path) -> Trial {
     let mut vetting = Vetting::new(config, Known::default());
     let trial = vetting.verify(path);
@@ -232,7 +232,7 @@ mod tests {
         std::fs::rename(&other, &path).unwrap();
         assert_eq!(vetting.vet(candidate, checked).map(|_| ()), Err(LoadError::Changed));
         assert_eq!(candidate.sha256(), Err(LoadError::Changed));
-        // Also where the same file has another content.
+        // Also if the same file has other content.
         let discovery = Discovery::run(&config);
         let candidate = &discovery.candidates[0];
         std::thread::sleep(std::time::Duration::from_millis(20));

@@ -6,8 +6,8 @@ use crate::base::error::{Error, Result};
 use crate::base::key::Device;
 
 impl Storage {
-    /// The source of the memory: the name of a host allocator or of a plugin, `host` where the program itself
-    /// allocated, `vector`, the name of a [`Blob`](super::Blob), `none` for no bytes.
+    /// The source of the memory: the name of a host allocator or of a plugin, `host` for the program's own allocator,
+    /// `vector`, the name of a [`Blob`](super::Blob), or `none` for 0 bytes.
     pub fn allocator(&self) -> &str {
         match &self.0.owner {
             Owner::Nobody => "none",
@@ -20,19 +20,20 @@ impl Storage {
         }
     }
 
-    /// The number of handles of this storage, at some moment during the call: one for each tensor that is not a view,
-    /// and handles that the program has cloned. A view, and a clone of a tensor, hold the tensor.
+    /// The number of handles of this storage at some moment during the call: one for each tensor that is not a view, and
+    /// one for each handle cloned by the program. A view, or a clone of a tensor, holds the tensor.
     #[doc(alias = "use_count")]
     pub fn strong_count(&self) -> usize {
         Shared::strong_count(&self.0)
     }
 
-    /// The address of the first byte, as [`Storage::pointer`]. On a device that the host cannot read it is only a number.
+    /// The address of the first byte, as [`Storage::pointer`]; an opaque number on a device that the host cannot read.
     pub fn data_ptr(&self) -> *const u8 {
         self.pointer().as_ptr()
     }
 
-    /// Whether the memory may not be written to, since others read it, see [`Blob::from_owner`](super::Blob::from_owner).
+    /// Whether the memory must not be written, because it is shared with other readers, see
+    /// [`Blob::from_owner`](super::Blob::from_owner).
     #[inline(always)]
     pub fn is_read_only(&self) -> bool {
         matches!(self.0.owner, Owner::ReadOnly(_))
@@ -62,7 +63,7 @@ impl Storage {
         Ok(bytes)
     }
 
-    /// All bytes, without a copy.
+    /// Returns all bytes, without a copy.
     ///
     /// ```
     /// use keyway_dispatcher::memory::Storage;
@@ -74,8 +75,8 @@ impl Storage {
     /// ```
     ///
     /// # Safety
-    /// The memory must not be written to while the slice is used, through any tensor, on any thread, and no work that was queued
-    /// before may. The caller upholds this.
+    /// The memory must not be written while the slice is used: through any tensor, on any thread, or by work enqueued
+    /// before. The caller upholds this.
     ///
     /// # Errors
     /// `NotOnHost`; the device's error.
@@ -85,7 +86,7 @@ impl Storage {
         Ok(unsafe { std::slice::from_raw_parts(self.data_ptr(), self.bytes()) })
     }
 
-    /// All bytes for a change, if this handle is the only one: no tensor has the storage. Counts as one change.
+    /// Returns all bytes mutably if this handle is the only one: no tensor has the storage. Counts as one change.
     ///
     /// ```
     /// use keyway_dispatcher::memory::Storage;
@@ -112,7 +113,7 @@ impl Storage {
         Ok(unsafe { std::slice::from_raw_parts_mut(self.pointer().as_ptr(), self.bytes()) })
     }
 
-    /// Sets all bytes to 0 where the host can read the memory.
+    /// Sets all bytes to 0 if the host can read the memory.
     pub(crate) fn zero_for_host(&self) -> Result<()> {
         if self.bytes() == 0 || self.is_read_only() || !is_host(self)? {
             return Ok(());

@@ -1,8 +1,8 @@
-//! Accessors: elements of strided host memory by their indices, for the price of a slice's.
+//! Accessors: elements of strided host memory by their indices, as fast as slices.
 //!
-//! Ops write through shared handles, so a reference into the memory of a tensor is sound only if no other handle could
-//! write: [`AccessorMut`] borrows a unique handle, [`AccessorRef`] a unique handle or read-only memory. [`Accessor`]
-//! shares the memory and returns copies of elements alone, as `Cell` does.
+//! Ops write through shared handles, so a reference into the memory of a tensor is sound only if no other handle can write:
+//! [`AccessorMut`] borrows a unique handle, [`AccessorRef`] a unique handle or read-only memory. [`Accessor`] shares the
+//! memory and only returns copies of elements, as `Cell` does.
 
 use super::bytes::Element;
 use super::elements::StridedElements;
@@ -63,7 +63,7 @@ impl<T: Element, const N: usize> Strided<T, N> {
         Ok(Strided { first, sizes: own_sizes, strides: own_strides })
     }
 
-    /// The distance of an element from the first one, without a check.
+    /// The offset of an element from the first one, unchecked.
     #[inline(always)]
     fn distance(&self, index: [usize; N]) -> usize {
         let mut distance = 0usize;
@@ -112,10 +112,10 @@ fn outside(index: &[usize], sizes: &[usize]) -> ! {
     panic!("index {index:?} is out of range for a tensor of shape {sizes:?}")
 }
 
-/// The elements of a tensor that others may hold and change: it gives copies, never references.
+/// Reads elements of a tensor that may be shared and changed, by copy, never by reference.
 ///
-/// Each `get` reads the current value. As with every read of a tensor, the program must synchronise with other threads
-/// that change it; the accessor itself stays on its thread.
+/// Each `get` reads the current value. As with every read of a tensor, the program must synchronise with other threads that
+/// change it; the accessor itself is not `Send`.
 pub struct Accessor<'a, T, const N: usize> {
     at: Strided<T, N>,
     _shares: PhantomData<&'a Cell<T>>,
@@ -130,7 +130,7 @@ impl<T, const N: usize> Clone for Accessor<'_, T, N> {
 impl<T, const N: usize> Copy for Accessor<'_, T, N> {}
 
 impl<'a, T: Element, const N: usize> Accessor<'a, T, N> {
-    /// Of these elements.
+    /// Creates an accessor of these elements.
     ///
     /// # Errors
     /// `Value` for a number of dimensions that is not `N`, elements outside the storage or not aligned; `NotOnHost`;
@@ -149,14 +149,14 @@ impl<'a, T: Element, const N: usize> Accessor<'a, T, N> {
         self.at.strides
     }
 
-    /// The element at this index; `None` outside.
+    /// Returns the element at this index; `None` if out of range.
     #[inline(always)]
     pub fn get(&self, index: [usize; N]) -> Option<T> {
         // SAFETY: the address of an element in live memory that the host can read; every bit pattern is valid for `T`.
         self.at.find(index).map(|element_at| unsafe { element_at.read() })
     }
 
-    /// The element at this index.
+    /// Returns the element at this index.
     ///
     /// # Safety
     /// Each number of the index must be below the size of its dimension. The caller upholds this.
@@ -166,7 +166,7 @@ impl<'a, T: Element, const N: usize> Accessor<'a, T, N> {
         unsafe { self.at.first.add(self.at.distance(index)).read() }
     }
 
-    /// The same elements by reference, with `a[[i, j]]`, rows as slices, and for other threads.
+    /// Returns the same elements by reference, with `a[[i, j]]`, rows as slices, and `Send`.
     ///
     /// ```
     /// use keyway_dispatcher::memory::{Accessor, StridedElements, Storage};
@@ -180,14 +180,14 @@ impl<'a, T: Element, const N: usize> Accessor<'a, T, N> {
     /// ```
     ///
     /// # Safety
-    /// The elements must not be written while the result or a reference from it is used: by no in-place or `out=` op on
-    /// any tensor that shares the storage, on any thread, nor by work queued before. The caller upholds this.
+    /// The elements must not be written while the result or a reference from it is used: by no in-place or `out=` op on any
+    /// tensor that shares the storage, on any thread, nor by work enqueued before. The caller upholds this.
     pub unsafe fn assume_unwritten(self) -> AccessorRef<'a, T, N> {
         AccessorRef { at: self.at, _borrows: PhantomData }
     }
 }
 
-/// The elements of a tensor that is not written while this lives.
+/// Reads elements of a tensor that is not written while the accessor lives.
 pub struct AccessorRef<'a, T, const N: usize> {
     at: Strided<T, N>,
     _borrows: PhantomData<&'a [T]>,
@@ -207,7 +207,7 @@ impl<T, const N: usize> Clone for AccessorRef<'_, T, N> {
 impl<T, const N: usize> Copy for AccessorRef<'_, T, N> {}
 
 impl<'a, T: Element, const N: usize> AccessorRef<'a, T, N> {
-    /// Of read-only memory.
+    /// Creates an accessor of read-only memory.
     pub(crate) fn of_read_only(
         op: &'static str,
         storage: &'a Storage,
@@ -242,14 +242,14 @@ impl<'a, T: Element, const N: usize> AccessorRef<'a, T, N> {
         self.at.strides
     }
 
-    /// The element at this index; `None` outside.
+    /// Returns the element at this index; `None` if out of range.
     #[inline(always)]
     pub fn get(&self, index: [usize; N]) -> Option<&'a T> {
         // SAFETY: the address of an element in memory that lives for `'a` and is not written, see the constructors.
         self.at.find(index).map(|element_at| unsafe { element_at.as_ref() })
     }
 
-    /// The element at this index.
+    /// Returns the element at this index.
     ///
     /// # Safety
     /// Each number of the index must be below the size of its dimension. The caller upholds this.
@@ -259,15 +259,15 @@ impl<'a, T: Element, const N: usize> AccessorRef<'a, T, N> {
         unsafe { self.at.first.add(self.at.distance(index)).as_ref() }
     }
 
-    /// The elements of the last dimension at an index of the dimensions before it; `None` if the index is out of range,
-    /// or if they are not contiguous.
+    /// Returns the elements of the last dimension at an index of the dimensions before it; `None` if the index is out of
+    /// range, or if they are not contiguous.
     #[inline]
     pub fn row<const M: usize>(&self, index: [usize; M]) -> Option<&'a [T]> {
         // SAFETY: contiguous elements, as in `get`.
         self.at.row(index).map(|(first, n)| unsafe { std::slice::from_raw_parts(first.as_ptr(), n) })
     }
 
-    /// All elements; `None` if the tensor is not contiguous.
+    /// Returns all elements; `None` if the tensor is not contiguous.
     pub fn as_slice(&self) -> Option<&'a [T]> {
         // SAFETY: contiguous elements, as in `get`.
         self.at.whole().map(|(first, n)| unsafe { std::slice::from_raw_parts(first.as_ptr(), n) })
@@ -289,7 +289,7 @@ impl<T: Element, const N: usize> Index<[usize; N]> for AccessorRef<'_, T, N> {
     }
 }
 
-/// The elements of a tensor whose memory is uniquely owned, for reading and writing.
+/// Reads and writes elements of a tensor whose memory is uniquely owned.
 pub struct AccessorMut<'a, T, const N: usize> {
     at: Strided<T, N>,
     _borrows: PhantomData<&'a mut [T]>,
@@ -301,7 +301,7 @@ unsafe impl<T: Send, const N: usize> Send for AccessorMut<'_, T, N> {}
 unsafe impl<T: Sync, const N: usize> Sync for AccessorMut<'_, T, N> {}
 
 impl<'a, T: Element, const N: usize> AccessorMut<'a, T, N> {
-    /// An accessor of uniquely owned memory. Counts as one change of the storage.
+    /// Creates an accessor of uniquely owned memory. Counts as one change of the storage.
     pub(crate) fn of_exclusive(
         op: &'static str,
         storage: &'a mut Storage,
@@ -329,26 +329,26 @@ impl<'a, T: Element, const N: usize> AccessorMut<'a, T, N> {
         self.at.strides
     }
 
-    /// The same elements, only to be read.
+    /// Returns a read-only accessor of the same elements.
     pub fn as_ref(&self) -> AccessorRef<'_, T, N> {
         AccessorRef { at: self.at, _borrows: PhantomData }
     }
 
-    /// The element at this index; `None` outside.
+    /// Returns the element at this index; `None` if out of range.
     #[inline(always)]
     pub fn get(&self, index: [usize; N]) -> Option<&T> {
         // SAFETY: the address of an element in memory that lives for `'a` and that only this borrow reaches.
         self.at.find(index).map(|element_at| unsafe { element_at.as_ref() })
     }
 
-    /// The element at this index, for a change; `None` outside.
+    /// Returns the element at this index mutably; `None` if out of range.
     #[inline(always)]
     pub fn get_mut(&mut self, index: [usize; N]) -> Option<&mut T> {
         // SAFETY: as in `get`; elements do not overlap, and this borrow is the only one.
         self.at.find(index).map(|mut element_at| unsafe { element_at.as_mut() })
     }
 
-    /// The element at this index.
+    /// Returns the element at this index.
     ///
     /// # Safety
     /// Each number of the index must be below the size of its dimension. The caller upholds this.
@@ -358,7 +358,7 @@ impl<'a, T: Element, const N: usize> AccessorMut<'a, T, N> {
         unsafe { self.at.first.add(self.at.distance(index)).as_ref() }
     }
 
-    /// The element at this index, for a change.
+    /// Returns the element at this index mutably.
     ///
     /// # Safety
     /// Each number of the index must be below the size of its dimension. The caller upholds this.
@@ -368,15 +368,15 @@ impl<'a, T: Element, const N: usize> AccessorMut<'a, T, N> {
         unsafe { self.at.first.add(self.at.distance(index)).as_mut() }
     }
 
-    /// The mutable elements of the last dimension at an index of the dimensions before it; `None` if the index is out
-    /// of range, or if they are not contiguous. [`AccessorMut::as_ref`] has rows to read.
+    /// Returns the elements of the last dimension at an index of the dimensions before it, mutably; `None` if the index is
+    /// out of range, or if they are not contiguous. For reading see [`AccessorMut::as_ref`].
     #[inline]
     pub fn row_mut<const M: usize>(&mut self, index: [usize; M]) -> Option<&mut [T]> {
         // SAFETY: contiguous elements, as in `get_mut`.
         self.at.row(index).map(|(first, n)| unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), n) })
     }
 
-    /// All elements; `None` if the tensor is not contiguous.
+    /// Returns all elements; `None` if the tensor is not contiguous.
     pub fn into_slice(self) -> Option<&'a mut [T]> {
         // SAFETY: contiguous elements, as in `get_mut`; the accessor is consumed.
         self.at.whole().map(|(first, n)| unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), n) })

@@ -1,7 +1,7 @@
-//! Host allocators of a program for the memory of tensors on the CPU.
+//! Host allocators that a program sets for the memory of tensors on the CPU.
 //!
-//! A chosen allocator takes precedence over the backend that serves the CPU, whose kernels read any host memory. While
-//! none is chosen, an allocation pays one load for this.
+//! A chosen allocator takes precedence over the backend that serves the CPU, whose kernels read any host memory. While none
+//! is chosen, an allocation costs one additional load.
 
 use super::host::ALIGN;
 use super::{Owner, Storage};
@@ -15,7 +15,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Gives and takes the host memory of tensors, from any thread.
+/// Allocates and frees the host memory of tensors, from any thread.
 ///
 /// ```
 /// # fn main() -> keyway_dispatcher::Result<()> {
@@ -54,20 +54,21 @@ pub unsafe trait HostAllocator: Send + Sync + 'static {
     /// The name shown to users by [`Storage::allocator`].
     fn name(&self) -> &str;
 
-    /// Memory of this layout, uninitialised; `None` if it is exhausted. The size is at least 1 byte, the alignment 64 bytes.
+    /// Allocates uninitialised memory of this layout; `None` if memory is exhausted. The size is at least 1 byte, the
+    /// alignment 64 bytes.
     fn allocate(&self, layout: Layout) -> Option<NonNull<u8>>;
 
     /// Frees memory. A panic here is caught and logged.
     ///
     /// # Safety
-    /// `memory` came from [`HostAllocator::allocate`] of this allocator with this layout, is freed once, and is no
-    /// longer used. The storage that owned it upholds this.
+    /// `memory` must be from [`HostAllocator::allocate`] of this allocator with this layout; it is freed once and no longer
+    /// used. The storage that owned it upholds this.
     unsafe fn free(&self, memory: NonNull<u8>, layout: Layout);
 }
 
 type Choice = Option<Arc<dyn HostAllocator>>;
 
-/// The number of choices that are in effect somewhere, and of observers of storages.
+/// The number of active choices of allocators and of observers of storages.
 pub(super) static CHOICES: AtomicUsize = AtomicUsize::new(0);
 static GLOBAL: RwLock<Choice> = RwLock::new(None);
 
@@ -202,7 +203,7 @@ fn chosen() -> Choice {
     }
 }
 
-/// Memory from the chosen allocator; `None` if none is chosen.
+/// Allocates memory from the chosen allocator; `None` if none is chosen.
 #[cold]
 pub(super) fn allocate(bytes: usize) -> Option<Result<Storage>> {
     let allocator = chosen()?;
@@ -230,7 +231,7 @@ pub(super) fn allocate(bytes: usize) -> Option<Result<Storage>> {
     }
 }
 
-/// Gives the memory of a storage back.
+/// Frees the memory of a storage.
 pub(super) fn free(allocator: &dyn HostAllocator, pointer: NonNull<u8>, bytes: usize) {
     let Ok(layout) = Layout::from_size_align(bytes, ALIGN) else { return };
     // SAFETY: `allocate` above got the memory for this layout from this allocator; its storage frees it once, at its end.
@@ -248,7 +249,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::Ordering::SeqCst;
 
-    /// Counts its live bytes; fails beyond `most` bytes, and returns addresses misaligned by `skew`.
+    /// An allocator that counts its live bytes, fails beyond `most` bytes, and returns addresses misaligned by `skew`.
     #[derive(Default)]
     struct Counting {
         held: AtomicUsize,
@@ -296,7 +297,7 @@ mod tests {
         assert_eq!((storage.allocator(), storage.bytes()), ("counting", 600));
         assert_eq!(allocator.held.load(SeqCst), 600);
         assert_ne!(Storage::allocate(Device::CPU, 10).unwrap().allocator(), "counting");
-        // From another thread than the one that allocated.
+        // Freed on another thread than the one that allocated it.
         std::thread::spawn(move || drop(storage)).join().unwrap();
         assert_eq!(allocator.held.load(SeqCst), 0);
         assert_eq!(with(&allocator, || Storage::allocate(Device::CPU, 0).unwrap().bytes()), 0);

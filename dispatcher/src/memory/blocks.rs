@@ -1,24 +1,22 @@
-//! Small blocks for the host's own objects (tensors, storages, nodes of a graph) and small pieces of host memory,
-//! cached for reuse.
+//! Cached allocation of small blocks: the host's own objects (tensors, storages, graph nodes) and small host memory.
 //!
-//! A call creates and drops a few objects of a few sizes, always the same ones. A thread-local free list for each size
-//! serves them in a handful of instructions; the system's allocator takes some hundred for a malloc/free pair. A block
-//! freed on another thread than its own joins that thread's list. Each list is bounded, and a thread that ends frees
-//! its blocks.
+//! A call creates and drops a few objects of the same few sizes. A thread-local free list for each size serves them in a
+//! few instructions; the system's allocator takes some hundred for a malloc/free pair. A block freed on another thread than
+//! its own joins that thread's list. Each list is bounded, and a thread that ends frees its blocks.
 
 use super::sync::{alloc, dealloc};
 use std::alloc::Layout;
 use std::cell::Cell;
 use std::ptr::NonNull;
 
-/// Blocks are multiples of this, and are aligned to at most this.
+/// The granularity of block sizes, and the maximum alignment.
 const STEP: usize = 64;
-/// The cached sizes: 1 to this many steps.
+/// The number of size classes: 1 to this many steps.
 const CLASSES: usize = 12;
-/// The most blocks of one size that a thread keeps.
+/// The maximum number of cached blocks of one size on each thread.
 const MAX_CACHED: usize = 64;
 
-/// A free block holds the address of the next one.
+/// A link of a free list: a free block stores the address of the next one.
 type Link = Option<NonNull<u8>>;
 
 struct Lists {
@@ -32,14 +30,14 @@ thread_local! {
     };
 }
 
-/// The list of blocks for this layout; `None` if such blocks are not cached. Under loom, which tracks the allocator,
-/// none are.
+/// The size class of this layout; `None` if such blocks are not cached. Under loom, which tracks the allocator, none is
+/// cached.
 const fn class(layout: Layout) -> Option<usize> {
     let steps = layout.size().div_ceil(STEP);
     if cfg!(loom) || steps == 0 || steps > CLASSES || layout.align() > STEP { None } else { Some(steps - 1) }
 }
 
-/// The layout that a block is really made with.
+/// The actual layout of the blocks of a class.
 const fn block(class: usize) -> Layout {
     match Layout::from_size_align((class + 1) * STEP, STEP) {
         Ok(layout) => layout,
@@ -57,10 +55,10 @@ impl Lists {
         Some(block)
     }
 
-    /// Returns whether the block was cached.
+    /// Adds a block to the list. Returns whether it was cached.
     ///
     /// # Safety
-    /// The caller gives up `free`, a block of this class.
+    /// The caller passes ownership of `free`, a block of this class.
     #[inline]
     unsafe fn push(&self, class: usize, free: NonNull<u8>) -> bool {
         let length = self.lengths[class].get();
@@ -92,7 +90,7 @@ fn from_system(layout: Layout) -> NonNull<u8> {
     NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| std::alloc::handle_alloc_error(layout))
 }
 
-/// Memory of this layout, not initialised; null if the system has none.
+/// Allocates uninitialised memory of this layout; null if memory is exhausted.
 #[inline]
 pub(super) fn take_bytes(layout: Layout) -> *mut u8 {
     let (cached, layout) = match class(layout) {
@@ -103,10 +101,10 @@ pub(super) fn take_bytes(layout: Layout) -> *mut u8 {
     cached.map_or_else(|| unsafe { alloc(layout) }, NonNull::as_ptr)
 }
 
-/// Gives memory back.
+/// Frees memory of [`take_bytes`].
 ///
 /// # Safety
-/// `memory` came from [`take_bytes`] of the same layout; the caller no longer uses it.
+/// `memory` must be from [`take_bytes`] with the same layout; the caller no longer uses it.
 #[inline]
 pub(super) unsafe fn give_bytes(memory: NonNull<u8>, layout: Layout) {
     let layout = match class(layout) {
@@ -129,7 +127,7 @@ pub(super) fn take<T>() -> NonNull<T> {
     const { assert!(size_of::<T>() > 0) };
     let layout = const { Layout::new::<T>() };
     let found = match const { class(Layout::new::<T>()) } {
-        // While a thread ends its lists are gone, and the system's allocator is used.
+        // When a thread ends, its lists are gone, and the system's allocator is used.
         Some(class) => LISTS
             .try_with(|lists| lists.pop(class))
             .ok()
@@ -140,10 +138,10 @@ pub(super) fn take<T>() -> NonNull<T> {
     found.cast()
 }
 
-/// Gives the memory of a `T` back.
+/// Frees the memory of a `T`.
 ///
 /// # Safety
-/// `memory` came from [`take`] of the same type; the caller no longer uses it, its value moved or dropped.
+/// `memory` must be from [`take`] of the same type; the caller no longer uses it, its value moved or dropped.
 #[inline]
 pub(super) unsafe fn give<T>(memory: NonNull<T>) {
     // SAFETY: `take` made it with this layout; the caller gives it up.

@@ -13,17 +13,17 @@ use crate::base::dtype::DType;
 /// ```
 ///
 /// # Safety
-/// Every value must be valid as bytes without padding, and `DTYPE` must be its dtype. Implemented here
-/// for all built-in dtypes and for nothing else.
+/// Every value must be valid as bytes without padding, and `DTYPE` must be its dtype. Implemented only for the built-in
+/// dtypes.
 pub unsafe trait Plain: Copy + Send + Sync + 'static {
     /// The dtype of this type.
     const DTYPE: DType;
-    /// The value of these bytes, in the machine's order; `bool` reads any other byte than 0 as true.
+    /// Reads a value from its bytes, in native byte order; `bool` reads any non-zero byte as true.
     fn read(bytes: &[u8]) -> Self;
 }
 
-/// A numeric type for which every bit pattern is valid, so that memory of its dtype can be read and written by
-/// reference. All of [`Plain`] but `bool`, whose elements are read as `u8`.
+/// A numeric type for which every bit pattern is valid, so that memory of its dtype can be read and written by reference:
+/// every [`Plain`] type but `bool`, whose elements are read as `u8`.
 ///
 /// ```
 /// use keyway_dispatcher::memory::bytes::Element;

@@ -7,8 +7,8 @@ use crate::base::key::Device;
 use crate::device::{self as device_abi, DeviceEntry};
 use std::ptr::NonNull;
 
-/// The device entry that copies a storage's bytes: the plugin that allocated the memory, otherwise the plugin that
-/// serves its device; `None` if the host reads them itself.
+/// The device entry that copies a storage's bytes: the plugin that allocated the memory, otherwise the plugin that serves
+/// its device; `None` if the host can read them itself.
 fn entry(storage: &Storage) -> Result<Option<&'static DeviceEntry>> {
     let device = storage.device();
     let entry = match storage.0.owner {
@@ -71,11 +71,11 @@ pub fn copy_bytes(
     }
 }
 
-/// [`copy_bytes`], but a copy between a device and its pinned host memory is queued on this thread's stream and the
-/// call returns at once. Until the stream has completed it (synchronise the stream or an event recorded after this, or
-/// call [`Storage::synchronize`] of the host's side) the source must not change, and the target's contents are not
-/// valid. The functions of this module wait by themselves; a kernel that uses the host's side does not. The pinned
-/// memory may be dropped: it is reused after the copy.
+/// Copies as [`copy_bytes`], but a copy between a device and its pinned host memory is enqueued on this thread's stream and
+/// the call returns immediately. Until the stream has completed it (synchronise the stream or an event recorded after this,
+/// or call [`Storage::synchronize`] of the host side) the source must not change, and the target's contents are not valid.
+/// The functions of this module wait by themselves; a kernel that uses the host side does not. The pinned memory may be
+/// dropped: it is reused only after the copy.
 ///
 /// # Errors
 /// As [`copy_bytes`].
@@ -108,18 +108,18 @@ pub fn copy_bytes_async(
         true => device_abi::copy_from_host_async(entry, device, range, &stream),
         false => device_abi::copy_to_host_async(entry, device, range, &stream),
     };
-    // Also after a failure: the copy may have been queued all the same.
+    // Also after a failure: the copy may have been enqueued nevertheless.
     let noted = if recorded { Ok(()) } else { block.note_copy(entry, device, &stream) };
     queued.and(noted)
 }
 
-/// Keeps ops of other threads from going by integers that are about to be written.
+/// Waits for ops of other threads that read the integers that are about to be written.
 fn written(op: &'static str, target: &Storage, offset: usize, bytes: usize) -> Result<Option<Box<InUse>>> {
     let enter = || InUse::enter(op, &mut [target.access(offset..offset + bytes, Use::Write)]);
     target.holds_integers().then(enter).transpose()
 }
 
-/// The addresses of two checked ranges; `None` where there is nothing to copy.
+/// The addresses of two checked ranges; `None` if there is nothing to copy.
 fn addresses(
     target: &Storage,
     target_offset: usize,
@@ -137,11 +137,11 @@ fn addresses(
     Ok(Some(unsafe { (target.pointer().add(target_offset), source.pointer().add(source_offset)) }))
 }
 
-/// Bytes of one step between devices that do not know each other.
+/// The number of bytes of one step of a copy between devices of different kinds.
 const STAGE: usize = 4 << 20;
 
-/// Copies between devices of different kinds, through the host: the upload of one piece to the target overlaps the
-/// download of the next from the source.
+/// Copies between devices of different kinds through the host: the upload of one chunk to the target overlaps the download
+/// of the next from the source.
 fn staged(
     target: &Storage,
     target_offset: usize,
@@ -162,14 +162,14 @@ fn staged(
         if let Some(piece) = next.next() {
             down(stages.1, piece)?;
         }
-        // Waits until the piece is in host memory, and returns when it is copied to the target.
+        // Waits until the chunk is in host memory, and returns when it is copied to the target.
         copy_bytes(target, target_offset + start, stages.0, 0, size)?;
         stages = (stages.1, stages.0);
     }
     Ok(())
 }
 
-/// Reads a range into host memory, waiting until it is there.
+/// Reads a range into host memory and waits for the copy.
 ///
 /// # Errors
 /// As [`copy_bytes`].
@@ -181,7 +181,7 @@ pub fn read_bytes(source: &Storage, offset: usize, target: &mut [u8]) -> Result<
     source.synchronize()?;
     // SAFETY: the range was checked to be within the storage.
     let from = unsafe { source.pointer().add(offset) };
-    // An address of the whole slice, not of its first byte alone.
+    // The pointer must be valid for the whole slice, not only its first byte.
     let (length, to) = (target.len(), NonNull::from(target).cast::<u8>());
     match entry(source)? {
         None => {
@@ -228,8 +228,8 @@ impl Storage {
 }
 
 /// # Safety
-/// There are `n` elements at `from` with stride `step` in bytes, and capacity for them at `to`. [`Storage::gather`] upholds
-/// this.
+/// `from` must be valid for reading `n` elements with stride `step` in bytes, and `to` for writing them.
+/// [`Storage::gather`] upholds this.
 unsafe fn gather<T>(from: *const u8, step: usize, to: *mut u8, n: usize) {
     for i in 0..n {
         // SAFETY: as the caller guarantees; no alignment is required.

@@ -5,10 +5,10 @@ use super::{Storage, host_vec};
 use crate::base::dims::{Dims, count};
 use crate::base::error::Result;
 
-/// The maximum number of elements read one by one if the host cannot read the memory and most of the bytes between them
-/// are not needed.
+/// The maximum number of elements read one by one if the host cannot read the memory and most of the bytes between them are
+/// not needed.
 const FEW: usize = 1024;
-/// The number of bytes read at once for strided elements, gaps included.
+/// The number of bytes of one read of strided elements, gaps included.
 const SPAN: usize = 1 << 20;
 
 /// Offset, sizes and strides of elements in a storage, in elements.
@@ -26,13 +26,13 @@ pub struct StridedElements<'a> {
 
 /// The way in which elements are read.
 enum Source {
-    /// They are contiguous.
+    /// Contiguous elements.
     Row,
     /// The host reads the memory.
     Host,
     /// A copy of all from the first element to the last.
     Copy(Vec<u8>),
-    /// Another device's memory, one by one.
+    /// Elements of another device's memory, read one by one.
     Each,
 }
 
@@ -43,7 +43,7 @@ pub struct ElementReader {
     /// The byte of the first element.
     begin: usize,
     element: usize,
-    /// Of loops that are as few as possible.
+    /// The sizes of the loops, merged into as few as possible.
     sizes: Dims,
     strides: Dims,
     /// The position of the next element: its linear index, its multi-index, its offset from the first.
@@ -54,7 +54,7 @@ pub struct ElementReader {
 }
 
 impl ElementReader {
-    /// A reader of these elements, which must be within the storage.
+    /// Creates a reader of these elements, which must be within the storage.
     ///
     /// # Errors
     /// The device's error; `OutOfMemory`.
@@ -105,7 +105,7 @@ impl ElementReader {
         }
         let element = self.element;
         let mut target = target;
-        // There is at least one loop: otherwise the elements are contiguous.
+        // There is at least one loop: otherwise the elements would be contiguous.
         let inner = self.sizes.len() - 1;
         while target.len() >= element && self.next < self.numel {
             let n = (target.len() / element).min(self.sizes[inner] - self.index[inner]);
@@ -143,7 +143,7 @@ impl ElementReader {
     }
 }
 
-/// The loops over sizes and strides, as few as possible.
+/// Merges sizes and strides into as few loops as possible.
 fn loops(sizes: &[usize], strides: &[usize]) -> (Dims, Dims) {
     let (mut merged, mut steps) = (Dims::new(), Dims::new());
     for (&size, &stride) in sizes.iter().zip(strides).filter(|(size, _)| **size != 1) {

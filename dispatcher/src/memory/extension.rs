@@ -1,7 +1,8 @@
-//! The extension slot of a tensor or a storage: one value of a type that only the layer above knows, such as autograd metadata.
+//! The extension slot of a tensor or a storage: one value of a type that only a higher layer knows, such as autograd
+//! metadata.
 //!
-//! `OnceLock<Box<dyn Any>>` was rejected for its cost: a tensor of a graph gets such a value when it is created and
-//! drops it with itself, and the lock and the system's allocator took a tenth of a recorded call.
+//! `OnceLock<Box<dyn Any>>` was rejected for its cost: a tensor of a graph gets such a value when it is created and drops
+//! it with itself, and the lock and the system's allocator took a tenth of the time of a recorded call.
 
 use super::blocks;
 use std::any::TypeId;
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// The type-independent part of a block.
 struct Header {
     of: TypeId,
-    /// Drops the value and gives its block back.
+    /// Drops the value and frees its block.
     free: unsafe fn(NonNull<Header>),
 }
 
@@ -25,7 +26,7 @@ struct Block<T> {
 pub(crate) struct Extension(AtomicPtr<Header>);
 
 /// # Safety
-/// `block` is a whole `Block<T>` that the caller owns and gives up.
+/// `block` is an initialised `Block<T>` whose ownership the caller passes.
 unsafe fn free<T>(block: NonNull<Header>) {
     let block = block.cast::<Block<T>>();
     // SAFETY: the caller owns the block and its value.
@@ -43,13 +44,13 @@ fn make<T: Send + Sync + 'static>(value: T) -> NonNull<Block<T>> {
 }
 
 impl Extension {
-    /// With nothing in it.
+    /// An empty slot.
     #[inline(always)]
     pub(crate) fn empty() -> Extension {
         Extension(AtomicPtr::new(std::ptr::null_mut()))
     }
 
-    /// The value, if there is one of this type.
+    /// The value; `None` if there is none of this type.
     #[inline]
     pub(crate) fn get<T: 'static>(&self) -> Option<&T> {
         // Acquire: the value was written before its address was.
@@ -58,7 +59,7 @@ impl Extension {
         unsafe { (block.as_ref().of == TypeId::of::<T>()).then(|| &block.cast::<Block<T>>().as_ref().value) }
     }
 
-    /// The value, made now if there is none; `None` if there is one of another type.
+    /// The value, created if there is none; `None` if there is one of another type.
     pub(crate) fn get_or_init<T: Send + Sync + 'static>(&self, value: impl FnOnce() -> T) -> Option<&T> {
         if self.0.load(Ordering::Acquire).is_null() {
             let block = make(value()).cast::<Header>();

@@ -11,7 +11,7 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
-/// The deleter of the memory, called once, when this is dropped.
+/// Memory with its deleter, which is called once, on drop.
 pub(super) struct Foreign {
     pub(super) name: Box<str>,
     release: Option<Box<dyn FnOnce() + Send>>,
@@ -51,12 +51,12 @@ impl Deleter {
 thread_local! {
     /// Whether a deleter runs further up on the stack: nested foreign memory is freed iteratively, not recursively.
     static RUNNING: Cell<bool> = const { Cell::new(false) };
-    // Without a destructor, so that it is available to values that a thread drops while it ends. The code that empties
-    // it frees its memory.
+    // Without a destructor, so that it is available to values that a thread drops while it ends. The code that empties it
+    // frees its memory.
     static WAITING: RefCell<ManuallyDrop<Vec<Deleter>>> = const { RefCell::new(ManuallyDrop::new(Vec::new())) };
 }
 
-/// Waits until no work on the device uses foreign memory any more, since its owner may reuse it at once.
+/// Waits until no work on the device uses foreign memory any more, since its owner may reuse it immediately.
 pub(super) fn quiet(device: Device) {
     if device == Device::CPU {
         return;
@@ -76,7 +76,7 @@ struct Address<T: ?Sized>(*mut T);
 unsafe impl<T: ?Sized> Send for Address<T> {}
 
 impl<T: ?Sized> Address<T> {
-    // A method, so that a closure takes the whole and not the field alone.
+    // A method, so that a closure captures the whole structure and not only the field.
     fn get(self) -> *mut T {
         self.0
     }
@@ -114,8 +114,8 @@ fn value(argument: &'static str, expected: impl Into<String>, got: impl Into<Str
 }
 
 impl Blob {
-    /// Memory at an address, and its deleter, which is given the address. The memory is this call's from the beginning: the
-    /// deleter runs also where the call is refused.
+    /// Creates a blob of memory at an address with its deleter, which is passed the address. The call owns the memory from
+    /// the beginning: the deleter also runs if the call fails.
     ///
     /// ```
     /// use keyway_dispatcher::{Device, memory::Blob};
@@ -172,8 +172,8 @@ impl Blob {
         Ok(Blob { pointer, bytes, device, read_only: false, owner })
     }
 
-    /// The slice that `owner` shows, without a copy: an `Arc<[T]>`, a `Bytes`, a mapped file. Others may hold the same memory, so
-    /// tensors over it are read-only.
+    /// Creates a blob of the slice that `owner` borrows, without a copy: an `Arc<[T]>`, a `Bytes`, a mapped file. The
+    /// memory may be shared, so tensors over it are read-only.
     ///
     /// ```
     /// use keyway_dispatcher::memory::Blob;
@@ -190,8 +190,8 @@ impl Blob {
         Blob::of_owner(pointer, bytes, true, Address(owner))
     }
 
-    /// The slice of `owner`, which owns it uniquely, without a copy: a `Vec<T>`, a `Box<[T]>`, a private mapping.
-    /// Tensors over it may be written to.
+    /// Creates a blob of the slice of `owner`, which owns it uniquely, without a copy: a `Vec<T>`, a `Box<[T]>`, a private
+    /// mapping. Tensors over it may be written.
     ///
     /// ```
     /// # fn main() -> keyway_dispatcher::Result<()> {
@@ -223,7 +223,7 @@ impl Blob {
         Blob { pointer, bytes, device: Device::CPU, read_only, owner }
     }
 
-    /// Names whoever gives the memory; [`Storage::allocator`] shows the name.
+    /// Sets the name of the memory's source, which [`Storage::allocator`] shows.
     #[must_use]
     pub fn named(mut self, name: &str) -> Blob {
         self.owner.name = name.into();

@@ -1,4 +1,4 @@
-//! The host's own allocator: aligned, for a program that has no CPU backend with one of its own.
+//! The host's own aligned allocator, for a program whose CPU backend has none.
 
 use super::blocks;
 use crate::base::error::{Error, Result};

@@ -1,14 +1,14 @@
-//! Integers in use, a reader-writer lock on ranges of addresses: while an op reads indices, a mask or the structure of a sparse
-//! tensor, no other thread writes to them, and the other way round.
+//! Integers in use: a reader-writer lock on address ranges. While an op reads indices, a mask or the structure of a sparse
+//! tensor, no other thread writes to them, and vice versa.
 //!
-//! A kernel checks indices, then computes addresses from them: if they changed in between, it would access memory out
-//! of bounds. So each op records the address ranges in which it reads integers, and those in which it writes them. Any
-//! number of readers, or of writers, may use the same range at once; readers and writers exclude each other in
-//! first-come order, and no thread waits for itself. Floats are not recorded: a race on them gives mixed values, but no
-//! wrong address.
+//! A kernel checks indices, then computes addresses from them: if they changed in between, it would access memory out of
+//! bounds. So each op records the address ranges in which it reads integers, and those in which it writes them. Any number
+//! of readers, or of writers, may use the same range concurrently; readers and writers exclude each other in first-come
+//! order, and no thread waits for itself. Floats are not recorded: a race on them yields mixed values, but no wrong
+//! address.
 //!
-//! There is no deadlock: an op locks one storage after the other, in the order of their addresses, each with all its
-//! ranges there. An op that already holds some storage waits for holders of the next one, not for ops that wait for it.
+//! Deadlock is impossible: an op locks storages in the order of their addresses, each with all its ranges in it. An op that
+//! already holds some storage waits for holders of the next one, not for ops that wait for it.
 
 use super::Storage;
 use crate::base::dtype::DType;
@@ -38,7 +38,7 @@ pub(crate) struct Access<'a> {
     pub(crate) kind: Use,
 }
 
-/// Whether elements of this dtype may be indices, or choose others: all but floats.
+/// Whether elements of this dtype may be indices or masks: all dtypes but floats.
 #[inline(always)]
 pub(crate) fn may_choose(dtype: DType) -> bool {
     const FLOATS: u64 = 1 << DType::F16.0 | 1 << DType::BF16.0 | 1 << DType::F32.0 | 1 << DType::F64.0;
@@ -50,7 +50,7 @@ struct Entry {
     range: Range<usize>,
     kind: Use,
     thread: usize,
-    /// One ticket for all ranges of an op in one storage; later ops have larger ones.
+    /// The ticket of all ranges of an op in one storage; later ops have larger ones.
     ticket: u64,
     waits: bool,
 }
@@ -88,7 +88,7 @@ static PLACES: [Shard; SHARDS] = [const {
 
 impl Shard {
     fn of(storage: &Storage) -> &'static Shard {
-        // A storage is some tens of bytes.
+        // The low bits carry no information: a storage has some tens of bytes.
         let address = address(storage);
         &PLACES[((address / 64) ^ (address / 4096)) % SHARDS]
     }
@@ -114,8 +114,8 @@ fn ignoring_poison<T>(result: Result<T, PoisonError<T>>) -> T {
 }
 
 impl Entries {
-    /// Whether another thread's op blocks these ranges: one that uses them or, for an op with `ticket`, waits for them
-    /// ahead of it.
+    /// Whether another thread's op blocks these ranges: an op that uses them or, for an op with `ticket`, an op that waits
+    /// for them ahead of it.
     fn are_taken(&self, accesses: &[Access<'_>], ticket: Option<u64>) -> bool {
         let thread = thread();
         let counts = |entry: &Entry| !entry.waits || ticket.is_some_and(|ticket| entry.ticket < ticket);
@@ -144,7 +144,7 @@ fn thread() -> usize {
     INSIDE.with(|inside| std::ptr::from_ref(inside).addr())
 }
 
-/// How long an op waits for those of other threads before it fails: longer than any takes, so that it expires only in a
+/// The maximum time that an op waits for those of other threads: longer than any op takes, so that it expires only in a
 /// program with a deadlock.
 const PATIENCE: Duration = if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(60) };
 
@@ -234,9 +234,9 @@ fn address(storage: &Storage) -> usize {
 /// The kinds of dtypes of the tensors over a storage: integers, floats.
 pub(super) struct Holds(AtomicU8);
 
-/// There are integer tensors.
+/// Integer tensors exist.
 const INTEGERS: u8 = 1;
-/// There may be float tensors too, whose writers are not recorded.
+/// Float tensors, whose writers are not recorded, may exist too.
 const FLOATS_TOO: u8 = 2;
 
 impl Holds {
@@ -258,15 +258,15 @@ impl Storage {
         }
     }
 
-    /// Records the dtype of a tensor about to be created over this storage, after waiting for ops that read integers
-    /// there and would not see its writers.
+    /// Records the dtype of a tensor about to be created over this storage, after waiting for ops that read integers in it
+    /// and would not detect its writers.
     ///
     /// # Errors
     /// As [`InUse::enter`].
     pub(crate) fn also_hold(&self, op: &'static str, dtype: DType) -> Result<()> {
         let noted = match (may_choose(dtype), self.holds_integers()) {
             (true, true) | (false, false) => return Ok(()),
-            // Another owner of the storage may have made a tensor of floats.
+            // Another owner of the storage may have created a float tensor.
             (true, false) if self.is_unique() => INTEGERS,
             _ => INTEGERS | FLOATS_TOO,
         };
@@ -281,12 +281,12 @@ impl Storage {
         Access { storage: self, range: first + bytes.start..first + bytes.end, kind }
     }
 
-    /// Whether there are integer tensors over this storage.
+    /// Whether integer tensors over this storage exist.
     pub(super) fn holds_integers(&self) -> bool {
         self.holds().load(Ordering::Relaxed) & INTEGERS != 0
     }
 
-    /// Whether others may write to this storage without being noted.
+    /// Whether writers that are not recorded may exist.
     pub(crate) fn may_hold_floats_too(&self) -> bool {
         self.holds().load(Ordering::Relaxed) & FLOATS_TOO != 0
     }

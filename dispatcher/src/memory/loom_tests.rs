@@ -1,5 +1,5 @@
-//! Models of the counted pointer and of the published pointer: loom runs each in every order of its threads' steps that
-//! the memory orderings allow.
+//! Models of the counted pointer and of the published pointer: loom runs each in every interleaving of its threads that the
+//! memory orderings allow.
 
 use super::published::Published;
 use super::{Shared, Weak};
@@ -9,7 +9,7 @@ use loom::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A value that loom watches: reading and changing it on two threads that nothing orders is an error. Dropping is a
+/// A value that loom checks: unordered accesses of two threads are an error if one of them changes it. Dropping is a
 /// change.
 struct Watched {
     number: UnsafeCell<u64>,

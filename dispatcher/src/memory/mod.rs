@@ -1,4 +1,4 @@
-//! Storage: a piece of memory with its owner. It knows nothing of shape; views share it.
+//! Storage: a block of memory with its owner. It has no shape; views share it.
 
 mod access;
 mod accessor;
@@ -46,7 +46,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 /// The function that frees the memory.
 enum Owner {
-    /// Nothing was allocated.
+    /// No memory was allocated.
     Nobody,
     /// The host's own allocator, used for host memory while no backend provides one.
     Host,
@@ -56,7 +56,7 @@ enum Owner {
     Pinned(Box<Block>),
     /// A host allocator of the program.
     Allocator(Arc<dyn HostAllocator>),
-    /// A vector, which frees its memory itself.
+    /// A vector, which frees its own memory.
     Vector(#[allow(dead_code)] Box<dyn std::any::Any + Send + Sync>),
     /// Foreign memory, released by dropping this.
     Foreign(Box<Foreign>),
@@ -77,10 +77,10 @@ struct Inner {
     rare: OnceLock<Box<Rare>>,
 }
 
-/// Rarely used fields, allocated separately so that other storages pay nothing for them.
+/// Rarely used fields, allocated separately to keep other storages small.
 #[derive(Default)]
 struct Rare {
-    /// Other streams that the memory was used on.
+    /// Other streams that used the memory.
     streams: Mutex<Vec<StreamRef>>,
     /// Data that a layer above attaches to the memory.
     extension: Extension,
@@ -112,7 +112,7 @@ impl Drop for Inner {
     }
 }
 
-/// A shared piece of memory on one device.
+/// A shared block of memory on one device.
 ///
 /// ```
 /// # fn main() -> keyway_dispatcher::Result<()> {
@@ -157,8 +157,8 @@ impl Storage {
         }))
     }
 
-    /// Allocates uninitialised memory from the plugin that serves the device; on the CPU from the chosen host
-    /// allocator, if any.
+    /// Allocates uninitialised memory from the plugin that serves the device; on the CPU from the chosen host allocator, if
+    /// any.
     ///
     /// ```
     /// # fn main() -> keyway_dispatcher::Result<()> {
@@ -173,7 +173,7 @@ impl Storage {
     /// `OutOfMemory`, `NoDevice`, `NoSuchDevice`.
     #[inline(always)]
     pub fn allocate(device: Device, bytes: usize) -> Result<Storage> {
-        // One test for streams, host allocators and observers, which few programs have.
+        // One check for streams, host allocators and observers, which few programs have.
         if device_abi::any_stream() | allocator::in_use() {
             return Storage::allocate_by_choice(device, bytes);
         }
@@ -202,7 +202,7 @@ impl Storage {
         }
     }
 
-    /// The allocation if no plugin serves the device: host memory, or an error.
+    /// Allocates if no plugin serves the device: host memory, or an error.
     fn allocate_by_host(device: Device, bytes: usize) -> Result<Storage> {
         if device != Device::CPU {
             return Err(crate::base::error::Error::NoDevice { device });
@@ -242,11 +242,10 @@ impl Storage {
         matches!(self.0.owner, Owner::Pinned(_))
     }
 
-    /// Waits for the copies that [`copy_bytes_async`] queued and that use this pinned memory; nothing to do for other
-    /// memory.
+    /// Waits for the copies that [`copy_bytes_async`] enqueued and that use this pinned memory; no effect for other memory.
     ///
     /// # Errors
-    /// `Backend`: also errors of work queued before the copy.
+    /// `Backend`: also errors of work enqueued before the copy.
     pub fn synchronize(&self) -> Result<()> {
         match &self.0.owner {
             Owner::Pinned(block) => block.synchronize(),
@@ -269,7 +268,7 @@ impl Storage {
         Storage::new(pointer, bytes, Device::CPU, Owner::Vector(owned))
     }
 
-    /// The first byte. On a device that the host cannot read it is only a number.
+    /// The address of the first byte; an opaque number on a device that the host cannot read.
     #[inline]
     pub fn pointer(&self) -> NonNull<u8> {
         self.0.pointer
@@ -300,7 +299,7 @@ impl Storage {
         self.0.version.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes that work on this memory was given to this thread's stream, so that it is freed after it.
+    /// Records that this thread's stream uses this memory, so that it is freed after that work.
     pub(crate) fn note_use(&self) {
         if !device_abi::streams_in_use() {
             return;
@@ -311,7 +310,7 @@ impl Storage {
                 self.keep_if_recorded(&stream);
                 self.note_use_on(stream);
             }
-            // Released only when the whole device is idle, so only captured work counts.
+            // Released only when the whole device is idle, so only captured work matters.
             Owner::Foreign(_) | Owner::ReadOnly(_) if self.0.device != Device::CPU => {
                 self.keep_if_recorded(&device_abi::current_stream_ref(self.0.device));
             }
@@ -319,7 +318,7 @@ impl Storage {
         }
     }
 
-    /// Keeps this memory for the graph, if the stream's work is being recorded; whether it is.
+    /// Retains this memory for the graph if the stream is capturing. Returns whether it is.
     fn keep_if_recorded(&self, stream: &StreamRef) -> bool {
         match stream {
             Some(handle) if handle.recording().is_active() => {
@@ -341,13 +340,13 @@ impl Storage {
         }
     }
 
-    /// The data that a layer above attached to this memory; `None` if there is none of this type.
+    /// The value that a higher layer attached to this memory; `None` if there is none of this type.
     pub(crate) fn extension<T: 'static>(&self) -> Option<&T> {
         self.0.rare.get()?.extension.get()
     }
 
-    /// The data that a layer above attached to this memory, created by `make` if there is none. `None` if there is data
-    /// of another type.
+    /// The value that a higher layer attached to this memory, created by `make` if there is none. `None` if there is a
+    /// value of another type.
     pub(crate) fn extension_or_init<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.0.rare.get_or_init(Box::default).extension.get_or_init(make)
     }
@@ -357,7 +356,7 @@ impl Storage {
         Shared::strong_count(&self.0) == 1
     }
 
-    /// Whether both are the same memory.
+    /// Whether both handles refer to the same memory.
     #[inline]
     pub fn same_as(&self, other: &Storage) -> bool {
         Shared::ptr_eq(&self.0, &other.0)

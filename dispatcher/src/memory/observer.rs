@@ -1,7 +1,7 @@
 //! Observers of allocations: callbacks on the creation and the end of each storage, for memory accounting.
 //!
-//! Without observers a storage costs nothing more: allocating reads one flag for observers, host allocators and streams, and only
-//! a storage that was reported carries a number to report at its end.
+//! Without observers a storage costs nothing additional: allocating reads one flag for observers, host allocators and
+//! streams, and only a storage that was reported has a number to report at its end.
 
 use super::Storage;
 use super::allocator::CHOICES;
@@ -13,26 +13,28 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 /// Callbacks on the storages of all threads, called on the thread that creates or drops one.
 ///
-/// A callback may create and drop storages, and begin and end observations: storages that it creates are not reported to any
-/// observer, and the end of one that was reported before is reported once the callback has returned. A panic is caught and logged
-/// as a warning.
+/// A callback may create and drop storages, and start and stop observers: storages that it creates are not reported to any
+/// observer, and the end of a storage that was reported before is reported after the callback has returned. A panic is
+/// caught and logged as a warning.
 pub trait StorageObserver: Send + Sync {
-    /// A storage was created: its unique number, its device, its size in bytes, and the name of its allocator.
+    /// Called when a storage was created, with its unique number, its device, its size in bytes, and the name of its
+    /// allocator.
     fn made(&self, number: u64, device: Device, bytes: usize, allocator: &str);
 
-    /// The last handle of the storage with this number was dropped, whether its creation was reported to this observer or not.
+    /// Called when the last handle of the storage with this number was dropped, whether its creation was reported to this
+    /// observer or not.
     fn dropped(&self, number: u64);
 }
 
 static OBSERVERS: RwLock<Vec<(u64, Arc<dyn StorageObserver>)>> = RwLock::new(Vec::new());
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// Ends an observation when dropped.
+/// A guard: dropping it stops the observer.
 #[derive(Debug)]
 #[must_use = "the observation ends when the guard is dropped"]
 pub struct Observation(u64);
 
-/// Calls `observer` for every storage that any thread creates from now on, until the result is dropped.
+/// Calls `observer` for every storage that any thread creates from now on, until the returned guard is dropped.
 pub fn observe_storages(observer: Arc<dyn StorageObserver>) -> Observation {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     OBSERVERS.write().unwrap_or_else(PoisonError::into_inner).push((number, observer));
@@ -58,7 +60,7 @@ thread_local! {
     static DROPPED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Calls every observer, without the lock: a callback may begin and end observations.
+/// Calls every observer without holding the lock: a callback may start and stop observers.
 fn call_all(callback: impl Fn(&dyn StorageObserver)) {
     let observers = OBSERVERS.read().unwrap_or_else(PoisonError::into_inner).clone();
     for (_, observer) in observers {
@@ -74,14 +76,14 @@ fn call_all(callback: impl Fn(&dyn StorageObserver)) {
 fn report(callback: impl Fn(&dyn StorageObserver)) {
     REPORTING.set(true);
     call_all(callback);
-    // A thread that ends may have dropped its list already; nothing can be on it then.
+    // A thread that ends may have dropped its list already; the list is empty then.
     while let Ok(Some(number)) = DROPPED.try_with(|dropped| dropped.borrow_mut().pop()) {
         call_all(|observer| observer.dropped(number));
     }
     REPORTING.set(false);
 }
 
-/// The number of a storage that was reported, which reports its end.
+/// The number of a reported storage; dropping it reports the storage's end.
 pub(super) struct Reported(u64);
 
 impl Drop for Reported {
@@ -170,7 +172,7 @@ mod tests {
         let careless = Arc::new(Careless(noting.clone(), Mutex::new(Some(inner)), Mutex::new(None)));
         let second = observe_storages(careless.clone());
         drop(Storage::from_vec(vec![0u8; 7005]));
-        // By both observations of the same observer, after the callback that dropped it.
+        // Reported by both registrations of the same observer, after the callback that dropped it.
         let ends = noting.1.lock().unwrap().iter().filter(|n| **n == inner_number).count();
         assert_eq!(ends, 2);
         assert!(number(7005).is_some());

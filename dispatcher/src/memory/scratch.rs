@@ -8,7 +8,7 @@ use crate::device::{self as device_abi, DeviceEntry, StreamRef};
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
-/// Allocates scratch memory; also who gave it, for [`free_scratch`]: `None` is the host itself.
+/// Allocates scratch memory; also returns its owner, for [`free_scratch`]: `None` is the host itself.
 pub(crate) fn allocate_scratch(
     device: Device,
     bytes: usize,
@@ -21,11 +21,11 @@ pub(crate) fn allocate_scratch(
     }
 }
 
-/// Frees scratch memory after the work already given to this thread's stream.
+/// Frees scratch memory after the work already enqueued on this thread's stream.
 ///
 /// # Safety
-/// The memory must be of [`allocate_scratch`] with the same device and size and this owner, and is freed once. The
-/// caller upholds this.
+/// The memory must be from [`allocate_scratch`] with the same device and size and this owner, and is freed once. The caller
+/// upholds this.
 pub(crate) unsafe fn free_scratch(
     owner: Option<&'static DeviceEntry>,
     device: Device,
@@ -47,7 +47,7 @@ pub(crate) unsafe fn free_scratch(
     }
 }
 
-/// Scratch memory on its way back; freed when dropped.
+/// A guard of scratch memory: dropping it frees the memory.
 struct Scratch {
     entry: &'static DeviceEntry,
     device: Device,

@@ -1,9 +1,9 @@
 //! [`Shared`]: the reference-counted pointer of tensors, storages and nodes of a graph.
 //!
-//! `std::sync::Arc` was rejected for the cost of the usual case: most tensors have one strong reference for life, and
-//! dropping the last `Arc` takes two locked instructions besides the allocator's work. Here both counts are in one
-//! word, so one plain load shows that a reference is unique; and the memory comes from thread-local free lists. The
-//! part of `Arc`'s interface that exists has the same meaning.
+//! `std::sync::Arc` was rejected for the cost of the usual case: most tensors have one strong reference all their life, and
+//! dropping the last `Arc` takes two locked instructions besides the allocator's work. Here both counts are in one word, so
+//! one plain load shows that a reference is unique; and the memory is allocated from thread-local free lists. The subset of
+//! `Arc`'s interface has the same meaning.
 
 use super::blocks;
 use super::sync::{AtomicU64, Ordering, fence};
@@ -16,7 +16,7 @@ use std::ptr::NonNull;
 const STRONG: u64 = 1;
 /// One weak reference, in the upper half. All strong references share one: the implicit weak reference.
 const WEAK: u64 = 1 << 32;
-/// A unique reference: one strong and the implicit weak one. No other handle exists, so none can be created
+/// The counts of a unique reference: one strong and the implicit weak one. No other handle exists, so none can be created
 /// concurrently.
 const UNIQUE: u64 = STRONG + WEAK;
 /// The maximum number of handles; more are treated as a leak that would overflow the counts.
@@ -27,13 +27,13 @@ struct Block<T> {
     value: T,
 }
 
-/// A strong reference: the last one drops the value.
+/// A strong reference: dropping the last one drops the value.
 pub struct Shared<T> {
     block: NonNull<Block<T>>,
     _owns: PhantomData<Block<T>>,
 }
 
-/// A weak reference: it keeps the memory of a [`Shared`] value, not the value.
+/// A weak reference: it retains the memory of a [`Shared`] value, not the value.
 pub struct Weak<T> {
     block: NonNull<Block<T>>,
     _owns: PhantomData<Block<T>>,
@@ -57,7 +57,7 @@ impl<T> Unpin for Weak<T> {}
 #[cold]
 #[inline(never)]
 fn overflow() -> ! {
-    // A panic could be caught, and the count would still be wrong.
+    // Aborts: a panic could be caught, and the count would still be wrong.
     std::process::abort()
 }
 
@@ -67,7 +67,7 @@ fn overflow() -> ! {
 #[macro_export]
 macro_rules! shared {
     ($type:ident { $($field:ident: $value:expr),* $(,)? }) => {{
-        // Names every field, or does not compile.
+        // Names every field, otherwise it does not compile.
         let _all = |$type { $($field: _),* }: &$type| ();
         let write = |to: *mut $type| {
             $(
@@ -90,7 +90,7 @@ impl<T> Shared<T> {
         Shared::new_with(|| value)
     }
 
-    /// Creates a value in a new block; a large one is not moved.
+    /// Creates a value in a new block; a large value is not moved.
     #[inline(always)]
     pub fn new_with(make: impl FnOnce() -> T) -> Shared<T> {
         let block = blocks::take::<Block<T>>();
@@ -102,10 +102,10 @@ impl<T> Shared<T> {
         Shared { block, _owns: PhantomData }
     }
 
-    /// See [`shared!`].
+    /// Creates a value in its final location, see [`shared!`].
     ///
     /// # Safety
-    /// `write` writes a whole value to the address that it is given, and reads nothing there; [`shared!`] upholds this.
+    /// `write` initialises the whole value at its argument, and reads nothing from it; [`shared!`] upholds this.
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn in_place(write: impl FnOnce(*mut T)) -> Shared<T> {
@@ -125,7 +125,7 @@ impl<T> Shared<T> {
         unsafe { &(*self.block.as_ptr()).counts }
     }
 
-    /// Whether both are the same object.
+    /// Whether both refer to the same object.
     #[inline]
     pub fn ptr_eq(a: &Shared<T>, b: &Shared<T>) -> bool {
         a.block == b.block
@@ -138,7 +138,7 @@ impl<T> Shared<T> {
         unsafe { &raw const (*this.block.as_ptr()).value }
     }
 
-    /// The number of strong references at some moment of the call.
+    /// The number of strong references at some moment during the call.
     #[inline]
     pub fn strong_count(this: &Shared<T>) -> usize {
         (this.counts().load(Ordering::Relaxed) & (WEAK - 1)) as usize
@@ -153,7 +153,7 @@ impl<T> Shared<T> {
         Shared::get_pinned_mut(this)
     }
 
-    /// As [`Shared::get_mut`], for a value that must not be moved; the caller does not.
+    /// As [`Shared::get_mut`], for a value that must not be moved; the caller upholds this.
     #[inline(always)]
     pub(crate) fn get_pinned_mut(this: &mut Shared<T>) -> Option<&mut T> {
         // Acquire: accesses through other references before they were dropped happen before the change.
@@ -164,7 +164,7 @@ impl<T> Shared<T> {
         Some(unsafe { &mut (*this.block.as_ptr()).value })
     }
 
-    /// The value itself if this is the last strong reference, else nothing; as `Arc::into_inner`.
+    /// Returns the value if this is the last strong reference, otherwise `None`; as `Arc::into_inner`.
     pub fn into_inner(this: Shared<T>) -> Option<T>
     where
         T: Unpin,
@@ -189,10 +189,10 @@ impl<T> Shared<T> {
         Weak { block: this.block, _owns: PhantomData }
     }
 
-    /// One more strong reference to the value at this address.
+    /// Creates another strong reference to the value at this address.
     ///
     /// # Safety
-    /// `value` came from [`Shared::as_ptr`] of a live handle; the caller upholds this.
+    /// `value` must be from [`Shared::as_ptr`] of a live handle; the caller upholds this.
     #[inline]
     pub(crate) unsafe fn retain(value: *const T) -> Shared<T> {
         // SAFETY: the caller guarantees that the value is in a block.
@@ -204,10 +204,10 @@ impl<T> Shared<T> {
     }
 }
 
-/// Releases a strong reference. Returns whether it was the last, so that nothing else can reach the value.
+/// Releases a strong reference. Returns whether it was the last, so that the value is unreachable.
 ///
 /// # Safety
-/// The caller has the reference and uses it no more.
+/// The caller owns the reference and no longer uses it.
 #[inline(always)]
 unsafe fn release_strong<T>(block: NonNull<Block<T>>) -> bool {
     // SAFETY: the block lives while the caller has its reference.
@@ -223,16 +223,16 @@ unsafe fn release_strong<T>(block: NonNull<Block<T>>) -> bool {
     true
 }
 
-/// Gives up the implicit weak reference, and the block if it was the last.
+/// Releases the implicit weak reference, and frees the block if it was the last.
 ///
 /// # Safety
-/// [`release_strong`] returned that the caller's was the last strong reference, and the value was moved or dropped.
+/// [`release_strong`] returned true for the caller, and the value was moved or dropped.
 #[inline(always)]
 unsafe fn release_implicit_weak<T>(block: NonNull<Block<T>>) {
     // SAFETY: the implicit weak reference keeps the block; it is given up once, after the last strong one.
     unsafe {
         let counts = &(*block.as_ptr()).counts;
-        // A unique reference did not count itself down.
+        // A unique reference did not decrement its own count.
         if counts.load(Ordering::Acquire) == UNIQUE {
             blocks::give(block);
         } else {
@@ -241,10 +241,10 @@ unsafe fn release_implicit_weak<T>(block: NonNull<Block<T>>) {
     }
 }
 
-/// Gives a weak reference up, and the block if it was the last.
+/// Releases a weak reference, and frees the block if it was the last.
 ///
 /// # Safety
-/// The caller has the reference and uses it no more.
+/// The caller owns the reference and no longer uses it.
 unsafe fn release_weak<T>(block: NonNull<Block<T>>) {
     // SAFETY: the block lives while the caller has its reference; whoever counts down to nothing frees it.
     unsafe {
@@ -278,7 +278,7 @@ impl<T> Drop for Shared<T> {
     #[inline(always)]
     fn drop(&mut self) {
         /// # Safety
-        /// As for [`release_implicit_weak`], but that the value is still there.
+        /// As for [`release_implicit_weak`], but the value still exists.
         #[inline(never)]
         unsafe fn last<T>(block: NonNull<Block<T>>) {
             // SAFETY: the caller's was the last strong reference.
@@ -297,7 +297,7 @@ impl<T> Drop for Shared<T> {
 }
 
 impl<T> Weak<T> {
-    /// A strong reference, if there still is one.
+    /// Returns a strong reference if the value still exists.
     pub fn upgrade(&self) -> Option<Shared<T>> {
         // SAFETY: the block lives while there is a weak reference.
         let counts = unsafe { &(*self.block.as_ptr()).counts };

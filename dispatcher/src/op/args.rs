@@ -19,17 +19,17 @@ use smallvec::SmallVec;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Arg<'a> {
-    /// Not given.
+    /// An absent optional argument.
     None,
     /// A tensor.
     Tensor(&'a TensorRef),
     /// A list of tensors.
     Tensors(&'a [&'a TensorRef]),
-    /// An integer, also as a number where a tensor is expected.
+    /// An integer, also as a scalar for a tensor parameter.
     Int(i64),
-    /// A floating-point number, also where a tensor is expected.
+    /// A floating-point number, also as a scalar for a tensor parameter.
     Float(f64),
-    /// A truth value, also where a tensor is expected.
+    /// A boolean, also as a scalar for a tensor parameter.
     Bool(bool),
     /// A list of integers.
     Ints(&'a [i64]),
@@ -56,7 +56,7 @@ from_number!(bool => Bool as bool);
 macro_rules! from_size {
     ($($type:ty),*) => {$(
         impl From<$type> for Arg<'_> {
-            /// A number that does not fit i64 is a floating-point number.
+            /// Converts a number; one that does not fit i64 becomes a floating-point number.
             #[inline]
             fn from(value: $type) -> Self {
                 i64::try_from(value).map_or(Arg::Float(value as f64), Arg::Int)
@@ -66,8 +66,8 @@ macro_rules! from_size {
 }
 from_size!(usize, isize, u64);
 
-/// `None` is an omitted argument. It is the only conversion from an `Option`, so that the type of `None` is inferred;
-/// [`Arg::optional`] converts options of other types.
+/// Converts `None` to an omitted argument. It is the only conversion from an `Option`, so that the type of `None` is
+/// inferred; [`Arg::optional`] converts options of other types.
 impl<'a> From<Option<Arg<'a>>> for Arg<'a> {
     fn from(value: Option<Arg<'a>>) -> Self {
         value.unwrap_or(Arg::None)
@@ -81,7 +81,7 @@ impl<'a> From<&'a TensorRef> for Arg<'a> {
 }
 
 impl<'a> Arg<'a> {
-    /// An argument that may not be given.
+    /// An optional argument, which may be absent.
     pub fn optional(value: Option<impl Into<Arg<'a>>>) -> Arg<'a> {
         value.map_or(Arg::None, Into::into)
     }
@@ -114,7 +114,7 @@ pub enum Out<'a> {
     InPlace,
 }
 
-/// A call on its way down.
+/// The arguments of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     /// Op and arguments.
@@ -128,7 +128,7 @@ pub struct Call<'a> {
 pub struct Args<'a> {
     /// The op.
     pub op: &'static OpEntry,
-    /// In schema order.
+    /// The values, in schema order.
     pub values: &'a [Arg<'a>],
 }
 
@@ -144,8 +144,8 @@ impl<'a> Args<'a> {
         self.values.get(i).copied().unwrap_or(Arg::None)
     }
 
-    /// These arguments, with the schema's defaults for those that are missing at the end: a call by name that was written
-    /// before the op got a further parameter stays right.
+    /// These arguments, with the schema's defaults appended for missing ones: a call by name that was written before the op
+    /// got a further parameter stays correct.
     pub fn with_defaults(op: &OpEntry, values: &[Arg<'a>]) -> SmallVec<[Arg<'a>; 8]> {
         let missing = op.schema.params.get(values.len()..).unwrap_or_default();
         let defaults = missing.iter().map_while(|param| -> Option<Arg<'a>> { param.default_arg() });
@@ -160,9 +160,8 @@ impl<'a> Args<'a> {
         error.within(self.op.name, &params)
     }
 
-    /// Fails unless there is one argument for each parameter, of its kind. For boxed calls by name, which the compiler
-    /// does not check: a plugin's kernel reads the number of arguments in its signature, each with the type of its
-    /// letter.
+    /// Fails unless there is one argument for each parameter, of its kind. For boxed calls by name, which the compiler does
+    /// not check: a plugin's kernel reads the number of arguments in its signature, each with the type of its letter.
     ///
     /// # Errors
     /// [`Error::Value`].
@@ -208,7 +207,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// A tensor.
+    /// Argument `i` as a tensor.
     ///
     /// # Errors
     /// [`Error::Value`] if the argument is of another kind; the same for all methods below.
@@ -220,7 +219,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// A tensor, or `None` if it was not given.
+    /// Argument `i` as a tensor, or `None` if it is absent.
     #[allow(missing_docs, clippy::missing_errors_doc)]
     pub fn optional_tensor(&self, i: usize) -> Result<Option<&'a TensorRef>> {
         match self.get(i) {
@@ -249,7 +248,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// An integer, or `None` if it was not given.
+    /// Argument `i` as an integer, or `None` if it is absent.
     #[allow(clippy::missing_errors_doc)]
     pub fn optional_int(&self, i: usize) -> Result<Option<i64>> {
         match self.get(i) {
@@ -258,7 +257,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// A number as f64.
+    /// Argument `i`, a number, as f64.
     #[allow(clippy::missing_errors_doc)]
     pub fn float(&self, i: usize) -> Result<f64> {
         match self.get(i) {
@@ -288,7 +287,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// A list of integers, or `None` if it was not given.
+    /// Argument `i` as a list of integers, or `None` if it is absent.
     #[allow(clippy::missing_errors_doc)]
     pub fn optional_ints(&self, i: usize) -> Result<Option<&'a [i64]>> {
         match self.get(i) {
@@ -306,7 +305,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// A dtype, or `None` if it was not given.
+    /// Argument `i` as a dtype, or `None` if it is absent.
     #[allow(clippy::missing_errors_doc)]
     pub fn optional_dtype(&self, i: usize) -> Result<Option<DType>> {
         match self.get(i) {
@@ -316,10 +315,10 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// A dimension of `ndim`, counted from the front.
+    /// Argument `i` as a dimension of `ndim`, normalised to a non-negative index.
     ///
     /// # Errors
-    /// [`Error::Dim`] when out of range.
+    /// [`Error::Dim`] if out of range.
     #[inline]
     pub fn dim(&self, i: usize, ndim: usize) -> Result<usize> {
         wrap_dim(self.op.name, self.int(i)?, ndim)
@@ -328,7 +327,7 @@ impl<'a> Args<'a> {
     /// The promoted dtype of the arguments whose bits are set in `mask`: tensors, 0-d tensors and scalars.
     ///
     /// # Errors
-    /// [`Error::Promotion`] where no dtype holds all.
+    /// [`Error::Promotion`] if no dtype holds all.
     #[inline]
     pub fn promote(&self, mask: u32) -> Result<DType> {
         match self.common_dtype(mask) {
@@ -381,7 +380,7 @@ impl<'a> Args<'a> {
         Ok(shape)
     }
 
-    /// The one shape of the tensors in `mask`, if there is one.
+    /// The shape that all tensors in `mask` have; `None` if they differ.
     #[inline]
     fn common_sizes(&self, mask: u32) -> Option<&'a [usize]> {
         let mut common: Option<&'a [usize]> = None;
@@ -395,7 +394,7 @@ impl<'a> Args<'a> {
         common
     }
 
-    /// The one dtype of the arguments in `mask`, if all are tensors of it with dimensions.
+    /// The dtype of the arguments in `mask` if all are tensors of it with at least one dimension.
     #[inline]
     fn common_dtype(&self, mask: u32) -> Option<DType> {
         let mut common = None;

@@ -7,11 +7,11 @@ use std::sync::OnceLock;
 /// A plugin's description of its op.
 #[derive(Debug)]
 pub struct ForeignOp {
-    /// The op that is this one's backward.
+    /// The backward op of this op.
     pub backward: Option<BackwardOp>,
     /// The entry of that op, cached at its first lookup: a plugin loaded later may register it.
     pub backward_entry: OnceLock<&'static OpEntry>,
-    /// Computes it with other ops.
+    /// The decomposition into other ops.
     pub decomposition: Option<KernelFn>,
     /// Valid calls, as JSON; see `keyway_sdk::abi::op::RawOp::samples`. Empty for none.
     pub samples: &'static str,
@@ -22,11 +22,11 @@ pub struct ForeignOp {
 /// The backward op of a plugin's op. Masks have bit `i` for argument or output `i` of the forward op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackwardOp {
-    /// Its name.
+    /// The backward op's name.
     pub op: &'static str,
-    /// The tensor arguments that it takes.
+    /// The mask of tensor arguments that it is passed.
     pub saves: u32,
-    /// The outputs that it takes.
+    /// The mask of outputs that it is passed.
     pub saves_outputs: u32,
     /// Whether its last argument is the mask of requested gradients.
     pub wants: bool,

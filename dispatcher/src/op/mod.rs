@@ -1,5 +1,5 @@
-//! Ops as seen by the dispatcher: schema, rule, and decomposition. The ops themselves are defined above; no op is named
-//! here.
+//! Ops as the dispatcher represents them: schema, rule, and decomposition. Higher layers define the ops; this layer names
+//! none.
 
 mod args;
 mod foreign;
@@ -25,7 +25,7 @@ pub type Outputs = SmallVec<[TensorRef; 2]>;
 /// An op as it is registered.
 #[derive(Clone, Copy)]
 pub struct OpSpec {
-    /// See [`Schema::parse`].
+    /// The schema; see [`Schema::parse`].
     pub schema: &'static str,
     /// The rule that computes the metadata of the outputs.
     pub rule: Rule,
@@ -41,13 +41,13 @@ pub struct OpSpec {
 
 /// A registered op.
 pub struct OpEntry {
-    /// Its index in the table.
+    /// The op's index in the table.
     pub id: usize,
-    /// Its name.
+    /// The op's name.
     pub name: &'static str,
-    /// Its schema.
+    /// The parsed schema.
     pub schema: Schema,
-    /// As it was registered.
+    /// The specification with which the op was registered.
     pub spec: OpSpec,
     /// Tensor parameters that also accept a scalar; bit `i` for parameter `i`.
     pub number_slots: u32,

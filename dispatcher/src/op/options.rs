@@ -29,7 +29,7 @@ impl LayoutValue {
         }
     }
 
-    /// This value as one of a kind: integers are accepted where floats are declared.
+    /// Converts this value to a kind: an integer is accepted for a declared float.
     pub(crate) fn of_kind(self, kind: Kind) -> Option<LayoutValue> {
         Some(match (self, kind) {
             (LayoutValue::Int(v), Kind::Float) => LayoutValue::Float(v as f64),

@@ -9,13 +9,14 @@ use smallvec::SmallVec;
 /// The choice of an output's strides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Strides {
-    /// From the arguments, as an element-wise op keeps their memory format.
+    /// Determined by the arguments: an element-wise op preserves their memory format.
     Preserve,
-    /// In the order of the elements of argument `i`, if that has the output's shape; without gaps.
+    /// In the element order of argument `i`, if it has the output's shape; without gaps.
     Like(usize),
-    /// In the format of the images among the arguments of the mask, which has bit `i` for argument `i`, for any shapes:
-    /// channels_last if any argument of 3 to 5 dimensions is, otherwise contiguous. An argument that is both, with one channel
-    /// or one pixel, decides only if no other is contiguous, and then by its strides. For ops such as convolution and pooling.
+    /// In the memory format of the images among the arguments of the mask, which has bit `i` for argument `i`, for any
+    /// shapes: channels_last if any argument of 3 to 5 dimensions is, otherwise contiguous. An argument in both formats,
+    /// with one channel or one pixel, decides only if no other is contiguous, and then by its strides. For ops such as
+    /// convolution and pooling.
     Images(u32),
     /// Row-major.
     Contiguous,
@@ -40,14 +41,14 @@ pub struct Typing {
 }
 
 impl Typing {
-    /// One dtype for both.
+    /// One dtype for compute and output.
     #[inline]
     pub fn of(dtype: DType) -> Typing {
         Typing { compute: dtype, result: dtype }
     }
 }
 
-/// One output, as the rule states it.
+/// The metadata of one output, as computed by the rule.
 #[derive(Clone, Debug)]
 pub struct OutSpec {
     /// Sizes.
@@ -63,13 +64,13 @@ pub struct OutSpec {
 pub struct Plan {
     /// The dtype that the kernel is chosen by.
     pub compute: DType,
-    /// Tensor arguments that are cast to `compute` before the kernel sees them.
+    /// The mask of tensor arguments that are cast to `compute` for the kernel.
     pub cast: u32,
     /// Tensor arguments that are cast to i64: indices.
     pub cast_index: u32,
-    /// Tensor arguments that the kernel sees in the shape of output 0, stride 0 where repeated.
+    /// The mask of tensor arguments that are broadcast to the shape of output 0, with stride 0 in broadcast dimensions.
     pub broadcast: u32,
-    /// Tensor arguments that the kernel sees in row-major order without gaps.
+    /// The mask of tensor arguments that are made contiguous for the kernel.
     pub contiguous: u32,
     /// Whether an output may be exactly the memory of an input.
     pub alias: bool,
@@ -78,15 +79,15 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A plan of one output, with everything else off.
+    /// A plan of one output, with all other fields at their defaults.
     #[inline]
     pub fn one(compute: DType, sizes: Dims, dtype: DType, strides: Strides) -> Plan {
         let outputs = SmallVec::from_buf([OutSpec { sizes, dtype, strides }]);
         Plan { compute, cast: 0, cast_index: 0, broadcast: 0, contiguous: 0, alias: false, outputs }
     }
 
-    /// The plan of an element-wise op: the arguments in `inputs` are cast to the dtype of the computation and broadcast
-    /// together, and the result may alias one of them.
+    /// The plan of an element-wise op: the arguments in `inputs` are cast to the compute dtype and broadcast together, and
+    /// the result may alias one of them.
     ///
     /// # Errors
     /// [`Error::Broadcast`](crate::Error::Broadcast).
@@ -95,7 +96,7 @@ impl Plan {
         Ok(Plan { cast: inputs, broadcast: inputs, alias: true, ..plan })
     }
 
-    /// The plan of an op whose output is like its first tensor, contiguous.
+    /// The plan of an op with a contiguous output of the sizes and dtype of its first tensor.
     ///
     /// # Errors
     /// `Value` without a tensor.
@@ -126,6 +127,6 @@ pub struct ViewSpec {
     pub offset: usize,
     /// Sizes.
     pub sizes: Dims,
-    /// Strides in elements; `None` is row-major.
+    /// The strides in elements; `None` is contiguous.
     pub strides: Option<Dims>,
 }

@@ -8,20 +8,20 @@ use keyway_sdk::abi::tensor::KernelFn;
 /// The rule that determines the outputs of an op.
 #[derive(Clone, Copy)]
 pub enum Rule {
-    /// Each element of the output is computed from the elements at its index in the arguments of the mask, which has
-    /// bit `i` for argument `i`. They are cast to one dtype and broadcast together; the function states the dtypes.
+    /// Each element of the output is computed from the elements at its index in the arguments of the mask, which has bit
+    /// `i` for argument `i`. They are cast to one dtype and broadcast together; the function computes the dtypes.
     Elementwise(u32, fn(&Args<'_>) -> Result<Typing>),
-    /// The host allocates what the function states, a kernel fills it.
+    /// The function computes the outputs' metadata; the host allocates them, a kernel fills them.
     Structured(fn(&Args<'_>) -> Result<Plan>),
-    /// On strided tensors a view of argument 0, made by the host; other layouts need a kernel.
+    /// The host creates a view of argument 0 if it is strided; other layouts need a kernel.
     View(fn(&Args<'_>) -> Result<ViewSpec>),
     /// As `View`, with several outputs.
     Views(fn(&Args<'_>) -> Result<Vec<ViewSpec>>),
-    /// The output's size depends on the data: the kernel makes it. The plan's outputs are ignored.
+    /// The output's size depends on the data: the kernel allocates it. The plan's outputs are ignored.
     Allocates(fn(&Args<'_>) -> Result<Plan>),
-    /// The host computes the outputs itself; no backend is asked.
+    /// The host computes the outputs itself, without a backend.
     Host(fn(&Args<'_>) -> Result<Outputs>),
-    /// A plugin states the outputs; `None` means one output like argument 0.
+    /// A plugin computes the outputs' metadata; `None` means one output like argument 0.
     Foreign(Option<KernelFn>),
 }
 
@@ -35,29 +35,29 @@ impl Rule {
 /// The decomposition of an op into other ops: the last candidate of each of its keys.
 #[derive(Clone, Copy)]
 pub struct Decomposition {
-    /// Calls the other ops.
+    /// Computes the outputs with other ops.
     pub run: fn(&Args<'_>) -> Result<Outputs>,
-    /// Every op that `run` may call and that needs a kernel: the op counts as served for a dtype only where all of
-    /// these are. A view, which only layouts other than strided need a kernel for, is among them where `run` views an argument
-    /// that may be of such a layout.
+    /// Every op that `run` may call and that needs a kernel: the op counts as served for a dtype only if all of these are.
+    /// A view, which needs a kernel only for layouts other than strided, is among them if `run` views an argument that may
+    /// have such a layout.
     pub parts: &'static [Part],
 }
 
 /// An op that a decomposition calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// Its name.
+    /// The op's name.
     pub op: &'static str,
     /// The dtype that its kernel is chosen by.
     pub dtype: PartDtype,
 }
 
-/// The dtype of a part of a decomposition, given that of the whole call.
+/// The dtype of a part of a decomposition, given the compute dtype of the whole call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PartDtype {
     /// The compute dtype of the call.
     Compute,
-    /// f32 for f16 and bf16, so that several steps are rounded once; else the compute dtype of the call.
+    /// f32 for f16 and bf16, so that several steps are rounded once; otherwise the compute dtype of the call.
     Widened,
     /// A fixed dtype, independent of the dtype of the call.
     Fixed(DType),
@@ -74,7 +74,7 @@ impl Part {
         Part { op, dtype: PartDtype::Widened }
     }
 
-    /// A part in one dtype.
+    /// A part with a fixed dtype.
     pub const fn fixed(op: &'static str, dtype: DType) -> Part {
         Part { op, dtype: PartDtype::Fixed(dtype) }
     }

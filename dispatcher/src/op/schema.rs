@@ -9,7 +9,7 @@ use crate::base::error::{Error, Result};
 pub enum Kind {
     /// A tensor; a scalar is accepted if the op promotes.
     Tensor,
-    /// A tensor or nothing.
+    /// A tensor, or absent.
     OptionalTensor,
     /// A list of tensors.
     Tensors,
@@ -65,19 +65,19 @@ impl Kind {
 /// One parameter of an op.
 #[derive(Clone, Debug)]
 pub struct Param {
-    /// Its name.
+    /// The parameter's name.
     pub name: &'static str,
-    /// Its kind.
+    /// The parameter's kind.
     pub kind: Kind,
-    /// Whether nothing may be given.
+    /// Whether the argument may be absent.
     pub optional: bool,
     /// The default, as written.
     pub default: Option<&'static str>,
 }
 
 impl Param {
-    /// The default value for an argument omitted at the end of a call by name; `None` for a parameter without a
-    /// default, or with one that is not a plain value.
+    /// The default value for an argument omitted at the end of a call by name; `None` for a parameter without a default, or
+    /// with a default that is not a plain value.
     pub fn default_arg(&self) -> Option<Arg<'static>> {
         let text = self.default?;
         Some(match self.kind {
@@ -94,7 +94,7 @@ impl Param {
     }
 }
 
-/// The parts of a parameter, `int? dim=None`: type, whether it is optional, name and default; `None` without a name.
+/// Splits a parameter, `int? dim=None`, into type, optional flag, name and default; `None` without a name.
 pub(crate) fn param_parts(text: &str) -> Option<(&str, bool, &str, Option<&str>)> {
     let (kind, rest) = text.split_once(' ')?;
     let (kind, optional) = kind.strip_suffix('?').map_or((kind, false), |kind| (kind, true));
@@ -114,20 +114,20 @@ fn unquoted(text: &str) -> &str {
 /// A parsed schema.
 #[derive(Clone, Debug)]
 pub struct Schema {
-    /// As written.
+    /// The text of the schema.
     pub text: &'static str,
     /// The op's name.
     pub name: &'static str,
     /// Parameters in order.
     pub params: Vec<Param>,
-    /// Number of outputs; `None` for a list whose length depends on the arguments.
+    /// The number of outputs; `None` for a list whose length depends on the arguments.
     pub outputs: Option<usize>,
     /// Parameter kinds and outputs as letters, `TTs>T`: the signature of a kernel.
     pub signature: String,
 }
 
 impl Schema {
-    /// Reads a schema.
+    /// Parses a schema.
     ///
     /// # Errors
     /// [`Error::Registration`] that names the part that cannot be parsed.

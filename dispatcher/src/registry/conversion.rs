@@ -10,12 +10,12 @@ use keyway_sdk::abi::codes::layout_gradient;
 use serde_json::Value;
 use std::fmt::{Display, Write};
 
-/// Tolerance of an element after the conversion to a layout and back.
+/// The tolerance of an element after the conversion to a layout and back.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LayoutTolerance {
-    /// The part that is the same for all values.
+    /// The absolute tolerance.
     pub absolute: f64,
-    /// The part relative to the element's own magnitude.
+    /// The relative tolerance, as a fraction of the element's magnitude.
     pub relative: f64,
     /// The part relative to the largest magnitude in the tensor.
     pub relative_to_max: f64,
@@ -50,13 +50,13 @@ impl LayoutTolerance {
 /// An option of the conversion to a layout.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayoutOption {
-    /// Its name.
+    /// The option's name.
     pub name: String,
-    /// Its type.
+    /// The option's type.
     pub kind: Kind,
-    /// Whether it may be without a value, and then is `None`.
+    /// Whether the option may be absent, and then is `None`.
     pub optional: bool,
-    /// The value where none is given.
+    /// The default value.
     pub default: Option<LayoutValue>,
 }
 
@@ -87,16 +87,16 @@ impl LayoutOption {
     }
 }
 
-/// A tensor that a layout can hold.
+/// A sample tensor that a layout can hold.
 #[derive(Clone, Debug)]
 pub struct LayoutSample {
-    /// Its sizes.
+    /// The tensor's sizes.
     pub sizes: Vec<usize>,
-    /// Its dtype.
+    /// The tensor's dtype.
     pub dtype: DType,
     /// Options of the conversion.
     pub options: LayoutOptions,
-    /// The tolerance with these options, where it is another than that of the layout.
+    /// The tolerance with these options, if it differs from that of the layout.
     pub tolerance: Option<LayoutTolerance>,
 }
 
@@ -109,9 +109,9 @@ pub struct Conversion {
     pub options: Vec<LayoutOption>,
     /// The digits that the conversion loses.
     pub tolerance: LayoutTolerance,
-    /// Whether the gradient of a converted tensor is projected on its pattern; else it passes unchanged.
+    /// Whether the gradient of a converted tensor is projected on its sparsity pattern; otherwise it passes unchanged.
     pub projects_gradients: bool,
-    /// Tensors that the layout can hold, for the conformance suite; empty leaves the choice to the suite.
+    /// Tensors that the layout can hold, for the conformance suite; if empty the suite chooses.
     pub samples: Vec<LayoutSample>,
 }
 
@@ -196,7 +196,7 @@ impl Conversion {
         Ok(made)
     }
 
-    /// The properties in which two declarations of one layout must agree.
+    /// The properties in which two declarations of one layout must agree, as text.
     pub(crate) fn said(&self) -> String {
         let mut text = String::new();
         if !self.attr_types.is_empty() {
@@ -223,7 +223,8 @@ impl Conversion {
         self.options.iter().map(LayoutOption::describe).collect::<Vec<_>>().join(", ")
     }
 
-    /// A value for each option, in order: what is given, else the default; `None` for an optional one without either.
+    /// Returns a value for each option, in order: the given one, otherwise the default; `None` for an optional one without
+    /// either.
     ///
     /// # Errors
     /// `Value` for an option that the layout does not have, of another type, or that is required and missing.
@@ -258,7 +259,7 @@ impl Conversion {
         self.options.iter().map(value).collect()
     }
 
-    /// Attributes in the declared types: integers are taken for floats.
+    /// Converts attributes to the declared types: integers are accepted for floats.
     ///
     /// # Errors
     /// `Value` for an attribute of another type.

@@ -15,7 +15,7 @@ use keyway_sdk::abi::tensor::KernelFn;
 pub struct KernelEntry {
     /// The function.
     pub run: KernelFn,
-    /// See `keyway_sdk::abi::codes::kernel_flag`.
+    /// The kernel's flags; see `keyway_sdk::abi::codes::kernel_flag`.
     pub flags: u32,
     /// The op's name.
     pub op: &'static str,
@@ -25,9 +25,9 @@ pub struct KernelEntry {
     pub device: u16,
     /// Layout.
     pub layout: Layout,
-    /// Dtype number.
+    /// The dtype code.
     pub dtype: u16,
-    /// Whose it is.
+    /// The plugin that provides the kernel.
     pub plugin: &'static PluginEntry,
 }
 
@@ -36,15 +36,15 @@ pub struct KernelEntry {
 pub struct LayoutEntry {
     /// The layout.
     pub layout: Layout,
-    /// Which layout decides where arguments of several meet: the higher number.
+    /// The precedence: the layout with the higher number decides if arguments of several layouts meet.
     pub precedence: u32,
-    /// Names of the components.
+    /// The names of the components.
     pub components: Vec<String>,
-    /// Names of the attributes.
+    /// The names of the attributes.
     pub attrs: Vec<String>,
     /// The rest of the declaration: types, options, tolerance, gradient, samples.
     pub conversion: Conversion,
-    /// Whose declaration it is.
+    /// The plugin that declares the layout.
     pub plugin: &'static PluginEntry,
 }
 
@@ -55,11 +55,11 @@ pub struct LayoutOpsEntry {
     pub layout: Layout,
     /// Device kind.
     pub device: u16,
-    /// The shapes that it can hold, in words that follow "must be".
+    /// The shapes that the layout can hold, as a phrase that follows "must be".
     pub shapes: &'static str,
-    /// Its functions.
+    /// The functions of the layout.
     pub api: &'static LayoutOpsApi,
-    /// Whose it is.
+    /// The plugin that provides them.
     pub plugin: &'static PluginEntry,
 }
 
@@ -74,7 +74,7 @@ pub struct PreferenceEntry {
     pub format: Layout,
     /// The time in this format over that in row-major order, without conversions; finite and above 0.
     pub cost: f64,
-    /// Whose declaration it is.
+    /// The plugin that declares it.
     pub plugin: &'static PluginEntry,
 }
 
@@ -83,15 +83,15 @@ pub type Handler = dyn Fn(&Call<'_>, KeySet) -> Result<Outputs> + Send + Sync;
 
 /// A handler of a dispatch key above the backends.
 pub struct KeyHandler {
-    /// Its key.
+    /// The handler's dispatch key.
     pub key: DispatchKey,
-    /// Its name.
+    /// The handler's name.
     pub name: String,
     /// Whether it handles an op; if not, calls fall through to the next key.
     pub applies: fn(&OpEntry) -> bool,
     /// The handler.
     pub handler: Box<Handler>,
-    /// Its plugin; `None` for a handler of the program.
+    /// The plugin that provides it; `None` for a handler of the program.
     pub plugin: Option<&'static PluginEntry>,
     /// The declaration of a plugin's interposer; `None` for any other handler.
     pub interposer: Option<InterposerSpec>,
@@ -121,10 +121,10 @@ pub(crate) const CHANGED_BY: &str =
     "change the policy with `--fallback`, KEYWAY_FALLBACK, `set_fallback` or `set_device_fallback`";
 
 impl FallbackPolicy {
-    /// Reads `error`, `cpu:warn`, `cpu:allow`, or `cpu`, which warns.
+    /// Parses `error`, `cpu:warn`, `cpu:allow`, or `cpu`, which warns.
     ///
     /// # Errors
-    /// `Value` for anything else.
+    /// `Value` for any other text.
     pub fn parse(text: &str) -> Result<FallbackPolicy> {
         if text == "error" {
             return Ok(FallbackPolicy::Error);
@@ -146,8 +146,7 @@ impl FallbackPolicy {
         Ok(if allow { FallbackPolicy::Allow(kind) } else { FallbackPolicy::Warn(kind) })
     }
 
-    /// The error in the policy, as a clause, if no plugin provides the fallback device. Valid once all plugins are
-    /// loaded.
+    /// The error in the policy, as a clause, if no plugin provides the fallback device. Valid once all plugins are loaded.
     pub fn trouble(self) -> Option<String> {
         let to = self.target().filter(|to| !is_there(*to))?;
         let mut there = vec![Device::CPU.name()];
@@ -160,7 +159,7 @@ impl FallbackPolicy {
         ))
     }
 
-    /// The other device's kind, if calls go there.
+    /// The kind of the fallback device; `None` if the policy has none.
     pub fn target(self) -> Option<u16> {
         match self {
             FallbackPolicy::Error => None,

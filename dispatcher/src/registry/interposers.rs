@@ -1,7 +1,7 @@
 //! Interposers among the dispatch keys: their op patterns, their order, and the assignment of keys.
 //!
-//! A key is an identity only: threads hold it to switch an interposer on and off, so it never moves while its plugin is
-//! in use. Which of several acts first is decided by their declared order.
+//! A key is only an identity: threads hold it to switch an interposer on and off, so it is fixed while its plugin is in
+//! use. The declared order decides which of several acts first.
 
 use super::state::{Batch, is_retired, lock};
 use super::table::current;
@@ -17,14 +17,14 @@ use std::cmp::Reverse;
 /// The declaration of an interposer.
 #[derive(Debug)]
 pub struct InterposerSpec {
-    /// Names of ops, `*` for any text; empty for every op.
+    /// Patterns of op names, in which `*` matches any text; empty for every op.
     pub ops: Vec<String>,
     /// The higher acts first.
     pub order: i32,
-    /// Whether it acts where no thread has switched it on.
+    /// Whether it acts on threads that have not switched it on.
     pub default_on: bool,
     pub(crate) raw: &'static RawInterposer,
-    /// Makes its handler for a key.
+    /// Creates its handler for a key.
     pub(crate) handler: fn(&'static RawInterposer, &'static PluginEntry, DispatchKey) -> Box<Handler>,
 }
 
@@ -68,30 +68,30 @@ pub(crate) fn first_of(op: &OpEntry, keys: KeySet) -> Option<&'static KeyHandler
         .max_by_key(|entry| rank(entry))
 }
 
-/// One interposer, for listings.
+/// The description of one interposer, for listings.
 #[derive(Clone, Debug, Serialize)]
 pub struct InterposerInfo {
     /// The name by which a thread switches it on and off.
     pub name: String,
     /// The plugin that brought it.
     pub plugin: &'static str,
-    /// Names of ops, `*` for any text; empty for every op.
+    /// Patterns of op names, in which `*` matches any text; empty for every op.
     pub ops: Vec<String>,
     /// The higher acts first.
     pub order: i32,
-    /// Whether it acts where no thread has switched it on.
+    /// Whether it acts on threads that have not switched it on.
     pub default_on: bool,
-    /// Its key, for guards.
+    /// The interposer's dispatch key, for guards.
     #[serde(skip)]
     pub key: DispatchKey,
 }
 
-/// The interposers of plugins in use, the one that acts first in front.
+/// The interposers of plugins in use, in the order in which they act.
 pub fn interposers() -> Vec<InterposerInfo> {
     listed(|_| true)
 }
 
-/// The interposers that act on an op where they are on, the one that acts first in front.
+/// The interposers that act on an op if they are on, in the order in which they act.
 pub fn interposers_of(op: &OpEntry) -> Vec<InterposerInfo> {
     listed(|spec| spec.wants(op.name))
 }
@@ -155,15 +155,15 @@ impl Batch {
         })
     }
 
-    /// The next free key for an interposer. A retired one gives its key up.
+    /// The next free key for an interposer. A retired interposer releases its key.
     fn free_interposer_key(&self) -> Option<DispatchKey> {
         let live =
             |key: &DispatchKey| self.state.functional.iter().any(|f| f.key == *key && !is_retired(f.plugin));
         KEYS.map(DispatchKey).find(|key| !live(key))
     }
 
-    /// Assigns other keys to the interposers of a retired plugin that is about to be restored, if theirs are in use.
-    /// Fails, and changes nothing, where there are too few.
+    /// Assigns other keys to the interposers of a retired plugin that is about to be restored, if theirs are in use. Fails,
+    /// without any change, if there are too few.
     pub(super) fn take_keys_again(&mut self, plugin: &'static PluginEntry) -> bool {
         let mine = |f: &&'static KeyHandler| f.plugin.is_some_and(|p| std::ptr::eq(p, plugin));
         let (own, others): (Vec<_>, Vec<_>) = self.state.functional.iter().copied().partition(mine);

@@ -11,10 +11,10 @@ use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-/// The precedence of each layout, by its number; 0 if it is not declared.
+/// The precedence of each layout, indexed by its code; 0 if it is not declared.
 static PRECEDENCE: [AtomicU32; MAX_LAYOUTS] = [const { AtomicU32::new(0) }; MAX_LAYOUTS];
 
-/// The precedence of `channels_last`, which is the host's own.
+/// The precedence of `channels_last`, which the host declares.
 const CHANNELS_LAST: u32 = 10;
 
 /// The implementation of each layout on each kind of device: one entry, that of the preferred plugin.
@@ -22,8 +22,8 @@ type Serving = Vec<(u16, &'static LayoutOpsEntry)>;
 
 static SERVING: RwLock<Serving> = RwLock::new(Vec::new());
 
-/// Which layout decides when arguments of both meet: the one of higher precedence, then the one whose name sorts first.
-/// Nothing is less special than strided.
+/// Selects the layout that decides if arguments of both meet: the one of higher precedence, then the one whose name sorts
+/// first. Strided has the lowest precedence.
 #[inline(always)]
 pub(crate) fn more_special(a: Layout, b: Layout) -> Layout {
     if b == Layout::STRIDED || a == b {
@@ -47,7 +47,7 @@ fn of_two_special(a: Layout, b: Layout) -> Layout {
     if rank(b) > rank(a) { b } else { a }
 }
 
-/// Makes known what is registered and not retired. Called with each generation of the table.
+/// Publishes what is registered and not retired. Called with each generation of the table.
 pub(super) fn settle(state: &State) {
     for entry in state.layouts.iter().filter(|entry| !entry.plugin.is_retired()) {
         if let Some(slot) = PRECEDENCE.get(entry.layout.id() as usize) {
@@ -57,8 +57,8 @@ pub(super) fn settle(state: &State) {
     *SERVING.write().unwrap_or_else(PoisonError::into_inner) = serving(state);
 }
 
-/// The entry that goes first for each kind of device and layout. A plugin serves a device on the terms on which its
-/// kernels do, so functions never meet memory of another plugin that they do not know.
+/// The preferred entry for each kind of device and layout. A plugin serves a device on the same terms as its kernels, so
+/// functions are never passed memory of another plugin that they do not know.
 fn serving(state: &State) -> Serving {
     let rank = |e: &LayoutOpsEntry| (e.plugin.priority(), Reverse(e.plugin.order));
     let mut serving = Serving::new();
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn precedence_is_declared_and_names_break_ties() {
-        // Named in this order, so that the order of loading would answer otherwise.
+        // Declared in this order, so that the order of loading would give another result.
         let [high, tied, low, undeclared] =
             ["b.test/high", "a.test/high", "test/low", "test/undeclared"].map(|n| Layout::intern(n).unwrap());
         for (layout, precedence) in [(high, 100), (tied, 100), (low, 5)] {

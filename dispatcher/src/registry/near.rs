@@ -1,8 +1,8 @@
-//! Names similar to one that does not exist, for messages.
+//! Suggests similar names for one that does not exist, for messages.
 
 use super::table::current;
 
-/// The ops with similar names, the nearest first; at most five.
+/// The ops with similar names, the most similar first; at most five.
 pub fn near_ops(text: &str) -> Vec<&'static str> {
     let within = |name: &str| name.contains(text) || text.contains(name);
     let mut names: Vec<(usize, usize, &'static str)> = current()

@@ -7,7 +7,7 @@ use crate::base::key::Layout;
 use crate::device::server;
 use std::cmp::Reverse;
 
-/// The declarations of plugins in use, by op, device and format; of several for the same, the one that counts is first. Those
+/// The declarations of plugins in use, by op, device and format; of several for the same, the effective one is first. Those
 /// without effect ([`unreached`](super::unreached)) are included.
 pub fn preferences() -> Vec<&'static PreferenceEntry> {
     of_state(&lock().state)
@@ -19,8 +19,8 @@ fn of_state(state: &State) -> Vec<&'static PreferenceEntry> {
     all
 }
 
-/// The declaration that counts for an op on a kind of device in a format: that of the plugin with the highest priority, then of
-/// the first that was loaded. The plugin has a kernel that serves the format there.
+/// The effective declaration for an op on a kind of device in a format: that of the plugin with the highest priority, then
+/// of the first that was loaded. The plugin has a kernel that serves the format on the device.
 pub fn preference(op: &str, device_kind: u16, format: Layout) -> Option<&'static PreferenceEntry> {
     let batch = lock();
     let of_key = |p: &PreferenceEntry| (p.op, p.device, p.format) == (op, device_kind, format);

@@ -9,7 +9,7 @@ use crate::base::key::DispatchKey;
 /// Registers a handler of the program for every op, and returns its dispatch key. Handlers registered later act first.
 ///
 /// # Errors
-/// [`Error::Registration`] for an empty name or one that is taken, and where all keys of the program are in use.
+/// [`Error::Registration`] for an empty name or one in use, and if all keys of the program are in use.
 pub fn register_interceptor(name: &str, handler: Box<Handler>) -> Result<DispatchKey> {
     let refused =
         |reason: String| Err(Error::Registration { what: "interceptor", name: name.to_string(), reason });

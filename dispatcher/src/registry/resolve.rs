@@ -59,7 +59,7 @@ impl Batch {
     }
 }
 
-/// Decides which plugin serves each device. The best one gets the device's name; each of the others becomes a separate
+/// Decides which plugin serves each device. The preferred one gets the device's name; each of the others becomes a separate
 /// device, `name@plugin`, so that memory and kernels of two plugins never mix.
 fn settle_devices(state: &mut State) {
     let mut by_kind: BTreeMap<u16, Vec<&'static DeviceEntry>> = BTreeMap::new();
@@ -93,8 +93,8 @@ fn settle_devices(state: &mut State) {
     }
 }
 
-/// Whether a plugin's kernels may work on the memory of a device. Host memory is open to all; any other device's to the
-/// plugin that owns it, and to those that declare themselves compatible with that.
+/// Whether a plugin's kernels may use the memory of a device. Host memory is accessible to all; that of any other device to
+/// the plugin that owns it, and to those that declare themselves compatible with it.
 pub(super) fn may_serve(plugin: &PluginEntry, kind: u16, owner: Option<&'static DeviceEntry>) -> bool {
     match owner {
         _ if kind == 0 => true,
@@ -106,7 +106,7 @@ pub(super) fn may_serve(plugin: &PluginEntry, kind: u16, owner: Option<&'static 
     }
 }
 
-/// The kernels of an op that may serve, by device, layout and dtype, the best first.
+/// The kernels of an op that may serve a key, by device, layout and dtype, in order of preference.
 type Best = BTreeMap<u16, BTreeMap<u16, BTreeMap<u16, Vec<&'static KernelEntry>>>>;
 
 fn resolve_op(state: &mut State, op: &'static OpEntry) -> &'static [Layouts] {
@@ -158,7 +158,7 @@ fn layouts_of(
     rows.leak()
 }
 
-/// One leaked row for each distinct content.
+/// Returns a leaked row, shared by all rows of the same content.
 fn row_of(state: &mut State, dtypes: BTreeMap<u16, Vec<&'static KernelEntry>>) -> Row {
     let Some((&last, _)) = dtypes.last_key_value() else { return &[] };
     let mut fingerprint = Vec::new();

@@ -1,7 +1,7 @@
-//! The candidates of a key: the one ordered list read by the call, `explain`, listings, the profiler and the suite.
+//! The candidates of a key: the one ordered list that the call, `explain`, listings, the profiler and the suite use.
 //!
-//! An op that must leave its device leaves it once, whole: where a part of its decomposition is not served on the device, the
-//! device's fallback comes first if the other device serves the op itself.
+//! An op that must leave its device does so once, as a whole: if a part of its decomposition is not served on the device,
+//! the device's fallback precedes the decomposition if the other device serves the op itself.
 
 use super::table::{Generation, OpRows, current};
 use super::{FallbackPolicy, KernelEntry};
@@ -17,17 +17,17 @@ use std::sync::OnceLock;
 /// One candidate for a key of an op.
 #[derive(Clone, Copy, Debug)]
 pub enum Candidate {
-    /// The host makes a view of a strided tensor: metadata only.
+    /// The host creates a view of a strided tensor: metadata only.
     View,
     /// The host does the work itself, by moving bytes, changing a layout, or casting a plugin's dtype.
     Host,
     /// A kernel, of the exact layout or of its parent.
     Kernel(&'static KernelEntry),
-    /// The op's decomposition into others.
+    /// The op's decomposition into other ops.
     Decomposition,
     /// The same op on another kind of device, by the device's fallback policy.
     Fallback {
-        /// The other device's kind.
+        /// The kind of the fallback device.
         to: u16,
         /// Whether to log it.
         warn: bool,
@@ -50,7 +50,7 @@ impl Candidate {
 /// The ids of the ops that the host does itself, after the kernels, for a plugin's dtype.
 static CASTS: OnceLock<[usize; 3]> = OnceLock::new();
 
-/// Sets the ops that copy and cast; the first call counts.
+/// Sets the ops that copy and cast; only the first call has an effect.
 pub(crate) fn set_casts(ops: [&OpEntry; 3]) {
     let _ = CASTS.set(ops.map(|op| op.id));
 }
@@ -60,9 +60,9 @@ fn is_host_cast(op: &OpEntry, layout: Layout, dtype: DType) -> bool {
     known && CASTS.get().is_some_and(|casts| casts.contains(&op.id))
 }
 
-/// The candidates of a key in the order in which they are tried: the host if it serves the call alone, otherwise
-/// kernels of the exact layout by priority, kernels of the layout's parent, and then either the op's decomposition, or
-/// the host for casts of a plugin's dtype and the device's fallback.
+/// The candidates of a key in the order in which they are tried: the host if it serves the call alone, otherwise kernels of
+/// the exact layout by priority, kernels of the layout's parent, and then either the op's decomposition, or the host for
+/// casts of a plugin's dtype and the device's fallback.
 pub fn candidates(
     generation: &Generation,
     rows: &OpRows,
@@ -74,7 +74,7 @@ pub fn candidates(
     all(generation, rows, device, layout, dtype, leaves)
 }
 
-/// [`candidates`], where `leaves` is whether a composite op leaves its device whole.
+/// As [`candidates`]; `leaves` is whether a composite op leaves its device as a whole.
 fn all(
     generation: &Generation,
     rows: &OpRows,
@@ -94,8 +94,8 @@ fn all(
     found
 }
 
-/// The candidates of one call, in the order of [`candidates`]: these kernels, then the others of the key, which are determined
-/// only where the call gets to them.
+/// The candidates of one call, in the order of [`candidates`]: these kernels, then the others of the key, which are
+/// determined lazily.
 pub(crate) fn in_order(
     generation: &'static Generation,
     op: &'static OpEntry,
@@ -109,7 +109,7 @@ pub(crate) fn in_order(
     kernels.iter().copied().map(Candidate::Kernel).chain(others.flatten().flatten())
 }
 
-/// The candidates after the kernels of a key, in order; `leaves` is whether a composite op leaves its device whole.
+/// The candidates after the kernels of a key, in order; `leaves` is whether a composite op leaves its device as a whole.
 fn after_kernels(
     generation: &Generation,
     op: &OpEntry,
@@ -132,14 +132,14 @@ fn after_kernels(
     ]
 }
 
-/// The first candidate that can serve a key. A decomposition can if each of its parts is served for its dtype, a
-/// fallback if the other device serves the key.
+/// The first candidate that can serve a key. A decomposition can if each of its parts is served for its dtype, a fallback
+/// if the other device serves the key.
 pub fn server(op: &OpEntry, device: Device, layout: Layout, dtype: DType) -> Option<Candidate> {
     Search { generation: current(), may_leave: true }.server(op, device, layout, dtype, 0)
 }
 
-/// The first part of an op's decomposition that no candidate serves for a call of this key, with the dtype that it is
-/// wanted for; `None` where all parts are served, or there is no decomposition.
+/// The first part of an op's decomposition that no candidate serves for a call of this key, with its dtype; `None` if all
+/// parts are served, or there is no decomposition.
 pub fn first_missing_part(
     op: &OpEntry,
     device: Device,
@@ -149,7 +149,7 @@ pub fn first_missing_part(
     Search { generation: current(), may_leave: true }.missing_part(op, device, layout, dtype, 0)
 }
 
-/// As [`first_missing_part`], where no part may leave the device.
+/// As [`first_missing_part`], if no part may leave the device.
 pub fn first_leaving_part(
     op: &OpEntry,
     device: Device,
@@ -159,7 +159,7 @@ pub fn first_leaving_part(
     Search { generation: current(), may_leave: false }.missing_part(op, device, layout, dtype, 0)
 }
 
-/// Whether a call of a composite op that no kernel serves runs whole on the fallback device, and not as its
+/// Whether a call of a composite op that no kernel serves runs as a whole on the fallback device instead of its
 /// decomposition: a part is not served here, and the other device serves the op.
 #[inline]
 pub(crate) fn leaves_whole(
@@ -173,7 +173,7 @@ pub(crate) fn leaves_whole(
         && leaves_whole_cached(generation, op, device, layout, dtype)
 }
 
-/// Whether calls leave their device whole, by op, kind of device, layout and dtype, in one generation of the table.
+/// Whether calls leave their device as a whole, by op, kind of device, layout and dtype, in one generation of the table.
 type Leaving = (u64, HashMap<(usize, u16, u16, u16), bool>);
 
 #[inline(never)]
@@ -200,7 +200,7 @@ fn leaves_whole_cached(
 /// The maximum nesting of decompositions; deeper ones are treated as a cycle.
 const MAX_DEPTH: usize = 16;
 
-/// The candidates in one generation.
+/// A search for candidates in one generation.
 #[derive(Clone, Copy)]
 struct Search<'a> {
     generation: &'a Generation,
@@ -252,7 +252,7 @@ impl Search<'_> {
         parts.iter().find(unserved).map(|part| (part.op, part.dtype_for(dtype)))
     }
 
-    /// See [`leaves_whole`].
+    /// Whether a call leaves its device; see [`leaves_whole`].
     fn leaves_whole(self, op: &OpEntry, device: Device, layout: Layout, dtype: DType, depth: usize) -> bool {
         let Some(to) = self.generation.fallback(device.kind).target() else { return false };
         if !self.may_leave || op.spec.decomposition.is_none() || !is_there(to) {

@@ -26,9 +26,9 @@ pub(crate) struct State {
     pub(crate) plugins: Vec<&'static PluginEntry>,
     pub(super) functional: Vec<&'static KeyHandler>,
     pub(super) fallbacks: Fallbacks,
-    /// By the op's name, also of ops that are not there.
+    /// The kernels by op name, including ops that do not exist.
     pub(super) kernels_of: HashMap<&'static str, Vec<&'static KernelEntry>>,
-    /// The devices of plugins that lost a device's name to another, by that device and the plugin.
+    /// The devices of plugins that lost a device's name to another plugin, by that device and the plugin.
     pub(super) aliases: HashMap<(u16, &'static str), &'static DeviceEntry>,
     pub(super) rows: HashMap<Vec<usize>, Row>,
     pub(super) dirty: Dirty,
@@ -40,7 +40,7 @@ pub(crate) struct State {
 pub(super) struct Dirty {
     /// Every op.
     pub(super) all: bool,
-    /// The plugin that serves each device.
+    /// Whether the plugins that serve devices are resolved again.
     pub(super) devices: bool,
     /// These ops.
     pub(super) ops: HashSet<&'static str>,
@@ -48,7 +48,7 @@ pub(super) struct Dirty {
 
 static STATE: std::sync::LazyLock<Mutex<State>> = std::sync::LazyLock::new(Mutex::default);
 
-/// A change under way. Everything registered through it becomes visible at once, by `publish`.
+/// A registration in progress. `publish` makes all its entries visible atomically.
 pub struct Batch {
     pub(crate) state: MutexGuard<'static, State>,
 }
@@ -57,10 +57,10 @@ pub(crate) fn lock() -> Batch {
     Batch { state: STATE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) }
 }
 
-/// Registers ops and makes them visible.
+/// Registers ops and publishes them.
 ///
 /// # Errors
-/// [`Error::Registration`] for a schema that cannot be read or a name already in use; none is registered then.
+/// [`Error::Registration`] for a schema that cannot be parsed or a name already in use; none is registered then.
 pub fn register_ops(specs: &[OpSpec]) -> Result<Vec<&'static OpEntry>> {
     let mut batch = lock();
     let entries =
@@ -90,7 +90,7 @@ pub fn find_key(name: &str) -> Option<DispatchKey> {
 /// Sets the fallback policy of a kind of device, for calls that no candidate serves there.
 ///
 /// # Errors
-/// `Value` for a policy with which a call would go in a circle.
+/// `Value` for a policy that would create a cycle of fallbacks.
 pub fn set_fallback(device_kind: u16, policy: FallbackPolicy) -> Result<()> {
     change_fallback(|fallbacks| {
         fallbacks.by_kind.insert(device_kind, policy);
@@ -148,7 +148,7 @@ impl Fallbacks {
         self.by_kind.get(&kind).copied().unwrap_or(default)
     }
 
-    /// The kinds of devices that a call would go round in, if there are such.
+    /// The kinds of devices whose fallbacks form a cycle, if any.
     fn circle(&self) -> Option<Vec<u16>> {
         let starts = self.by_kind.keys().copied();
         starts.into_iter().find_map(|start| {
@@ -158,7 +158,7 @@ impl Fallbacks {
                 if to == start {
                     return Some(way);
                 }
-                // A cycle without this device is found from its own members.
+                // A cycle that does not contain this device is found from its own members.
                 if way.len() > self.by_kind.len() + 2 {
                     return None;
                 }
@@ -168,10 +168,10 @@ impl Fallbacks {
     }
 }
 
-/// Ranks these plugins before all others that serve a key, in this order, regardless of priorities.
+/// Ranks these plugins, in this order, before all others that serve a key, regardless of priorities.
 ///
 /// # Errors
-/// `Value` for a plugin that is not loaded; nothing is changed then.
+/// `Value` for a plugin that is not loaded; then nothing is changed.
 pub fn prefer(names: &[&str]) -> Result<()> {
     let loaded = plugins();
     for name in names {
@@ -191,29 +191,29 @@ pub fn prefer(names: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The highest priority that counts in a manifest.
+/// The maximum effective priority in a manifest.
 pub(crate) const MAX_PRIORITY: i32 = 1 << 23;
 /// Above every priority that a plugin may declare.
 const PREFERRED: i32 = 2 * MAX_PRIORITY;
 
-/// Whether the plugin was preferred, see [`prefer`].
+/// Whether the plugin was preferred; see [`prefer`].
 pub fn is_preferred(plugin: &PluginEntry) -> bool {
     plugin.priority() >= PREFERRED
 }
 
-/// Gives a plugin another priority; 0 is usual and higher wins. Returns whether there is such a plugin.
+/// Sets the priority of a plugin; 0 is the usual one and higher ones are preferred. Returns whether the plugin exists.
 pub fn set_priority(plugin: &str, priority: i32) -> bool {
     change_plugin(plugin, |p| p.priority.store(priority, Ordering::Relaxed))
 }
 
-/// Takes a plugin's kernels, devices, layouts and interposers out of the next generation; its library
-/// stays mapped. Returns whether there is such a plugin.
+/// Removes a plugin's kernels, devices, layouts and interposers from the next generation; its library stays mapped. Returns
+/// whether the plugin exists.
 pub fn retire(plugin: &str) -> bool {
     change_plugin(plugin, |p| p.retired.store(true, Ordering::Relaxed))
 }
 
-/// Restores a retired plugin. Returns whether there is such a plugin, and free keys for its interposers: others may
-/// have taken all keys meanwhile.
+/// Restores a retired plugin. Returns whether the plugin exists and keys for its interposers are free: others may have
+/// taken all keys meanwhile.
 pub fn restore(plugin: &str) -> bool {
     let mut batch = lock();
     let retired = |p: &&'static PluginEntry| p.name == plugin && p.retired.load(Ordering::Relaxed);
@@ -234,12 +234,12 @@ fn change_plugin(name: &str, change: impl Fn(&PluginEntry)) -> bool {
     !found.is_empty()
 }
 
-/// The op of this name.
+/// Returns the op of this name.
 pub fn find_op(name: &str) -> Option<&'static OpEntry> {
     lock().state.by_name.get(name).copied()
 }
 
-/// All plugins, retired ones included.
+/// All plugins, including retired ones.
 pub fn plugins() -> Vec<&'static PluginEntry> {
     lock().state.plugins.clone()
 }
@@ -249,17 +249,17 @@ pub fn kernels() -> Vec<&'static KernelEntry> {
     lock().state.kernels.clone()
 }
 
-/// All device types that a plugin serves, the winner of each kind only.
+/// All device types that plugins serve, only the preferred one of each kind.
 pub fn devices() -> Vec<&'static DeviceEntry> {
     (0..DEVICES.len() as u16).filter_map(server).collect()
 }
 
-/// A kernel that serves nothing, because its signature differs from the op's.
+/// A kernel that is not used, because its signature differs from the op's.
 #[derive(Clone, Copy, Debug)]
 pub struct LeftOut {
     /// The kernel.
     pub kernel: &'static KernelEntry,
-    /// The op's signature; `None` where there is no op of this name.
+    /// The op's signature; `None` if no op has this name.
     pub expected: Option<&'static str>,
 }
 
@@ -275,7 +275,7 @@ pub fn left_out() -> Vec<LeftOut> {
     unreachable.collect()
 }
 
-/// The declared layouts; those that several plugins declare once for each.
+/// The declared layouts; a layout that several plugins declare appears once for each.
 pub fn layouts() -> Vec<&'static LayoutEntry> {
     lock().state.layouts.clone()
 }

@@ -1,11 +1,11 @@
 //! The resolved dispatch table: the kernels of each (op, device, layout, dtype), computed at registration.
 //!
-//! Readers never lock: a generation is immutable, and registering publishes the next one with one atomic
-//! store. Generations and their rows are never freed, because a reader may hold them; they are made only
-//! when something is registered or retired, and share the rows that did not change.
+//! Readers never lock: a generation is immutable, and registering publishes the next one with one atomic store. Generations
+//! and their rows are never freed, because a reader may hold them; they are created only by registering or retiring, and
+//! share the rows that did not change.
 //!
-//! Only keys that have a kernel take memory: an op has a row for each (device, layout) that a kernel names, so the
-//! table grows with the kernels and not with the product of all names.
+//! Only keys that have a kernel take memory: an op has a row for each (device, layout) for which it has a kernel, so the
+//! table grows with the number of kernels and not with the product of all names.
 
 use super::{FallbackPolicy, KernelEntry, KeyHandler, LayoutEntry};
 use crate::base::dtype::DType;
@@ -33,9 +33,9 @@ impl Cell {
 
 static NO_KERNEL: Cell = Cell { kernel: None, rest: &[] };
 
-/// One cell for each dtype number; shorter where the last dtypes have no kernel.
+/// One cell for each dtype code; shorter if the last dtypes have no kernel.
 pub type Row = &'static [Cell];
-/// One row for each layout number.
+/// One row for each layout code.
 pub(super) type Layouts = &'static [Row];
 
 /// The rows of one op.
@@ -45,21 +45,21 @@ pub struct OpRows {
     pub op: &'static OpEntry,
     /// The dispatch keys with a handler for this op.
     pub functional: u64,
-    /// By device number.
+    /// The rows by device code.
     pub(super) devices: &'static [Layouts],
 }
 
-/// One state of everything that is registered.
+/// An immutable state of the registry.
 pub struct Generation {
-    /// Counts up from 1.
+    /// The generation's number, from 1.
     pub number: u64,
     pub(super) ops: Vec<OpRows>,
     pub(super) layout_entries: Vec<Option<&'static LayoutEntry>>,
-    /// The keys of the interposers that act where no thread has switched them on.
+    /// The keys of the interposers that are on by default.
     pub(crate) always: u64,
     pub(crate) functional: [Option<&'static KeyHandler>; 64],
     pub(super) fallback: Vec<FallbackPolicy>,
-    /// The policy of devices that were named later.
+    /// The fallback policy of devices without their own.
     pub(super) default_fallback: FallbackPolicy,
 }
 
@@ -73,7 +73,7 @@ impl Generation {
     /// The kernels of this key.
     #[inline]
     pub fn cell(&self, rows: &OpRows, device: Device, layout: Layout, dtype: DType) -> &'static Cell {
-        // A number assigned after this generation was built is beyond the end of its list.
+        // A code assigned after this generation was built is beyond the end of its list.
         let row =
             rows.devices.get(device.kind as usize).and_then(|layouts| layouts.get(layout.id() as usize));
         row.and_then(|row| row.get(dtype.code() as usize)).unwrap_or(&NO_KERNEL)

@@ -1,6 +1,6 @@
-//! Entries of a plugin that can have no effect: kernels and declared formats for ops, devices, layouts and dtypes that no plugin
-//! provides, and names of ops that do not exist. Another plugin may provide them, so this is computed once all plugins are
-//! loaded.
+//! Entries of a plugin that can have no effect: kernels and declared formats for ops, devices, layouts and dtypes that no
+//! plugin provides, and names of ops that do not exist. Another plugin may provide them, so this is computed once all
+//! plugins are loaded.
 
 use super::interposers::{interposers, matches};
 use super::near::{near_ops, nearest_of};
@@ -22,7 +22,7 @@ use std::fmt;
 pub enum Unreached {
     /// Kernels of an op that does not exist.
     Op {
-        /// The op that they name.
+        /// The name of the missing op.
         op: &'static str,
         /// The number of kernels.
         kernels: usize,
@@ -33,28 +33,28 @@ pub enum Unreached {
     Target {
         /// `device`, `layout` or `dtype`.
         what: &'static str,
-        /// Its name.
+        /// The missing name.
         name: &'static str,
         /// The number of kernels.
         kernels: usize,
-        /// The one that was perhaps meant.
+        /// The most similar existing name.
         near: Option<&'static str>,
     },
-    /// A device that the plugin's manifest names, and for which it brings nothing.
+    /// A device in the plugin's manifest for which it provides nothing.
     Claimed {
-        /// Its name.
+        /// The device's name.
         device: String,
         /// Whether another plugin brings it.
         is_there: bool,
     },
-    /// A kernel for a key for which the plugin has registered one before.
+    /// A second kernel of the plugin for the same key.
     Second {
         /// The op.
         op: &'static str,
         /// Device, layout and dtype.
         key: [&'static str; 3],
     },
-    /// An interposer that names an op which does not exist, or a pattern that no op fits.
+    /// An interposer that names an op that does not exist, or a pattern that no op matches.
     Interposer {
         /// The interposer.
         name: String,
@@ -71,23 +71,23 @@ pub enum Unreached {
         device: &'static str,
         /// The memory format or layout.
         format: &'static str,
-        /// `op`, `device` or `layout` if no plugin brings it, `kernel` if this plugin has none that serves the format.
+        /// `op`, `device` or `layout` if no plugin provides it, `kernel` if this plugin has none that serves the format.
         missing: &'static str,
-        /// The name that was perhaps meant.
+        /// The most similar existing name.
         near: Option<&'static str>,
     },
     /// An op whose backward op does not exist.
     Backward {
         /// The op.
         op: &'static str,
-        /// The backward op that it names.
+        /// The name of the missing backward op.
         backward: &'static str,
         /// The op that was perhaps meant.
         near: Option<&'static str>,
     },
 }
 
-/// One clause.
+/// Formats the entry as one clause.
 impl fmt::Display for Unreached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = |n: &usize| match n {
@@ -142,7 +142,7 @@ impl fmt::Display for Unreached {
     }
 }
 
-/// The unreachable entries of the plugins in use that `wanted` selects, by plugin; plugins without any are omitted.
+/// The entries without effect of the plugins in use that `wanted` selects, by plugin; plugins without any are omitted.
 /// Kernels with another signature are reported by [`left_out`](super::left_out).
 pub fn unreached(wanted: impl Fn(&PluginEntry) -> bool) -> Vec<(&'static PluginEntry, Vec<Unreached>)> {
     let generation = current();
@@ -273,7 +273,7 @@ fn missing_target(
     if described { None } else { Some(("dtype", DTYPES.name(dtype))) }
 }
 
-/// Counts a kernel among those that miss the same.
+/// Adds a kernel to the count of those with the same missing name.
 fn add(list: &mut Vec<Unreached>, new: Unreached) {
     for present in list.iter_mut() {
         match (present, &new) {

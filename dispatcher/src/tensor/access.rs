@@ -7,7 +7,7 @@ use crate::base::error::{Error, Result};
 use crate::memory::bytes::Element;
 use crate::memory::{Accessor, AccessorMut, AccessorRef, Shared, Storage, StridedElements};
 
-/// The host type as which a tensor's elements are read or written.
+/// The host type by which a tensor's elements are read or written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Reading,
@@ -76,7 +76,7 @@ impl TensorImpl {
         })
     }
 
-    /// Elements that others may hold and change, by copies.
+    /// Returns an accessor that copies elements, for a tensor that may be shared and changed.
     ///
     /// # Errors
     /// `DType`; `Value` for another number of dimensions; `NotOnHost`; `Layout` for a composite tensor.
@@ -87,7 +87,7 @@ impl TensorImpl {
         Accessor::new(OP, storage, OwnedElements::of(self).borrowed())
     }
 
-    /// Elements by reference, of a uniquely owned tensor or of read-only memory.
+    /// Returns an accessor by reference, of a uniquely owned tensor or of read-only memory.
     ///
     /// # Errors
     /// As [`TensorImpl::accessor`]; `Held`.
@@ -96,7 +96,7 @@ impl TensorImpl {
         reading("accessor_ref", tensor, &elements)
     }
 
-    /// Elements by mutable reference, of a uniquely owned tensor.
+    /// Returns an accessor by mutable reference, of a uniquely owned tensor.
     ///
     /// # Errors
     /// As [`TensorImpl::accessor`]; `Held`, `ReadOnly`; `Overlap` if elements overlap.
@@ -117,7 +117,7 @@ impl TensorImpl {
         Ok(accessor.as_slice().unwrap_or_default())
     }
 
-    /// As [`TensorImpl::as_slice`], for a change.
+    /// As [`TensorImpl::as_slice`], mutably.
     ///
     /// # Errors
     /// As [`TensorImpl::accessor_mut`]; `Value` if the tensor is not contiguous.
@@ -144,7 +144,7 @@ impl OwnedElements {
         OwnedElements { offset: tensor.offset(), sizes, strides, element: tensor.dtype().size() }
     }
 
-    /// Of a contiguous tensor, as one dimension.
+    /// The elements of a contiguous tensor, as one dimension.
     fn flattened(tensor: &TensorImpl) -> OwnedElements {
         let (sizes, strides) = (Dims::from_elem(tensor.numel(), 1), Dims::from_elem(1, 1));
         OwnedElements { offset: tensor.offset(), sizes, strides, element: tensor.dtype().size() }
@@ -182,8 +182,8 @@ fn writing<'a, T: Element, const N: usize>(
     AccessorMut::of_exclusive(op, exclusive_storage(op, tensor)?, elements.borrowed())
 }
 
-/// The storage of a uniquely owned tensor, whose base, if it is a view, is uniquely owned too. The accessors check that
-/// the storage is not shared; they must be built from this storage and no other.
+/// The storage of a uniquely owned tensor, whose base, if it is a view, is uniquely owned too. The accessors check that the
+/// storage is not shared; they must be created from this storage.
 fn exclusive_storage<'a>(op: &'static str, tensor: &'a mut TensorRef) -> Result<&'a mut Storage> {
     let storages = tensor.storage_for(op)?.strong_count();
     let of_base = tensor.base().map_or(0, Shared::strong_count);

@@ -39,7 +39,7 @@ impl Attrs {
         self.ints.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no attributes.
     pub fn is_empty(&self) -> bool {
         self.ints.is_empty()
     }

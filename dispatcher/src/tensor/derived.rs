@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The maximum number of cached entries of one storage; the oldest is evicted first.
 const MAX_ENTRIES: usize = 8;
 
-/// A piece of derived data.
+/// Data derived from a tensor's elements, such as packed weights.
 pub(crate) struct Derived {
     /// The kind of data: a number chosen by its creator.
     pub(crate) key: u64,
@@ -19,12 +19,12 @@ pub(crate) struct Derived {
     pub(crate) value: TensorRef,
 }
 
-/// The elements from which derived data was computed, as the plugin saw them: a call may have broadcast the tensor.
+/// The elements from which derived data was computed, as the plugin read them: a call may have broadcast the tensor.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Elements {
     /// Address of the first.
     pub(crate) data: usize,
-    /// The dtype's number.
+    /// The dtype code.
     pub(crate) dtype: u16,
     /// Sizes.
     pub(crate) sizes: SmallVec<[i64; 8]>,
@@ -36,7 +36,7 @@ pub(crate) struct Elements {
 struct Entry {
     derived: Derived,
     elements: Elements,
-    /// The stream that it was made on: only there is it known to be finished.
+    /// The stream on which the data was computed: only in its order is it known to be complete.
     stream: StreamRef,
 }
 
@@ -63,7 +63,7 @@ impl TensorImpl {
         let cache: &Cache = storage.extension()?;
         let now = storage.version();
         let mut entries = cache.lock();
-        // Dropped after the lock is released: entries may own much memory, and lead to other storages.
+        // Dropped after the lock is released: entries may own much memory, and refer to other storages.
         let mut gone: Vec<Entry> = Vec::new();
         while let Some(at) = entries.iter().position(|e| e.derived.version != now) {
             gone.extend(entries.remove(at));
@@ -169,7 +169,7 @@ mod tests {
         (0..3 * MAX_ENTRIES as u64).for_each(|key| keep(&tensor, key, &value));
         assert_eq!(Shared::strong_count(&value), 1 + MAX_ENTRIES);
         assert!(found(&tensor, 0).is_none() && found(&tensor, 3 * MAX_ENTRIES as u64 - 1).is_some());
-        // The same key again replaces the old entry.
+        // The same key again replaces the existing entry.
         keep(&tensor, 3 * MAX_ENTRIES as u64 - 1, &new(&[1]));
         assert_eq!(Shared::strong_count(&value), MAX_ENTRIES);
     }

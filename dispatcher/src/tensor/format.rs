@@ -3,17 +3,18 @@
 use super::TensorImpl;
 use crate::base::dims;
 
-/// Which memory format the strides are in, computed once.
+/// The memory format of the strides, computed once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
     /// Row-major without gaps, and not channels_last.
     Contiguous,
     /// Channels innermost, and not row-major.
     ChannelsLast,
-    /// Both at once, as with one channel or one pixel; the strides of the dimensions of size 1 are not those of
-    /// channels_last.
+    /// Both contiguous and channels_last, as with one channel or one pixel; the strides of the dimensions of size 1 are not
+    /// those of channels_last.
     Either,
-    /// Both at once; the strides of the dimensions of size 1 are those of channels_last, which is meant.
+    /// Both contiguous and channels_last; the strides of the dimensions of size 1 are those of channels_last, which is
+    /// meant.
     EitherLast,
     /// Neither.
     Other,
@@ -65,7 +66,7 @@ pub struct Images {
 }
 
 impl Images {
-    /// Takes a tensor into account, if it is strided and has 3 to 5 dimensions.
+    /// Adds a tensor, if it is strided and has 3 to 5 dimensions.
     pub fn add(&mut self, t: &TensorImpl) {
         if !t.is_strided() || !(3..=5).contains(&t.ndim()) {
             return;
@@ -79,21 +80,21 @@ impl Images {
         }
     }
 
-    /// Whether all of them are in both formats at once, and the strides of one are those of channels_last.
+    /// Whether all images are in both formats, and the strides of one are those of channels_last.
     pub(crate) fn are_meant_alone(self) -> bool {
         self.meant && !self.last && !self.row_major
     }
 
-    /// Whether a result is channels_last: if one of the images is, with or without gaps. Images in both formats at once
-    /// decide only if no other is contiguous, and then by their strides.
+    /// Whether a result is channels_last: if one of the images is, with or without gaps. Images in both formats decide only
+    /// if no other is contiguous, and then by their strides.
     pub fn are_channels_last(self) -> bool {
         self.last || (self.meant && !self.row_major)
     }
 }
 
 impl TensorImpl {
-    /// Whether the channels are innermost, with or without gaps; for a tensor in both formats at once, whether its
-    /// strides are those of channels_last.
+    /// Whether the channels are innermost, with or without gaps; for a tensor in both formats, whether its strides are
+    /// those of channels_last.
     pub fn is_in_channels_last_order(&self) -> bool {
         let mut images = Images::default();
         images.add(self);

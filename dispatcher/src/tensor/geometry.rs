@@ -1,4 +1,4 @@
-//! The sizes and strides of one tensor in one structure: no heap up to [`INLINE`] dimensions, and nothing to drop.
+//! The sizes and strides of one tensor in one structure: no heap allocation up to [`INLINE`] dimensions, and no destructor.
 
 /// The number of dimensions stored inline. Images have 4 and volumes 5.
 const INLINE: usize = 5;
@@ -13,7 +13,7 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// Of no dimensions.
+    /// The geometry of a 0-d tensor.
     #[inline(always)]
     pub(crate) fn empty() -> Geometry {
         Geometry { ndim: 0, strided: true, inline: [[0; INLINE]; 2], heap: None }

@@ -1,4 +1,4 @@
-//! Constructors of tensors: each is built in its final location, and checked to be within its storage.
+//! Constructors of tensors: each is written in its final location, and checked to be within its storage.
 
 use super::geometry::Geometry;
 use super::{Attrs, Composite, Format, OwnRaw, TensorImpl, TensorRef, ViewOf, ViewOrigin};
@@ -30,7 +30,7 @@ impl Span<'_> {
     fn numel_within(&self, op: &'static str, storage: &Storage) -> Result<usize> {
         match dims::extent(self.offset, self.sizes, self.strides) {
             Some((numel, end)) if ends_within(storage, numel, end, self.dtype) => Ok(numel),
-            // Sizes that overflow by themselves get their own error.
+            // Sizes whose product overflows have their own error.
             _ => match dims::numel(op, self.sizes)? {
                 0 if self.sizes.len() == self.strides.len() => Ok(0),
                 _ => Err(self.outside(op, storage)),
@@ -77,7 +77,7 @@ impl TensorImpl {
         TensorImpl::strided_for("strided", storage, offset, sizes, strides, dtype)
     }
 
-    /// As [`TensorImpl::strided`], for `op`, whose errors these are.
+    /// As [`TensorImpl::strided`], with errors in the name of `op`.
     ///
     /// # Errors
     /// As [`TensorImpl::strided`].
@@ -132,7 +132,7 @@ impl TensorImpl {
         tensor
     }
 
-    /// Writes all of a strided tensor but its geometry and who keeps the storage.
+    /// Writes all fields of a strided tensor but its geometry and the owner of its storage.
     #[inline(always)]
     fn set_strided(&mut self, storage: &Storage, offset: usize, numel: usize, dtype: DType, format: Format) {
         let data = storage.pointer().as_ptr().wrapping_add(offset * dtype.size());
@@ -157,11 +157,11 @@ impl TensorImpl {
         }))
     }
 
-    /// The tensor with all bytes of its memory 0 where the host can read them; for new tensors that safe code may read before
-    /// anything was written. The memory of other devices stays as it is.
+    /// The tensor with all bytes of its memory set to 0 if the host can read it; for new tensors that safe code may read
+    /// before anything was written. The memory of other devices is unchanged.
     ///
     /// # Errors
-    /// Errors of waiting for the device, whose earlier work may still use memory that it reuses.
+    /// Errors of waiting for the device, whose earlier work may still use the reused memory.
     pub fn zeroed_for_host(tensor: TensorRef) -> Result<TensorRef> {
         if let Some(storage) = tensor.storage() {
             storage.zero_for_host()?;
@@ -169,13 +169,13 @@ impl TensorImpl {
         Ok(tensor)
     }
 
-    /// A new contiguous tensor on the device and in the sizes of a row-major one, its elements undefined.
+    /// Creates a contiguous tensor with the device and sizes of a contiguous one, its elements uninitialised.
     ///
     /// # Errors
     /// `Undescribed`, and errors of the allocation.
     #[inline]
     pub(crate) fn empty_like(like: &TensorImpl, dtype: DType) -> Result<TensorRef> {
-        // The product of the sizes was counted when `like` was made.
+        // The product of the sizes was checked when `like` was created.
         let numel = like.numel();
         let storage = Storage::allocate(like.device(), numel * dtype.storage_size()?)?;
         storage.begin_with(dtype);
@@ -214,10 +214,10 @@ impl TensorImpl {
         }))
     }
 
-    /// A tensor of a composite layout, as its parts. The first component gives the device.
+    /// Creates a tensor of a composite layout from its components. The first component determines the device.
     ///
     /// # Errors
-    /// `Undescribed`; `Layout` when there is no component.
+    /// `Undescribed`; `Layout` if there is no component.
     pub fn composite(
         layout: Layout,
         dtype: DType,
@@ -240,10 +240,10 @@ impl TensorImpl {
         }))
     }
 
-    /// A view of `base`: the same memory with another geometry; without strides a row-major one.
+    /// Creates a view of `base`: the same memory with another geometry; without strides a contiguous one.
     ///
     /// # Errors
-    /// As [`TensorImpl::strided`]; `Layout` when `base` is composite.
+    /// As [`TensorImpl::strided`]; `Layout` if `base` is composite.
     #[inline]
     pub fn view(
         base: &TensorRef,
@@ -298,7 +298,7 @@ impl TensorImpl {
         })
     }
 
-    /// A new tensor with the same memory and geometry, detached from autograd.
+    /// Creates a tensor with the same memory and geometry, detached from autograd.
     pub fn shallow_copy(&self) -> TensorRef {
         let of_layout = match &self.composite {
             Some(_) => KeySet::of(DispatchKey::LAYOUT_FALLBACK).0,
@@ -336,7 +336,7 @@ mod tests {
             assert!(matches!(six(offset, &sizes, &strides), Err(Error::Value { .. })));
         }
         assert_eq!(six(0, &[1 << 40, 1 << 40, 0], &[1, 1, 1]).unwrap().numel(), 0);
-        // One element expanded to more than can be counted.
+        // One element expanded to a number of elements that overflows.
         assert!(matches!(six(0, &[1 << 60, 4], &[0, 0]), Err(Error::SizeOverflow { .. })));
         assert!(matches!(six(0, &[1], &[1, 1]), Err(Error::Value { .. })));
     }

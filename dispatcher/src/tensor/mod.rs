@@ -1,4 +1,4 @@
-//! The tensor as the dispatcher knows it: geometry over a storage, or components of a composite layout.
+//! The tensor of the dispatcher: geometry over a storage, or components of a composite layout.
 
 mod access;
 mod attrs;
@@ -30,14 +30,14 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// A shared tensor.
 pub type TensorRef = Shared<TensorImpl>;
 
-/// The parts of a tensor whose layout is not strided.
+/// The components and attributes of a tensor whose layout is not strided.
 #[derive(Debug)]
 pub struct Composite {
     components: Vec<TensorRef>,
     attrs: Attrs,
     // Shared by shallow copies, as the version of a storage is.
     version: Arc<AtomicU32>,
-    /// The tensor's version when this was made.
+    /// The tensor's version at its creation.
     born: u32,
 }
 
@@ -58,11 +58,11 @@ impl Composite {
 /// The origin of a view, which decides how autograd treats an in-place change to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ViewOrigin {
-    /// With the graph on.
+    /// Created by a recorded op.
     Recorded,
-    /// While the graph was off.
+    /// Created while recording was off.
     Unrecorded,
-    /// As one of several outputs of one op.
+    /// Created as one of several outputs of one op.
     OneOfMany,
 }
 
@@ -74,9 +74,9 @@ struct ViewOf {
 
 /// Geometry, dtype, layout and keys over a storage. Immutable but for its extension slot.
 pub struct TensorImpl {
-    /// The raw form that plugins see; it also stores dtype, layout, device and the number of elements.
+    /// The raw form that is passed to plugins; it also stores dtype, layout, device and the number of elements.
     raw: OwnRaw,
-    /// `None` for a composite tensor, and for a view, which keeps its base and so its base's storage.
+    /// The storage; `None` for a composite tensor, and for a view, which refers to its base and so to its base's storage.
     own_storage: Option<Storage>,
     offset: usize,
     geometry: Geometry,
@@ -90,7 +90,8 @@ pub struct TensorImpl {
 }
 
 impl TensorImpl {
-    /// The raw form of this tensor that plugins see, valid while it lives; for a composite one without its components.
+    /// The raw form of this tensor that is passed to plugins, valid while the tensor lives; for a composite tensor without
+    /// its components.
     #[inline(always)]
     pub(crate) fn raw(&self) -> &OwnRaw {
         &self.raw
@@ -123,13 +124,13 @@ impl TensorImpl {
         self.geometry.strides()
     }
 
-    /// Number of elements.
+    /// The number of elements.
     #[inline]
     pub fn numel(&self) -> usize {
         self.raw.get().numel as usize
     }
 
-    /// Number of dimensions.
+    /// The number of dimensions.
     #[inline]
     pub fn ndim(&self) -> usize {
         self.geometry.ndim()
@@ -147,7 +148,7 @@ impl TensorImpl {
         Layout(self.raw.get().layout)
     }
 
-    /// The layout that a call of this tensor alone is dispatched by: `channels_last` if the strides are.
+    /// The layout by which a call with only this tensor is dispatched: `channels_last` if its strides are.
     #[inline]
     pub fn dispatch_layout(&self) -> Layout {
         match self.format {
@@ -174,20 +175,20 @@ impl TensorImpl {
         self.format.is_contiguous()
     }
 
-    /// Whether the tensor is contiguous and in no other format at once.
+    /// Whether the tensor is contiguous and not also channels_last.
     #[inline]
     pub(crate) fn is_row_major(&self) -> bool {
         self.format == Format::Contiguous
     }
 
-    /// Whether both have the same sizes, layout and device.
+    /// Whether both tensors have the same sizes, layout and device.
     #[inline]
     pub(crate) fn is_like(&self, other: &TensorImpl) -> bool {
         let key = |raw: &RawTensor| (raw.layout, raw.device, raw.device_index);
         key(self.raw.get()) == key(other.raw.get()) && dims::same(self.sizes(), other.sizes())
     }
 
-    /// Whether both are exactly the same elements of the same memory.
+    /// Whether both tensors consist of exactly the same elements of the same memory.
     #[inline]
     pub(crate) fn coincides(&self, other: &TensorImpl) -> bool {
         self.raw.get().data == other.raw.get().data
@@ -197,7 +198,7 @@ impl TensorImpl {
                     && dims::same(self.strides(), other.strides())))
     }
 
-    /// The addresses from a strided tensor's first element to the end of its last one; `None` for a composite or empty
+    /// The range of addresses from a strided tensor's first element to the end of its last; `None` for a composite or empty
     /// tensor, which overlaps nothing.
     #[inline]
     pub fn reach(&self) -> Option<Range<usize>> {
@@ -213,8 +214,8 @@ impl TensorImpl {
         Some(begin..begin + (last + 1) * self.dtype().size())
     }
 
-    /// Whether the address ranges of two strided tensors overlap, each from its first element to its last; `reach` is
-    /// the range of `other`. A composite tensor overlaps nothing.
+    /// Whether the address ranges of two strided tensors overlap, each from its first element to its last; `reach` is the
+    /// range of `other`. A composite tensor overlaps nothing.
     #[inline]
     pub(crate) fn meets(&self, other: &TensorImpl, reach: Option<&Range<usize>>) -> bool {
         match (self.reach(), reach) {
@@ -223,7 +224,7 @@ impl TensorImpl {
         }
     }
 
-    /// Whether the tensor is one strided buffer.
+    /// Whether the tensor is strided: a single buffer.
     #[inline]
     pub fn is_strided(&self) -> bool {
         self.composite.is_none()
@@ -235,13 +236,13 @@ impl TensorImpl {
         self.composite.as_ref().map_or(&[], |c| &c.components)
     }
 
-    /// The attributes of a composite tensor as integers, see [`Attrs::ints`].
+    /// The attributes of a composite tensor as integers; see [`Attrs::ints`].
     #[inline]
     pub fn attrs(&self) -> &[i64] {
         self.composite.as_ref().map_or(&[], |c| c.attrs.ints())
     }
 
-    /// The attributes of a composite tensor with their types; none of a strided one.
+    /// The attributes of a composite tensor with their types; empty for a strided tensor.
     pub fn attributes(&self) -> Attrs {
         self.composite.as_ref().map_or_else(Attrs::default, |c| c.attrs.clone())
     }
@@ -251,7 +252,8 @@ impl TensorImpl {
         self.composite.as_ref()?.attrs.raw(i)
     }
 
-    /// The version: the number of in-place changes of the content; of a composite tensor, also through its components.
+    /// The version: the number of in-place changes of the content; for a composite tensor including those of its
+    /// components.
     #[inline]
     pub fn version(&self) -> u32 {
         match (self.storage(), &self.composite) {
@@ -289,13 +291,13 @@ impl TensorImpl {
     pub fn keys(&self) -> KeySet {
         let own = self.keys.load(Ordering::Relaxed);
         match &self.view_of {
-            // The base may have entered a graph after the view was made.
+            // The base may have entered a graph after the view was created.
             Some(view) => KeySet(own | view.base.keys.load(Ordering::Relaxed)),
             None => KeySet(own),
         }
     }
 
-    /// Adds or takes a key.
+    /// Adds or removes a key.
     #[inline]
     pub fn set_key(&self, key: DispatchKey, on: bool) {
         if on {
@@ -305,13 +307,13 @@ impl TensorImpl {
         }
     }
 
-    /// Whether this was made in inference mode.
+    /// Whether the tensor was created in inference mode.
     #[inline]
     pub fn is_inference(&self) -> bool {
         self.keys().has(DispatchKey::INFERENCE)
     }
 
-    /// The tensor that this one is a view of, directly or through others.
+    /// The base of a view, following views of views; `None` if the tensor is not a view.
     #[inline]
     pub fn base(&self) -> Option<&TensorRef> {
         self.view_of.as_ref().map(|v| &v.base)
@@ -323,7 +325,7 @@ impl TensorImpl {
         self.view_of.as_ref().map(|v| v.origin)
     }
 
-    /// The extension slot's value: data that a layer above attaches to the tensor, created once.
+    /// The extension slot's value: data that a higher layer attaches to the tensor, created once.
     #[inline]
     pub fn extension<T: 'static>(&self) -> Option<&T> {
         self.extension.get()
@@ -342,7 +344,7 @@ impl TensorImpl {
         Some(made)
     }
 
-    /// The extension slot's value, made by `make` if the slot is empty. `None` if another layer has filled it.
+    /// The extension slot's value, created by `make` if the slot is empty. `None` if another layer has filled it.
     pub fn extension_or_init<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.extension.get_or_init(make)
     }

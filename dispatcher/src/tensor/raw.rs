@@ -1,4 +1,4 @@
-//! A tensor as plugins see it.
+//! The form of a tensor that is passed to plugins.
 
 use crate::base::dtype::DType;
 use crate::base::key::{Device, Layout};
@@ -6,8 +6,8 @@ use keyway_sdk::abi::codes::tensor_flag;
 use keyway_sdk::abi::tensor::RawTensor;
 use std::ffi::c_void;
 
-/// The raw form stored in a tensor itself, so that a call only points to it. It has addresses within the tensor, which
-/// therefore never moves; [`OwnRaw::settle`] writes them once the tensor is in its final location.
+/// The raw form stored in a tensor itself, so that a call only passes a pointer. It contains addresses within the tensor,
+/// which therefore never moves; [`OwnRaw::settle`] writes them once the tensor is in its final location.
 pub(crate) struct OwnRaw(RawTensor);
 
 // SAFETY: the addresses point into the tensor that contains this and into its storage; both live as long as this does,
@@ -17,7 +17,7 @@ unsafe impl Send for OwnRaw {}
 unsafe impl Sync for OwnRaw {}
 
 impl OwnRaw {
-    /// Of nothing yet.
+    /// An empty raw form.
     // A function: a constant of this size would be copied from memory, piece by piece.
     #[inline(always)]
     pub(crate) fn empty() -> OwnRaw {
@@ -42,7 +42,7 @@ impl OwnRaw {
         })
     }
 
-    /// Writes all but the addresses of the tensor's own parts. `data` is null for a composite tensor.
+    /// Writes all fields but the addresses of the tensor's own parts. `data` is null for a composite tensor.
     #[inline(always)]
     pub(crate) fn set(
         &mut self,
@@ -62,7 +62,7 @@ impl OwnRaw {
         self.0.numel = numel as i64;
     }
 
-    /// Writes the addresses of a tensor's own parts; `strides` only if it is strided.
+    /// Writes the addresses of a tensor's own parts; `strides` only if the tensor is strided.
     #[inline(always)]
     pub(crate) fn settle(
         &mut self,
@@ -85,13 +85,13 @@ impl OwnRaw {
         &self.0
     }
 
-    /// The raw form of a tensor with the same content as that of `raw`, not yet in its final location.
+    /// A raw form with the same content as `raw`, not yet in its final location.
     #[inline(always)]
     pub(crate) fn of(raw: &RawTensor) -> OwnRaw {
         OwnRaw(RawTensor { ..*raw })
     }
 
-    /// A raw form of the same content, which may be changed.
+    /// A mutable copy of the raw form.
     #[inline(always)]
     pub(crate) fn copied(&self) -> RawTensor {
         RawTensor { ..self.0 }

@@ -1,4 +1,4 @@
-//! Copies of a strided tensor with the same strides, on any device. They need no kernel.
+//! Copies of a strided tensor with the same strides, on any device, without a kernel.
 
 use super::{TensorImpl, TensorRef};
 use crate::base::error::Result;
@@ -12,7 +12,7 @@ pub(crate) fn span(t: &TensorRef) -> (usize, usize) {
     (t.offset() * size, if t.numel() == 0 { 0 } else { (reach + 1) * size })
 }
 
-/// The same strides over a copy of the tensor's bytes on a device.
+/// Creates a tensor with the same strides over a copy of the bytes on a device.
 ///
 /// # Errors
 /// Errors of the devices; a composite tensor is returned unchanged.
@@ -24,7 +24,7 @@ pub fn twin(t: &TensorRef, device: Device) -> Result<TensorRef> {
     TensorImpl::strided(copy, 0, t.sizes(), t.strides(), t.dtype())
 }
 
-/// As [`twin`] of a tensor without gaps, whose elements are not copied.
+/// As [`twin`] for a tensor without gaps, but the elements are not copied.
 pub(crate) fn empty_twin(t: &TensorRef, device: Device) -> Result<TensorRef> {
     TensorImpl::empty_strided(t.sizes().into(), t.strides().into(), t.dtype(), device)
 }

@@ -6,7 +6,7 @@ use crate::tensor::Int;
 use crate::{DType, Device, MemoryFormat, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::memory::host_vec;
-use keyway_dispatcher::op::{Arg, Args, Decomposition, Outputs, Part, Strides};
+use keyway_dispatcher::op::{Arg, Args, Outputs, Strides};
 use keyway_dispatcher::tensor::TensorRef;
 
 /// The result of an op that preserves channels_last of `like`, else is contiguous.
@@ -28,14 +28,6 @@ pub(crate) fn in_order_of(like: &Tensor, made: Tensor) -> Result<Tensor> {
 /// is one expanded element, which their kernels would decline in favour of tensor ops.
 pub(crate) fn gradient_in_format_of(like: &Tensor, grad: &Tensor) -> Result<Tensor> {
     in_format_of(like, grad.clone())
-}
-
-/// The decomposition that calls `run`, which is implemented with `parts`. The op's rule has checked the arguments.
-pub(crate) const fn decomposed(
-    run: fn(&Args<'_>) -> RuleResult<Outputs>,
-    parts: &'static [Part],
-) -> Option<Decomposition> {
-    Some(Decomposition { run, parts })
 }
 
 /// Collects `values` into a vector of `count` elements, or returns an out-of-memory error: `count` may be a size that a caller

@@ -6,6 +6,7 @@ use super::sample::{ErrorSample, Sample};
 use crate::Tensor;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
+use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Decomposition, OpEntry, OpSpec, Out, Outputs, Rule};
 use std::sync::OnceLock;
 
@@ -93,7 +94,10 @@ pub enum Forms {
     InPlace,
 }
 
-/// The definition of an op.
+/// A decomposition: computes the results of an op with other ops.
+pub type Decompose = fn(&Args<'_>) -> RuleResult<Outputs>;
+
+/// The definition of an op, built by [`OpDef::new`], [`OpDef::unary`] or [`OpDef::binary`].
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -112,7 +116,9 @@ pub struct OpDef {
     /// The shape, dtype and memory format of the outputs.
     pub rule: Rule,
     /// The decomposition used without a kernel.
-    pub decomposition: Option<Decomposition>,
+    pub decomposition: Option<Decompose>,
+    /// The views that the decomposition takes of its arguments.
+    pub views: &'static [&'static str],
     /// How gradients flow through the op.
     pub derivative: Derivative,
     /// The forms of the op.
@@ -130,20 +136,13 @@ pub struct OpDef {
 /// The registered form of a definition, initialized at registration, and the flags that [`OpDef::with`] adds.
 ///
 /// ```
-/// use keyway::ops::def::{Derivative, Dtypes, Registration, Forms, OpDef};
-/// use keyway::ops::{pointwise::exp, sample};
+/// use keyway::ops::def::{Derivative, OpDef, OpFlags, Registration};
+/// use keyway::ops::rules;
 /// let twice = OpDef {
-///     schema: "twice(Tensor self) -> Tensor",
-///     rule: exp::DEF.rule,
-///     decomposition: None,
-///     derivative: Derivative::NotDifferentiable,
-///     forms: Forms::New,
-///     dtypes: Dtypes::FLOAT,
-///     samples: || sample::unary(-1.0, 1.0),
-///     errors: Vec::new,
 ///     registration: Registration::new(),
+///     ..OpDef::unary("twice(Tensor self) -> Tensor", rules::unary, Derivative::ZERO)
 /// };
-/// assert_eq!(twice.name(), "twice");
+/// assert!(!twice.is(OpFlags::EXACT));
 /// ```
 pub struct Registration {
     registered: OnceLock<&'static OpEntry>,
@@ -192,29 +191,6 @@ impl OpDef {
         self
     }
 
-    /// Sets the decomposition of the definition.
-    ///
-    /// ```
-    /// use keyway::dispatcher::op::{Decomposition, Out, Part};
-    /// use keyway::ops::def::{Derivative, OpDef};
-    /// use keyway::ops::rules;
-    /// const PARTS: &[Part] = &[Part::new("add")];
-    /// let twice = OpDef::unary("twice(Tensor self) -> Tensor", rules::unary, Derivative::ZERO);
-    /// let twice = twice.decomposed(Decomposition {
-    ///     run: |args| {
-    ///         let add = &keyway::ops::pointwise::add::DEF;
-    ///         Ok(add.call(&[args.get(0), args.get(0), 1.into()], Out::New)?)
-    ///     },
-    ///     parts: PARTS,
-    /// });
-    /// assert_eq!(twice.decomposition.unwrap().parts.len(), 1);
-    /// ```
-    #[must_use]
-    pub const fn decomposed(mut self, decomposition: Decomposition) -> OpDef {
-        self.decomposition = Some(decomposition);
-        self
-    }
-
     /// Whether all of `flags` hold for the op.
     ///
     /// ```
@@ -230,7 +206,7 @@ impl OpDef {
         OpSpec {
             schema: self.schema,
             rule: self.rule,
-            decomposition: self.decomposition,
+            decomposition: self.decomposition.map(|run| Decomposition { run, parts: self.parts() }),
             extra: Some(self),
             foreign: None,
             owner: "keyway",

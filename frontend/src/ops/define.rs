@@ -1,6 +1,6 @@
 //! Constructors of op definitions: the defaults of element-wise ops, and builder methods that replace them.
 
-use super::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use super::def::{Decompose, Derivative, Dtypes, Forms, OpDef, Registration};
 use super::sample::{self, ErrorSample, Sample};
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
@@ -78,6 +78,7 @@ impl OpDef {
             schema,
             rule,
             decomposition: None,
+            views: &[],
             derivative,
             forms: Forms::New,
             dtypes: Dtypes::ALL,
@@ -141,6 +142,33 @@ impl OpDef {
     #[must_use]
     pub const fn dtypes(mut self, dtypes: Dtypes) -> OpDef {
         self.dtypes = dtypes;
+        self
+    }
+
+    /// Sets the decomposition. The ops that it calls are recorded by `cargo xtask parts`.
+    ///
+    /// ```
+    /// use keyway::dispatcher::op::Out;
+    /// use keyway::ops::{def::{Derivative, OpDef}, pointwise::add, rules};
+    /// let twice = OpDef::unary("twice(Tensor self) -> Tensor", rules::unary, Derivative::ZERO)
+    ///     .decomposed(|args| Ok(add::DEF.call(&[args.get(0), args.get(0), 1.into()], Out::New)?));
+    /// assert!(twice.decomposition.is_some());
+    /// ```
+    #[must_use]
+    pub const fn decomposed(mut self, decompose: Decompose) -> OpDef {
+        self.decomposition = Some(decompose);
+        self
+    }
+
+    /// Sets the views that the decomposition takes of its arguments. The host serves views of strided tensors; the backend of a
+    /// composite layout needs a kernel for each.
+    ///
+    /// ```
+    /// assert_eq!(keyway::ops::linalg::trace::DEF.views, ["diagonal"]);
+    /// ```
+    #[must_use]
+    pub const fn viewing(mut self, views: &'static [&'static str]) -> OpDef {
+        self.views = views;
         self
     }
 

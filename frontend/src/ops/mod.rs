@@ -9,6 +9,7 @@ mod documentation;
 mod family;
 mod forms;
 mod nearest;
+mod parts;
 pub mod sample;
 pub(crate) mod spatial;
 pub mod tiers;

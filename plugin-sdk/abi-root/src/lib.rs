@@ -1,4 +1,4 @@
-//! The root module of every Keyway plugin: two functions, frozen for ever.
+//! The root module of every Keyway plugin: two functions, frozen permanently.
 //!
 //! `abi_stable` checks the layout *and the crate version* of a root module when it loads a library, so any change here would
 //! make the host refuse all existing plugins. Therefore this crate is separate from the SDK, stays at version 1.0.0, and has
@@ -17,11 +17,11 @@ use abi_stable::sabi_types::VersionStrings;
 #[sabi(kind(Prefix(prefix_ref = KeywayRootRef)))]
 #[sabi(missing_field(panic))]
 pub struct KeywayRoot {
-    /// Takes the lowest and highest ABI version that the host speaks and returns the highest that both
-    /// speak, or 0 if there is none.
+    /// Takes the lowest and highest ABI version that the host supports and returns the highest version that both support,
+    /// or 0 if there is none.
     pub negotiate: extern "C" fn(host_min: u32, host_max: u32) -> u32,
-    /// Returns the table named by `id` at ABI `version`, or null if the plugin has none. The pointer is
-    /// valid for the life of the process.
+    /// Returns the table of interface `id` at ABI `version`, or null if the plugin has none. The pointer is valid for the
+    /// life of the process.
     #[sabi(last_prefix_field)]
     pub get_interface: extern "C" fn(id: u32, version: u32) -> *const u8,
 }

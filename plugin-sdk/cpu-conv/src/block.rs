@@ -1,20 +1,21 @@
 //! The micro-kernel of convolutions.
 //!
-//! A register tile of output positions and channels accumulates over all taps and input channels. An accumulator chains about
-//! 128 products, and chains are added up: in a single chain the rounding error grows with the square root of the channels, four
-//! to ten times as large at 512 channels.
+//! A register tile of output positions and channels accumulates over all taps and input channels. An accumulator chains
+//! about 128 products, and the sums of chains are added: in a single chain the rounding error grows with the square root of
+//! the number of channels, four to ten times as large at 512 channels.
 
 use crate::image::Numbers;
 use keyway_cpu_loops::vectors::{ROWS, Vector};
 use std::ops::Range;
 
-/// Multiplications that are worth handing to a thread.
+/// The number of multiplications that justifies another thread.
 pub const WORK: usize = 1 << 20;
-/// Vectors of a block's row.
+/// The number of vectors in a row of a block.
 pub const VECTORS: usize = if ROWS > 1 { 2 } else { 1 };
-/// Columns of a block.
+/// The number of columns of a block.
 pub const WIDE: usize = VECTORS * Numbers::LANES;
-/// The most rows of a block: with its sums the vectors of a row and a number find registers.
+/// The maximum number of rows of a block: its accumulators fit the registers together with the vectors of a row and a
+/// broadcast value.
 pub const TALL: usize = match ROWS {
     8.. => 14,
     4..8 => 6,
@@ -22,7 +23,7 @@ pub const TALL: usize = match ROWS {
 };
 
 /// The approximate number of products per chain. Rounding errors grow with the length of a chain, and a convolution of many
-/// channels has thousands of products per result: the sums of chains are then added.
+/// channels has thousands of products per result: the sums of chains are added.
 const CHAIN: usize = 128;
 
 /// A run of the reduction dimension: its offsets in both operands, and its length.
@@ -33,8 +34,8 @@ pub struct Run {
     pub depth: usize,
 }
 
-/// The reduction dimension, split into chains of similar length, close to [`CHAIN`]: a run is split where a chain ends, so that
-/// results do not depend on how the products are divided into runs.
+/// The reduction dimension, split into chains of similar length, close to [`CHAIN`]: a run is split at the end of a chain,
+/// so that results do not depend on how the products are divided into runs.
 pub struct Chains {
     runs: Vec<Run>,
     /// The end of each chain, as an index into the runs.
@@ -59,7 +60,7 @@ impl Chains {
                 }
             }
         }
-        // No products have a sum, too.
+        // An empty reduction is one empty chain.
         if ends.last() != Some(&runs.len()) {
             ends.push(runs.len());
         }
@@ -79,10 +80,10 @@ pub struct Operands<'a> {
     pub chains: &'a Chains,
 }
 
-/// The sums of a block.
+/// The accumulators of a block.
 pub type Sums = [[f32; WIDE]; TALL];
 
-/// Computes the sums of `rows` rows, at most [`TALL`], and of the first `columns` columns at least.
+/// Computes `rows` rows, at most [`TALL`], and at least the first `columns` columns.
 ///
 /// # Safety
 /// All elements described by the operands must exist; the caller upholds this.
@@ -110,8 +111,8 @@ pub unsafe fn block(of: &Operands<'_>, (rows, columns): (usize, usize), sums: &m
     }
 }
 
-/// The micro-kernel of one chain, whose result is added to the chains before it. A separate function with plain loops
-/// over constants, so that the compiler keeps the register tile in registers.
+/// The micro-kernel of one chain, whose sum is added to those of the previous chains. A separate function with plain loops
+/// over constants, so that the compiler allocates registers for the register tile.
 ///
 /// # Safety
 /// As for [`block`].
@@ -132,7 +133,7 @@ unsafe fn fixed<const R: usize, const V: usize>(of: &Operands<'_>, chain: Range<
                 for v in 0..V {
                     line[v] = Numbers::load(b.add(v * Numbers::LANES));
                 }
-                // Two loops, each short enough for the compiler to write it out.
+                // Two loops, each short enough for the compiler to unroll.
                 for r in 0..R / 2 {
                     let x = Numbers::splat(*a.add(r * of.row));
                     for v in 0..V {

@@ -1,7 +1,8 @@
-//! Convolutions of bf16 by the processor's tile unit, where it has one.
+//! Convolutions of bf16 by the processor's matrix unit.
 //!
-//! Rows of tiles are neighbouring output positions, read from the flat copy of [`planes`](super::planes) or, if no tap leaves
-//! the image, from the image itself; a block of 32 positions and 32 channels is accumulated over all taps and channels in the
+//! Rows of tiles are neighbouring output positions, read from the flat copy of [`planes`](super::planes) or, if no tap is
+//! outside the image, from the image itself; a block of 32 positions and 32 channels is accumulated over all taps and
+//! channels in the tile registers, and is rounded once. The unit flushes subnormal values to 0.
 //! tile registers, and is rounded once. The unit treats subnormal values as 0.
 
 use super::planes::{Part, Planes, copy_few};
@@ -19,22 +20,22 @@ use std::any::TypeId;
 const BAND: usize = 1 << 17;
 /// The maximum number of elements of the packed weight for which it stays in L2 with the tiles' rows.
 const NEAR: usize = 1 << 19;
-/// The number of work items beyond which more do not help, and the number of rows below which a band mostly copies rows
-/// that its neighbour also copies.
+/// The number of work items that occupies all threads, and the number of rows below which a band mostly copies rows that
+/// its neighbour also copies.
 const ENOUGH: usize = 16;
 const SHORT: usize = 4;
-/// Work, in multiplications divided by [`SIDE`], that is worth another thread: some 200 us of tiles. A band of rows,
-/// which also copies rows of its neighbour, has at least twice as much, and a part of a large weight, which is read
-/// once, half.
+/// The number of multiplications divided by [`SIDE`] that justifies another thread: some 200 us of tiles. A band of rows,
+/// which also copies rows of its neighbour, has at least twice as many, and a part of a large weight, which is read once,
+/// half.
 const GRAIN: usize = 1 << 21;
-/// Elements of the weight that are worth handing to a thread.
+/// The number of elements of the weight that justifies another thread.
 const PACKED: usize = 1 << 18;
 
-/// Memory from the beginning of a line of the cache on, so that no row of a tile crosses one.
+/// Memory aligned to a cache line, so that no row of a tile crosses one.
 #[repr(align(64))]
 struct Lines<T>(T);
 
-/// This processor's unit, if it multiplies elements of this type.
+/// This processor's matrix unit, if it supports elements of this type.
 pub fn unit<T: 'static>() -> Option<Native> {
     if TypeId::of::<T>() == TypeId::of::<bf16>() { Native::find() } else { None }
 }
@@ -50,8 +51,8 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// A partition of this many samples and rows of positions, in parts of about `most` elements. Parts have several
-    /// samples if these are small, as long as there are `enough` parts.
+    /// A partition of this number of samples and rows of positions, in parts of about `most` elements. Parts have several
+    /// samples if these are small, as long as there are at least `enough` parts.
     pub fn of(planes: &Planes, sizes: [usize; 2], most: usize, enough: usize) -> Cut {
         let [samples, height] = sizes;
         let row = planes.pitch * planes.pixel * planes.count();
@@ -65,7 +66,7 @@ impl Cut {
         Cut { samples: several, rows, bands, sizes, count: samples.div_ceil(several) * bands }
     }
 
-    /// Part `i`, of a group's channels.
+    /// Part `i` of a group's channels.
     pub fn part(&self, i: usize, first_channel: usize) -> Part {
         let range = |i: usize, each: usize, all: usize| i * each..((i + 1) * each).min(all);
         Part {
@@ -76,7 +77,7 @@ impl Cut {
     }
 }
 
-/// The copies that a convolution is computed from. A copy of mostly zeros is refused.
+/// The copies of the input from which a convolution is computed; `Unsupported` if they would be mostly zeros.
 pub fn planes<T: Pixel>(
     input: &Volume<'_, T>,
     axes: &[Axis; 2],
@@ -90,7 +91,7 @@ pub fn planes<T: Pixel>(
     }
 }
 
-/// Computes a convolution, whose sizes are not 0, or refuses it as [`planes`] does.
+/// Computes a convolution with nonzero sizes; `Unsupported` as for [`planes`].
 ///
 /// # Safety
 /// As for [`Product::run`], with elements of bf16.
@@ -137,7 +138,7 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
                 let (g, i) = (task % of.groups, task / of.groups);
                 let part = cut.part(i, g * of.channels);
                 let flat = planes.flat(&part);
-                // Blocks of an image that is read in place end with its last position.
+                // Blocks of an image that is read in place end at its last position.
                 let in_place = planes.in_place && flat >= SIDE;
                 // SAFETY: the caller guarantees the elements; the memory has capacity for the planes of a part.
                 let left = unsafe {
@@ -195,8 +196,8 @@ pub unsafe fn run<U: Unit, T: Pixel>(unit: U, of: &Product<'_, T>) -> Result<(),
     })
 }
 
-/// Writes the results of 32 flat positions from `begin` on, except those before `first`; results in row-major order are
-/// transposed through `stage`.
+/// Writes the results of 32 flat positions, starting at `begin`, except those before `first`; results in row-major order
+/// are transposed through `stage`.
 ///
 /// # Safety
 /// As for [`run`].
@@ -238,7 +239,7 @@ unsafe fn write<T: Pixel>(
     };
     let tall = planes.tall(part);
     let end = (begin + SIDE).min(planes.flat(part));
-    // Runs of neighbouring positions that are results: the first one, its flat position, and the length.
+    // Runs of neighbouring positions that are outputs: the first one, its flat position, and the length.
     let runs = || {
         let mut next = first;
         std::iter::from_fn(move || {
@@ -255,8 +256,7 @@ unsafe fn write<T: Pixel>(
             None
         })
     };
-    // All channels of the block without epilogue: the addend stays in registers, and rounding is one run of
-    // instructions.
+    // All channels of the block without epilogue: the addend stays in registers, and all stores follow each other.
     let plain = channels == SIDE && of.epilogue.is_none();
     if plain && !of.is_staged() {
         const VECTORS: usize = SIDE / Numbers::LANES;
@@ -339,7 +339,7 @@ unsafe fn packed<U: Unit, T: Pixel>(
     let panel = planes.taps * planes.pixel * SIDE;
     // SAFETY: each panel is written below.
     let mut made = unsafe { Scratch::<u16>::unwritten(of.groups * blocks * panel) }?;
-    // SAFETY: the address is used within this call, by pieces of work that write panels of their own.
+    // SAFETY: the address is used within this call, by work items that write panels of their own.
     let to = unsafe { Lanes::new(made.as_mut_ptr()) };
     parallel_try(of.groups * blocks, (PACKED / panel).max(1), |range| {
         for i in range {
@@ -367,7 +367,7 @@ unsafe fn pack_block<U: Unit, T: Pixel>(
     let from = data.as_ptr().cast_const().cast::<u16>().wrapping_add(g * group + first * row);
     for t in 0..planes.taps {
         let to = to.wrapping_add(t * tap);
-        // SAFETY: the caller guarantees the elements; a unit with `VECTORS` comes with the processor's features.
+        // SAFETY: the caller guarantees the elements; a unit with `VECTORS` exists only on processors with the features.
         unsafe {
             if planes.taps == taps.len() {
                 let data = from.wrapping_add(taps[t]);
@@ -392,7 +392,7 @@ unsafe fn pack_block<U: Unit, T: Pixel>(
 /// Packs the columns of a right operand.
 ///
 /// # Safety
-/// As for [`pack`], where the unit is one of this processor.
+/// As for [`pack`]; the unit must be one of this processor.
 pub unsafe fn pack_right<U: Unit>(to: *mut u16, from: Source, sizes: (usize, usize)) {
     // SAFETY: as the caller guarantees.
     unsafe {

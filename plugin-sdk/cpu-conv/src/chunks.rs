@@ -1,21 +1,20 @@
-//! The output positions of a weight's gradient, in chunks that are reduced one after the other.
+//! Chunks of the output positions of a weight's gradient, which are reduced sequentially.
 
 use std::ops::Range;
 
-/// The approximate number of positions whose products are summed before they are added to the total, which bounds
-/// rounding errors; and the number of rows of positions below which a chunk mostly copies rows that its neighbour also
-/// copies.
+/// The approximate number of positions whose products are summed before they are added to the total, which bounds rounding
+/// errors; and the number of rows of positions below which a chunk mostly copies rows that its neighbour also copies.
 const TERMS: usize = 512;
 const SHORT: usize = 8;
 
-/// Positions that are reduced at once: some rows of an image, or some whole images.
+/// A chunk of positions: some rows of an image, or some whole images.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Chunk {
     pub samples: Range<usize>,
     pub rows: Range<usize>,
 }
 
-/// All positions, in chunks of about [`TERMS`] that are as even as possible.
+/// All positions, in chunks of about [`TERMS`] positions that are as even as possible.
 pub fn chunks(samples: usize, height: usize, width: usize) -> Vec<Chunk> {
     let even = |count: usize, most: usize| {
         let parts = count.div_ceil(most);

@@ -1,4 +1,4 @@
-//! The weight, packed as the blocks read it.
+//! The weight, packed for the micro-kernel.
 
 use super::block::{WIDE, WORK};
 use super::product::{Product, Weight};
@@ -10,10 +10,10 @@ use keyway_sdk::author::{Error, Lanes, Scratch};
 
 /// The number of channels widened at once: two cache lines, which processors fetch together.
 pub const CHANNELS: usize = 32;
-/// The number of multiplications that take as long as moving an element of the weight.
+/// The number of multiplications that take as long as copying an element of the weight.
 const MOVED: usize = 16;
 
-/// Writes the elements of up to [`WIDE`] rows as `[channels][WIDE]`, with zeros where there are no rows.
+/// Packs the elements of up to [`WIDE`] rows as `[channels][WIDE]`, with zeros for missing rows.
 ///
 /// # Safety
 /// `from` must have an element for each row and channel, and `to` capacity for `channels * WIDE` elements, uniquely owned; the
@@ -25,7 +25,7 @@ pub unsafe fn columns<T: Pixel>(
     to: *mut f32,
 ) {
     let column = |c: usize| to.wrapping_add(c * WIDE);
-    // SAFETY: as the caller guarantees; a line holds the channels of a chunk.
+    // SAFETY: as the caller guarantees; a line has capacity for the channels of a chunk.
     unsafe {
         if rows < WIDE {
             to.write_bytes(0, channels * WIDE);
@@ -46,7 +46,7 @@ pub unsafe fn columns<T: Pixel>(
 }
 
 impl<T: Pixel> Product<'_, T> {
-    /// The weight as `[groups][blocks][taps][channels][WIDE]`, with zeros where there are no rows.
+    /// The weight as `[groups][blocks][taps][channels][WIDE]`, with zeros for missing rows.
     ///
     /// # Safety
     /// As for [`Product::run`].

@@ -1,6 +1,6 @@
-//! Depthwise convolutions, one kernel for each channel: vectors of channels, at several neighbouring output positions
-//! at once. Channels-last images are read in place, and taps outside them are skipped; others are first transposed to
-//! rows with zero padding.
+//! Depthwise convolutions, with one kernel per channel: vectors of channels, at several neighbouring output positions in
+//! one pass. channels_last images are read in place, and taps outside them are skipped; others are first transposed to rows
+//! with zero padding.
 
 use super::block::WORK;
 use super::epilogue::Epilogue;
@@ -17,7 +17,7 @@ use std::ops::Range;
 const BAND: usize = 1 << 15;
 const LANES: usize = Numbers::LANES;
 /// The number of neighbouring positions computed together, so that accumulators and operands fit the registers; and the
-/// number for a short remainder.
+/// number for a short tail.
 const PLACES: usize = if LANES == 16 { 8 } else { 4 };
 const FEW: usize = 4;
 /// Zero padding, read as a vector of any type.
@@ -26,18 +26,18 @@ pub(super) static ZEROS: [f32; LANES] = [0.0; LANES];
 /// The maximum number of pixels of a row that such positions read.
 const READ: usize = PLACES + 6;
 
-/// The first channel of vector `v`: the last vector may overlap the one before it, so that it is whole. Fewer channels
-/// than lanes are one partial vector.
+/// The first channel of vector `v`: the last vector may overlap the previous one, so that it is whole. With fewer channels
+/// than lanes there is one partial vector.
 pub fn vector(v: usize, channels: usize) -> usize {
     (v * LANES).min(channels.saturating_sub(LANES))
 }
 
-/// Whether results are in row-major order with fewer channels than lanes: these are computed by vectors of positions.
+/// Whether results are in row-major order with fewer channels than lanes: these are vectorised over positions.
 pub fn are_few<T: Pixel>(of: &Product<'_, T>) -> bool {
     of.is_staged() && of.groups < LANES
 }
 
-/// Computes it.
+/// Computes the convolution.
 ///
 /// # Safety
 /// As for [`Product::run`].
@@ -47,7 +47,7 @@ pub unsafe fn run<T: Pixel>(of: &Product<'_, T>) -> Result<(), Error> {
     let (weight, bias) = unsafe { packed(of) }?;
     let pixels = Band::of(&of.axes, 1)?;
     let is_turned = !has_dense_channels(&of.input) || of.is_staged();
-    // Long rows are transposed for some channels at a time.
+    // Long rows are transposed for a block of channels at a time.
     let fit = BAND / (pixels.rows(1) * pixels.row).max(1);
     let blocks = if is_turned { of.groups.div_ceil(fit.max(LANES)) } else { 1 };
     let block = of.groups.div_ceil(blocks).next_multiple_of(LANES).min(of.groups);
@@ -68,11 +68,11 @@ pub unsafe fn run<T: Pixel>(of: &Product<'_, T>) -> Result<(), Error> {
     })
 }
 
-/// The computation of some channels.
+/// The computation of a block of channels.
 struct Part<'a, T> {
     of: &'a Product<'a, T>,
     channels: Range<usize>,
-    /// The weight of all channels as `[taps][channels]` and the bias, in whole vectors.
+    /// The weight of all channels as `[taps][channels]`, in whole vectors.
     weight: &'a [f32],
     bias: &'a [f32],
 }
@@ -129,7 +129,7 @@ impl<T: Pixel> Part<'_, T> {
             let line = Line::of(self, &band.across(across), wide);
             for place in places.clone() {
                 let first = (place - places.start) * band.step[0];
-                // Rows beyond the image are skipped, so that sums are the same.
+                // Rows outside the image are skipped, so that sums do not depend on the memory format.
                 let row = |t: usize| {
                     let at = down.element(place, t).map(|_| first + band.down(down.taps[t]))?;
                     Some((t, copied.as_ptr().wrapping_add(at * band.row)))
@@ -152,12 +152,12 @@ impl<T: Pixel> Part<'_, T> {
 struct Results<T> {
     to: *mut T,
     add: *const T,
-    /// The stride from position to position, in elements.
+    /// The stride between positions, in elements.
     across: usize,
 }
 
 impl<T> Results<T> {
-    /// The addresses from position `x` on.
+    /// The addresses starting at position `x`.
     #[inline(always)]
     fn from(self, x: usize) -> Self {
         let at = x * self.across;
@@ -168,22 +168,21 @@ impl<T> Results<T> {
 /// The computation of a row of positions.
 struct Line<'a, T> {
     epilogue: &'a Epilogue<'a, T>,
-    /// The dimension along an input row, and its stride from pixel to pixel, in elements.
+    /// The axis along an input row, with the stride between pixels, in elements.
     axis: Axis,
     pixel: usize,
     channels: usize,
-    /// Positions at which no tap leaves the row.
+    /// The positions at which every tap is inside the row.
     inner: Range<usize>,
-    /// Whether each tap reads at a position the pixel that the tap before it reads at the next position (sliding
-    /// window).
+    /// Whether each tap reads at a position the pixel that the previous tap reads at the next position (sliding window).
     slides: bool,
-    /// The weight and the bias from the first of these channels on, and the stride of the weight between taps.
+    /// The weight and the bias, starting at the first of these channels, and the stride of the weight between taps.
     weight: &'a [f32],
     bias: &'a [f32],
     next: usize,
 }
 
-/// Input rows, by their row of taps.
+/// Input rows, each with the index of its row of taps.
 type Rows<S> = [(usize, *const S)];
 
 impl<'a, T: Pixel> Line<'a, T> {
@@ -218,7 +217,8 @@ impl<'a, T: Pixel> Line<'a, T> {
                 false => 1,
             };
             let places = x..(x + some).min(self.axis.count);
-            // SAFETY: as the caller guarantees; if taps do not slide, none leaves the row at several positions.
+            // SAFETY: as the caller guarantees; if taps do not slide, every tap is inside the row for blocks of several
+            // positions.
             unsafe {
                 if self.channels < LANES || some == 1 {
                     places.clone().for_each(|x| {
@@ -234,24 +234,24 @@ impl<'a, T: Pixel> Line<'a, T> {
         }
     }
 
-    /// The address that a tap reads for a channel at a position; it must not leave the row.
+    /// The address that a tap reads for a channel at a position; the tap must be inside the row.
     #[inline(always)]
     fn read<S>(&self, row: *const S, x: usize, tap: usize, c: usize) -> *const S {
         let pixel = (x * self.axis.step).wrapping_add_signed(self.axis.taps[tap]);
         row.wrapping_add(pixel * self.pixel + c)
     }
 
-    /// The weight of a vector of channels.
+    /// Loads the weight of a vector of channels.
     ///
     /// # Safety
-    /// There must be such a tap and channel.
+    /// The tap and the channels must exist.
     #[inline(always)]
     unsafe fn tap(&self, row: usize, tap: usize, c: usize) -> Numbers {
         // SAFETY: as the caller guarantees; a tap has whole vectors.
         unsafe { Numbers::load(self.weight.as_ptr().add((row * self.axis.taps.len() + tap) * self.next + c)) }
     }
 
-    /// The first channels of the vectors.
+    /// The first channel of each vector.
     #[inline(always)]
     fn starts(&self) -> impl Iterator<Item = usize> {
         let channels = self.channels;
@@ -261,7 +261,7 @@ impl<'a, T: Pixel> Line<'a, T> {
     /// Writes up to `P` positions of whole vectors of channels.
     ///
     /// # Safety
-    /// As for [`Line::write`]; these are `P` positions at which no tap leaves the row, or taps slide.
+    /// As for [`Line::write`]; at these positions every tap is inside the row, or taps slide.
     #[inline(always)]
     unsafe fn places<S: Pixel, const P: usize>(&self, rows: &Rows<S>, places: &Range<usize>, to: Results<T>) {
         let is_inner = |x: usize| self.inner.contains(&x);
@@ -286,7 +286,7 @@ impl<'a, T: Pixel> Line<'a, T> {
         }
     }
 
-    /// Puts the first `n` sums of a vector of channels.
+    /// Writes the first `n` sums of a vector of channels.
     ///
     /// # Safety
     /// As for [`Line::put`].
@@ -315,7 +315,7 @@ impl<'a, T: Pixel> Line<'a, T> {
         let taps = 0..self.axis.taps.len();
         let first = taps.clone().find(is_inside).unwrap_or(0);
         let end = taps.clone().rfind(is_inside).map_or(0, |last| last + 1);
-        // SAFETY: as the caller guarantees; these taps do not leave the row, since they are in ascending order.
+        // SAFETY: as the caller guarantees; these taps are inside the row, since taps are in ascending order.
         unsafe {
             let [sum] = self.sums(rows, x, first..end, c, n);
             self.put(to, c, n, sum);
@@ -323,7 +323,7 @@ impl<'a, T: Pixel> Line<'a, T> {
     }
 
     /// # Safety
-    /// The position must have `n` channels from this address on, uniquely owned.
+    /// The position must have `n` channels at these addresses, uniquely owned.
     #[inline(always)]
     unsafe fn put(&self, to: Results<T>, c: usize, n: usize, sum: Numbers) {
         // SAFETY: as the caller guarantees.
@@ -333,10 +333,10 @@ impl<'a, T: Pixel> Line<'a, T> {
         }
     }
 
-    /// The sums of `n` channels at `P` positions, over some taps of each row.
+    /// The sums of `n` channels at `P` positions, over a range of taps of each row.
     ///
     /// # Safety
-    /// As for [`Line::write`]; these taps do not leave the row.
+    /// As for [`Line::write`]; these taps must be inside the row.
     #[inline(always)]
     unsafe fn sums<S: Pixel, const P: usize>(
         &self,
@@ -362,11 +362,11 @@ impl<'a, T: Pixel> Line<'a, T> {
         }
     }
 
-    /// [`Line::places`] for rows of taps that read neighbouring pixels, which are loaded once. At an `EDGE`, pixels beyond the
-    /// row are 0. A separate function, so that the compiler keeps the operands in registers.
+    /// [`Line::places`] for rows of taps that read neighbouring pixels, which are loaded once. If `EDGE`, pixels beyond the
+    /// row are 0. A separate function, so that the compiler allocates registers for the operands.
     ///
     /// # Safety
-    /// As for [`Line::places`]; a row has `K` taps, which slide, and leave it only at an edge.
+    /// As for [`Line::places`]; a row has `K` taps, which slide, and are outside the row only if `EDGE`.
     #[inline(never)]
     #[expect(
         clippy::needless_range_loop,

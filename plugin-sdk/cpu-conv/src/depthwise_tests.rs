@@ -1,4 +1,4 @@
-//! Convolutions with one kernel for each channel, and both of their gradients, against sums in f64.
+//! Compares depthwise convolutions, and both of their gradients, with sums in f64.
 
 use crate::epilogue::Epilogue;
 use crate::image::{Numbers, Pixel};
@@ -9,8 +9,8 @@ use keyway_cpu_loops::vectors::Vector;
 use keyway_sdk::author::Error;
 use keyway_sdk::half::{bf16, f16};
 
-/// Whole vectors of channels and parts of one, kernels whose elements are summed at once and others, strides, dilation, borders
-/// wider than the image, chunks of several images and of some rows of one, more channels than are gone through at once.
+/// Whole and partial vectors of channels, kernels of the specialised sizes and others, strides, dilation, padding wider
+/// than the image, chunks of several images and of some rows of one, more channels than one pass processes.
 fn cases() -> Vec<Case> {
     let of = |image: [usize; 4]| Case { image, rows: image[1], groups: image[1], ..PLAIN };
     vec![
@@ -48,7 +48,7 @@ pub enum Op {
 
 const OPS: [Op; 3] = [Op::Conv, Op::InputGrad, Op::WeightGrad];
 
-/// Runs an op on the tensors of a case: image, kernel and results, one of which is written.
+/// Runs an op on the tensors of a case (image, kernel and results), one of which is the output.
 pub fn run<T: Pixel>(
     op: Op,
     case: Case,
@@ -56,7 +56,7 @@ pub fn run<T: Pixel>(
     bias: &mut [T],
 ) -> Result<(), Error> {
     let (image, weight, results) = (image.volume(), weight.volume(), results.volume());
-    // SAFETY: the slice has a number for each channel.
+    // SAFETY: the slice has an element for each channel.
     let bias = (!bias.is_empty()).then(|| (unsafe { keyway_sdk::author::Lanes::new(bias.as_mut_ptr()) }, 1));
     let (inputs, out) = match op {
         Op::Conv => ([image, weight], results),
@@ -64,7 +64,7 @@ pub fn run<T: Pixel>(
         Op::WeightGrad => ([results, image], weight),
     };
     let operands = Operands { inputs, bias, out, moves: case.moves(), epilogue: Epilogue::NONE };
-    // SAFETY: the tensors have the elements of their sizes; what is written is used here alone.
+    // SAFETY: the tensors have the elements of their sizes; the output is accessed here alone.
     unsafe {
         match op {
             Op::Conv => crate::conv(&operands),
@@ -74,7 +74,7 @@ pub fn run<T: Pixel>(
     }
 }
 
-/// The bits of what an op writes, once it is what the sums say.
+/// The bits of an op's output, after a comparison with sums in f64.
 fn checked<T: Pixel>(op: Op, case: Case, [of_image, of_results]: [Order; 2], rounding: f64) -> Vec<u32> {
     let mut image = Tensor::<T>::new(case.image, of_image, 0);
     let kernels = if case.contiguous { RowMajor } else { ChannelsLast };
@@ -132,7 +132,7 @@ fn each_op_is_right_at_all_edges() {
 fn images_in_row_major_order_give_the_same_bits() {
     let all = [[RowMajor, ChannelsLast], [ChannelsLast, RowMajor], [Apart, RowMajor], [RowMajor, Apart]];
     for (case, op) in cases().into_iter().flat_map(|case| OPS.map(|op| (case, op))) {
-        // The others are computed by vectors of positions.
+        // Other orders are vectorised over positions.
         let is_written = |[image, results]: &[Order; 2]| {
             let planes = match op {
                 Op::Conv => *results != ChannelsLast,

@@ -11,7 +11,7 @@ use std::ptr::null;
 
 const LANES: usize = Numbers::LANES;
 
-/// A function of each result.
+/// The activation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Activation {
     None,
@@ -21,7 +21,7 @@ enum Activation {
     Silu,
 }
 
-/// The operations on each accumulator.
+/// The operations on the accumulators before they are stored.
 #[derive(Clone, Copy)]
 pub struct Epilogue<'a, T> {
     /// A tensor with the strides of the result.
@@ -30,7 +30,7 @@ pub struct Epilogue<'a, T> {
 }
 
 impl<T> Epilogue<'_, T> {
-    /// Nothing.
+    /// No operation.
     pub const NONE: Self = Epilogue { add: None, activation: Activation::None };
 }
 
@@ -38,7 +38,7 @@ impl<'a, T: Pixel> Epilogue<'a, T> {
     /// Arguments 7 and 8 of `conv_act`.
     ///
     /// # Errors
-    /// A tensor whose strides differ from the result's; an unknown activation.
+    /// If the addend's strides differ from the result's, or the activation is unknown.
     pub fn of(call: &Call<'a>, out: &Volume<'a, T>) -> Result<Self, Error> {
         let activation = match call.str(8)? {
             "none" => Activation::None,
@@ -64,13 +64,13 @@ impl<'a, T: Pixel> Epilogue<'a, T> {
         self.add.is_none() && self.activation == Activation::None
     }
 
-    /// The sum with a tensor of the result's strides, followed by ReLU.
+    /// Addition of a tensor with the result's strides, followed by ReLU.
     #[cfg(test)]
     pub fn relu_of_sum_with(add: Lanes<'a, T>) -> Self {
         Epilogue { add: Some(add), activation: Activation::Relu }
     }
 
-    /// An activation that is no comparison.
+    /// An activation with an exponential.
     #[cfg(test)]
     pub fn silu() -> Self {
         Epilogue { add: None, activation: Activation::Silu }
@@ -81,10 +81,10 @@ impl<'a, T: Pixel> Epilogue<'a, T> {
         self.add.is_some()
     }
 
-    /// Copies the addend of an area of the result to the staging buffer, where [`Epilogue::apply`] reads it.
+    /// Copies the addend of an area of the result to the staging buffer, from which [`Epilogue::apply`] reads it.
     ///
     /// # Safety
-    /// As for [`Staged::take`], of a volume with the strides of the result.
+    /// As for [`Staged::take`], for a volume with the strides of the result.
     pub unsafe fn stage(
         &self,
         to: &Staged<T>,
@@ -99,7 +99,7 @@ impl<'a, T: Pixel> Epilogue<'a, T> {
         }
     }
 
-    /// The addend at an element of the result.
+    /// The address of the addend of an element of the result.
     #[inline(always)]
     pub fn place(&self, at: usize) -> *const T {
         self.add.map_or(null(), |add| add.as_ptr().cast_const().wrapping_add(at))
@@ -119,7 +119,7 @@ impl<'a, T: Pixel> Epilogue<'a, T> {
         };
         match self.activation {
             Activation::None => sum,
-            // A NaN stays, being the second of the pair.
+            // NaN propagates as the second operand.
             Activation::Relu => Numbers::splat(0.0).larger(sum),
             Activation::Relu6 => {
                 negative(Numbers::splat(-6.0).larger(negative(Numbers::splat(0.0).larger(sum))))
@@ -129,13 +129,13 @@ impl<'a, T: Pixel> Epilogue<'a, T> {
     }
 }
 
-/// The negated values, also of zeros.
+/// The negated values, including the signs of zeros.
 #[inline(always)]
 fn negative(vector: Numbers) -> Numbers {
     Numbers::splat(-1.0).mul_add(vector, Numbers::splat(-0.0))
 }
 
-/// A separate function, since few vectors are partial.
+/// A separate function, since partial vectors are rare.
 ///
 /// # Safety
 /// There must be `n` elements.
@@ -155,7 +155,7 @@ impl Activation {
         match self {
             Activation::None | Activation::Relu | Activation::Relu6 => {}
             Activation::Hardswish => lanes.iter_mut().for_each(|x| {
-                // Minus infinity times 0 would be NaN.
+                // Clamped, since minus infinity times 0 would be NaN.
                 let x0 = bounded(*x, -3.0, f32::INFINITY);
                 *x = x0 * (bounded(x0 + 3.0, 0.0, 6.0) / 6.0);
             }),
@@ -166,7 +166,7 @@ impl Activation {
     }
 }
 
-/// The number within these bounds; NaN stays.
+/// Clamps to these bounds; NaN propagates.
 #[inline(always)]
 fn bounded(x: f32, low: f32, high: f32) -> f32 {
     let x = if x < low { low } else { x };
@@ -182,13 +182,12 @@ fn silu(x: f32) -> f32 {
     x * if x < 0.0 { power * right } else { right }
 }
 
-/// `e^x` for x from -87 to 0, within 2 ULP: `2^n` times the power series of the remainder, whose magnitude is at most
-/// half of `ln 2`.
+/// `e^x` for x from -87 to 0, within 2 ULP: `2^n` times the power series of the remainder, which is at most `ln 2 / 2`.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
-    /// A number to which whole ones are added without their fractions.
+    /// A magic constant: its sum with a value is rounded to an integer.
     const WHOLE: f32 = 12_582_912.0;
-    /// `ln 2` in two parts (Cody-Waite): the first has so few bits that its multiples are exact.
+    /// `ln 2` in two parts (Cody-Waite): the first has few bits, so that its products with `n` are exact.
     const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
     const SERIES: [f32; 6] = [1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5];
     let t = x * std::f32::consts::LOG2_E + WHOLE;
@@ -208,7 +207,7 @@ mod tests {
         let epilogue: Epilogue<'_, f32> = Epilogue { add: None, activation };
         let each = |x: &f32| {
             let mut lanes = [0.0; LANES];
-            // SAFETY: nothing is added; the array has the lanes of a vector.
+            // SAFETY: there is no addend; the array has the lanes of a vector.
             unsafe { epilogue.apply(null(), LANES, Numbers::splat(*x)).store(lanes.as_mut_ptr()) };
             lanes[0]
         };

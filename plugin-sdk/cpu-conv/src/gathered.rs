@@ -1,5 +1,5 @@
-//! The direct convolution: at each output position the dot product of a kernel with its window. `conv` is one such
-//! convolution, `conv_input_grad` one for each stride phase.
+//! The direct convolution by implicit GEMM: the dot product of a kernel with its window at each output position. `conv` is
+//! one such convolution, `conv_input_grad` one per stride phase.
 
 use super::block::{Chains, Operands, Sums, TALL, VECTORS, WIDE, WORK, block};
 use super::product::{Product, runs, tiles};
@@ -14,20 +14,20 @@ use keyway_sdk::author::{Error, Lanes, Scratch};
 use std::any::TypeId;
 use std::ops::Range;
 
-/// The approximate number of copied elements, so that they stay in L2 with a block's part of the weight.
+/// The approximate number of copied elements, so that they stay in L2 together with a block of the weight.
 const BAND: usize = 1 << 16;
-/// The approximate number of positions whose results are staged at once, so that they stay in L1.
+/// The approximate number of positions whose results are staged together, so that they stay in L1.
 const STAGED: usize = 192;
-/// The number of work items beyond which more do not help, and the number of rows below which a band mostly copies rows
-/// that its neighbour also copies.
+/// The number of work items that occupies all threads, and the number of rows below which a band mostly copies rows that
+/// its neighbour also copies.
 const ENOUGH: usize = 32;
 const SHORT: usize = 4;
-/// The number of positions of an image below which they are treated as one row, for 1x1 kernels.
+/// The number of positions of an image below which its positions are merged into one row, for 1x1 kernels.
 const SMALL: usize = 1024;
 
 impl<T: Pixel> Product<'_, T> {
-    /// Refuses the cases that [`Product::run`] refuses, for a caller that computes several products and must know
-    /// before the first one writes.
+    /// Returns the errors of [`Product::run`] for unsupported cases, for a caller that computes several products and must
+    /// detect them before the first one writes.
     pub fn check(&self) -> Result<(), Error> {
         let depthwise = self.groups > 1 && self.channels == 1 && self.rows == 1;
         if self.is_empty() || self.weight.taps.is_empty() {
@@ -37,7 +37,7 @@ impl<T: Pixel> Product<'_, T> {
             return Err(unsupported("a depthwise convolution of few planes"));
         }
         let together = if depthwise { 1 } else { self.together()? };
-        // Of groups one by one, as of those that are computed as one.
+        // Each group alone, and merged groups.
         for count in [1, together] {
             let channels = count * self.channels;
             if !depthwise && by_tiles::unit::<T>().is_some() {
@@ -49,7 +49,7 @@ impl<T: Pixel> Product<'_, T> {
         Ok(())
     }
 
-    /// The number of groups computed as one.
+    /// The number of groups that are merged into one.
     fn together(&self) -> Result<usize, Error> {
         together::count::<T>(self.groups, self.rows, self.channels)
     }
@@ -58,11 +58,11 @@ impl<T: Pixel> Product<'_, T> {
         self.out.sizes[0] * self.axes[0].count * self.axes[1].count * self.rows * self.channels == 0
     }
 
-    /// Computes it.
+    /// Computes the convolution.
     ///
     /// # Safety
-    /// All elements that sizes, strides and taps name must exist, the input be an [`image`](crate::image::image), and
-    /// the elements of the results must be uniquely owned.
+    /// All elements that sizes, strides and taps describe must exist, the input must be an [`image`](crate::image::image),
+    /// and the elements of the results must be uniquely owned.
     pub unsafe fn run(mut self) -> Result<(), Error> {
         if self.is_empty() {
             return Ok(());
@@ -80,7 +80,7 @@ impl<T: Pixel> Product<'_, T> {
             return unsafe { depthwise::run(&self) };
         }
         let together = self.together()?;
-        // The owner of the memory that the weight reads.
+        // The owner of the memory of the merged weight.
         let _kernels;
         // SAFETY: as the caller guarantees.
         if together > 1 && unsafe { together::is_finite(&self.input) }? {
@@ -91,7 +91,7 @@ impl<T: Pixel> Product<'_, T> {
             (self.rows, self.channels) = (together * self.rows, together * self.channels);
         }
         if let Some(unit) = by_tiles::unit::<T>() {
-            // SAFETY: as the caller guarantees; the unit multiplies elements of this type.
+            // SAFETY: as the caller guarantees; the unit supports elements of this type.
             return unsafe { by_tiles::run(unit, &self) };
         }
         if let Some(algorithm) = Algorithm::fastest(&self) {
@@ -109,7 +109,7 @@ impl<T: Pixel> Product<'_, T> {
         unsafe { self.in_blocks() }
     }
 
-    /// The results where no tap reads anything: elements of an input between those that a stride takes.
+    /// Writes the results of an empty reduction: elements of an input between those that a stride reads.
     ///
     /// # Safety
     /// As for [`Product::run`].
@@ -125,7 +125,7 @@ impl<T: Pixel> Product<'_, T> {
         }
     }
 
-    /// Treats the positions of a small image as one row, if each reads only its own pixel.
+    /// Merges the positions of a small image into one row, if each reads only its own pixel.
     fn flatten(&mut self) {
         let [_, _, _, height, width] = self.input.sizes;
         let single = |axis: &Axis| axis.taps == [0] && axis.step == 1 && axis.count == axis.size;
@@ -138,7 +138,7 @@ impl<T: Pixel> Product<'_, T> {
         }
     }
 
-    /// Whether the image can be read in place: its elements need no conversion, and no tap leaves it.
+    /// Whether the image can be read in place: its elements need no conversion, and every tap is inside it.
     fn in_place(&self) -> bool {
         TypeId::of::<T>() == TypeId::of::<f32>()
             && has_dense_channels(&self.input)
@@ -163,7 +163,7 @@ impl<T: Pixel> Product<'_, T> {
         let (samples, height) = (self.out.sizes[0], self.axes[0].count);
         let tall = (BAND / (row * step[0]).max(1)).clamp(1, height);
         let few = height.div_ceil(ENOUGH.div_ceil(samples)).max(SHORT.min(height));
-        // A small image uses each block of the weight once, which is packed right before its use, so that it stays in
+        // A small image uses each block of the weight once, and packs it right before its use, so that it stays in the
         // cache.
         let once = samples == 1 && tall == height && blocks >= ENOUGH / 2;
         let tall = if once { tall } else { tall.min(few) };
@@ -220,7 +220,7 @@ impl<T: Pixel> Product<'_, T> {
                     let of =
                         Operands { a: from, row: step[1] * pixel, step: 1, b, next: WIDE, chains: &chains };
                     let (at, down) = ((sample, g, block * WIDE), row * step[0]);
-                    // SAFETY: as above; blocks have results of their own.
+                    // SAFETY: as above; each block has results of its own.
                     unsafe { self.rows_of(&of, at, &places, down, stage.as_mut_ptr()) };
                 }
             }
@@ -236,17 +236,17 @@ impl<T: Pixel> Product<'_, T> {
         self.input.data.as_ptr().cast_const().wrapping_add(at).cast()
     }
 
-    /// The number of rows of positions that are staged at once.
+    /// The number of rows of positions that are staged together.
     fn staged_rows(&self) -> usize {
         (STAGED / self.axes[1].count).clamp(1, self.axes[0].count)
     }
 
-    /// Computes the blocks of some rows of positions and [`WIDE`] output channels; `down` is the step of the operand
-    /// from row to row.
+    /// Computes a block of [`WIDE`] output channels for some rows of positions; `down` is the operand's stride between
+    /// rows.
     ///
     /// # Safety
     /// As for [`Product::run`]; the operands must contain the elements of these positions, and if results [are
-    /// staged](Product::is_staged) the memory must have capacity for [that many rows](Product::staged_rows).
+    /// staged](Product::is_staged) the memory must have capacity for [this number of rows](Product::staged_rows).
     unsafe fn rows_of(
         &self,
         of: &Operands<'_>,
@@ -293,7 +293,7 @@ impl<T: Pixel> Product<'_, T> {
                     for v in 0..VECTORS {
                         let at = v * Numbers::LANES;
                         let n = channels.saturating_sub(at).min(Numbers::LANES);
-                        // SAFETY: the result has these channels, and both arrays as many lanes.
+                        // SAFETY: the result has these channels, and both arrays have at least as many lanes.
                         unsafe {
                             let sum = Numbers::load(sums.as_ptr().add(at));
                             let one = Numbers::splat(1.0);

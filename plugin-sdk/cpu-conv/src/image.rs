@@ -1,4 +1,4 @@
-//! Images, and rows of them copied with a border of zeros.
+//! Images, and copies of their rows with zero padding.
 
 use crate::turn::turn;
 use keyway_cpu_loops::images::{Axis, Volume};
@@ -14,12 +14,12 @@ pub trait Pixel: Lanes<Acc = f32, Vector = Numbers> {}
 
 impl<T: Lanes<Acc = f32, Vector = Numbers>> Pixel for T {}
 
-/// The error for a case that this library does not support; the strided kernels do.
+/// The error for a case that this library does not support, and the strided kernels do.
 pub fn unsupported(what: &str) -> Error {
     Error::Unsupported { what: what.into() }
 }
 
-/// The image as one of planes, if it is dense in channels_last order and no volume.
+/// The image with depth 1, if it is dense in channels_last order and not a volume.
 pub fn dense<'a, T>(of: Volume<'a, T>) -> Result<Volume<'a, T>, Error> {
     let [n, c, d, h, w] = of.sizes;
     let steps = [d * h * w * c, 1, h * w * c, w * c, c];
@@ -30,7 +30,7 @@ pub fn dense<'a, T>(of: Volume<'a, T>) -> Result<Volume<'a, T>, Error> {
     Ok(Volume { strides: steps, ..of })
 }
 
-/// The image as one of planes, if it is [`dense`] or the columns of each of its planes are.
+/// The image with depth 1, if it is [`dense`] or the columns of each plane are.
 pub fn image<'a, T: Copy>(of: Volume<'a, T>) -> Result<Volume<'a, T>, Error> {
     let [_, channels, depth, _, width] = of.sizes;
     if let Ok(dense) = dense(of) {
@@ -44,14 +44,14 @@ pub fn image<'a, T: Copy>(of: Volume<'a, T>) -> Result<Volume<'a, T>, Error> {
     Ok(Volume { strides: [sample, channel, 1, row, 1], ..of })
 }
 
-/// Whether the channels of an [`image`] are dense; else its columns are.
+/// Whether the channels of an [`image`] are dense; otherwise its columns are.
 pub fn has_dense_channels<T>(image: &Volume<'_, T>) -> bool {
     image.strides[1] == 1
 }
 
-/// Copied rows of an image that some output positions read, with zero padding.
+/// The geometry of a copy of the image rows that some output positions read, with zero padding.
 pub struct Band {
-    /// Elements from row to row.
+    /// The row stride in elements.
     pub row: usize,
     /// The stride between positions, in rows and pixels of the image.
     pub step: [usize; 2],
@@ -59,16 +59,16 @@ pub struct Band {
     first: [isize; 2],
     /// The extent of the taps of one position, in rows and pixels.
     reach: [usize; 2],
-    /// Channels of a pixel that are copied.
+    /// The number of channels of a pixel that are copied.
     pub channels: usize,
     width: usize,
 }
 
 impl Band {
-    /// A band for positions along two axes. Taps are in ascending order.
+    /// The band of the positions along two axes. Taps are in ascending order.
     ///
     /// # Errors
-    /// `Unsupported` where rows would be mostly zeros.
+    /// `Unsupported` if rows would be mostly zeros.
     pub fn of(axes: &[Axis; 2], channels: usize) -> Result<Band, Error> {
         if axes.iter().any(Axis::is_sparse) {
             return Err(unsupported("kernel taps or output positions so far apart"));
@@ -91,14 +91,14 @@ impl Band {
         (tap - self.first[0]).cast_unsigned()
     }
 
-    /// The dimension along a copied row, given the image's.
+    /// The axis along a copied row, from the image's axis.
     pub fn across(&self, axis: &Axis) -> Axis {
         let taps = axis.taps.iter().map(|tap| tap - self.first[1]).collect();
         Axis { size: self.width, stride: self.channels, taps, ..axis.clone() }
     }
 
     /// The part of an image that the positions of these rows read: for each row the range of pixels within the image,
-    /// counted from the first pixel read, and the first of them in the image.
+    /// relative to the first pixel read, and the index of the first one in the image.
     fn reads<T: Copy>(
         &self,
         image: &Volume<'_, T>,
@@ -124,7 +124,7 @@ impl Band {
         })
     }
 
-    /// Copies the pixels that the positions of these rows read, for some channels of an image.
+    /// Copies the pixels that the positions of these rows read, for a range of channels of an image.
     ///
     /// # Safety
     /// The image must contain the elements that its sizes describe, and be an [`image`]; `to` must have capacity for
@@ -140,7 +140,7 @@ impl Band {
         let c = self.channels;
         for (r, (pixels, from)) in self.reads(image, sample, places, first_channel).enumerate() {
             let to = to.wrapping_add(r * self.row);
-            // SAFETY: the row has the elements; these pixels exist, which the caller guarantees.
+            // SAFETY: the row has capacity for the elements; these pixels exist, which the caller guarantees.
             unsafe {
                 to.write_bytes(0, pixels.start * c);
                 to.add(pixels.end * c).write_bytes(0, (self.width - pixels.end) * c);

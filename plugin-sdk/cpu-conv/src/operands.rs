@@ -5,13 +5,13 @@ use crate::image::Pixel;
 use keyway_cpu_loops::images::{Moves, Volume};
 use keyway_sdk::author::{Call, Element, Error, Lanes};
 
-/// The tensors of a call of `conv`, `conv_act`, `conv_input_grad` or `conv_weight_grad`, and how the kernel moves.
+/// The tensors and parameters of a call of `conv`, `conv_act`, `conv_input_grad` or `conv_weight_grad`.
 ///
 /// The arguments are read once, for kernels that fall back to others.
 pub struct Operands<'a, T> {
     /// The first two arguments.
     pub inputs: [Volume<'a, T>; 2],
-    /// One element per channel of the result, and their stride.
+    /// The bias, one element per output channel, and its stride.
     pub bias: Option<(Lanes<'a, T>, usize)>,
     /// The result.
     pub out: Volume<'a, T>,
@@ -22,10 +22,10 @@ pub struct Operands<'a, T> {
 }
 
 impl<'a, T: Pixel> Operands<'a, T> {
-    /// The operands of a call of `conv_act`, whose last arguments define the epilogue.
+    /// Reads the operands of a call of `conv_act`, whose last arguments define the epilogue.
     ///
     /// # Errors
-    /// Arguments of other kinds; as `Epilogue::of`.
+    /// If an argument has another type; as `Epilogue::of`.
     pub fn with_activation(call: &Call<'a>) -> Result<Self, Error> {
         let operands = Operands::with_bias(call)?;
         Ok(Operands { epilogue: Epilogue::of(call, &operands.out)?, ..operands })
@@ -33,10 +33,10 @@ impl<'a, T: Pixel> Operands<'a, T> {
 }
 
 impl<'a, T: Element> Operands<'a, T> {
-    /// The operands of a gradient's call.
+    /// Reads the operands of a gradient's call.
     ///
     /// # Errors
-    /// Arguments of other kinds.
+    /// If an argument has another type.
     pub fn of(call: &Call<'a>) -> Result<Self, Error> {
         Ok(Operands {
             inputs: [Volume::argument(call, 0)?, Volume::argument(call, 1)?],
@@ -47,10 +47,10 @@ impl<'a, T: Element> Operands<'a, T> {
         })
     }
 
-    /// The operands of a call of `conv`, whose third argument is the bias.
+    /// Reads the operands of a call of `conv`, whose third argument is the bias.
     ///
     /// # Errors
-    /// Arguments of other kinds.
+    /// If an argument has another type.
     pub fn with_bias(call: &Call<'a>) -> Result<Self, Error> {
         let bias = match call.is_none(2)? {
             true => None,

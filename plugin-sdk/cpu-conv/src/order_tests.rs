@@ -1,4 +1,4 @@
-//! Images in row-major order give the same bits as those in channels_last, by each way of computing them.
+//! Images in row-major order have results bit-identical to channels_last, with each algorithm.
 
 use crate::epilogue::Epilogue;
 use crate::image::{Pixel, image};
@@ -11,14 +11,14 @@ use keyway_cpu_loops::tiles::Emulated;
 use keyway_sdk::author::{Error, Lanes};
 use keyway_sdk::half::{bf16, f16};
 
-/// How a tensor's elements lie.
+/// The memory layout of a test tensor.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Order {
     ChannelsLast,
     RowMajor,
     /// Row-major, with gaps between rows and between planes.
     Apart,
-    /// Every second column of a row-major one.
+    /// Every second column of a row-major tensor.
     Columns,
 }
 pub use Order::{Apart, ChannelsLast, Columns, RowMajor};
@@ -63,7 +63,7 @@ impl<T: Pixel> Tensor<T> {
 
     pub fn volume(&mut self) -> Volume<'_, T> {
         let ([n, c, h, w], [sample, channel, row, column]) = (self.sizes, self.strides);
-        // SAFETY: the vector has the elements, uniquely owned meanwhile.
+        // SAFETY: the vector has the elements, uniquely owned during the borrow.
         let data = unsafe { Lanes::new(self.data.as_mut_ptr()) };
         Volume { data, sizes: [n, c, 1, h, w], strides: [sample, channel, 0, row, column] }
     }
@@ -81,7 +81,7 @@ impl<T: Pixel> Tensor<T> {
     }
 }
 
-/// One of each, and some of several pieces of work or staged parts of the result.
+/// Each kind of case, including several work items and several staged parts of the result.
 fn all_cases() -> Vec<Case> {
     let mut all = cases();
     all.extend([
@@ -96,20 +96,20 @@ fn all_cases() -> Vec<Case> {
     all
 }
 
-/// A kernel for each channel, with whole vectors of them and a last one that is not.
+/// Depthwise cases, with whole vectors of channels and a partial last one.
 fn by_channel() -> [Case; 2] {
     let plain = Case { image: [2, 32, 9, 13], groups: 32, bias: true, ..PLAIN };
     [plain, Case { image: [1, 37, 30, 41], rows: 37, groups: 37, stride: [1, 2], ..plain }]
 }
 
-/// Whether the emulated unit takes no longer than it should.
+/// Whether the emulated unit is fast enough for this case.
 fn is_small(case: &Case) -> bool {
     let [n, _, height, width] = case.results();
     let [rows, channels, down, across] = case.kernels();
     n * height * width * rows * channels * down * across < 3 << 20
 }
 
-/// What follows the sums.
+/// The epilogue of a test.
 #[derive(Clone, Copy, Debug)]
 enum Follows {
     Nothing,
@@ -119,7 +119,7 @@ enum Follows {
 
 const FOLLOWS: [Follows; 3] = [Follows::Nothing, Follows::Silu, Follows::ReluOfSum];
 
-/// Computes what a product and what follows it give.
+/// Computes a convolution with an epilogue, and returns its results.
 fn convolved<T: Pixel>(
     case: Case,
     (orders, follows): ([Order; 2], Follows),
@@ -143,7 +143,7 @@ fn convolved<T: Pixel>(
     Ok(elements)
 }
 
-/// Compares pairs of orders with channels_last.
+/// Compares pairs of layouts with channels_last.
 fn check(case: Case, pairs: &[[Order; 2]], run: impl Fn([Order; 2]) -> Result<Vec<u32>, Error>) {
     let expected = run([ChannelsLast; 2]).expect("memory");
     for &orders in pairs {
@@ -165,7 +165,7 @@ fn convolutions_by_vectors() {
     for case in all_cases().into_iter().chain(by_channel()) {
         for follows in FOLLOWS {
             check(case, &pairs, |orders| {
-                // SAFETY: the tensors have the elements of their sizes; the results are used there alone.
+                // SAFETY: the tensors have the elements of their sizes; the results are accessed there alone.
                 convolved::<f32>(case, (orders, follows), |of| unsafe { of.run() })
             });
             check(case, &pairs[..1], |orders| {
@@ -176,7 +176,7 @@ fn convolutions_by_vectors() {
     }
 }
 
-/// Those that programs have to ask for; and what follows their sums is done to them as to direct ones.
+/// The algorithms that programs must opt in to; and their epilogue is the same as that of direct sums.
 #[test]
 fn convolutions_by_larger_tiles() {
     let fits = |case: &Case| {
@@ -186,7 +186,7 @@ fn convolutions_by_larger_tiles() {
         for follows in FOLLOWS {
             let by_tiles = |orders| {
                 convolved::<f32>(case, (orders, follows), |of| {
-                    // SAFETY: the tensors have the elements of their sizes; the results are used there alone.
+                    // SAFETY: the tensors have the elements of their sizes; the results are accessed there alone.
                     unsafe { Algorithm::F4x4.run(&of) }.map(|finite| assert!(finite))
                 })
             };

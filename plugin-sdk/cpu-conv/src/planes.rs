@@ -1,6 +1,6 @@
-//! Copies of an image from which tiles are read: pixels have a constant pitch with zero padding, so that the output
-//! positions, taken as one flat row, read each tap at a constant distance from their own pixel. Each row of positions
-//! is followed by some padding positions, whose results are discarded.
+//! Copies of an image from which tiles are loaded: pixels have a constant pitch with zero padding, so that the output
+//! positions, as one flat row, read each tap at a constant distance from their own pixel. Each row of positions is followed
+//! by padding positions, whose results are discarded.
 
 use crate::image::has_dense_channels;
 use keyway_cpu_loops::images::{Axis, Volume};
@@ -8,40 +8,40 @@ use keyway_cpu_loops::tiles::SIDE;
 use keyway_cpu_loops::transpose;
 use std::ops::Range;
 
-/// The maximum number of channels for which the taps of a row may be treated as channels, and the maximum number of
-/// elements of a pixel then.
+/// The maximum number of channels for which the taps of a row may be merged with the channels, and the maximum number of
+/// elements of such a pixel.
 const FEW: usize = 16;
 const FOLDED: usize = 128;
 /// The number of pixels of a row below which rows are transposed together.
 const NARROW: usize = 8;
 
-/// The geometry of a copy. With strides, rows and columns are de-interleaved into one plane for each stride phase of
-/// the taps, in which neighbouring positions read neighbouring pixels.
+/// The geometry of a copy. With strides, rows and columns are de-interleaved into one plane per stride phase of the taps,
+/// in which neighbouring positions read neighbouring pixels.
 pub struct Planes {
-    /// Elements of a pixel: whole steps of tiles, with zeros after the channels.
+    /// The number of elements of a pixel: whole steps of tiles, with zeros after the channels.
     pub pixel: usize,
     /// The row stride in pixels.
     pub pitch: usize,
     /// The number of rows that taps reach beyond the rows of the positions.
     pub reach: usize,
-    /// Positions of a row.
+    /// The number of positions of a row.
     pub width: usize,
     /// The number of taps with separate offsets in the copy: the taps of the kernel, or its rows.
     pub taps: usize,
     channels: usize,
     step: [usize; 2],
     first: [isize; 2],
-    /// Rows of the image from the first tap's on, for each plane.
+    /// The offset of each plane's first row in the image.
     rows: Vec<usize>,
-    /// Columns whose channels a pixel holds, likewise.
+    /// The columns whose channels a pixel contains, for each plane.
     columns: Vec<Vec<usize>>,
-    /// For each tap its plane, row and column in the copy.
+    /// The plane, row and column in the copy that each tap reads.
     places: Vec<(usize, usize, usize)>,
-    /// Whether it is no copy but the image itself.
+    /// Whether the image itself is read, without a copy.
     pub in_place: bool,
 }
 
-/// The part that is copied at a time.
+/// The part of an image that is copied at a time.
 #[derive(Clone)]
 pub struct Part {
     pub samples: Range<usize>,
@@ -50,12 +50,11 @@ pub struct Part {
     pub first_channel: usize,
 }
 
-/// Rows of an image with dense channels: in place, or transposed.
+/// Rows of an image with dense channels: borrowed, or transposed.
 struct Turned<'a, T> {
     image: &'a Volume<'a, T>,
     channels: usize,
-    /// The rows that were transposed together, and memory for them; rows of small images have so few pixels that
-    /// several are.
+    /// The rows that were transposed together, and memory for them: small images have several short rows per transpose.
     rows: Range<usize>,
     memory: Vec<u16>,
     from: *const u16,
@@ -66,10 +65,10 @@ impl<'a, T> Turned<'a, T> {
         Turned { image, channels, rows: 0..0, memory: Vec::new(), from: std::ptr::null() }
     }
 
-    /// Starts with these channels of a sample and the rows to read.
+    /// Prepares to read these channels and rows of a sample.
     ///
     /// # Safety
-    /// The image must have them.
+    /// The image must have these channels and rows.
     unsafe fn begin(&mut self, (sample, first_channel): (usize, usize), rows: Range<usize>) {
         let [step, channel, _, down, _] = self.image.strides;
         let from = self.image.data.as_ptr().cast_const().cast::<u16>();
@@ -80,11 +79,11 @@ impl<'a, T> Turned<'a, T> {
         let width = self.image.sizes[4];
         self.rows = if width < NARROW && down == width { rows } else { 0..0 };
         self.memory.resize(self.rows.len().max(1) * width * self.channels, 0);
-        // SAFETY: as the caller guarantees; the rows lie without a gap.
+        // SAFETY: as the caller guarantees; the rows are contiguous.
         unsafe { self.turn(self.rows.start, self.rows.len() * width) };
     }
 
-    /// Transposes pixels from a row on.
+    /// Transposes `pixels` pixels, starting at a row.
     ///
     /// # Safety
     /// The image must have the pixels, and the memory capacity for them.
@@ -95,10 +94,10 @@ impl<'a, T> Turned<'a, T> {
         unsafe { transpose(self.memory.as_mut_ptr(), self.channels, from, channel, self.channels, pixels) };
     }
 
-    /// A row, until the next one is asked for.
+    /// Returns a row, valid until the next call.
     ///
     /// # Safety
-    /// It must be one of those with which this began.
+    /// The row must be one of those passed to `begin`.
     unsafe fn row(&mut self, y: usize) -> Row {
         let [_, _, _, down, across] = self.image.strides;
         let size = self.image.sizes[4];
@@ -121,15 +120,15 @@ impl<'a, T> Turned<'a, T> {
 #[derive(Clone, Copy)]
 struct Row {
     from: *const u16,
-    /// Pixels.
+    /// The number of pixels.
     size: usize,
-    /// Elements from pixel to pixel.
+    /// The stride between pixels, in elements.
     across: usize,
 }
 
 impl Planes {
-    /// Planes for positions along two axes, whose taps are in ascending order. If the image may be read in place, it
-    /// has `channels` channels.
+    /// The planes for positions along two axes, whose taps are in ascending order. An image that may be read in place has
+    /// `channels` channels.
     pub fn of(axes: &[Axis; 2], channels: usize, may_be_in_place: bool) -> Planes {
         let step = [0, 1].map(|d| axes[d].step);
         let first = [0, 1].map(|d| axes[d].taps.first().copied().unwrap_or(0));
@@ -192,12 +191,12 @@ impl Planes {
         (rows * self.pitch + SIDE - 1).next_multiple_of(SIDE)
     }
 
-    /// Planes.
+    /// The number of planes.
     pub fn count(&self) -> usize {
         self.rows.len() * self.columns.len()
     }
 
-    /// Rows of the copy that a part takes of each sample.
+    /// The number of rows of the copy for each sample of a part.
     pub fn tall(&self, part: &Part) -> usize {
         part.rows.len() + self.reach
     }
@@ -207,7 +206,7 @@ impl Planes {
         ((part.samples.len() - 1) * self.tall(part) + part.rows.len() - 1) * self.pitch + self.width
     }
 
-    /// For each tap its plane, and the distance in pixels from a position's own pixel to the one that it reads.
+    /// The plane that each tap reads, and the distance in pixels from a position's own pixel to the one that the tap reads.
     pub fn distances(&self) -> impl Iterator<Item = (usize, usize)> {
         self.places.iter().map(|&(plane, y, x)| (plane, y * self.pitch + x))
     }
@@ -230,8 +229,9 @@ impl Planes {
     /// Copies the pixels that the positions of a part read.
     ///
     /// # Safety
-    /// It must be an [`image`](crate::image::image), contain the elements that its sizes describe, each of two bytes,
-    /// and the part be of it; `to` must have the [`Planes::size`] of planes of `plane` pixels, uniquely owned.
+    /// The volume must be an [`image`](crate::image::image) that contains the elements its sizes describe, each of two
+    /// bytes, and the part must be within it; `to` must have the [`Planes::size`] of planes of `plane` pixels, uniquely
+    /// owned.
     pub unsafe fn copy<T>(&self, to: *mut u16, plane: usize, image: &Volume<'_, T>, part: &Part) {
         let tall = self.tall(part);
         let line = self.pitch * self.pixel;
@@ -288,14 +288,14 @@ impl Planes {
             false => all.start..all.start,
         };
         let step = self.step[1] * across;
-        // Of those, the pixels followed by at least as many elements of the row as a pixel of the copy has.
+        // The pixels inside that are followed by at least as many elements of the row as a pixel of the copy has.
         let mut lines = whole.start..whole.start;
         if columns.len() > 1 && pixel == SIDE && !whole.is_empty() {
             let room = (size * across).saturating_sub(source(whole.start, 0));
             lines.end += room.checked_sub(SIDE).map_or(0, |room| room / step + 1).min(whole.len());
         }
-        // SAFETY: as the caller guarantees; columns of the copy that are inside read pixels of the image, and after the start
-        // of one of `lines` the row has all elements that are read.
+        // SAFETY: as the caller guarantees; columns of the copy that are inside read pixels of the image, and after the
+        // start of each of `lines` the row has all elements that are read.
         unsafe {
             if !lines.is_empty() {
                 // Each is written once, and the elements after its taps in the row are masked out.
@@ -332,7 +332,7 @@ impl Planes {
                         to.wrapping_add(some.start * pixel + i * c),
                     );
                     for _ in some {
-                        // Of a number that the compiler knows.
+                        // A constant number of channels, so that the copy is inlined.
                         if c == HALF {
                             copy_few(to, from, HALF)
                         } else {
@@ -346,7 +346,7 @@ impl Planes {
     }
 }
 
-/// A number of channels as groups often have.
+/// A frequent number of channels of a group.
 const HALF: usize = SIDE / 2;
 
 /// Copies `n` elements inline; most copies are so short that a call would take longer.
@@ -355,7 +355,7 @@ const HALF: usize = SIDE / 2;
 /// `from` must have `n` elements and `to` capacity for them, without overlap.
 #[inline(always)]
 pub unsafe fn copy_few(to: *mut u16, from: *const u16, n: usize) {
-    /// Copies from both ends, which meet or overlap.
+    /// Copies from both ends; the two copies may overlap.
     ///
     /// # Safety
     /// As for [`copy_few`], with `n` from `N` to `2 * N`.

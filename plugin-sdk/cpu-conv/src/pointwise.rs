@@ -10,18 +10,18 @@ use keyway_cpu_loops::vectors::{Vector, load_some, widen, write_some};
 use keyway_sdk::author::{Error, Lanes, Scratch};
 use std::ops::Range;
 
-/// The approximate number of copied elements: with a part of the weight they stay in L2.
+/// The approximate number of copied elements, which stay in L2 together with a part of the weight.
 const COPIED: usize = 1 << 16;
-/// The number of weight elements above which the weight is read from beyond L2 for each piece, and the number of groups
-/// of positions that then pay for it.
+/// The number of weight elements above which each work item reads the weight from beyond L2, and the number of groups of
+/// positions that amortises it.
 const FAR: usize = 1 << 18;
 const MANY: usize = 4;
 /// The minimum number of positions of a large plane.
 const LARGE: usize = 4 * WIDE;
-/// The number of work items beyond which more do not help.
+/// The number of work items that occupies all threads.
 const ENOUGH: usize = 32;
 
-/// Whether it is one.
+/// Whether the product is a pointwise convolution that this module supports.
 pub fn is_one<T: Pixel>(of: &Product<'_, T>) -> bool {
     let single = |axis: &Axis| axis.taps == [0] && axis.step == 1 && axis.count == axis.size;
     let planes =
@@ -29,7 +29,7 @@ pub fn is_one<T: Pixel>(of: &Product<'_, T>) -> bool {
     of.axes.iter().all(single) && planes(&of.input) && planes(&of.out)
 }
 
-/// Computes it: the positions of all samples in order, in groups of [`WIDE`].
+/// Computes the convolution: the positions of all samples in order, in groups of [`WIDE`].
 ///
 /// # Safety
 /// As for [`Product::run`].
@@ -57,12 +57,12 @@ pub unsafe fn run<T: Pixel>(of: &Product<'_, T>) -> Result<(), Error> {
             let (share, g) = (task % shares, task / shares);
             if copied_for.replace(task) != Some(task) {
                 here = places.pieces(share * groups / shares..(share + 1) * groups / shares);
-                // SAFETY: the caller guarantees the elements; the memory has capacity for the positions of a share.
+                // SAFETY: the caller guarantees the elements; the memory has capacity for the positions of a work item.
                 unsafe { copy(of, g, &here, copied.as_mut_ptr()) };
             }
             for block in part * blocks / parts..(part + 1) * blocks / parts {
                 let weight = weight.as_ptr().cast_const().wrapping_add((g * blocks + block) * size);
-                // SAFETY: as above; shares and blocks have disjoint results.
+                // SAFETY: as above; work items and blocks have disjoint results.
                 unsafe { multiply(of, (g, block * WIDE), &here, copied.as_ptr(), weight) };
             }
         }
@@ -70,15 +70,15 @@ pub unsafe fn run<T: Pixel>(of: &Product<'_, T>) -> Result<(), Error> {
     })
 }
 
-/// Positions in one plane and one group.
+/// Consecutive positions in one plane and one group.
 struct Piece {
     sample: usize,
     /// The first position in its plane, and the number of positions.
     place: usize,
     count: usize,
-    /// The index of the first among all positions of the groups that are computed at once.
+    /// The index of the first position among all positions of the groups of a work item.
     at: usize,
-    /// The number of padding positions of the group after the last.
+    /// The number of padding positions of the group after the last position.
     behind: usize,
 }
 
@@ -86,12 +86,12 @@ struct Piece {
 #[derive(Clone, Copy)]
 struct Places {
     samples: usize,
-    /// Positions of a plane.
+    /// The number of positions of a plane.
     plane: usize,
 }
 
 impl Places {
-    /// Whether the last positions of a plane share a group with the first of the next; in large planes a partial last
+    /// Whether the last positions of a plane share a group with the first of the next plane; in large planes a partial last
     /// group costs little.
     fn follow(self) -> bool {
         self.plane < LARGE
@@ -104,7 +104,7 @@ impl Places {
         }
     }
 
-    /// Some groups as pieces.
+    /// The pieces of a range of groups.
     fn pieces(self, groups: Range<usize>) -> Vec<Piece> {
         let mut all = Vec::with_capacity(2 * groups.len());
         let each = self.plane.div_ceil(WIDE);
@@ -134,7 +134,7 @@ impl Places {
 /// Packs positions of a group's channels as `[places / WIDE][channels][WIDE]`, padded with zeros.
 ///
 /// # Safety
-/// As for [`Product::run`]; `to` must have capacity for them, uniquely owned.
+/// As for [`Product::run`]; `to` must have capacity for the positions, uniquely owned.
 unsafe fn copy<T: Pixel>(of: &Product<'_, T>, g: usize, pieces: &[Piece], to: *mut f32) {
     let [step, channel, ..] = of.input.strides;
     for c in 0..of.channels {

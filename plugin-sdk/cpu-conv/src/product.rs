@@ -16,18 +16,18 @@ pub struct Weight<'a, T> {
     pub taps: Vec<usize>,
 }
 
-/// The problem to compute. Taps of the axes are in ascending order, and taps of the weight in the same order.
+/// The operands of a convolution. Taps of the axes are in ascending order, and taps of the weight in the same order.
 pub struct Product<'a, T> {
     pub input: Volume<'a, T>,
     pub groups: usize,
-    /// Channels of a group, and rows of a group's results.
+    /// The number of channels of a group, and of rows (output channels) of a group.
     pub channels: usize,
     pub rows: usize,
     pub axes: [Axis; 2],
     pub weight: Weight<'a, T>,
     /// The output.
     pub out: Volume<'a, T>,
-    /// A number for each row of all groups.
+    /// The bias, one element for each row of all groups.
     pub bias: Option<Vec<T>>,
     /// The epilogue, after the bias.
     pub epilogue: Epilogue<'a, T>,
@@ -58,7 +58,7 @@ pub fn runs(axes: &[Axis; 2], row: usize, pixel: usize, channels: usize) -> Vec<
 }
 
 impl<T: Pixel> Product<'_, T> {
-    /// Whether results are staged with dense channels, from where they are put to planes.
+    /// Whether results are staged with dense channels, and then transposed to planes.
     pub fn is_staged(&self) -> bool {
         !has_dense_channels(&self.out)
     }

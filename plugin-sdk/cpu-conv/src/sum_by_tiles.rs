@@ -1,9 +1,9 @@
-//! `conv_weight_grad` of bf16 by the processor's tile unit.
+//! `conv_weight_grad` of bf16 by the processor's matrix unit.
 //!
-//! The reduction dimension is the output positions, so both operands are transposed: the flat copy of the input is one line of
-//! pixels for each channel, in which the pixels that a tap reads start at a constant distance, and the gradients are at the
-//! same flat positions, with zeros at padding positions. The unit treats subnormal values as 0. An infinite or NaN pixel would
-//! be multiplied by those zeros, too: then the caller reduces over the valid positions alone.
+//! The reduction dimension is the output positions, so both operands are transposed: the flat copy of the input is one line
+//! of pixels for each channel, in which the pixels that a tap reads start at a constant distance, and the gradients are at
+//! the same flat positions, with zeros at padding positions. The unit flushes subnormal values to 0. An infinite or NaN
+//! pixel times these zeros would be NaN: then the caller reduces over the valid positions alone.
 
 use super::by_tiles::{Cut, pack_right};
 use super::planes::{Part, Planes};
@@ -24,16 +24,17 @@ const ENOUGH: usize = 4;
 /// partial sums.
 const PARTS: usize = 8;
 const SUMS: usize = 1 << 23;
-/// The bits of infinity in bf16; larger ones are NaN.
+/// The bits of infinity in bf16; larger magnitudes are NaN.
 const INFINITY: u16 = 0x7f80;
-/// Multiplications that are worth handing to a thread.
+/// The number of multiplications that justifies another thread.
 const WORK: usize = 1 << 24;
 
-/// The gradient of the weight, where no size is 0; or `false`, with results written in part, where a pixel is not finite.
+/// Computes the gradient of the weight; all sizes are nonzero. Returns `false`, with partially written results, if a pixel
+/// is not finite.
 ///
 /// # Safety
-/// The volumes must contain the elements that their sizes describe, of bf16, `grad` and `input` be
-/// [images](crate::image::image), and the elements of `out` be uniquely owned.
+/// The volumes must contain the elements of bf16 that their sizes describe, `grad` and `input` must be
+/// [images](crate::image::image), and the elements of `out` must be uniquely owned.
 pub unsafe fn run<U: Unit, T: Pixel>(
     unit: U,
     grad: &Volume<'_, T>,
@@ -51,7 +52,7 @@ pub unsafe fn run<U: Unit, T: Pixel>(
     }
     let cut = Cut::of(&planes, [grad.sizes[0], grad.sizes[3]], BAND, ENOUGH);
     let plane = planes.plane(cut.samples * (cut.rows + planes.reach));
-    // A line is an odd number of cache lines long, lest the lines of a tile meet in L1.
+    // The length of a line is an odd number of cache lines, so that the lines of a tile do not conflict in L1.
     let line = plane + if (plane / SIDE).is_multiple_of(2) { SIDE } else { 0 };
     let wide = rows.next_multiple_of(SIDE);
     let size = planes.taps * planes.pixel * wide;
@@ -59,7 +60,7 @@ pub unsafe fn run<U: Unit, T: Pixel>(
     let (of, finite) = (Sum { grad, input, planes, plane, line, rows, wide }, AtomicBool::new(true));
     for g in 0..moves.groups {
         let mut sums = Scratch::<f32>::zeroed(parts * size)?;
-        // SAFETY: the address is used within this call, by parts that have sums of their own.
+        // SAFETY: the address is used within this call, and each part has sums of its own.
         let to = unsafe { Lanes::new(sums.as_mut_ptr()) };
         let each = cut.count.div_ceil(parts);
         let work = size.saturating_mul(each * cut.samples * cut.rows * of.planes.width);
@@ -100,7 +101,7 @@ pub unsafe fn run<U: Unit, T: Pixel>(
     Ok(true)
 }
 
-/// The reduction. Sums are stored as `[taps][pixel][wide]`.
+/// The operands of the reduction. Sums are stored as `[taps][pixel][wide]`.
 struct Sum<'a, T> {
     grad: &'a Volume<'a, T>,
     input: &'a Volume<'a, T>,
@@ -167,7 +168,7 @@ impl<T: Pixel> Sum<'_, T> {
         true
     }
 
-    /// Turns the copied pixels into lines, and returns whether all are finite.
+    /// Transposes the copied pixels into lines, and returns whether all are finite.
     ///
     /// # Safety
     /// As for [`Sum::add`].
@@ -182,13 +183,13 @@ impl<T: Pixel> Sum<'_, T> {
             {
                 let data = copied.wrapping_add((plane * self.plane + first) * pixel + block);
                 let source = Source { data, row: 1, column: pixel };
-                // SAFETY: as the caller guarantees; a unit with `VECTORS` comes with the processor's features.
+                // SAFETY: as the caller guarantees; a unit with `VECTORS` exists only on processors with the features.
                 unsafe {
                     match U::VECTORS {
                         true => pack::<true>(tile.as_mut_ptr(), source, (SIDE, SIDE), Operand::Left),
                         false => pack::<false>(tile.as_mut_ptr(), source, (SIDE, SIDE), Operand::Left),
                     }
-                    // Without their sign, floats have the order of their bits.
+                    // Without their sign bit, floats have the order of their bits.
                     largest = tile.iter().fold(largest, |most, bits| (bits & 0x7fff).max(most));
                     for (r, row) in tile.chunks_exact(SIDE).enumerate() {
                         let to = to.add((plane * pixel + block + r) * self.line + first);
@@ -241,7 +242,7 @@ impl<T: Pixel> Sum<'_, T> {
         unsafe { to.add(done * wide).write_bytes(0, (flat - done) * wide) };
     }
 
-    /// Writes the sums to where they belong.
+    /// Writes the sums to the output.
     ///
     /// # Safety
     /// As for [`run`].

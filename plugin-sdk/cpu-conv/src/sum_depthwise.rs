@@ -1,5 +1,5 @@
-//! `conv_weight_grad` of depthwise convolutions, one kernel for each channel: vectors of channels, whose accumulators
-//! for some kernel taps stay in registers over some rows of output positions. Channels-last operands are read in place;
+//! `conv_weight_grad` of depthwise convolutions, with one kernel per channel: vectors of channels, whose accumulators for
+//! some kernel taps stay in registers over several rows of output positions. channels_last operands are read in place;
 //! others are transposed first.
 
 use super::block::WORK;
@@ -19,13 +19,13 @@ const TAPS: usize = 3;
 const PLACES: usize = if LANES == 16 { 4 } else { 2 };
 /// The approximate number of positions of the rows over which accumulators stay in registers.
 const TOGETHER: usize = 32;
-/// The number of channels whose sums are contiguous: their operands are contiguous in memory, and a transposed chunk
-/// fits L2.
+/// The number of channels whose sums are contiguous: their operands are contiguous in memory, and a transposed chunk fits
+/// L2.
 const WIDE: usize = 8 * LANES;
-/// The number of work items beyond which more do not help.
+/// The number of work items that occupies all threads.
 const ENOUGH: usize = 32;
 
-/// The gradient of the weight, which is not empty.
+/// Computes the gradient of the weight, which is not empty.
 ///
 /// # Safety
 /// As for [`super::summed::run`], with a group for each channel.
@@ -43,7 +43,7 @@ pub unsafe fn run<T: Pixel>(
     let [_, height, width] = moves.axes(input, places, kernel)?;
     let own = [1, 2].map(|d| Axis::of(grad, d, places[d], 1, vec![0]));
     let of = Sum { grad, input, axes: [height, width], own };
-    // It refuses taps that are too far apart, also for images read in place.
+    // Refuses taps with too large a distance, also for images read in place.
     Band::of(&of.axes, 1)?;
     let (channels, taps) = (moves.groups, kernel.iter().product::<usize>());
     let chunks = chunks(grad.sizes[0], places[1], places[2]);
@@ -51,7 +51,7 @@ pub unsafe fn run<T: Pixel>(
     let parts = ENOUGH.div_ceil(columns).min(chunks.len());
     let size = taps * WIDE;
     let mut sums = Scratch::<f32>::zeroed(parts * columns * size)?;
-    // SAFETY: the address is used within this call, the sums of a part's columns by one task.
+    // SAFETY: the address is used within this call, and each task has the sums of its part and columns.
     let to = unsafe { Lanes::new(sums.as_mut_ptr()) };
     let work = grad.sizes[0].saturating_mul(places[1] * places[2]) / parts.max(1);
     parallel_try(parts * columns, WORK / work.saturating_mul(size).max(1), |range| {
@@ -60,7 +60,7 @@ pub unsafe fn run<T: Pixel>(
             let (part, column) = (task / columns, task % columns);
             let vectors = column * WIDE / LANES..((column + 1) * WIDE / LANES).min(channels.div_ceil(LANES));
             let starts: Vec<usize> = vectors.map(|v| vector(v, channels)).collect();
-            // SAFETY: a task has sums of its own.
+            // SAFETY: each task has sums of its own.
             let to = unsafe { std::slice::from_raw_parts_mut(to.as_ptr().wrapping_add(task * size), size) };
             for chunk in &chunks[part * chunks.len() / parts..(part + 1) * chunks.len() / parts] {
                 own.fill(0.0);
@@ -102,11 +102,11 @@ unsafe fn put<T: Pixel>(out: &Volume<'_, T>, sums: &[f32], size: usize, taps: &[
     }
 }
 
-/// The reduction.
+/// The operands of the reduction.
 struct Sum<'a, T> {
     grad: &'a Volume<'a, T>,
     input: &'a Volume<'a, T>,
-    /// The dimensions of the image under the kernel, and those of the gradients, with one tap each.
+    /// The axes of the image under the kernel, and those of the gradients, with one tap each.
     axes: [Axis; 2],
     own: [Axis; 2],
 }
@@ -132,7 +132,7 @@ impl<T: Pixel> Sum<'_, T> {
         }
     }
 
-    /// The same, from operands that are copied, and transposed if their channels are not dense.
+    /// [`Sum::add`] for operands that are copied, and transposed if their channels are not dense.
     ///
     /// # Safety
     /// As for [`run`].
@@ -155,11 +155,11 @@ impl<T: Pixel> Sum<'_, T> {
             let row = |i: usize, y: usize| copies[i].as_ptr().wrapping_add(y * bands[i].row);
             let nth = |y: usize| y - chunk.rows.start;
             let read = |y: usize, tap: usize| {
-                // Rows beyond the image are passed over, so that sums are the same.
+                // Rows outside the image are skipped, so that sums do not depend on the memory format.
                 let first = self.axes[0].element(y, tap).map(|_| nth(y) * bands[0].step[0]);
                 first.map(|first| row(0, first + bands[0].down(self.axes[0].taps[tap])))
             };
-            // SAFETY: the copies hold what the rows read.
+            // SAFETY: the copies contain the pixels that the rows read.
             unsafe {
                 line.add(&chunk.rows, self.axes[0].taps.len(), read, |y| row(1, nth(y)), &starts, to);
             }
@@ -178,14 +178,14 @@ struct Row<S> {
 /// The access pattern of a row of positions.
 struct Line<'a> {
     axis: &'a Axis,
-    /// Channels of a pixel.
+    /// The number of channels of a pixel.
     channels: usize,
-    /// Elements from pixel to pixel, and from gradient to gradient.
+    /// The stride between pixels, and between gradients, in elements.
     pixel: usize,
     place: usize,
 }
 
-/// Kernel taps: in some rows those from `first` on; the first of all is tap `tap`.
+/// A block of kernel taps: in some rows the taps starting at `first`; `tap` is the index of the first tap.
 #[derive(Clone, Copy)]
 struct Taps {
     first: usize,
@@ -193,8 +193,8 @@ struct Taps {
 }
 
 impl Line<'_> {
-    /// Adds the products of some rows of positions to the sums of all kernel taps, which have stride [`WIDE`], for the vectors
-    /// of channels that begin at `starts`.
+    /// Adds the products of some rows of positions to the sums of all kernel taps, which have stride [`WIDE`], for the
+    /// vectors of channels that begin at `starts`.
     ///
     /// # Safety
     /// The rows that `read` returns for a row of positions and a row of taps must contain the pixels read there, if
@@ -276,7 +276,7 @@ impl Line<'_> {
         by_size!((1, 1)(1, 2)(1, 3)(2, 1)(2, 2)(2, 3)(3, 1)(3, 2)(3, 3));
     }
 
-    /// A separate function with plain loops over constants, so that the compiler keeps the accumulators in registers.
+    /// A separate function with plain loops over constants, so that the compiler allocates registers for the accumulators.
     ///
     /// # Safety
     /// As for [`Line::tile`]; a row has vectors of channels.
@@ -320,7 +320,7 @@ impl Line<'_> {
         }
     }
 
-    /// Adds the products of [`PLACES`] positions at which no tap leaves the row.
+    /// Adds the products of [`PLACES`] positions at which every tap is inside the row.
     ///
     /// # Safety
     /// As for [`Line::fixed`].
@@ -370,7 +370,7 @@ impl Line<'_> {
         each_row(row, sums, add);
     }
 
-    /// Adds the products of a position; pixels beyond the row are 0.
+    /// Adds the products of one position; pixels beyond the row are 0.
     ///
     /// # Safety
     /// As for [`Line::fixed`].
@@ -393,13 +393,13 @@ impl Line<'_> {
                 let at = first + taps[k];
                 let from = row.wrapping_offset(at * pixel).wrapping_add(c);
                 let from = if at >= 0 && at < size { from } else { ZEROS.as_ptr().cast() };
-                // SAFETY: the pixel is one of the row, or a vector of zeros.
+                // SAFETY: the pixel is in the row, or a vector of zeros.
                 sums[k] = unsafe { S::read(from) }.mul_add(grad, sums[k]);
             }
         });
     }
 
-    /// The same of fewer channels than a vector has.
+    /// [`Line::tile`] for fewer channels than lanes.
     ///
     /// # Safety
     /// As for [`Line::tile`].
@@ -424,7 +424,7 @@ impl Line<'_> {
     }
 }
 
-/// Calls with each row and its sums, one after the other, since the compiler writes out no loop as long as this.
+/// Calls the closure with each row and its sums, unrolled by recursion: the compiler does not unroll a loop of this length.
 #[inline(always)]
 fn each_row<S: Copy, const R: usize, const K: usize>(
     row: &Row<S>,

@@ -1,4 +1,4 @@
-//! `conv_weight_grad`: for each kernel tap the products of the output's gradient with the pixels that the tap read,
+//! `conv_weight_grad`: for each kernel tap the products of the output's gradient with the pixels that the tap reads,
 //! reduced over all output positions.
 
 use super::block::{Chains, Operands, Run, Sums, TALL, WIDE, WORK, block};
@@ -17,18 +17,18 @@ use std::ops::Range;
 
 /// The approximate number of copied elements of both operands, so that they stay in L2.
 const COPIED: usize = 1 << 19;
-/// The number of work items beyond which more do not help.
+/// The number of work items that occupies all threads.
 const ENOUGH: usize = 32;
 /// The maximum number of columns of a tile for which its elements are read in place, without packing.
 const FEW: usize = 2;
-/// The pitch, in elements, between positions of the operand whose rows are a block's.
+/// The pitch, in elements, between positions of the operand that provides the rows of a block.
 const PITCH: usize = TALL.next_multiple_of(Numbers::LANES);
 
-/// The gradient of the weight, which is not empty.
+/// Computes the gradient of the weight, which is not empty.
 ///
 /// # Safety
-/// The volumes must contain the elements that their sizes describe, `grad` and `input` be
-/// [images](crate::image::image), and the elements of `out` be uniquely owned.
+/// The volumes must contain the elements that their sizes describe, `grad` and `input` must be
+/// [images](crate::image::image), and the elements of `out` must be uniquely owned.
 pub unsafe fn run<T: Pixel>(
     grad: &Volume<'_, T>,
     input: &Volume<'_, T>,
@@ -50,7 +50,7 @@ pub unsafe fn run<T: Pixel>(
         return unsafe { together::weight_grad(out, (moves, together), of) };
     }
     if let Some(unit) = by_tiles::unit::<T>() {
-        // SAFETY: as the caller guarantees; the unit multiplies elements of this type.
+        // SAFETY: as the caller guarantees; the unit supports elements of this type.
         if unsafe { sum_by_tiles::run(unit, grad, input, out, moves) }? {
             return Ok(());
         }
@@ -69,7 +69,7 @@ pub unsafe fn run<T: Pixel>(
     unsafe { in_blocks(grad, input, out, (moves.groups, &axes)) }
 }
 
-/// The same by direct sums.
+/// Computes the gradient by direct sums.
 ///
 /// # Safety
 /// As for [`run`].
@@ -97,7 +97,7 @@ pub unsafe fn in_blocks<T: Pixel>(
 /// The source of the operands: copies, or the tensors in place if they are f32 with dense channels.
 #[derive(Clone, Copy)]
 struct Lie {
-    /// Whether no tap leaves the image, which is then read in place.
+    /// Whether every tap is inside the image, which is then read in place.
     image_in_place: bool,
     /// Whether the gradients are whole blocks, which are then read in place.
     grad_in_place: bool,
@@ -106,7 +106,7 @@ struct Lie {
     pixel: usize,
     /// The first row and pixel that the first position reads, for an image read in place.
     first: [usize; 2],
-    /// The stride of the gradients from position to position, in elements.
+    /// The stride of the gradients between positions, in elements.
     place: usize,
 }
 
@@ -120,7 +120,7 @@ impl Lie {
     ) -> Lie {
         let is_f32 = TypeId::of::<T>() == TypeId::of::<f32>();
         let image_in_place = is_f32 && has_dense_channels(input) && axes.iter().all(Axis::stays_inside);
-        // With more columns the positions have so large a stride that they evict each other from the cache.
+        // With more columns, positions have so large a stride that they evict each other from the cache.
         let whole = rows.is_multiple_of(WIDE) && rows <= FEW * WIDE;
         let grad_in_place = is_f32 && dense(*grad).is_ok() && whole;
         let (row, pixel) = match image_in_place {
@@ -133,7 +133,7 @@ impl Lie {
     }
 }
 
-/// The reduction, for one group.
+/// The operands of the reduction, for one group.
 struct Sum<'a, T> {
     grad: &'a Volume<'a, T>,
     input: &'a Volume<'a, T>,
@@ -144,15 +144,15 @@ struct Sum<'a, T> {
     width: usize,
     band: &'a Band,
     lie: Lie,
-    /// Kernel taps: a strip whose elements are contiguous in the copied rows, and a tile of it.
+    /// Blocks of kernel taps: a strip whose elements are contiguous in the copied rows, and a tile of it.
     blocks: &'a Vec<(Run, Range<usize>)>,
 }
 
-/// The copied rows of some chunks: rows of the image, and the gradients packed as `[columns][places][WIDE]`.
+/// The copied rows of several chunks: rows of the image, and the gradients packed as `[columns][places][WIDE]`.
 struct Copied<'a> {
     image: Lanes<'a, f32>,
     grad: Lanes<'a, f32>,
-    /// Elements of a chunk of each.
+    /// The number of elements of a chunk in each copy.
     sizes: [usize; 2],
 }
 
@@ -167,7 +167,7 @@ impl<T: Pixel> Sum<'_, T> {
         let [image, grad] = [samples * self.band.rows(rows) * self.band.row, columns * places * WIDE];
         let sizes =
             [if self.lie.image_in_place { 0 } else { image }, if self.lie.grad_in_place { 0 } else { grad }];
-        // An operand that is read in place takes as much cache as a copy would.
+        // An operand that is read in place occupies as much cache as a copy.
         let reads = image + grad;
         let together = (COPIED / reads.max(1)).clamp(1, chunks.len().max(1));
         let totals = if chunks.len() > 1 { self.blocks.len() * columns * TALL * WIDE } else { 0 };
@@ -251,7 +251,7 @@ impl<T: Pixel> Sum<'_, T> {
             return;
         }
         if !has_dense_channels(self.grad) {
-            // Rows without a gap between them are one.
+            // Contiguous rows are merged.
             let (tall, wide) = if down == self.width { (1, places) } else { (chunk.rows.len(), self.width) };
             for ((first, n), y) in columns.flat_map(|column| (0..tall).map(move |y| (column, y))) {
                 let to = column(first, y * wide);
@@ -277,12 +277,12 @@ impl<T: Pixel> Sum<'_, T> {
         }
     }
 
-    /// Adds the products of a chunk to the sums of some blocks of one tile: the first chunk initialises the sums, and
-    /// the last one writes them to the output.
+    /// Adds the products of a chunk to the sums of some blocks of one tile: the first chunk initialises the sums, and the
+    /// last one writes them to the output.
     ///
     /// # Safety
-    /// As for [`run`]; the chunk's rows must be copied, there must be totals for all blocks if there are several
-    /// chunks, and their totals and results must be uniquely owned.
+    /// As for [`run`]; the chunk's rows must be copied, there must be totals for all blocks if there are several chunks,
+    /// and their totals and results must be uniquely owned.
     unsafe fn add(
         &self,
         copied: &Copied<'_>,
@@ -362,8 +362,8 @@ impl<T: Pixel> Sum<'_, T> {
         self.grad.data.as_ptr().cast_const().wrapping_add(at).cast()
     }
 
-    /// The positions of a chunk, row by row, as runs in the copies or in place. A chunk of several samples has all of
-    /// their rows.
+    /// The positions of a chunk, row by row, as runs in the copies or in place. A chunk of several samples has all of their
+    /// rows.
     fn rows_of(&self, chunk: &Chunk) -> Vec<Run> {
         let rows = chunk.rows.len();
         let sample = match self.lie.image_in_place {
@@ -378,7 +378,7 @@ impl<T: Pixel> Sum<'_, T> {
         let mut runs: Vec<Run> = Vec::new();
         let across = self.band.step[1] * self.lie.pixel;
         for run in (0..chunk.samples.len() * rows).map(of) {
-            // Rows without a gap between them are one.
+            // Contiguous rows are merged.
             match runs.last_mut() {
                 Some(last) if last.a + last.depth * across == run.a => last.depth += run.depth,
                 _ => runs.push(run),
@@ -391,8 +391,8 @@ impl<T: Pixel> Sum<'_, T> {
     /// [`PITCH`].
     ///
     /// # Safety
-    /// The image must contain the pixels that the positions read from a tile's first element on; a copy that many
-    /// elements after the last.
+    /// The image must contain [`PITCH`] pixels for each position after the tile's first element; a copy has padding after
+    /// its last element.
     unsafe fn gather(&self, image: *const f32, chunk: &Chunk, n: usize, to: &mut [f32]) {
         let mut places = to.chunks_exact_mut(PITCH);
         let mut all: usize = self.rows_of(chunk).iter().map(|run| run.depth).sum();
@@ -414,7 +414,7 @@ impl<T: Pixel> Sum<'_, T> {
         }
     }
 
-    /// Writes sums to the output: the sums of `n` kernel taps from `first` on, for the rows of a column.
+    /// Writes the sums of `n` kernel taps, starting at `first`, for the rows of a column to the output.
     ///
     /// # Safety
     /// As for [`run`]; these results must be uniquely owned.
@@ -435,8 +435,8 @@ impl<T: Pixel> Sum<'_, T> {
                 + tap % width * across;
             for (k, numbers) in turned.iter().enumerate().take(self.rows - column) {
                 let to = self.out.data.as_ptr().wrapping_add(at + k * row);
-                // SAFETY: the elements lie within the sizes of the output, which the caller guarantees; a row has a vector
-                // from each of its sums on.
+                // SAFETY: the elements are within the sizes of the output, which the caller guarantees; a row has a vector
+                // after each of its sums.
                 unsafe { write_some(to, channel, some, Numbers::load(numbers.as_ptr().add(i))) };
             }
             i += some;

@@ -1,5 +1,5 @@
-//! Convolutions by the tile unit against sums in f64: by an emulated unit on every machine, and by the processor's own where
-//! there is one, whose results must be the same bit by bit.
+//! Compares convolutions by the matrix unit with sums in f64: by an emulated unit on every machine, and by the processor's
+//! unit if it has one; both must be bit-identical.
 
 use super::epilogue::Epilogue;
 use super::product::{Product, Weight};
@@ -9,7 +9,7 @@ use keyway_cpu_loops::tiles::{Emulated, EmulatedDots, Native, Unit};
 use keyway_sdk::author::{Error, Float, Lanes};
 use keyway_sdk::half::bf16;
 
-/// Sizes of an image, its kernel and how it moves.
+/// Sizes of an image and its kernel, and parameters of the convolution.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     /// Samples, channels, height, width.
@@ -21,7 +21,7 @@ pub struct Case {
     pub dilation: [usize; 2],
     pub groups: usize,
     pub bias: bool,
-    /// Whether the kernel's elements lie in the order of their sizes, not with dense channels.
+    /// Whether the kernel is contiguous, instead of channels_last.
     pub contiguous: bool,
 }
 
@@ -53,7 +53,7 @@ pub fn cases() -> Vec<Case> {
         Case { image: [2, 32, 11, 10], kernel: [1, 1], padding: [0, 0], stride: [2, 3], ..PLAIN },
         Case { image: [1, 20, 13, 12], stride: [3, 2], dilation: [2, 3], padding: [4, 5], ..PLAIN },
         Case { image: [1, 32, 6, 6], kernel: [2, 4], padding: [3, 7], dilation: [1, 2], ..PLAIN },
-        // Few channels, whose taps are taken together.
+        // Few channels, whose taps are merged with them.
         Case { image: [2, 3, 17, 19], kernel: [7, 7], padding: [3, 3], stride: [2, 2], bias: true, ..PLAIN },
         Case { image: [1, 16, 9, 9], contiguous: true, ..PLAIN },
         Case { image: [1, 1, 12, 40], kernel: [1, 5], padding: [0, 9], dilation: [1, 3], ..PLAIN },
@@ -62,12 +62,12 @@ pub fn cases() -> Vec<Case> {
         Case { image: [2, 32, 8, 7], rows: 48, groups: 4, bias: true, ..PLAIN },
         Case { groups: 2, ..PLAIN },
         Case { groups: 4, ..PLAIN },
-        // Groups of few channels, several of which are computed as one.
+        // Groups of few channels, several of which are merged.
         Case { image: [2, 32, 8, 7], rows: 32, groups: 8, bias: true, ..PLAIN },
         Case { image: [1, 36, 6, 5], rows: 24, groups: 12, stride: [2, 1], ..PLAIN },
         Case { image: [1, 15, 6, 5], rows: 10, groups: 5, kernel: [1, 1], padding: [0, 0], ..PLAIN },
         Case { image: [1, 66, 6, 7], rows: 66, groups: 2, stride: [1, 2], ..PLAIN },
-        // More than one band of rows, and more than one piece of work.
+        // More than one band of rows, and more than one work item.
         Case { image: [1, 64, 60, 50], rows: 8, ..PLAIN },
     ]
 }
@@ -77,14 +77,14 @@ fn elements(count: usize, seed: usize) -> Vec<bf16> {
     (0..count).map(|i| bf16::from_f32(number(i))).collect()
 }
 
-/// A tensor of four sizes in channels_last order, or with strides in the order of the sizes.
+/// A tensor of four sizes, contiguous or in channels_last order.
 fn volume(data: &mut [bf16], [n, c, h, w]: [usize; 4], contiguous: bool) -> Volume<'_, bf16> {
     assert_eq!(data.len(), n * c * h * w);
     let strides = match contiguous {
         true => [c * h * w, h * w, h * w, w, 1],
         false => [h * w * c, 1, h * w * c, w * c, c],
     };
-    // SAFETY: the slice has the elements, uniquely owned meanwhile.
+    // SAFETY: the slice has the elements, uniquely owned during the borrow.
     Volume { data: unsafe { Lanes::new(data.as_mut_ptr()) }, sizes: [n, c, 1, h, w], strides }
 }
 
@@ -125,7 +125,7 @@ impl Case {
         }
     }
 
-    /// Positions along an axis.
+    /// The number of positions along an axis.
     fn places(&self, d: usize) -> usize {
         let reach = (self.kernel[d] - 1) * self.dilation[d] + 1;
         (self.image[d + 2] + 2 * self.padding[d] - reach) / self.stride[d] + 1
@@ -139,7 +139,7 @@ impl Case {
         [self.rows, self.image[1] / self.groups, self.kernel[0], self.kernel[1]]
     }
 
-    /// The pixel that a tap reads at a position.
+    /// The pixel that a tap reads at a position; `None` outside the image.
     pub fn pixel(&self, place: [usize; 2], tap: [usize; 2]) -> Option<[usize; 2]> {
         let [y, x] = [0, 1].map(|d| {
             let at = place[d] * self.stride[d] + tap[d] * self.dilation[d];
@@ -154,19 +154,19 @@ pub fn each(sizes: [usize; 4]) -> impl Iterator<Item = [usize; 4]> {
     (0..a * b * c * d).map(move |i| [i / d / c / b, i / d / c % b, i / d % c, i % d])
 }
 
-/// A sum of products, and that of their sizes.
+/// A sum of products, and the sum of their magnitudes.
 pub fn sum(terms: impl Iterator<Item = f64>) -> (f64, f64) {
     terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()))
 }
 
-/// The rounding to bf16, and those of the sums in f32.
+/// The tolerance: the rounding to bf16, and the roundings of the f32 sum.
 fn check(case: Case, at: [usize; 4], got: f64, (expected, size): (f64, f64)) {
     let bound = expected.abs() / 256.0 + size * 1e-6;
     assert!((got - expected).abs() <= bound, "{case:?} at {at:?}: {got}, not {expected}");
 }
 
 impl Case {
-    /// What is computed of volumes of these sizes.
+    /// The product of volumes of these sizes.
     pub fn product<'a, T: Float>(
         &self,
         [input, kernels, out]: [Volume<'a, T>; 3],
@@ -213,7 +213,7 @@ fn run_with<'a, U: Unit>(
     epilogue: Epilogue<'a, bf16>,
 ) -> Result<(), Error> {
     let product = Product { epilogue, ..case.product([image.volume(), weight.volume(), out.volume()], bias) };
-    // SAFETY: the tensors have the elements of their sizes; `out` is used here alone.
+    // SAFETY: the tensors have the elements of their sizes; `out` is accessed here alone.
     unsafe { by_tiles::run(unit, &product) }
 }
 
@@ -234,7 +234,7 @@ fn convolve<U: Unit>(unit: U, case: Case) -> Vec<u16> {
         check(case, at, out.at(at), sum(terms.chain(added)));
     }
     let bits = out.data.iter().map(|v| v.to_bits()).collect();
-    // The same plus a tensor, and 0 where that is negative.
+    // The convolution plus a tensor, followed by ReLU.
     let mut add = Tensor::new(case.results(), false, 21);
     let numbers = add.data.clone();
     let epilogue = Epilogue::relu_of_sum_with(add.volume().data);
@@ -252,13 +252,13 @@ fn convolve<U: Unit>(unit: U, case: Case) -> Vec<u16> {
     bits
 }
 
-/// The gradient of the weight, likewise.
+/// Computes the gradient of the weight and compares. Returns the bits of the result.
 fn sum_over_places<U: Unit>(unit: U, case: Case) -> Vec<u16> {
     let mut image = Tensor::new(case.image, false, 0);
     let mut grad = Tensor::new(case.results(), false, 5);
     let mut out = Tensor::new(case.kernels(), case.contiguous, 9);
     let (rows, channels) = (case.rows / case.groups, case.image[1] / case.groups);
-    // SAFETY: the tensors have the elements of their sizes; `out` is used here alone.
+    // SAFETY: the tensors have the elements of their sizes; `out` is accessed here alone.
     let done =
         unsafe { sum_by_tiles::run(unit, &grad.volume(), &image.volume(), &out.volume(), &case.moves()) };
     assert!(done.expect("memory"), "all pixels are finite");
@@ -335,7 +335,7 @@ fn taps_far_beyond_the_image_are_left_to_others_before_memory_is_asked_for() {
         let mut out = Tensor::new(case.results(), false, 9);
         let refused = run(Emulated, case, [&mut image, &mut weight, &mut out], None);
         assert!(matches!(refused, Err(Error::Unsupported { .. })), "{refused:?}");
-        // SAFETY: the tensors have the elements of their sizes; the weight is used here alone.
+        // SAFETY: the tensors have the elements of their sizes; the weight is accessed here alone.
         let refused = unsafe {
             sum_by_tiles::run(Emulated, &out.volume(), &image.volume(), &weight.volume(), &case.moves())
         };
@@ -351,7 +351,7 @@ fn a_pixel_that_is_not_finite_is_left_to_the_places_that_read_it() {
         let mut out = Tensor::new(PLAIN.kernels(), false, 9);
         let last = image.data.len() - 1;
         image.data[last] = bf16::from_bits((number.to_bits() >> 16) as u16);
-        // SAFETY: the tensors have the elements of their sizes; `out` is used here alone.
+        // SAFETY: the tensors have the elements of their sizes; `out` is accessed here alone.
         let done = unsafe {
             sum_by_tiles::run(Emulated, &grad.volume(), &image.volume(), &out.volume(), &PLAIN.moves())
         };

@@ -1,8 +1,8 @@
-//! Groups of few channels, several of them as one.
+//! Merging of groups with few channels.
 //!
-//! A register tile has vectors of channels, which a group of two or four does not fill. So neighbouring groups are computed as
-//! one with a block-diagonal kernel, 0 where a row and a channel are of different groups: more products, and yet fewer
-//! instructions. An infinite or NaN pixel would be multiplied by those zeros: then each group is computed separately.
+//! A register tile has vectors of channels, which a group of two or four does not fill. So neighbouring groups are merged
+//! into one with a block-diagonal kernel, 0 where row and channel belong to different groups: more products, but fewer
+//! instructions. An infinite or NaN pixel times these zeros would be NaN: then each group is computed separately.
 
 use crate::block::WORK;
 use crate::by_tiles;
@@ -14,11 +14,11 @@ use keyway_cpu_loops::vectors::{Vector, read_some};
 use keyway_sdk::author::{Error, Lanes, Scratch, parallel_for};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Channels of groups that are computed as one, at most: a vector of the widest processors, or a block of others.
+/// The maximum number of channels of merged groups: a vector of the widest processors, or a block of others.
 const MOST: usize = 16;
 
-/// The number of groups with this many rows and channels that are computed as one. Groups of single channels are
-/// refused: other kernels compute them plane by plane.
+/// The number of groups with this number of rows and channels that are merged. Groups of single channels are refused: other
+/// kernels compute them plane by plane.
 pub fn count<T: Pixel>(groups: usize, rows: usize, channels: usize) -> Result<usize, Error> {
     if groups > 1 && rows.min(channels) < 2 {
         return Err(unsupported("groups of single channels"));
@@ -28,10 +28,10 @@ pub fn count<T: Pixel>(groups: usize, rows: usize, channels: usize) -> Result<us
     Ok(counts.find(|count| groups.is_multiple_of(*count)).unwrap_or(1))
 }
 
-/// Kernels of `count` groups each, with zeros between them: the memory that holds them, from which the returned weight reads.
+/// The block-diagonal weight of `count` groups each: its memory, and the weight that reads from it.
 ///
 /// # Safety
-/// The elements that the weight describes must exist, and the result must outlive what is computed with it.
+/// The elements that the weight describes must exist, and the memory must outlive the weight.
 pub unsafe fn weight<'a, T: Pixel>(
     of: &Weight<'a, T>,
     [groups, count, rows, channels]: [usize; 4],
@@ -49,7 +49,7 @@ pub unsafe fn weight<'a, T: Pixel>(
             }
         }
     }
-    // SAFETY: the memory is handed out with the weight, and only read by it.
+    // SAFETY: the memory is returned with the weight, and only the weight reads it.
     let data = unsafe { Lanes::new(made.as_mut_ptr()) };
     let taps = (0..taps).map(|t| t * wide).collect();
     Ok((made, Weight { data, group: count * rows * row, row, channel: 1, taps }))
@@ -58,7 +58,7 @@ pub unsafe fn weight<'a, T: Pixel>(
 /// Whether all elements of an [`image`](crate::image::image) are finite.
 ///
 /// # Safety
-/// They must exist.
+/// The elements must exist.
 pub unsafe fn is_finite<T: Pixel>(image: &Volume<'_, T>) -> Result<bool, Error> {
     let ([n, c, _, h, w], [sample, channel, _, down, _]) = (image.sizes, image.strides);
     let (planes, row) = if has_dense_channels(image) { (1, w * c) } else { (c, w) };
@@ -94,10 +94,10 @@ pub unsafe fn is_finite<T: Pixel>(image: &Volume<'_, T>) -> Result<bool, Error> 
     Ok(finite.into_inner())
 }
 
-/// The gradient of the weight, without the blocks between groups: `run` computes that of `count` groups as one.
+/// Computes the gradient of the weight with `run`, which computes `count` groups as one, and extracts the diagonal blocks.
 ///
 /// # Safety
-/// The elements of `out` must exist and be uniquely owned; a success of `run` must mean that it wrote all elements of its
+/// The elements of `out` must exist and be uniquely owned; if `run` succeeds, it must have written all elements of its
 /// output.
 pub unsafe fn weight_grad<T: Pixel>(
     out: &Volume<'_, T>,

@@ -1,4 +1,4 @@
-//! Groups of few channels: results compared with sums in f64, and the cases for other kernels.
+//! Groups of few channels: compares results with sums in f64, and tests the cases that are left to other kernels.
 
 use crate::image::{Pixel, image};
 use crate::order_tests::{ChannelsLast, Order, RowMajor, Tensor};
@@ -12,13 +12,13 @@ const CASES: [Case; 6] = [
     // More rows than channels, and fewer.
     Case { image: [1, 24, 6, 5], rows: 48, groups: 12, stride: [2, 1], ..PLAIN },
     Case { image: [3, 12, 9, 4], rows: 6, groups: 3, dilation: [1, 2], padding: [1, 2], bias: true, ..PLAIN },
-    // As many as there are, and as many as divide them.
+    // All groups merged, and a divisor of their number.
     Case { image: [1, 15, 6, 5], rows: 10, groups: 5, kernel: [1, 1], padding: [0, 0], ..PLAIN },
     Case { image: [1, 42, 5, 5], rows: 42, groups: 14, ..PLAIN },
     Case { image: [2, 64, 12, 20], rows: 64, groups: 32, ..PLAIN },
 ];
 
-/// A tolerance for sums of elements below 4, rounded once.
+/// Compares with a tolerance for sums of elements below 4, rounded once.
 fn near<T: Pixel>(got: f64, expected: f64, what: &str) {
     let unit = if size_of::<T>() == 4 { 1e-5 } else { 1e-2 };
     let same = got == expected || (got.is_nan() && expected.is_nan());
@@ -45,7 +45,7 @@ fn convolve_with<T: Pixel>(case: Case, order: Order, other: Option<([usize; 4], 
     let bias = case.bias.then(|| (0..case.rows).map(|i| T::from_acc(i as f32 / 8.0)).collect::<Vec<T>>());
     let volumes = [image(input.volume()).unwrap(), weight.volume(), results(out.volume()).unwrap()];
     let product: Product<'_, T> = case.product(volumes, bias.as_deref());
-    // SAFETY: the tensors have the elements of their sizes; the results are used here alone.
+    // SAFETY: the tensors have the elements of their sizes; the results are accessed here alone.
     unsafe { product.run() }.expect("memory");
     for at @ [i, k, y, x] in each(case.results()) {
         let terms = each([1, channels, case.kernel[0], case.kernel[1]]).filter_map(|[_, c, ty, tx]| {

@@ -1,5 +1,5 @@
-//! Contiguous images: inputs are transposed to dense channels while they are copied, and results back to planes while
-//! they are written.
+//! Transposition of contiguous images: inputs are transposed to dense channels while they are copied, and results back to
+//! planes while they are written.
 
 use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::transpose;
@@ -9,13 +9,13 @@ use std::ops::Range;
 /// Results with dense channels, staged before they are [copied](Staged::put) to the output.
 pub struct Staged<T> {
     pub from: *const T,
-    /// The strides from position to position, and from row to row, in elements.
+    /// The strides between positions, and between rows, in elements.
     pub across: usize,
     pub down: usize,
 }
 
 impl<T: Copy> Staged<T> {
-    /// Copies channels of some rows and columns of positions.
+    /// Copies the channels of an area of positions to the output.
     ///
     /// # Safety
     /// The results must exist, and the sample must have these elements, uniquely owned; the caller upholds this.
@@ -46,7 +46,7 @@ impl<T: Copy> Staged<T> {
         }
     }
 
-    /// The inverse of [`Staged::put`]: copies those elements to the staging buffer.
+    /// Copies the elements of an area to the staging buffer, the inverse of [`Staged::put`].
     ///
     /// # Safety
     /// The sample must have the elements, and the buffer capacity for them, uniquely owned; the caller upholds this.
@@ -78,8 +78,7 @@ impl<T: Copy> Staged<T> {
         }
     }
 
-    /// The offset of an area in elements, and its number of rows and columns; rows that are contiguous at the pixel stride are
-    /// joined.
+    /// The offset of an area in elements, and its number of rows and columns; contiguous rows are merged.
     fn place(
         &self,
         of: &Volume<'_, T>,

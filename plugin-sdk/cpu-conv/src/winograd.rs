@@ -1,16 +1,16 @@
 //! 3x3 convolutions with stride 1 by Winograd's algorithms F(2x2, 3x3) and F(4x4, 3x3) (Lavin and Gray, arXiv:1509.09308):
-//! the four results of a tile take 16 products for each channel, not 36, and the sixteen of a larger one 36, not 144.
+//! the 4 results of a tile take 16 products per channel instead of 36, and the 16 results of a larger tile 36 instead of
+//! 144.
 //!
-//! A tile's results are sums and differences of its 4x4 or 6x6 pixels, so one non-finite pixel would reach results whose window
-//! does not contain it, and intermediate sums of large values could overflow although the result is small. If the squares of
-//! the pixels of some tiles or of the weight add up to more than [`Transforms::LARGE`], or to NaN, the caller computes all
-//! results directly.
+//! A tile's results are sums and differences of its 4x4 or 6x6 pixels, so one non-finite pixel would reach results whose
+//! window does not contain it, and intermediate sums of large values could overflow although the result is small. If the
+//! sum of squares of the pixels of some tiles or of the weight exceeds [`Transforms::LARGE`], or is NaN, the caller
+//! computes all results directly.
 //!
 //! Errors are small relative to the largest result of a tile, not to each result: with F(2x2) no larger than those of a
-//! sequential sum of pixels of similar magnitude, which is one to two times the direct kernel's error, with F(4x4) one
-//! to six times as large. So F(4x4) is used only if the program allows the factors of f32 to be rounded. That setting
-//! is about f32 alone, and f16 and bf16 results that are small relative to others would show such errors: they use
-//! F(2x2).
+//! sequential sum of pixels of similar magnitude, which is one to two times the direct kernel's error; with F(4x4) one to
+//! six times as large. So F(4x4) is used only if the program allows the factors of f32 to be rounded. That setting concerns
+//! f32 alone, and f16 and bf16 results that are small relative to others would show such errors: they use F(2x2).
 
 mod algorithms;
 mod choice;
@@ -38,13 +38,13 @@ use tiles::Tiles;
 use transforms::is_large;
 pub use weight_grad::WeightGrad;
 
-/// The approximate number of elements of a piece's transformed pixels and sums: they stay in L2 with a block of the weight. The
-/// number is doubled if the whole weight has more elements than the second constant, since each piece then reads it from beyond
-/// L2.
+/// The approximate number of elements of a work item's transformed pixels and sums, which stay in L2 together with a block
+/// of the weight. The number is doubled if the whole weight has more elements than the second constant, since each work
+/// item then reads it from beyond L2.
 const PIECE: usize = 1 << 17;
 const FAR: usize = 1 << 20;
-/// The number of work items beyond which more do not help, and blocks of results below which a part of a piece would mostly
-/// transform pixels.
+/// The number of work items that occupies all threads, and the number of blocks of results below which a part of a work
+/// item would mostly transform pixels.
 const ENOUGH: usize = 32;
 const FEW: usize = 4;
 
@@ -119,7 +119,7 @@ unsafe fn run<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const RE
             }
             for block in part * blocks / parts..(part + 1) * blocks / parts {
                 let b = weight.as_ptr().cast_const().wrapping_add(block * size);
-                // SAFETY: as above; the blocks of a piece's tiles have results of their own.
+                // SAFETY: as above; each block has results of its own for the tiles of a piece.
                 unsafe {
                     multiply((of, products), pixels.as_ptr(), apart, b, (piece.len(), block), &mut sums);
                     write::<T, F, _, _>(of, &all, &piece, block, &sums, stage.as_mut_ptr());
@@ -134,7 +134,7 @@ unsafe fn run<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const RE
 /// The products of a piece's tiles with a block of the weight, as `[groups of tiles][products]` of [`Sums`].
 ///
 /// # Safety
-/// As for [`Product::run`], for the operands that the other functions made.
+/// As for [`Product::run`], with operands computed by the other functions of this module.
 unsafe fn multiply<T: Pixel>(
     (of, products): (&Product<'_, T>, usize),
     pixels: *const f32,
@@ -180,7 +180,7 @@ unsafe fn write<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const 
         bias.iter_mut().zip(&numbers[first..first + channels]).for_each(|(to, from)| *to = from.to_acc());
     }
     let [height, width] = [0, 1].map(|d| of.axes[d].count);
-    // The address of an image's results, and the strides from row to row and from position to position.
+    // The address of an image's results, and the strides between rows and between positions.
     let stage = Staged { from: stage.cast_const(), across: WIDE, down: width * WIDE };
     let first_row = all.rows(piece).start;
     let (to, [step, down, across]) = match of.is_staged() {

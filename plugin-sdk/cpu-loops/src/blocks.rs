@@ -1,9 +1,9 @@
-//! The strided iteration of element-wise kernels over their operands, compiled once for all functions.
+//! The strided iteration of element-wise kernels, compiled once for all functions.
 //!
-//! Work is split into blocks, rectangles of the two innermost dimensions. An operand with unit stride along a block's rows is
-//! passed to the function in place, whether output or input. For one that repeats an element along them, the function gets a
-//! chunk of copies. Any other is copied into a dense block that stays in L1: a repeated value once while it is unchanged, a
-//! transposed operand some columns at a time, so that each cache line of it is read once.
+//! Work is split into blocks, rectangles of the two innermost dimensions. An operand with unit stride along a block's rows
+//! is passed to the function in place, whether output or input. An operand with stride 0 along the rows is passed as a
+//! chunk of copies. Any other operand is copied into a dense block that stays in L1: a repeated value once while it is
+//! unchanged, a transposed operand several columns at a time, so that each of its cache lines is read once.
 
 use crate::elementwise::Cost;
 use crate::inner_loop::{Addresses, InnerLoop, LANES, Repeated};
@@ -13,15 +13,14 @@ use crate::pack::{Rectangle, pack, unpack};
 use keyway_sdk::author::{Error, parallel_for};
 use std::mem::MaybeUninit;
 
-/// Bytes of a copied block.
+/// The size of a copied block in bytes.
 const BLOCK: usize = 8 * 1024;
-/// The size of all copied blocks in bytes. The block of a transposed operand takes as much of it as it can, and is
-/// about square: the longer the runs that are read on both sides, the less the memory latency at the start of each
-/// matters.
+/// The size of all copied blocks in bytes. The block of a transposed operand uses all of the remaining arena, and is about
+/// square: the longer the runs that are read on both sides, the less the memory latency at the start of each run matters.
 const ARENA: usize = OPERANDS * BLOCK;
-/// The function is called for each row of a block if the rows are at least that long, else for whole blocks.
+/// The minimum row length for a function call per row of a block; shorter rows are passed as whole blocks.
 const LONG: usize = 64;
-/// The most elements of a block that needs no copies.
+/// The maximum number of elements of a block that needs no copies.
 const DIRECT: usize = 16 * 1024;
 /// The alignment of blocks.
 const CACHE_LINE: usize = 64;
@@ -37,7 +36,7 @@ fn wrong_shape(expected: &[i64], got: &[i64]) -> Error {
 }
 
 /// As [`apply`](crate::fast_path::apply), for operands of any strides; `range` is the output's.
-// Not inlined: blocks take pages of the stack, which the contiguous fast path is not to touch.
+// Not inlined: blocks use pages of the stack, which the contiguous fast path must not touch.
 #[inline(never)]
 pub(crate) fn by_blocks(
     cost: Cost,
@@ -59,7 +58,7 @@ pub(crate) fn by_blocks(
     parallel_for(blocks.blocks.len(), cost.grain().div_ceil(blocks.blocks.block_len()), |part| {
         let mut arena = Arena::new();
         blocks.blocks.each(part, |block| {
-            // SAFETY: the iterator's offsets are those of elements that views guarantee.
+            // SAFETY: the iterator's offsets are those of elements, whose existence the views guarantee.
             unsafe { blocks.run(&block, &mut arena, inner) }
         });
     })
@@ -89,16 +88,16 @@ fn dims(out: Operand<'_>, ins: &[Operand<'_>]) -> Result<Option<Dims>, Error> {
     Ok(Some(dims))
 }
 
-/// Memory for copied blocks and for chunks of repeated elements, with its current content.
+/// Memory for copied blocks and for chunks of repeated elements, with a description of its current content.
 struct Arena {
     blocks: MaybeUninit<Bytes>,
     chunks: [Chunk; OPERANDS],
     held: [Held; OPERANDS],
 }
 
-/// Memory for copies of an element of any size.
+/// Memory for a chunk of elements of any size.
 type Chunk = MaybeUninit<[u64; LANES]>;
-/// The address, rows and columns of the block of an input that was copied last.
+/// The address, rows and columns of the input block that was copied last.
 type Held = (*const u8, usize, usize);
 
 #[derive(Clone, Copy)]
@@ -116,7 +115,7 @@ impl Arena {
     }
 }
 
-/// A kernel's operands, cut into blocks.
+/// A kernel's operands, split into blocks.
 struct Blocks<'a> {
     blocks: BlockIterator,
     addresses: &'a Operands,
@@ -125,16 +124,16 @@ struct Blocks<'a> {
     copied: [bool; OPERANDS],
     /// The offset of each operand's block in the arena.
     places: PerOperand,
-    /// Bytes of the arena for each.
+    /// The size in bytes of each block's part of the arena.
     share: usize,
-    /// The inputs that repeat one element along a row.
+    /// The inputs with stride 0 along a row.
     repeated: Repeated,
-    /// Whether the function takes a block at once: each operand is dense in it.
+    /// Whether the function is called once per block: each operand is dense in it.
     whole: bool,
 }
 
 impl<'a> Blocks<'a> {
-    /// `apart` marks the inputs that do not overlap the output.
+    /// `apart` is the mask of inputs that do not overlap the output.
     fn new(
         dims: Dims,
         on: &'a Operands,
@@ -190,7 +189,7 @@ impl<'a> Blocks<'a> {
         let (rows, columns) = (block.rows, block.columns);
         let from = self.addresses.at(block.at);
         let (mut at, mut steps) = (from, [0; OPERANDS]);
-        // Taken once: a borrow of the arena would end the use of addresses in it.
+        // Taken once: another borrow of the arena would invalidate the addresses.
         let blocks = (&raw mut arena.blocks).cast::<u8>();
         let chunks = (&raw mut arena.chunks).cast::<Chunk>();
         let held = &mut arena.held;
@@ -224,7 +223,7 @@ impl<'a> Blocks<'a> {
                 *held = now;
             }
         }
-        // SAFETY: each operand is dense along a row, or in the block, or repeated; an input that meets the output was
+        // SAFETY: each operand is dense along a row, or in the block, or repeated; an input that overlaps the output was
         // copied, or is the output and the inner loop has chunks.
         unsafe {
             if self.whole {

@@ -1,4 +1,4 @@
-//! Tensors as slices in row-major order: borrowed where that is sound, else copied.
+//! Tensors as slices in row-major order: borrowed if possible, otherwise copied.
 
 use crate::elementwise::Cost;
 use crate::fast_path::apply;
@@ -39,7 +39,7 @@ impl<T: Plain> Deref for Contiguous<'_, T> {
 
 /// Extension methods of a view.
 pub trait ViewExt<'a, T: Plain> {
-    /// The elements as a slice in row-major order: borrowed where [`View::as_slice`] can, else copied.
+    /// The elements as a slice in row-major order: borrowed if [`View::as_slice`] returns them, otherwise copied.
     fn contiguous(&self) -> Result<Contiguous<'a, T>, Error>;
 }
 
@@ -100,13 +100,13 @@ impl<T: Plain> DerefMut for ContiguousOut<'_, T> {
 impl<T: Plain> Drop for ContiguousOut<'_, T> {
     fn drop(&mut self) {
         if let OutKind::Staged { buffer, view } = &mut self.0 {
-            // The only error is a shape that differs, and the buffer was made for this view.
+            // The only error is a different shape, and the buffer was allocated for this view.
             let _ = scatter(buffer, view.reborrow());
         }
     }
 }
 
-/// Calls `then` with a tensor of the sizes of `like` in row-major order at `data`.
+/// Calls `then` with a row-major tensor at `data`, with the sizes of `like`.
 fn with_dense<T: Plain, R>(
     like: &RawTensor,
     sizes: &[i64],

@@ -1,7 +1,7 @@
 //! Copies of contiguous elements.
 
-/// Bytes that are copied at once, and the most that are copied here and not by the system's function: for rows so short
-/// the call takes as long as the copy.
+/// Bytes that are copied at a time, and the maximum size for which these copies are used instead of `memcpy`: for such
+/// short rows the call takes as long as the copy.
 const CHUNK: usize = 64;
 const SHORT: usize = 2048;
 
@@ -26,8 +26,8 @@ pub unsafe fn copy_dense<T: Copy>(to: *mut T, from: *const T, n: usize) {
     }
 }
 
-/// Whether the target begins just after the source, modulo the page size: then `rep movsb`, with which the system's `memcpy`
-/// copies long rows, takes 2 to 12 times as long on some processors (Zen 3, Zen 4; glibc bug 30994).
+/// Whether the target starts just after the source, modulo the page size: `rep movsb`, which the system's `memcpy` uses for
+/// long rows, then takes 2 to 12 times as long on some processors (Zen 3, Zen 4; glibc bug 30994).
 fn is_close_behind(to: usize, from: usize) -> bool {
     const PAGE: usize = 4096;
     matches!(to.wrapping_sub(from) % PAGE, 1..32)
@@ -45,7 +45,7 @@ unsafe fn copy_chunks<const SIZE: usize>(to: *mut u8, from: *const u8, bytes: us
         to.add(at).cast::<[u8; SIZE]>().write_unaligned(chunk);
     };
     (0..bytes / SIZE).for_each(|k| copy(k * SIZE));
-    // The last chunk may meet the one before it and write the same bytes again.
+    // The last chunk may overlap the previous one and write the same bytes again.
     copy(bytes - SIZE);
 }
 

@@ -1,6 +1,6 @@
-//! Element-wise kernels: a function of one element of each input, applied everywhere.
+//! Element-wise kernels: a function of one element of each input, applied to all elements.
 //!
-//! Any strides and any rank are supported; an element's value does not depend on strides, threads or pieces, as long as
+//! Any strides and any rank are supported; an element's value does not depend on strides, threads or work items, as long as
 //! the function is pure.
 
 use crate::contiguous::{Contiguous, ContiguousOut, ViewExt, contiguous_out};
@@ -11,10 +11,10 @@ use keyway_sdk::abi::codes::tensor_flag;
 use keyway_sdk::abi::tensor::RawTensor;
 use keyway_sdk::author::{Call, Element, ElementType, Error, Plain, View, ViewMut, Widen};
 
-/// The cost of one element, which decides the smallest piece of work that is worth another thread.
+/// The cost of one element, which determines the minimum number of elements per thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cost {
-    /// Some arithmetic: bound by memory.
+    /// Some arithmetic: memory bound.
     #[default]
     Cheap,
     /// A division, a square root, a few dozen operations.
@@ -24,7 +24,7 @@ pub enum Cost {
 }
 
 impl Cost {
-    /// The least number of elements for one thread.
+    /// The minimum number of elements per thread.
     pub const fn grain(self) -> usize {
         match self {
             Cost::Cheap => 32 * 1024,
@@ -34,11 +34,11 @@ impl Cost {
     }
 }
 
-/// The loop of [`map0`]. Without inputs a loop over a chunk would be unrolled before it becomes vector code.
+/// The loop of [`map0`]. Without inputs, a loop over a chunk would be unrolled before it is vectorised.
 fn every<O: Element>(f: impl Fn() -> O + Sync) -> impl Fn((), *mut O, usize) + Sync {
     move |(), out, n| {
         for i in 0..n {
-            // SAFETY: an inner loop is given `n` elements of the output.
+            // SAFETY: an inner loop is called with `n` elements of the output.
             unsafe { out.add(i).write(f()) };
         }
     }
@@ -96,8 +96,8 @@ pub fn map3<A: Element, B: Element, C: Element, O: Element>(
     apply(cost, &operands, InnerLoop::of_elements::<(*const A, *const B, *const C), *mut O, _>(&f))
 }
 
-/// `f(a, out)` on slices of equal length, for functions that work on blocks. `f` must treat each element alike,
-/// wherever it is in the slice, and write all of `out`, whose initial content is unspecified.
+/// Calls `f(a, out)` with slices of equal length, for functions that process blocks. `f` must treat all elements alike,
+/// whatever their position in the slice, and write all of `out`, whose initial content is unspecified.
 #[inline]
 pub fn map1_slices<A: Plain, O: Plain>(
     a: View<'_, A>,
@@ -106,13 +106,13 @@ pub fn map1_slices<A: Plain, O: Plain>(
     f: impl Fn(&[A], &mut [O]) + Sync,
 ) -> Result<(), Error> {
     let f = |(a,): (*const A,), out: *mut O, n: usize| {
-        // SAFETY: an inner loop is given `n` elements each, of Plain types, that do not overlap.
+        // SAFETY: an inner loop is called with `n` elements each, of Plain types, that do not overlap.
         f(unsafe { std::slice::from_raw_parts(a, n) }, unsafe { std::slice::from_raw_parts_mut(out, n) })
     };
     apply(cost, &[Operand::of_output(&out), Operand::of_input(&a)], InnerLoop::of_runs(&f))
 }
 
-/// `f(a, b, out)` on slices of equal length; as [`map1_slices`].
+/// Calls `f(a, b, out)` with slices of equal length; as [`map1_slices`].
 #[inline]
 pub fn map2_slices<A: Plain, B: Plain, O: Plain>(
     a: View<'_, A>,
@@ -122,7 +122,7 @@ pub fn map2_slices<A: Plain, B: Plain, O: Plain>(
     f: impl Fn(&[A], &[B], &mut [O]) + Sync,
 ) -> Result<(), Error> {
     let f = |(a, b): (*const A, *const B), out: *mut O, n: usize| {
-        // SAFETY: an inner loop is given `n` elements each, of Plain types; the output overlaps none.
+        // SAFETY: an inner loop is called with `n` elements each, of Plain types; the output overlaps no input.
         unsafe {
             f(
                 std::slice::from_raw_parts(a, n),
@@ -138,8 +138,8 @@ pub fn map2_slices<A: Plain, B: Plain, O: Plain>(
     )
 }
 
-/// The loops of this crate on the arguments and output 0 of a call: the form of most element-wise kernels. Types are
-/// checked as [`Call::view`] and [`Call::out`] check them.
+/// Element-wise loops over the arguments and output 0 of a call: the body of most element-wise kernels. Types are checked
+/// as by [`Call::view`] and [`Call::out`].
 pub trait CallExt<'a> {
     /// `output 0 = f()` for each element; as [`map0`].
     fn map0<O: Element>(&self, cost: Cost, f: impl Fn() -> O + Sync) -> Result<(), Error>;
@@ -155,7 +155,7 @@ pub trait CallExt<'a> {
         f: impl Fn(A) -> O + Sync,
     ) -> Result<(), Error>;
 
-    /// `output 0 = argument index`, both of one type.
+    /// `output 0 = argument index`, both of type `T`.
     fn copy_of<T: Element>(&self, index: usize) -> Result<(), Error>;
 
     /// `output 0 = f(argument 0, argument 1)` for each element; as [`map2`].
@@ -172,9 +172,9 @@ pub trait CallExt<'a> {
         f: impl Fn(A, B, C) -> O + Sync,
     ) -> Result<(), Error>;
 
-    /// `output 0 = f(argument 0)` for each element, where `f` is given and gives values of the types that arithmetic is
-    /// done in: `f32` for f16 and bf16, whose results are rounded once. Narrow floats are to be computed by these
-    /// methods, since the others, given a function that widens and narrows each element, take several times as long.
+    /// `output 0 = f(argument 0)` for each element, where `f` has arguments and results of the computation types: `f32` for
+    /// f16 and bf16, whose results are rounded once. Kernels of narrow floats should use these methods: the others, with a
+    /// function that widens and narrows each element, are several times as slow.
     fn map1_wide<A: Widen, O: Widen>(
         &self,
         cost: Cost,
@@ -203,8 +203,8 @@ pub trait CallExt<'a> {
         f: impl Fn(A::Wide, B::Wide, C::Wide) -> O::Wide + Sync,
     ) -> Result<(), Error>;
 
-    /// `output 0 = f(argument 0, argument 1)` for each element, where argument 1 has one element for all, or one for each index
-    /// of dimension `dim` of the output; as [`CallExt::map1_wide`].
+    /// `output 0 = f(argument 0, argument 1)` for each element, where argument 1 has one element, or one for each index of
+    /// dimension `dim` of the output; as [`CallExt::map1_wide`].
     fn map2_wide_along<A: Widen, B: Widen, O: Widen>(
         &self,
         dim: usize,
@@ -234,7 +234,7 @@ pub trait CallExt<'a> {
     /// buffer that is written back when it is dropped. The initial content is unspecified.
     fn contiguous_out<T: Plain>(&self, index: usize) -> Result<ContiguousOut<'a, T>, Error>;
 
-    /// As `contiguous_out`, of the bits of elements whose dtype may be another of the same size.
+    /// As `contiguous_out`, for the bits of elements whose dtype may differ from `T` if it has the same size.
     fn contiguous_out_bits<T: Plain>(&self, index: usize) -> Result<ContiguousOut<'a, T>, Error>;
 }
 
@@ -264,7 +264,7 @@ impl<'a> CallExt<'a> for Call<'a> {
     #[inline]
     fn copy_of<T: Element>(&self, index: usize) -> Result<(), Error> {
         let inner = InnerLoop::of_elements::<(*const T,), *mut T, _>(&|(a,)| a);
-        // Not each byte is a truth value: they are read one by one.
+        // Not each byte is a valid bool: they are converted one by one.
         let inner = if size_of::<T>() > 1 { inner.copying() } else { inner };
         apply_to_call(self, index, &[ElementType::of::<T>(); 2], Cost::Cheap, inner)
     }
@@ -381,8 +381,8 @@ impl<'a> CallExt<'a> for Call<'a> {
     }
 }
 
-/// Applies `inner` to output 0 and the arguments from `first` on, of these types.
-// Not inlined: a kernel is then its function and this one call.
+/// Applies `inner` to output 0 and the arguments starting at `first`, of these types.
+// Not inlined, so that a kernel is its function and this one call.
 #[inline(never)]
 fn apply_to_call(
     call: &Call<'_>,
@@ -400,7 +400,7 @@ fn apply_to_call(
     apply(cost, &operands[..types.len()], inner)
 }
 
-/// Applies `inner` to output 0, argument 0 and argument 1, whose elements are the indices of a dimension.
+/// Applies `inner` to output 0, argument 0 and argument 1, which has one element for each index of a dimension.
 #[inline(never)]
 fn along(
     call: &Call<'_>,

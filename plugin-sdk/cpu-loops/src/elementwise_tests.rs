@@ -1,4 +1,4 @@
-//! Element-wise loops against a nested loop that knows nothing of collapsing, tiles or blocks.
+//! Compares element-wise loops with a nested loop without collapsed dimensions, tiles or blocks.
 
 use crate::testing::{arg, row_major, tensor, with_call};
 use crate::{CallExt, Cost, map0, map1, map1_slices, map2, map2_slices, map3};
@@ -211,7 +211,7 @@ fn a_bool_of_any_byte_is_read_and_a_clean_one_written() {
     assert_eq!(o, [1, 0, 0, 0, 1, 0, 0, 1, 0]);
 }
 
-/// The tested function: `a * 3 + b * 2`, so that exchanged inputs are detected.
+/// The tested function `a * 3 + b * 2`, which distinguishes its inputs.
 fn mixed(a: f32, b: f32) -> f32 {
     a * 3.0 + b * 2.0
 }
@@ -286,7 +286,7 @@ fn an_input_of_one_element_is_repeated_for_each_size_of_element() {
 
 #[test]
 fn an_input_that_partly_meets_the_output_is_read_as_it_was_within_a_block() {
-    // Other strides, or elements of another size, at the output's own address.
+    // Other strides, or elements of another size, at the address of the output.
     let mut memory: Vec<f32> = (0..200).map(|i| i as f32).collect();
     let (to, ti) =
         (tensor(memory.as_mut_ptr(), &[9, 9], &[9, 1]), tensor(memory.as_mut_ptr(), &[9, 9], &[1, 9]));
@@ -306,7 +306,7 @@ fn an_input_that_partly_meets_the_output_is_read_as_it_was_within_a_block() {
 #[test]
 fn operands_of_many_blocks_lie_across_or_repeat_a_strided_row() {
     let one = |order: [usize; 2], gap, expand| (order.to_vec(), gap, expand);
-    // The last dimension first in memory, so across; gaps between elements; the first dimension expanded.
+    // The last dimension is the outermost in memory; gaps between elements; the first dimension expanded.
     let dense = one([1, 0], 1, 0);
     check((vec![150, 300], [dense.clone(), one([0, 1], 1, 0), dense.clone(), one([0, 1], 2, 0)]));
     check((vec![3, 5000], [dense.clone(), one([1, 0], 2, 1), dense.clone(), one([1, 0], 2, 1)]));
@@ -317,12 +317,12 @@ fn operands_of_many_blocks_lie_across_or_repeat_a_strided_row() {
 fn an_element_for_each_index_of_a_dimension_and_one_for_all() {
     let sizes = [2i64, 3, 2];
     let mut a: Vec<f32> = (0..12).map(|i| i as f32).collect();
-    // Every second element counts.
+    // An input of every second element.
     let mut b = [10.0f32, -1.0, 20.0, -1.0, 30.0];
     let ta = tensor(a.as_mut_ptr(), &sizes, &row_major(&sizes));
     let tb = tensor(b.as_mut_ptr(), &[3], &[2]);
     let one = tensor(b.as_mut_ptr(), &[1], &[1]);
-    // Channels last.
+    // channels_last strides.
     for strides in [[6, 2, 1], [6, 1, 3]] {
         let mut o = [0.0f32; 12];
         let to = tensor(o.as_mut_ptr(), &sizes, &strides);

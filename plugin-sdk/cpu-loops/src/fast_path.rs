@@ -1,7 +1,7 @@
-//! The contiguous fast path: operands that are one run of elements each.
+//! The contiguous fast path of element-wise kernels.
 //!
-//! Operands that are dense with equal strides, and inputs of one element, need no strided iteration: the inner loop
-//! gets their addresses. All other cases use [`crate::blocks`].
+//! Dense operands with equal strides, and inputs of one element, need no strided iteration: the inner loop is called with
+//! their addresses. All other calls use [`crate::blocks`].
 
 use crate::blocks::by_blocks;
 use crate::elementwise::Cost;
@@ -12,7 +12,7 @@ use keyway_sdk::author::{Error, parallel_for};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Applies `inner` over all operands; the first is the output. An input of one element is broadcast to any shape.
+/// Applies `inner` to all operands; the first is the output. An input of one element is broadcast to any shape.
 pub(crate) fn apply(cost: Cost, operands: &[Operand<'_>], inner: InnerLoop<'_>) -> Result<(), Error> {
     let Some((out, ins)) = operands.split_first() else { return Ok(()) };
     let n = out.numel();
@@ -21,15 +21,15 @@ pub(crate) fn apply(cost: Cost, operands: &[Operand<'_>], inner: InnerLoop<'_>) 
     }
     if n > 0 {
         let data = |k: usize| operands.get(k).map_or(std::ptr::null_mut(), |o| o.tensor.data.cast());
-        // SAFETY: contiguous operands have `numel` elements in a row, and `flat` says that no input meets the output
-        // but as an inner loop with chunks allows.
+        // SAFETY: contiguous operands have `numel` contiguous elements, and `flat` guarantees that no input overlaps the
+        // output except as an inner loop with chunks allows.
         unsafe { inner.run([data(0), data(1), data(2), data(3)], 0, n) };
     }
     Ok(())
 }
 
-/// Whether all operands are contiguous and of one shape, and no input overlaps the output except as `inner` allows: the
-/// common small call, detected from cached fields. One element has no shape to compare.
+/// Whether all operands are contiguous with the same shape, and no input overlaps the output except as `inner` allows: the
+/// frequent small call, detected from cached fields. Shapes of single elements are not compared.
 #[inline(always)]
 fn flat(out: &Operand<'_>, ins: &[Operand<'_>], inner: InnerLoop<'_>) -> bool {
     let (n, begin) = (out.numel(), out.tensor.data as usize);
@@ -45,7 +45,7 @@ fn flat(out: &Operand<'_>, ins: &[Operand<'_>], inner: InnerLoop<'_>) -> bool {
 }
 
 /// As [`apply`], for operands of any strides and any number of elements.
-// Not inlined, so that `apply` needs few registers and little of the stack.
+// Not inlined, so that `apply` needs few registers and little stack.
 #[inline(never)]
 fn by_strides(cost: Cost, operands: &[Operand<'_>], inner: InnerLoop<'_>) -> Result<(), Error> {
     let Some((out, ins)) = operands.split_first() else { return Ok(()) };
@@ -56,8 +56,8 @@ fn by_strides(cost: Cost, operands: &[Operand<'_>], inner: InnerLoop<'_>) -> Res
     let addresses = &Operands::new(operands);
     let streams = stream::pays(out, ins);
     parallel_for(out.numel(), cost.grain(), |part| {
-        // SAFETY: `dense` says that each operand has `numel` elements in a row, or repeats one, and that no input
-        // meets the output but as an inner loop with chunks allows; if it is streamed, none meets it.
+        // SAFETY: `dense` guarantees that each operand has `numel` contiguous elements, or repeats one, and that no input
+        // overlaps the output except as an inner loop with chunks allows; if it is streamed, no input overlaps it.
         unsafe {
             if repeated == 0 && !streams {
                 inner.run(addresses.at([part.start; OPERANDS]), 0, part.len());
@@ -68,8 +68,8 @@ fn by_strides(cost: Cost, operands: &[Operand<'_>], inner: InnerLoop<'_>) -> Res
     })
 }
 
-/// Which inputs repeat one element, if all other operands are dense in the output's order. An output has no element
-/// twice, so it is dense if it spans no more than its elements.
+/// The mask of inputs that repeat one element, if all other operands are dense in the output's order. An output has no
+/// element twice, so it is dense if its span is its number of elements.
 #[inline(always)]
 fn dense(
     out: &Operand<'_>,
@@ -104,11 +104,11 @@ fn dense(
     Some(repeated)
 }
 
-/// Applies `inner` to a part of the operands if some repeat one element, or the output is streamed.
+/// Applies `inner` to a range of elements, for operands that repeat one element or an output that is streamed.
 ///
 /// # Safety
-/// As for [`InnerLoop::run`], with one element at the address of each operand that is repeated; as for [`stream::run`] if
-/// it `streams`.
+/// As for [`InnerLoop::run`], with one element at the address of each repeated operand; as for [`stream::run`] if it
+/// `streams`.
 #[inline(never)]
 unsafe fn run_part(
     on: &Operands,

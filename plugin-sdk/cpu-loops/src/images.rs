@@ -1,17 +1,17 @@
-//! Images and kernels of convolutions and pooling as five dimensions, and how a kernel moves over an image.
+//! Images and convolution kernels as tensors of five dimensions, and the axes of a kernel's positions over an image.
 
 use crate::reserve;
 use keyway_sdk::author::{Call, Element, Error, Lanes};
 use std::ops::Range;
 
-/// A tensor of `[first, second, spatial..]` with three spatial dimensions; missing ones come first and have size 1.
+/// A tensor `[first, second, spatial..]` with three spatial dimensions; missing ones come first and have size 1.
 #[derive(Clone, Copy)]
 pub struct Volume<'a, T> {
-    /// The first element.
+    /// The address of the first element.
     pub data: Lanes<'a, T>,
     /// The sizes.
     pub sizes: [usize; 5],
-    /// The steps in memory, in elements.
+    /// The strides, in elements.
     pub strides: [usize; 5],
 }
 
@@ -24,7 +24,7 @@ pub fn three(list: &[i64], neutral: usize) -> [usize; 3] {
 
 impl<'a, T: Element> Volume<'a, T> {
     /// # Safety
-    /// The elements that sizes and strides name must exist for `'a`.
+    /// The elements that sizes and strides describe must exist for `'a`.
     unsafe fn of(data: *mut T, sizes: &[i64], strides: &[i64]) -> Result<Self, Error> {
         let (&[a, b, ref inner @ ..], &[a_step, b_step, ref steps @ ..]) = (sizes, strides) else {
             return Err(wrong(sizes));
@@ -43,33 +43,33 @@ impl<'a, T: Element> Volume<'a, T> {
         })
     }
 
-    /// Argument `i`.
+    /// Reads argument `i`.
     ///
     /// # Errors
-    /// It is no tensor of 2 to 5 dimensions and this element type.
+    /// If the argument is not a tensor of 2 to 5 dimensions with this element type.
     pub fn argument(call: &Call<'a>, i: usize) -> Result<Self, Error> {
         let view = call.view::<T>(i)?;
         // SAFETY: the host guarantees the elements of a call's tensors; they are only read.
         unsafe { Volume::of(view.as_ptr().cast_mut(), view.sizes(), view.strides()) }
     }
 
-    /// Output `i`.
+    /// Reads output `i`.
     ///
     /// # Errors
-    /// It is no tensor of 2 to 5 dimensions and this element type.
+    /// If the output is not a tensor of 2 to 5 dimensions with this element type.
     pub fn output(call: &Call<'a>, i: usize) -> Result<Self, Error> {
         let mut out = call.out::<T>(i)?;
         let data = out.as_mut_ptr();
-        // SAFETY: as above; the output is this call's alone.
+        // SAFETY: as above; the output is uniquely owned.
         unsafe { Volume::of(data, out.sizes(), out.strides()) }
     }
 
-    /// The elements with one remainder by the strides, as a tensor of their own.
+    /// The elements of one stride phase as a tensor.
     pub fn of_remainder(&self, of: &Remainder, moves: &Moves) -> Self {
         let [n, c, ..] = self.sizes;
         let [sample, channel, ..] = self.strides;
         let begin: usize = (0..3).map(|d| of.first[d] * self.strides[d + 2]).sum();
-        // A single element has no step, and a stride far larger than the image could overflow.
+        // The stride of a single element is arbitrary, and a stride far larger than the image could overflow.
         let step = |d: usize| if of.counts[d] > 1 { moves.stride[d] } else { 1 };
         let [depth, height, width] = [0, 1, 2].map(|d| self.strides[d + 2] * step(d));
         Volume {
@@ -80,8 +80,8 @@ impl<'a, T: Element> Volume<'a, T> {
         }
     }
 
-    /// The offsets, from the kernel's first element, of the elements whose index in each spatial dimension is one of
-    /// these.
+    /// The offsets, from the kernel's first element, of the elements whose index in each spatial dimension is in these
+    /// lists.
     ///
     /// # Errors
     /// Out of memory.
@@ -111,19 +111,19 @@ fn wrong(sizes: &[i64]) -> Error {
 pub struct Moves {
     /// The stride: input elements between neighbouring output positions.
     pub stride: [usize; 3],
-    /// Elements of 0 before and after the input.
+    /// The zero padding before and after the input, in elements.
     pub padding: [usize; 3],
-    /// Elements from one of the kernel's to the next.
+    /// The distance between neighbouring kernel taps, in input elements.
     pub dilation: [usize; 3],
-    /// The number of groups of channels, each with its own kernels.
+    /// The number of channel groups, each with its own kernels.
     pub groups: usize,
 }
 
 impl Moves {
-    /// Arguments 3 to 6 of `conv`, `conv_act`, `conv_input_grad` and `conv_weight_grad`.
+    /// Reads arguments 3 to 6 of `conv`, `conv_act`, `conv_input_grad` and `conv_weight_grad`.
     ///
     /// # Errors
-    /// Arguments of other kinds.
+    /// If an argument has another type.
     pub fn of(call: &Call<'_>) -> Result<Self, Error> {
         Ok(Moves {
             stride: three(call.ints(3)?, 1),
@@ -133,7 +133,7 @@ impl Moves {
         })
     }
 
-    /// The spatial dimensions of an image under a kernel of these sizes, with the number of output positions in each.
+    /// The spatial axes of an image under a kernel of these sizes, with the number of output positions in each.
     ///
     /// # Errors
     /// Out of memory.
@@ -153,14 +153,14 @@ impl Moves {
 
     /// The index of the element that tap `t` reads at the first output position, along dimension `d`.
     fn tap(&self, d: usize, t: usize) -> isize {
-        // With values beyond any memory size there are no output positions.
+        // Values beyond any memory size have no output positions.
         t.wrapping_mul(self.dilation[d]).wrapping_sub(self.padding[d]).cast_signed()
     }
 
-    /// The gradient of an input of these spatial sizes by a kernel of those, as one convolution of the result's gradient per
-    /// stride phase.
+    /// Decomposes the gradient of an input of these spatial sizes by kernel size: one convolution of the output's gradient
+    /// per stride phase.
     pub fn remainders(&self, sizes: [usize; 3], kernel: [usize; 3]) -> impl Iterator<Item = Remainder> + '_ {
-        // Elements beyond the input's size have no remainder of their own.
+        // Stride phases beyond the input's size have no elements.
         let [depth, height, width] = [0, 1, 2].map(|d| self.stride[d].min(sizes[d]));
         (0..depth * height * width).map(move |i| {
             let first = [i / width / height, i / width % height, i % width];
@@ -183,31 +183,31 @@ impl Moves {
     }
 }
 
-/// The elements of an input with one remainder by the stride in each dimension.
+/// The elements of one stride phase: those with the same remainder by the stride in each dimension.
 pub struct Remainder {
-    /// The first of them.
+    /// The index of the first element.
     pub first: [usize; 3],
-    /// The number of elements.
+    /// The number of elements in each dimension.
     pub counts: [usize; 3],
-    /// The elements of the kernel that read them, in its own order.
+    /// The kernel taps that read these elements, in ascending order.
     pub taps: [Vec<usize>; 3],
     /// The output position at which each tap reads the first element.
     pub reads: [Vec<isize>; 3],
 }
 
 /// A spatial dimension: at output position `j`, tap `t` of the kernel reads element `j * step + taps[t]`, which is 0
-/// outside.
+/// outside the image.
 #[derive(Clone)]
 pub struct Axis {
-    /// Elements of the source.
+    /// The number of elements of the source.
     pub size: usize,
-    /// Their stride.
+    /// The stride of the source, in elements.
     pub stride: usize,
     /// The number of output positions.
     pub count: usize,
     /// Input elements between neighbouring output positions; 1 for a single position.
     pub step: usize,
-    /// The elements that the taps read at the first position.
+    /// The index of the element that each tap reads at the first position.
     pub taps: Vec<isize>,
 }
 
@@ -218,29 +218,29 @@ impl Axis {
         Axis { size: image.sizes[d + 2], stride: image.strides[d + 2], count, step, taps }
     }
 
-    /// Whether most elements in the range of the positions are not read, since positions or taps have a large stride: a padded
-    /// copy of it is not worth its cost, and may be larger than memory.
+    /// Whether most elements in the range of the positions are not read, because positions or taps have a large stride: a
+    /// padded copy of this range is not worth its cost, and may exceed the memory.
     pub fn is_sparse(&self) -> bool {
         let [first, last] = [self.taps.iter().min(), self.taps.iter().max()].map(|tap| tap.map_or(0, |t| *t));
         let passed = (self.count.max(1) - 1).saturating_mul(self.step).saturating_add(last.abs_diff(first));
         passed / 8 > self.count.saturating_mul(self.taps.len()).saturating_add(8)
     }
 
-    /// Whether no tap leaves the image at any position.
+    /// Whether every tap is inside the image at every position.
     pub fn stays_inside(&self) -> bool {
         let last = (self.count.max(1) - 1) * self.step;
         let reads = |place: usize, tap: &isize| place.cast_signed() + tap;
         self.taps.iter().all(|tap| reads(0, tap) >= 0 && reads(last, tap) < self.size.cast_signed())
     }
 
-    /// The element that a tap reads at a position.
+    /// The index of the element that a tap reads at a position; `None` outside the image.
     #[inline(always)]
     pub fn element(&self, place: usize, tap: usize) -> Option<usize> {
         let at = (place * self.step) as isize + self.taps[tap];
         (at >= 0 && (at as usize) < self.size).then_some(at as usize)
     }
 
-    /// The elements that the kernel reads at a position, in the order of its taps.
+    /// The indices of the elements that the kernel reads at a position, in the order of its taps.
     pub fn reads(&self, place: usize) -> impl Iterator<Item = usize> {
         (0..self.taps.len()).filter_map(move |tap| self.element(place, tap))
     }
@@ -259,7 +259,7 @@ impl Axis {
         begin..reaching(self.size as isize).clamp(begin, places.end)
     }
 
-    /// The positions at which each of some taps reads inside the image; taps are in ascending order.
+    /// The positions at which each of these taps reads inside the image; taps are in ascending order.
     pub fn all_inside(&self, taps: Range<usize>) -> Range<usize> {
         let all = 0..self.count;
         let both = |a: Range<usize>, b: Range<usize>| a.start.max(b.start)..a.end.min(b.end);
@@ -293,8 +293,7 @@ mod tests {
         let axis = |count, step, taps: &[isize]| {
             Axis::of(&image([1, 1, 1, 1, 33]), 2, count, step, taps.to_vec()).is_sparse()
         };
-        // Typical cases of networks: strides, dilations of 18 and 36, a stride as wide as the kernel, a single
-        // position.
+        // Typical cases of networks: strides, dilations of 18 and 36, a stride as large as the kernel, a single position.
         for (count, step, taps) in [
             (112, 2, vec![-3, -2, -1, 0, 1, 2, 3]),
             (33, 1, vec![-18, 0, 18]),

@@ -1,42 +1,41 @@
-//! The inner loops of element-wise kernels: a function applied to elements at unit stride.
+//! The inner loops of element-wise kernels: a function applied to contiguous elements.
 //!
-//! This is all that is compiled for each function. The strided iteration, the copies to unit stride and the sharing
-//! of work among threads know operands by the size of their elements alone, and are compiled once
-//! ([`crate::blocks`]).
+//! Only this is compiled for each function. The strided iteration, the copies to contiguous memory and the distribution
+//! among threads are type-erased, with element sizes alone, and compiled once ([`crate::blocks`]).
 //!
-//! A function of elements is applied to a chunk at a time, whose results are written after all of its inputs are read.
-//! The loop over a chunk is vectorised without a check for overlapping memory, an input may be the output, and an input
+//! A function of elements is applied to a chunk at a time, whose results are written after all of its inputs are read. So
+//! the loop over a chunk is vectorised without a check for overlapping memory, an input may be the output, and an input
 //! that repeats one element is a chunk of copies, reread for each chunk.
 //!
-//! The tail after the last whole chunk is computed by vectors, too, and by the same code: together with some of the
-//! elements before it, or, if an input is the output or there are fewer elements than a chunk, copied into a chunk.
+//! The tail after the last whole chunk is vectorised, too, by the same code: it overlaps the previous elements, or, if an
+//! input is the output or there are fewer elements than a chunk, is copied into a chunk.
 //!
-//! A function of wide values ([`Wide`]) is given the elements widened. Its results are narrowed a chunk at a time, for
-//! which there are vector instructions that the compiler does not find in a loop over elements.
+//! A function of wide values ([`Wide`]) is called with widened elements. Its results are narrowed a chunk at a time, with
+//! vector instructions that the compiler does not generate for a loop over elements.
 
 use crate::operand::{OPERANDS, PerOperand, repeat};
 use keyway_sdk::author::{Element, Widen};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-/// The addresses of the output and of the inputs of a run; those beyond the function's inputs are anything.
+/// The addresses of the output and of the inputs of a run; those beyond the function's inputs are arbitrary.
 pub(crate) type Addresses = [*mut u8; OPERANDS];
 
-/// Bit `k` is set if operand `k` repeats the chunk at its address; see [`InnerLoop::lanes`].
+/// A bit mask: bit `k` is set if operand `k` repeats the chunk at its address; see [`InnerLoop::lanes`].
 pub(crate) type Repeated = u32;
 
-/// Bytes of a chunk of the largest elements. It keeps the loads and stores of a core busy, and its loop is too long to be
-/// unrolled as a whole before it is vectorised, after which there would be no loop to vectorise.
+/// The size of a chunk of the largest elements in bytes. It occupies the load and store units of a core, and its loop is
+/// too long for the compiler to unroll completely before it vectorises.
 const CHUNK: usize = 256;
 /// The maximum number of elements of a chunk.
 pub(crate) const LANES: usize = 64;
-/// A remainder of fewer elements is computed one by one.
+/// The minimum length of a tail that is vectorised.
 const FEW: usize = 8;
 
-/// A function of elements with a named type: its arguments are a tuple. Closures of the tuple implement it.
+/// A function of a tuple of elements, as a named type. Closures over the tuple implement it.
 ///
-/// The compiler does not make a loop over a closure vector code if the closure is too large to be inlined into it; `call`
-/// can have `#[inline(always)]`, and a closure cannot.
+/// The compiler does not vectorise a loop over a closure that is too large to be inlined; `call` can have
+/// `#[inline(always)]`, and a closure cannot.
 pub trait Function<Arguments, Value>: Sync {
     /// The value for these arguments.
     fn call(&self, arguments: Arguments) -> Value;
@@ -51,7 +50,7 @@ impl<Arguments, Value, F: Fn(Arguments) -> Value + Sync> Function<Arguments, Val
 
 /// The address of an input's elements, and their conversion to a function's argument.
 pub(crate) trait Input: Copy {
-    /// The type that the function gets for an element.
+    /// The argument type of the function for an element.
     type Value: Copy;
     /// The size of an element.
     const BYTES: usize;
@@ -63,7 +62,7 @@ pub(crate) trait Input: Copy {
     /// # Safety
     /// The caller guarantees an element at `i`.
     unsafe fn load(self, i: usize) -> Self::Value;
-    /// The address `n` elements further.
+    /// The address after the next `n` elements.
     fn past(self, n: usize) -> Self;
 }
 
@@ -74,9 +73,9 @@ pub(crate) trait Output {
     /// The type that the function returns for an element.
     type Value: Copy;
 
-    /// The element of a value.
+    /// Converts a value to an element.
     fn element(value: Self::Value) -> Self::Element;
-    /// The elements of a chunk of values.
+    /// Converts a chunk of values to elements.
     fn elements<const N: usize>(values: &[Self::Value; N]) -> [Self::Element; N];
 }
 
@@ -113,7 +112,7 @@ impl<T: Element> Output for *mut T {
     }
 }
 
-/// Elements that a function is given, or gives, in their wide type.
+/// Elements that are converted to or from their wide type.
 #[derive(Clone, Copy)]
 pub(crate) struct Wide<T>(*const T);
 
@@ -154,17 +153,17 @@ impl<T: Widen> Output for Wide<T> {
 pub(crate) trait Inputs: Copy {
     /// The function's arguments for one element of each input.
     type Item: Copy;
-    /// The element size of each input in bytes, 0 if there is none.
+    /// The element size of each input in bytes; 0 for absent inputs.
     const BYTES: [usize; 3];
 
-    /// The first of these addresses.
+    /// Takes the addresses of these inputs.
     fn of(addresses: (*const u8, *const u8, *const u8)) -> Self;
     /// The function's arguments for the elements at `i`.
     ///
     /// # Safety
     /// The caller guarantees an element of each input at `i`.
     unsafe fn load(self, i: usize) -> Self::Item;
-    /// The inputs `n` elements further, except repeated ones.
+    /// The inputs after the next `n` elements; repeated ones are unchanged.
     fn past(self, n: usize, repeated: Repeated) -> Self;
 }
 
@@ -201,21 +200,21 @@ inputs!(A 0);
 inputs!(A 0, B 1);
 inputs!(A 0, B 1, C 2);
 
-/// The function itself, the output, three inputs, which of them are repeated and the number of elements.
+/// The function itself, the output, three inputs, the mask of repeated inputs, and the number of elements.
 type Run = unsafe fn(*const (), *mut u8, *const u8, *const u8, *const u8, Repeated, usize);
 
-/// A function of the elements at unit stride of up to three inputs, without its types.
+/// A type-erased loop that applies a function to contiguous elements of up to three inputs.
 #[derive(Clone, Copy)]
 pub(crate) struct InnerLoop<'a> {
     run: Run,
     function: *const (),
     lanes: usize,
-    /// Whether the output's elements are the bits of the first input's.
+    /// Whether the output's elements have the bits of the first input's elements.
     copies: bool,
     _borrow: PhantomData<&'a ()>,
 }
 
-// SAFETY: the function is `Sync`, which the constructors ask for.
+// SAFETY: the function is `Sync`, which the constructors require.
 unsafe impl Sync for InnerLoop<'_> {}
 
 impl<'a> InnerLoop<'a> {
@@ -239,20 +238,20 @@ impl<'a> InnerLoop<'a> {
         }
     }
 
-    /// The same loop, whose function gives the bits of its one input's elements.
+    /// The same loop, marked as a copy of its input's bits.
     #[inline(always)]
     pub(crate) fn copying(self) -> Self {
         InnerLoop { copies: true, ..self }
     }
 
-    /// Whether the function gives the bits of its one input's elements.
+    /// Whether the loop copies the bits of its input.
     #[inline(always)]
     pub(crate) fn copies(&self) -> bool {
         self.copies
     }
 
-    /// The number of elements in a chunk, at most [`LANES`]; 0 for a function of whole runs, whose inputs may neither
-    /// be repeated nor be the output.
+    /// The number of elements in a chunk, at most [`LANES`]; 0 for a function of whole runs, whose inputs may neither be
+    /// repeated nor be the output.
     #[inline(always)]
     pub(crate) fn lanes(&self) -> usize {
         self.lanes
@@ -261,17 +260,18 @@ impl<'a> InnerLoop<'a> {
     /// Applies the function to `n` elements.
     ///
     /// # Safety
-    /// Each operand must have `n` elements of the function's types at its address, aligned; a repeated input one chunk,
-    /// or `n` if that is fewer. An input may overlap the output only if it is at the same address with elements of the
-    /// same size, and neither that nor repeated if there are no chunks. The caller's iteration upholds this.
+    /// Each operand must have `n` elements of the function's types at its address, aligned; a repeated input must have one
+    /// chunk, or `n` elements if that is fewer. An input may overlap the output only if it has the same address and element
+    /// size, and may neither overlap it nor be repeated if there are no chunks. The caller's iteration upholds this.
     #[inline(always)]
     pub(crate) unsafe fn run(&self, [out, a, b, c]: Addresses, repeated: Repeated, n: usize) {
-        // SAFETY: as the caller guarantees; the function is borrowed for the life of `self`.
+        // SAFETY: as the caller guarantees; the function is borrowed for the lifetime of `self`.
         unsafe { (self.run)(self.function, out, a, b, c, repeated, n) }
     }
 }
 
-/// The loop over chunks of a function, and the elements of one. In a constant, so that no other loop is compiled for it.
+/// The chunked loop of a function, and the number of elements of a chunk. A constant, so that only the selected loop is
+/// compiled.
 const fn chunked<I: Inputs, O: Output, F: Function<I::Item, O::Value>>() -> (Run, usize) {
     match CHUNK / widest(&bytes::<I, O>()) {
         ..LANES => (elements::<I, O, F, 32>, 32),
@@ -306,7 +306,7 @@ unsafe fn elements<I: Inputs, O: Output, F: Function<I::Item, O::Value>, const N
     let rest = n % N;
     let overlapped = rest > 0 && n > N && ![a, b, c].contains(&out.cast_const());
     let whole = if rest < FEW && !overlapped { n } else { n - rest };
-    // SAFETY: as the caller guarantees. A chunk may be computed again where no input is the output.
+    // SAFETY: as the caller guarantees. A chunk may be computed twice if no input is the output.
     unsafe {
         chunks::<I, O, F, N>(&*function.cast::<F>(), out.cast(), I::of((a, b, c)), repeated, whole);
         if whole < n {
@@ -321,11 +321,10 @@ unsafe fn elements<I: Inputs, O: Output, F: Function<I::Item, O::Value>, const N
     }
 }
 
-/// Applies a function to the chunk of `lanes` elements from `first` on.
+/// Applies a function to the `lanes` elements that start at `first`.
 ///
 /// # Safety
-/// As for [`InnerLoop::run`] for the elements up to the last of the chunk; `bytes` are the element sizes of the
-/// operands.
+/// As for [`InnerLoop::run`], for the elements up to the end of the chunk; `bytes` are the element sizes of the operands.
 #[inline(always)]
 unsafe fn last(
     run: Run,
@@ -341,12 +340,12 @@ unsafe fn last(
     unsafe { run(function, from(0), from(1), from(2), from(3), repeated, lanes) };
 }
 
-/// Applies a function to elements `rest`, fewer than a chunk, by way of a chunk that begins with them. Those that fill it up
-/// are copies of the first, so that the function sees no others.
+/// Applies a function to elements `rest`, fewer than a chunk, in a padded chunk. The padding repeats the first element, so
+/// that the function is called with no other values.
 ///
 /// # Safety
-/// As for [`InnerLoop::run`] for the elements up to the last of `rest`; `bytes` are the element sizes of the operands,
-/// and `lanes` is the length of a chunk.
+/// As for [`InnerLoop::run`], for the elements up to the end of `rest`; `bytes` are the element sizes of the operands, and
+/// `lanes` is the length of a chunk.
 #[inline(never)]
 unsafe fn padded(
     run: Run,
@@ -364,7 +363,7 @@ unsafe fn padded(
     }
     let n = rest.len();
     let from = |k: usize| at[k].wrapping_add(if repeated >> k & 1 == 1 { 0 } else { rest.start * bytes[k] });
-    // SAFETY: the caller guarantees the elements, and those of a repeated input up to the last of `rest`. Each address in
+    // SAFETY: the caller guarantees the elements, and those of a repeated input up to the end of `rest`. Each address in
     // `places` has capacity for a chunk of the largest elements, uniquely owned.
     unsafe {
         for k in (1..OPERANDS).filter(|k| bytes[*k] > 0) {
@@ -395,8 +394,8 @@ pub(crate) unsafe fn chunks<I: Inputs, O: Output, F: Function<I::Item, O::Value>
             // SAFETY: the caller guarantees a chunk of each input.
             result.write(f.call(unsafe { inputs.load(k) }));
         }
-        // SAFETY: each value was just written. The caller guarantees the elements of the output. An input that is the
-        // output was read up to here and not beyond.
+        // SAFETY: each value was just written. The caller guarantees the elements of the output. If the output is an input,
+        // it was read up to this element and not beyond.
         unsafe {
             let values = &*(&raw const chunk).cast::<[O::Value; N]>();
             out.cast::<[O::Element; N]>().write(O::elements(values));

@@ -1,4 +1,5 @@
-//! Element-wise loops over strided host memory, vectors and images, for Keyway plugins whose kernels run on the CPU.
+//! Element-wise loops over strided host memory, SIMD vectors and image geometry, for Keyway plugins whose kernels run on
+//! the CPU.
 //!
 //! A kernel is one line:
 //!
@@ -13,22 +14,22 @@
 //!
 //! [`CallExt`] adds `map0` to `map3`, `map1_wide` to `map3_wide` for narrow floats, `contiguous` and `contiguous_out`
 //! to the SDK's `Call`, [`ViewExt`] adds `contiguous` to its `View`, and the functions [`map0`] to [`map3`],
-//! [`map1_slices`] and [`map2_slices`] take any views. The host passes the inputs already broadcast to the output's
-//! shape (stride 0 where expanded); an input of one element is broadcast to any shape; the output may be exactly one of
-//! the inputs.
+//! [`map1_slices`] and [`map2_slices`] accept any views. The host passes the inputs already broadcast to the output's shape
+//! (stride 0 where expanded); an input of one element is broadcast to any shape; the output may be exactly one of the
+//! inputs.
 //!
 //! Decisions:
 //! - a separate crate from `keyway-sdk`: a plugin for a device whose memory the host cannot read has no use for these
 //!   loops and does not compile them; it iterates with [`keyway_sdk::author::strided`];
-//! - `contiguous` and `contiguous_out` are here and not in the SDK, although they are no loops: each copies if strides or an
-//!   in-place call require it, and a copy of strided memory is one of the loops of this crate. A second, slower copy in the SDK
-//!   was rejected, since a call would not show which of the two it uses;
-//! - extension traits, so that a kernel reads the same whether a method is the SDK's or of this crate;
-//! - for each function one loop at unit stride is compiled and nothing else; the strided iteration, and the copies of
-//!   operands into small dense blocks, is code that all functions share;
-//! - dimensions are collapsed and put in the output's order, so a dense tensor of any memory format is one loop;
-//! - the loop bodies are plain Rust that the compiler vectorises for the level of the build; no run-time feature
-//!   detection except for the tile unit ([`tiles`]), which no level includes.
+//! - `contiguous` and `contiguous_out` are here and not in the SDK, although they are not loops: each copies if strides or
+//!   an in-place call require it, and a copy of strided memory is one of the loops of this crate. A second, slower copy in
+//!   the SDK was rejected, since a call would not show which of the two it uses;
+//! - extension traits, so that kernels call methods of the SDK and of this crate alike;
+//! - only one loop over contiguous elements is compiled per function; the strided iteration, and the copies of operands
+//!   into small dense blocks, are code that all functions share;
+//! - dimensions are collapsed and sorted by the output's strides, so that a dense tensor of any memory format is one loop;
+//! - the loop bodies are plain Rust that the compiler vectorises for the SIMD level of the build; there is no run-time
+//!   feature detection except for the tile unit ([`tiles`]), which no level includes.
 
 mod blocks;
 mod contiguous;
@@ -66,7 +67,7 @@ pub mod prelude {
 mod elementwise_tests;
 #[cfg(test)]
 mod wide_tests;
-// The SDK's own unit tests make calls of plain vectors in the same way; the file is private to the tests of both.
+// The unit tests of the SDK and of this crate share this private file, which builds calls from plain vectors.
 #[cfg(test)]
 #[path = "../../src/author/testing.rs"]
 mod testing;

@@ -1,4 +1,4 @@
-//! Lists whose length a call's arguments decide.
+//! Lists whose length depends on a call's arguments.
 
 use keyway_sdk::author::Error;
 

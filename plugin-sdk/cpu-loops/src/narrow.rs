@@ -1,4 +1,4 @@
-//! Functions of slices whose results are narrowed.
+//! Functions of slices with narrowed results.
 
 use crate::inner_loop::{Inputs, Wide, chunks};
 use keyway_sdk::author::{Plain, Widen};
@@ -12,13 +12,13 @@ mod sealed {
 
 /// Up to three slices, the inputs of [`zip_wide`].
 pub trait Slices: Copy + sealed::Sealed {
-    /// An element of each.
+    /// One element of each slice.
     type Item: Copy;
     #[doc(hidden)]
     #[allow(private_interfaces, private_bounds)]
     type Pointers: Inputs<Item = Self::Item>;
 
-    /// The length of the shortest.
+    /// The length of the shortest slice.
     fn shortest(self) -> usize;
     #[doc(hidden)]
     fn pointers(self) -> Self::Pointers;
@@ -50,16 +50,16 @@ slices!(A 0);
 slices!(A 0, B 1);
 slices!(A 0, B 1, C 2);
 
-/// `to[i] = f(from[i])` for the length of the shortest slice, where `f` returns values of the computation type; they
-/// are narrowed as by [`CallExt::map1_wide`](crate::CallExt::map1_wide).
+/// `to[i] = f(from[i])` up to the length of the shortest slice, where `f` returns values of the computation type; they are
+/// narrowed as by [`CallExt::map1_wide`](crate::CallExt::map1_wide).
 #[inline(always)]
 pub fn zip_wide<S: Slices, T: Widen>(from: S, to: &mut [T], f: impl Fn(S::Item) -> T::Wide + Sync) {
     let n = to.len().min(from.shortest());
-    // SAFETY: each slice has `n` elements, and the one that is written meets none that is read.
+    // SAFETY: each slice has `n` elements, and the written one overlaps no input.
     unsafe { chunks::<S::Pointers, Wide<T>, _, CHUNK>(&f, to.as_mut_ptr(), from.pointers(), 0, n) }
 }
 
-/// Narrows elements, for the length of the shorter slice.
+/// Narrows elements, up to the length of the shorter slice.
 #[inline(always)]
 pub fn narrow_slice<T: Widen<Wide: Plain>>(wide: &[T::Wide], to: &mut [T]) {
     zip_wide((wide,), to, |(x,)| x);

@@ -1,4 +1,4 @@
-//! The operands of an element-wise kernel, typed by the size of their elements alone.
+//! Type-erased operands of an element-wise kernel.
 
 use crate::inner_loop::Addresses;
 use crate::pack::{Rectangle, pack};
@@ -6,7 +6,7 @@ use keyway_sdk::abi::codes::tensor_flag;
 use keyway_sdk::abi::tensor::RawTensor;
 use keyway_sdk::author::{Element, View, ViewMut};
 
-/// Operands of one kernel: the output and up to three inputs.
+/// The maximum number of operands: the output and up to three inputs.
 pub(crate) const OPERANDS: usize = 4;
 
 /// One value per operand; those beyond the inputs are 0.
@@ -43,7 +43,7 @@ impl<'a> Operand<'a> {
     }
 
     pub(crate) fn sizes(&self) -> &'a [i64] {
-        // SAFETY: there are `ndim` sizes while the tensor lives; the host upholds this.
+        // SAFETY: there are `ndim` sizes during the lifetime of the tensor; the host upholds this.
         unsafe { entries(self.tensor.sizes, self.tensor.ndim as usize) }
     }
 
@@ -60,7 +60,7 @@ impl<'a> Operand<'a> {
         self.tensor.flags & tensor_flag::CONTIGUOUS != 0
     }
 
-    /// The bytes from the first element to the last.
+    /// The address range from the first element to the last.
     pub(crate) fn range(&self) -> (usize, usize) {
         let last = if self.is_contiguous() {
             self.numel().saturating_sub(1)
@@ -82,13 +82,13 @@ impl<'a> Operand<'a> {
         self.tensor.data == other.tensor.data && self.bytes == other.bytes
     }
 
-    /// Whether all indices are of one element.
+    /// Whether all indices have the same address.
     pub(crate) fn is_single(&self) -> bool {
         self.numel() == 1 || self.strides().iter().all(|s| *s == 0)
     }
 }
 
-/// `a == b`, without the call of `memcmp` that costs more than a few sizes are worth.
+/// `a == b` without a call of `memcmp`, which costs more than comparing a few sizes.
 #[inline(always)]
 pub(crate) fn same(a: &[i64], b: &[i64]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)
@@ -104,7 +104,7 @@ pub(crate) struct Operands {
 // input is exactly the output, a thread reads only the part that it writes.
 unsafe impl Sync for Operands {}
 
-// Unrolled by operand: loops would be vectorised, which takes longer for so few operands.
+// Unrolled by operand: the compiler would vectorise loops, which takes longer for so few operands.
 impl Operands {
     pub(crate) fn new(operands: &[Operand<'_>]) -> Self {
         let data = |k: usize| operands.get(k).map_or(std::ptr::null_mut(), |o| o.tensor.data.cast());
@@ -115,7 +115,7 @@ impl Operands {
         }
     }
 
-    /// The addresses of the elements at these offsets. The address of an absent operand stays null.
+    /// The addresses of the elements at these offsets. The address of an absent operand remains null.
     pub(crate) fn at(&self, offsets: PerOperand) -> Addresses {
         let at = |k: usize| self.data[k].wrapping_add(offsets[k] * self.bytes[k]);
         [at(0), at(1), at(2), at(3)]

@@ -9,8 +9,8 @@ pub(crate) type Dim = strided::Dim<OPERANDS>;
 /// Dimensions, outermost first.
 pub(crate) type Dims = strided::Dims<OPERANDS>;
 
-/// Moves the dimension along which some input is dense next to the innermost one, where that input is not dense
-/// along the innermost.
+/// Moves the dimension along which an input is dense next to the innermost one, if this input is not dense along the
+/// innermost one.
 pub(crate) fn cross(dims: &mut Dims) {
     let Some((inner, outer)) = dims.split_last() else { return };
     if inner.size < SHORTEST || inner.strides[0] != 1 {
@@ -24,24 +24,24 @@ pub(crate) fn cross(dims: &mut Dims) {
     dims[at..end].rotate_left(1);
 }
 
-/// A dimension shorter than this is not worth a change of the order.
+/// The minimum size of a dimension for a change of the order.
 const SHORTEST: usize = 8;
 
-/// The blocks of the two innermost dimensions.
+/// An iterator over the blocks of the two innermost dimensions.
 #[derive(Debug)]
 pub(crate) struct BlockIterator {
     outer: Dims,
-    /// The dimension before the innermost; of size 1 if there is none.
+    /// The second innermost dimension; of size 1 if there is none.
     pub(crate) rows: Dim,
     /// The innermost dimension.
     pub(crate) columns: Dim,
     height: usize,
     width: usize,
-    /// Whether the next block is below, not to the right.
+    /// Whether blocks are visited in column order.
     down: bool,
 }
 
-/// A part of the two innermost dimensions: the operands' offsets and its extent.
+/// A block of the two innermost dimensions: the operands' offsets and its extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) at: PerOperand,
@@ -50,24 +50,24 @@ pub(crate) struct Block {
 }
 
 impl BlockIterator {
-    /// One block for all of the two innermost dimensions.
+    /// A single block that covers the two innermost dimensions.
     pub(crate) fn new(mut dims: Dims) -> Self {
         let columns = dims.pop().unwrap_or(Dim { size: 0, strides: [0; OPERANDS] });
         let rows = dims.pop().unwrap_or(Dim { size: 1, strides: [0; OPERANDS] });
         BlockIterator { outer: dims, rows, columns, height: rows.size, width: columns.size, down: false }
     }
 
-    /// Sets the most rows and columns of a block.
+    /// Sets the maximum number of rows and columns of a block.
     pub(crate) fn cut(&mut self, height: usize, width: usize) {
         (self.height, self.width) = (height.max(1), width.max(1));
     }
 
-    /// Visits blocks in column order: operands that are equal in all rows are then unchanged from block to block.
+    /// Visits blocks in column order, so that operands with equal rows are unchanged from block to block.
     pub(crate) fn go_down(&mut self) {
         self.down = true;
     }
 
-    /// The number of elements of a whole block.
+    /// The number of elements of a full block.
     pub(crate) fn block_len(&self) -> usize {
         self.height * self.width
     }
@@ -82,7 +82,7 @@ impl BlockIterator {
         self.outer.iter().map(|d| d.size).product::<usize>() * each
     }
 
-    /// Calls `run` with the blocks `range`, counted in the order in which they are visited.
+    /// Calls `run` with the blocks in `range`, counted in visiting order.
     pub(crate) fn each(&self, range: Range<usize>, mut run: impl FnMut(Block)) {
         let (across, below) = (self.across(), self.rows.size.div_ceil(self.height));
         let each = below * across;

@@ -1,4 +1,4 @@
-//! Copies between strided memory and dense blocks, by the size of an element alone.
+//! Type-erased copies between strided memory and dense blocks.
 
 use crate::transpose::transpose;
 
@@ -11,7 +11,7 @@ pub(crate) struct Rectangle {
     pub(crate) column: usize,
 }
 
-/// Calls a function with the unsigned integer of that many bytes.
+/// Calls a function with the unsigned integer of this element size.
 macro_rules! by_size {
     ($bytes:expr, $copy:ident($to:expr, $from:expr, $block:expr)) => {
         match $bytes {
@@ -23,7 +23,7 @@ macro_rules! by_size {
     };
 }
 
-/// Copies a block, row after row, to dense memory.
+/// Copies a block to dense memory, row by row.
 ///
 /// # Safety
 /// `from` must have the block's elements of `bytes` (1, 2, 4 or 8) each and be aligned to that, and `to` must have capacity for
@@ -33,7 +33,7 @@ pub(crate) unsafe fn pack(bytes: usize, to: *mut u8, from: *const u8, block: Rec
     unsafe { by_size!(bytes, gather(to, from, block)) }
 }
 
-/// Copies dense memory, row after row, to a block.
+/// Copies dense memory to a block, row by row.
 ///
 /// # Safety
 /// As for [`pack`], with the block at `to`.
@@ -88,7 +88,7 @@ unsafe fn scatter<W: Copy>(to: *mut W, from: *const W, block: Rectangle) {
     }
 }
 
-/// The columns of a block, one after the other.
+/// Copies a block to dense memory, column by column.
 ///
 /// # Safety
 /// As for [`pack`].
@@ -105,7 +105,7 @@ unsafe fn by_columns<W: Copy>(to: *mut W, from: *const W, block: Rectangle) {
 mod tests {
     use super::*;
 
-    /// Extents and strides for every way of copying: dense rows, columns and neither, repeated rows and columns.
+    /// Extents and strides for every branch: dense rows, dense columns and neither, repeated rows and columns.
     const BLOCKS: [(usize, usize, usize, usize); 10] = [
         (3, 5, 7, 1),
         (16, 24, 1, 16),
@@ -128,7 +128,7 @@ mod tests {
                 (0..=last as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
             let mut dense = vec![0u64; rows * columns];
             let at = |memory: &[u64], i: usize| {
-                // SAFETY: the words are initialised bytes, more than are asked for.
+                // SAFETY: the words are initialised bytes, more than `len`.
                 let all =
                     unsafe { std::slice::from_raw_parts(memory.as_ptr().cast::<u8>(), memory.len() * 8) };
                 all[i * bytes..(i + 1) * bytes].to_vec()
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn blocks_of_any_strides_are_copied_for_each_size_of_element() {
-        // Under Miri, which is a thousand times slower, the least and the largest.
+        // Fewer sizes under Miri, which is a thousand times slower.
         let sizes: &[usize] = if cfg!(miri) { &[1, 8] } else { &[1, 2, 4, 8] };
         sizes.iter().copied().for_each(check);
     }

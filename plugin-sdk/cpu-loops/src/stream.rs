@@ -1,30 +1,30 @@
-//! Outputs larger than the caches, written around them.
+//! Non-temporal stores for outputs larger than the caches.
 //!
-//! A store reads its cache line first (write allocate), and that line evicts another; for an output larger than the caches both
-//! are wasted. Here a function writes a small block that stays in L1, and the block is copied to the output by non-temporal
-//! stores, the widest of the compiled level. Smaller outputs use plain stores, since their next reader would lose more than is
-//! saved here.
+//! A store reads its cache line first (write allocate), and that line evicts another; for an output larger than the caches
+//! both are wasted. Here a function writes a small block that stays in L1, and the block is copied to the output by
+//! non-temporal stores, the widest of the compiled level. Smaller outputs use plain stores, since their next reader would
+//! lose more than is saved here.
 //!
-//! On Intel's processors blocks of four pages are written alternately: that keeps more memory banks and prefetchers busy, and
-//! without it such stores gain nothing. On AMD's it costs half of the bandwidth (Zen 3, `add` of f32: 31.7 ms by 16-byte stores
-//! to four pages alternately, 22.3 to one page at a time, 17.0 by 32-byte stores, 22.9 by plain stores), so there pages are
-//! written one at a time. The vendor decides at run time; the bytes written are the same.
+//! On Intel processors, blocks of four pages are written alternately: this occupies more memory banks and prefetchers, and
+//! without it non-temporal stores gain nothing. On AMD processors it halves the bandwidth (Zen 3, `add` of f32: 31.7 ms by
+//! 16-byte stores to four pages alternately, 22.3 to one page at a time, 17.0 by 32-byte stores, 22.9 by plain stores), so
+//! there pages are written one at a time. The vendor is detected at run time; the bytes written are the same.
 
 use crate::inner_loop::{Addresses, InnerLoop, Repeated};
 use crate::operand::{OPERANDS, Operand, PerOperand};
 use std::sync::OnceLock;
 
-/// Bytes of an output from which on this pays.
+/// The minimum output size in bytes.
 const LARGE: usize = 32 << 20;
-/// Bytes of a cache line, at whose multiples the stores begin.
+/// The size of a cache line in bytes, to which the stores are aligned.
 const LINE: usize = 64;
 /// Bytes that are written at a time.
 const BLOCK: usize = 1024;
 const PAGE: usize = 4096;
-/// Pages written alternately where the processor gains from it.
+/// The number of pages that are written alternately on Intel processors.
 const PAGES: usize = 4;
 
-/// Whether non-temporal stores pay for an output. An output that is also an input is in the cache already.
+/// Whether non-temporal stores are faster for an output. An output that is also an input is in the cache already.
 pub(crate) fn pays(out: &Operand<'_>, ins: &[Operand<'_>]) -> bool {
     cfg!(target_arch = "x86_64")
         && out.numel().saturating_mul(out.bytes) >= LARGE
@@ -41,7 +41,7 @@ fn pages() -> usize {
     *PAGES_IN_TURN.get_or_init(|| if is_amd() { 1 } else { PAGES })
 }
 
-/// Whether the processor is AMD's, or Hygon's of the same design.
+/// Whether the processor is from AMD, or from Hygon with the same design.
 fn is_amd() -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
@@ -56,7 +56,7 @@ fn is_amd() -> bool {
 /// As [`InnerLoop::run`], for an output that [`pays`]; `bytes` are the element sizes of the operands.
 ///
 /// # Safety
-/// As for [`InnerLoop::run`], and no input is the output.
+/// As for [`InnerLoop::run`], and no input may be the output.
 pub(crate) unsafe fn run(
     at: Addresses,
     bytes: PerOperand,
@@ -84,15 +84,15 @@ unsafe fn in_turn(
     let from = |i: usize| -> Addresses {
         std::array::from_fn(|k| if repeated >> k & 1 == 1 { at[k] } else { at[k].wrapping_add(i * bytes[k]) })
     };
-    // An output's elements are aligned to their size, so a whole number of them reaches the next cache line.
+    // An output's elements are aligned to their size, so the next cache line starts at an element.
     let head = (at[0].addr().wrapping_neg() % LINE / element).min(n);
     let (page, block) = (PAGE / element, BLOCK / element);
     let end = head + (n - head) / (page * pages) * (page * pages);
     let mut made = Block([0; BLOCK]);
     let to_made = (&raw mut made.0).cast::<u8>();
     let copies = inner.copies() && repeated == 0;
-    // SAFETY: the caller guarantees elements of each operand up to `n`; the block has the capacity of one iteration, and is an
-    // output that overlaps no input.
+    // SAFETY: the caller guarantees elements of each operand up to `n`; the block has the capacity of one iteration, and is
+    // an output that overlaps no input.
     unsafe {
         inner.run(from(0), repeated, head);
         for first in (head..end).step_by(page * pages) {
@@ -117,8 +117,8 @@ unsafe fn in_turn(
 /// Copies a block by non-temporal stores.
 ///
 /// # Safety
-/// There must be a block at both addresses, the target at a multiple of [`LINE`]; [`fence`] must be called before other
-/// threads read.
+/// There must be a block at both addresses, the target aligned to [`LINE`]; [`fence`] must be called before other threads
+/// read.
 #[inline(always)]
 unsafe fn store(to: *mut u8, from: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -135,8 +135,8 @@ unsafe fn store(to: *mut u8, from: *const u8) {
         };
         let (to, from) = (to.cast::<Vector>(), from.cast::<Vector>());
         for i in 0..BLOCK / size_of::<Vector>() {
-            // SAFETY: the caller guarantees the blocks and the alignment of the target, which is that of the widest vector; the
-            // level that is compiled has these instructions.
+            // SAFETY: the caller guarantees the blocks and the alignment of the target, which is that of the widest vector;
+            // the compiled level has these instructions.
             unsafe { stream(to.add(i), load(from.add(i))) };
         }
     }
@@ -147,11 +147,11 @@ unsafe fn store(to: *mut u8, from: *const u8) {
     }
 }
 
-/// Orders non-temporal stores before all stores that follow.
+/// Orders non-temporal stores before all later stores.
 #[inline(always)]
 fn fence() {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: each x86-64 has this instruction; it has no operands.
+    // SAFETY: every x86-64 processor has this instruction; it has no operands.
     unsafe {
         std::arch::x86_64::_mm_sfence();
     }
@@ -178,7 +178,7 @@ mod tests {
                     b[first..].as_ptr().cast_mut().cast(),
                     std::ptr::null_mut(),
                 ];
-                // SAFETY: the vectors have `n` elements from `first` on.
+                // SAFETY: the vectors have `n` elements after `first`.
                 unsafe { in_turn(pages, at, [4, 4, 2, 0], 0, n, inner) };
                 for (i, x) in out.iter().enumerate() {
                     let expected = if (first..first + n).contains(&i) { f((a[i], b[i])) } else { u32::MAX };
@@ -195,7 +195,7 @@ mod tests {
         for (from, to) in [(0, 0), (1, 0), (3, 5)] {
             let mut out = vec![u32::MAX; 20_000];
             let (at, read) = (out[to..].as_mut_ptr().cast(), a[from..].as_ptr().cast_mut().cast());
-            // SAFETY: the vectors have as many elements from there on.
+            // SAFETY: the vectors have 19,000 elements after these offsets.
             unsafe { run([at, read, read, read], [4, 4, 0, 0], 0, 19_000, inner) };
             assert_eq!(out[to..to + 19_000], a[from..from + 19_000]);
             assert!(out[..to].iter().chain(&out[to + 19_000..]).all(|x| *x == u32::MAX));
@@ -208,7 +208,7 @@ mod tests {
         let inner = InnerLoop::of_elements::<(*const u8, *const u8), *mut u8, _>(&|(a, b)| a + b);
         let mut out = vec![0u8; 40_000];
         let at = [out.as_mut_ptr(), a.as_ptr().cast_mut(), b.as_ptr().cast_mut(), std::ptr::null_mut()];
-        // SAFETY: the vectors have as many elements, and of the second input there is a chunk.
+        // SAFETY: the vectors have the elements, and the second input one chunk.
         unsafe { run(at, [1, 1, 1, 0], 0b100, 40_000, inner) };
         assert!(out.iter().all(|x| *x == 7));
     }

@@ -1,12 +1,12 @@
-//! Work for several threads.
+//! Parallel loops.
 
 use keyway_sdk::author::{Error, parallel_for};
 use std::ops::Range;
 
-/// [`parallel_for`] with a body that may fail: the first error that is seen is returned, once all has ended.
+/// [`parallel_for`] with a fallible body: returns one of the errors after all work items have finished.
 ///
 /// # Errors
-/// The error of the body, or of the host's service.
+/// An error of the body, or of the host's service.
 pub fn parallel_try(
     n: usize,
     grain: usize,

@@ -1,8 +1,8 @@
-//! Transposed copies: a tile of some rows is transposed in vector registers, so that both sides are accessed by whole
+//! Transposed copies: a tile of several rows is transposed in vector registers, so that both sides are accessed by whole
 //! vectors.
 //!
-//! The compiler does not generate these shuffles from plain loops, which take more than twice as long. So they are
-//! written with AVX intrinsics, used if the build's level has it; otherwise several rows are read in parallel.
+//! The compiler does not generate these shuffles from plain loops, which take more than twice as long. So they are written
+//! with AVX intrinsics, used if the build's level has AVX; otherwise several rows are read in parallel.
 
 use crate::vectors::{Lanes, widen};
 use keyway_sdk::author::Real;
@@ -10,11 +10,11 @@ use std::any::TypeId;
 
 /// The number of rows read in parallel: together they fill a cache line of 4-byte elements.
 const ROWS: usize = 16;
-/// Whether this build has the vectors.
+/// Whether the build's level has AVX.
 const VECTORS: bool = cfg!(all(target_arch = "x86_64", target_feature = "avx"));
 
-/// Copies the transpose of a matrix of dense rows: element `c` of row `r` goes to element `r` of row `c`, for each
-/// `r < rows` and `c < columns`. The steps are elements from one row to the next, of at most 8 bytes each.
+/// Transposes a matrix with dense rows: element `c` of row `r` is copied to element `r` of row `c`, for each `r < rows` and
+/// `c < columns`. The steps are row strides in elements; elements have at most 8 bytes.
 ///
 /// # Safety
 /// `from` must have the elements and `to` capacity for them, without overlap; the caller upholds this.
@@ -26,12 +26,12 @@ pub unsafe fn transpose<W: Copy>(
     rows: usize,
     columns: usize,
 ) {
-    // SAFETY: as the caller guarantees; `VECTORS` says that the processor has what the build was made for.
+    // SAFETY: as the caller guarantees; `VECTORS` implies that the build's level, and so the processor, has AVX.
     unsafe { turn::<W, VECTORS>((to, to_step), (from, from_step), rows, columns) }
 }
 
 /// # Safety
-/// As for [`transpose`]; with `AVX` the processor must have it.
+/// As for [`transpose`]; if `AVX`, the processor must have it.
 #[inline(always)]
 unsafe fn turn<W: Copy, const AVX: bool>(
     (to, to_step): (*mut W, usize),
@@ -66,7 +66,7 @@ unsafe fn turn<W: Copy, const AVX: bool>(
     }
 }
 
-/// The number of elements widened at once: two cache lines, which processors fetch together.
+/// The number of elements widened at a time: two cache lines, which processors fetch together.
 const SOME: usize = 32;
 
 /// Widens rows of elements to columns of f32: element `c` of row `r` is written to `to[c * to_step + r]`.
@@ -80,7 +80,7 @@ pub unsafe fn widen_transposed<T: Lanes>(
     from_step: usize,
     (rows, columns): (usize, usize),
 ) {
-    // SAFETY: as the caller guarantees; the lines hold those of some rows.
+    // SAFETY: as the caller guarantees; `lines` has capacity for the chunk.
     unsafe {
         if TypeId::of::<T>() == TypeId::of::<T::Acc>() {
             return transpose(to, to_step, from.cast(), from_step, rows, columns);
@@ -102,7 +102,7 @@ pub unsafe fn widen_transposed<T: Lanes>(
 #[cfg(not(target_arch = "x86_64"))]
 mod vectors {
     /// # Safety
-    /// None is needed: no column is copied.
+    /// No precondition: no column is copied.
     pub(super) unsafe fn rows<W>(_: (*mut W, usize), _: (*const W, usize), _: usize, _: usize) -> usize {
         0
     }
@@ -115,7 +115,7 @@ mod vectors {
     /// Copies tiles of `n` rows, and returns the number of columns copied: all of them, or none.
     ///
     /// # Safety
-    /// As for [`transpose`](super::transpose); `n` must be a multiple of 8, and the processor have AVX.
+    /// As for [`transpose`](super::transpose); `n` must be a multiple of 8, and the processor must have AVX.
     #[inline(always)]
     pub(super) unsafe fn rows<W: Copy>(
         (to, to_step): (*mut W, usize),
@@ -143,8 +143,8 @@ mod vectors {
         for first in (0..columns).step_by(wide) {
             // The last tile overlaps columns that were already copied.
             let c = first.min(columns - wide);
-            // SAFETY: the caller guarantees the elements of source and target, and the processor's features; the types have the
-            // size of `W`, and their vectors are moved as bits.
+            // SAFETY: the caller guarantees the elements of source and target, and the processor's features; the types have
+            // the size of `W`, and their vectors are moved as bits.
             unsafe {
                 let (to, from) = (to.add(c * to_step), from.add(c));
                 for k in (0..n).step_by(wide) {
@@ -316,7 +316,7 @@ mod tests {
         }
         check::<u8, true>(|i| (i as u8).wrapping_mul(167));
         check::<u16, true>(|i| i as u16);
-        // Signalling NaN among them.
+        // Includes signalling NaN.
         check::<u32, true>(|i| (i as u32).wrapping_mul(0x9e37_79b9) | 0x7f80_0000);
         check::<u64, true>(|i| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 0x7ff0_0000_0000_0000);
     }

@@ -1,4 +1,4 @@
-//! SIMD vectors of the level that the library is built for, and loads and stores of elements.
+//! SIMD vectors of the level for which the library is built, and loads and stores of elements.
 
 use keyway_sdk::author::{Float, Real};
 use keyway_sdk::half::{bf16, f16};
@@ -14,7 +14,7 @@ pub trait Vector: Copy {
     /// Loads `LANES` values.
     ///
     /// # Safety
-    /// There must be `LANES` of them.
+    /// There must be `LANES` values at `from`.
     unsafe fn load(from: *const Self::Number) -> Self;
     /// Stores all lanes.
     ///
@@ -24,7 +24,7 @@ pub trait Vector: Copy {
     /// Loads `n` values, at most the number of lanes; other lanes are 0.
     ///
     /// # Safety
-    /// There must be `n` of them.
+    /// There must be `n` values at `from`.
     #[inline(always)]
     unsafe fn load_few(from: *const Self::Number, n: usize) -> Self {
         let mut copy = [Self::Number::ZERO; MOST];
@@ -61,7 +61,7 @@ pub trait Vector: Copy {
             Self::load(copy.as_ptr())
         }
     }
-    /// Whether [`Vector::pick`] is one instruction.
+    /// Whether [`Vector::pick`] is a single instruction.
     const PICKS: bool = false;
     /// A two-source permute: for each lane the value at an index into the lanes of `self` followed by those of `other`.
     ///
@@ -79,15 +79,15 @@ pub trait Vector: Copy {
     }
     /// `self * a + b`.
     fn mul_add(self, a: Self, b: Self) -> Self;
-    /// The larger of each pair, or `other` where one is NaN.
+    /// The lane-wise maximum; `other` if one of the two is NaN.
     fn larger(self, other: Self) -> Self;
 }
 
-/// An element type that is read into vectors of the type in which its sums are accumulated.
+/// An element type that is loaded into vectors of its accumulation type.
 pub trait Lanes: Float {
-    /// The vectors.
+    /// The vector type.
     type Vector: Vector<Number = Self::Acc>;
-    /// Reads and widens the elements from here on.
+    /// Loads and widens the elements at `from`.
     ///
     /// # Safety
     /// `from` must have one element per lane.
@@ -100,7 +100,7 @@ pub trait Lanes: Float {
     /// Loads `n` elements, at most the number of lanes; other lanes are 0.
     ///
     /// # Safety
-    /// There must be `n` of them.
+    /// There must be `n` elements at `from`.
     #[inline(always)]
     unsafe fn read_few(from: *const Self, n: usize) -> Self::Vector {
         let mut copy = [Self::from_acc(Self::Acc::ZERO); MOST];
@@ -125,7 +125,7 @@ pub trait Lanes: Float {
     }
 }
 
-/// Lanes of the widest vector.
+/// The maximum number of lanes of a vector.
 pub const MOST: usize = 16;
 
 /// Loads `n` values, at most a vector; other lanes are 0.
@@ -148,10 +148,10 @@ pub unsafe fn store_some<V: Vector>(to: *mut V::Number, n: usize, vector: V) {
     unsafe { if n == V::LANES { vector.store(to) } else { vector.store_few(to, n) } }
 }
 
-/// Reads up to a vector of elements at a stride; lanes beyond hold 0.
+/// Loads `n` elements with a stride; other lanes are 0.
 ///
 /// # Safety
-/// There must be `n` elements, and `n` be at most the vector's lanes.
+/// There must be `n` elements, and `n` must be at most the number of lanes.
 #[inline(always)]
 pub unsafe fn read_some<T: Lanes>(from: *const T, step: usize, n: usize) -> T::Vector {
     // SAFETY: as the caller guarantees; no vector has more lanes than the copy.
@@ -188,7 +188,7 @@ pub unsafe fn write_some<T: Lanes>(to: *mut T, step: usize, n: usize, vector: T:
     }
 }
 
-/// Widens a row.
+/// Widens `n` contiguous elements.
 ///
 /// # Safety
 /// `from` must have `n` elements, and `to` capacity for them, uniquely owned.
@@ -213,7 +213,7 @@ pub unsafe fn widen<T: Lanes>(to: *mut T::Acc, from: *const T, n: usize) {
 pub unsafe fn narrow<T: Lanes>(to: *mut T, step: usize, from: &[T::Acc]) {
     for i in (0..from.len()).step_by(T::Vector::LANES) {
         let n = T::Vector::LANES.min(from.len() - i);
-        // SAFETY: the caller guarantees the target; there are `n` values from `i` on.
+        // SAFETY: the caller guarantees the target; there are `n` values after index `i`.
         unsafe { write_some::<T>(to.add(i * step), step, n, load_some(from.as_ptr().add(i), n)) };
     }
 }
@@ -230,7 +230,7 @@ pub fn minus<V: Vector>(a: V, b: V) -> V {
     b.mul_add(V::splat(-V::Number::ONE), a)
 }
 
-/// Combines a power of two of values by halves.
+/// Reduces a power of two of values pairwise, by halves.
 #[inline(always)]
 pub fn halves<A: Copy>(values: &mut [A], combine: impl Fn(A, A) -> A) -> A {
     let mut width = values.len();
@@ -243,7 +243,7 @@ pub fn halves<A: Copy>(values: &mut [A], combine: impl Fn(A, A) -> A) -> A {
     values[0]
 }
 
-/// The sum of the lanes of `a` and `b`, always in the same order.
+/// The horizontal sum of `a` and `b`, always in the same order.
 #[inline]
 pub fn sum<V: Vector>(a: V, b: V) -> V::Number {
     const { assert!(V::LANES <= MOST && V::LANES.is_power_of_two()) };
@@ -256,7 +256,7 @@ pub fn sum<V: Vector>(a: V, b: V) -> V::Number {
     halves(&mut lanes[..2 * V::LANES], |a, b| a + b)
 }
 
-/// The maximum of a nonempty list. A NaN may be lost.
+/// The maximum of a nonempty list; NaN elements may be ignored.
 #[inline(always)]
 pub fn largest<A: Real + Lanes<Acc = A>>(values: &[A]) -> A {
     const VECTORS: usize = 4;
@@ -287,10 +287,10 @@ pub fn largest<A: Real + Lanes<Acc = A>>(values: &[A]) -> A {
     halves(&mut lanes, larger)
 }
 
-/// Rows of a matrix that are read at once: the register tile holds twice as many accumulators.
+/// The number of matrix rows that are read in one loop: the register tile has twice as many accumulators.
 pub const ROWS: usize = level::ROWS;
 
-/// A vector of the processor's.
+/// Implements [`Vector`] for a vector type of the processor.
 #[cfg(all(target_arch = "x86_64", target_feature = "avx2", target_feature = "fma"))]
 macro_rules! vector {
     ($v:ty, $t:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $mul_add:ident, $max:ident
@@ -352,7 +352,7 @@ macro_rules! vector {
     };
 }
 
-/// Loads and stores of elements.
+/// Implements [`Lanes`] for an element type.
 macro_rules! elements {
     ($(
         $t:ty, $v:ty, $from:ident => $read:expr, ($to:ident, $vector:ident) => $write:expr
@@ -444,7 +444,7 @@ mod level {
             };
     }
 
-    /// The first `n` lanes.
+    /// The mask of the first `n` lanes.
     #[inline(always)]
     fn first(n: usize) -> __mmask16 {
         ((1u32 << n) - 1) as __mmask16
@@ -462,8 +462,7 @@ mod level {
         unsafe { _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(halves))) }
     }
 
-    /// Round to nearest even: half a ULP is added, minus 1 if the last bit is even. A NaN stays one by its first
-    /// fraction bit.
+    /// Rounds to nearest even: adds half a ULP, minus 1 if the last bit is even. The first fraction bit preserves NaN.
     #[inline(always)]
     fn upper_half(v: __m512) -> __m256i {
         // SAFETY: the build's level has the instructions.
@@ -523,8 +522,8 @@ mod level {
             let wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast()));
             _mm256_castsi256_ps(_mm256_slli_epi32::<16>(wide))
         }, (to, v) => {
-            // Round to nearest even: half a ULP is added, minus 1 if the last bit is even. A NaN stays one by its first
-            // fraction bit.
+            // Rounds to nearest even: adds half a ULP, minus 1 if the last bit is even. The first fraction bit preserves
+            // NaN.
             let bits = _mm256_castps_si256(v);
             let upper = _mm256_srli_epi32::<16>(bits);
             let half = _mm256_add_epi32(_mm256_and_si256(upper, _mm256_set1_epi32(1)), _mm256_set1_epi32(0x7fff));
@@ -537,7 +536,7 @@ mod level {
     }
 }
 
-/// On other targets arrays, whose loops the compiler vectorises.
+/// Other targets use arrays, whose loops the compiler vectorises.
 #[cfg(not(all(
     target_arch = "x86_64",
     target_feature = "avx2",
@@ -574,7 +573,7 @@ mod level {
         }
         #[inline(always)]
         fn mul_add(self, a: Self, b: Self) -> Self {
-            // Two roundings: without an FMA instruction, one rounding takes a library call for each element.
+            // Two roundings: without an FMA instruction, a single rounding takes a library call for each element.
             Array(std::array::from_fn(|i| self.0[i] * a.0[i] + b.0[i]))
         }
         #[inline(always)]

@@ -1,4 +1,4 @@
-//! Loops in the wide type against the same arithmetic on each element.
+//! Compares loops in the wide type with the same arithmetic on each element.
 
 use crate::testing::{arg, tensor, with_call};
 use crate::{CallExt, Cost};
@@ -14,8 +14,7 @@ fn numbers<T: Element>(n: i64, step: f64) -> Vec<T> {
     (0..n).map(|i| T::from_f64((i % 97) as f64 * step - 11.0)).collect()
 }
 
-/// Strides of a matrix of `rows` by `n`, and whether it takes another memory format: rows, columns, gaps, a repeated row
-/// and a repeated column.
+/// Strides of a `rows` by `n` matrix, for each memory format: rows, columns, gaps, a repeated row and a repeated column.
 fn formats(rows: i64, n: i64) -> [[i64; 2]; 5] {
     [[n, 1], [1, rows], [2 * n, 2], [0, 1], [1, 0]]
 }

@@ -1,30 +1,30 @@
-//! Integer codes of the contract. A code, once given, never changes its meaning.
+//! Integer codes of the contract. The meaning of a code never changes.
 //!
-//! Each list states how a reader treats an unknown number or bit: it refuses one that requests behavior, with an error that
-//! names the number, and ignores one that only adds information.
+//! Each list states how a reader treats an unknown code or bit: it refuses one that requests behavior, with an error that
+//! names the code, and ignores one that only adds information.
 
 /// The status of a call across the boundary.
-/// An unknown one is a failure.
+/// An unknown status is a failure.
 pub mod status {
     /// The call succeeded.
     pub const OK: i32 = 0;
     /// The kernel failed; the message describes the failure.
     pub const FAILED: i32 = 1;
-    /// The kernel does not serve these arguments; the host may look elsewhere.
+    /// The kernel does not support these arguments; the host tries the next candidate.
     pub const UNSUPPORTED: i32 = 2;
     /// An allocation did not fit.
     pub const OUT_OF_MEMORY: i32 = 3;
-    /// The arguments are wrong in a way that the host could not see.
+    /// An argument is wrong in a way that the host could not detect.
     pub const INVALID_ARGUMENT: i32 = 4;
     /// The plugin panicked. It is poisoned: every later call returns this status too, and its resources are leaked.
     pub const PANICKED: i32 = 5;
-    /// The device is gone.
+    /// The device is lost.
     pub const DEVICE_LOST: i32 = 6;
 }
 
-/// Element types. Host and plugin share these numbers; other dtypes get numbers from `VENDOR_FIRST` on
-/// when their name is interned, and are described by a [`DTypeApi`](super::dtype::DTypeApi).
-/// A number that is neither here nor interned is refused.
+/// Element types. Host and plugin share these codes; other dtypes get codes from `VENDOR_FIRST` when their name is
+/// interned, and are described by a [`DTypeApi`](super::dtype::DTypeApi). A code that is neither listed here nor interned
+/// is refused.
 pub mod dtype {
     /// One byte, 0 or 1.
     pub const BOOL: u16 = 0;
@@ -56,12 +56,12 @@ pub mod dtype {
     pub const C64: u16 = 13;
     /// Two F64: real and imaginary part.
     pub const C128: u16 = 14;
-    /// The first number for a dtype that a plugin brings.
+    /// The first code of a dtype that a plugin defines.
     pub const VENDOR_FIRST: u16 = 32;
 }
 
 /// The kind of values of a [`DTypeApi`](super::dtype::DTypeApi), in the order of promotion.
-/// The host refuses a dtype of an unknown one.
+/// The host refuses a dtype of an unknown category.
 pub mod dtype_category {
     /// Truth values.
     pub const BOOL: u32 = 0;
@@ -73,14 +73,14 @@ pub mod dtype_category {
     pub const FLOAT: u32 = 3;
     /// Complex floating point.
     pub const COMPLEX: u32 = 4;
-    /// Anything else.
+    /// Any other kind of values.
     pub const OTHER: u32 = 5;
 }
 
 /// The type of the value of a [`RawArg`](super::tensor::RawArg).
-/// The host refuses a call with an unknown one; a kernel answers it with `UNSUPPORTED`.
+/// The host refuses a call with an unknown tag; a kernel returns `UNSUPPORTED` for it.
 pub mod tag {
-    /// Nothing: an optional argument that was not given.
+    /// No value: an absent optional argument.
     pub const NONE: u32 = 0;
     /// `value` is a `*const RawTensor`.
     pub const TENSOR: u32 = 1;
@@ -98,7 +98,7 @@ pub mod tag {
     pub const FLOATS: u32 = 7;
     /// `value` is a `*const u8` of `len` bytes, UTF-8.
     pub const STR: u32 = 8;
-    /// `value` is a dtype number.
+    /// `value` is a dtype code.
     pub const DTYPE: u32 = 9;
 }
 
@@ -107,8 +107,8 @@ pub mod tag {
 pub mod tensor_flag {
     /// The elements are contiguous: row-major without gaps.
     pub const CONTIGUOUS: u32 = 1;
-    /// `data` is host memory that holds one element, although the call runs on another device; all strides
-    /// are 0. The element is read before the kernel returns: its memory may be gone afterwards.
+    /// `data` is host memory with one element, although the call runs on another device; all strides are 0. The element
+    /// must be read before the kernel returns: its memory may be freed afterwards.
     pub const HOST_SCALAR: u32 = 2;
     /// The element is a scalar of the caller, stored unrounded as an f64 8 bytes after it, for kernels that compute in a
     /// wider type than that of the elements. Only with `HOST_SCALAR`.
@@ -127,49 +127,49 @@ pub mod device_flag {
 /// Requests of a kernel to the host.
 /// The host refuses a plugin with an unknown bit.
 pub mod kernel_flag {
-    /// The output's size depends on the data: the kernel makes its outputs with `set_output`.
+    /// The output sizes depend on the data: the kernel allocates its outputs with `set_output`.
     pub const ALLOCATES: u32 = 1;
 }
 
 /// Properties of an op of a plugin.
 /// The host refuses a plugin with an unknown bit.
 pub mod op_flag {
-    /// Element-wise, computed in f32 where the arguments are integers: the result is a float.
+    /// Element-wise, computed in f32 if the arguments are integers: the result is a float.
     pub const TO_FLOAT: u32 = 1;
     /// Element-wise, with a result of bool.
     pub const TO_BOOL: u32 = 2;
-    /// The backward op takes, as its last argument, which gradients are wanted.
+    /// The last argument of the backward op is the mask of requested gradients.
     pub const BACKWARD_WANTS: u32 = 4;
 }
 
 /// Memory formats of a new strided tensor, for [`HostApi::tensor_new`](super::host::HostApi), and of an output, for
 /// [`HostApi::rule_output`](super::host::HostApi).
-/// The host refuses an unknown one; `tensor_new` takes the first three.
+/// The host refuses an unknown format; `tensor_new` accepts the first three.
 pub mod memory_format {
     /// Row-major without gaps.
     pub const CONTIGUOUS: u32 = 0;
-    /// Dimension 1 innermost, the others in order; for 3, 4 or 5 dimensions.
+    /// Dimension 1 innermost, the other dimensions in order; for 3, 4 or 5 dimensions.
     pub const CHANNELS_LAST: u32 = 1;
-    /// By the strides that are given.
+    /// With the strides passed along.
     pub const STRIDES: u32 = 2;
-    /// As an element-wise op keeps the format of the arguments that are broadcast.
+    /// The format that an element-wise op preserves for the arguments that are broadcast.
     pub const PRESERVE: u32 = 3;
-    /// In the order of one argument's elements, if that has the output's shape.
+    /// The memory order of one argument, if it has the output's shape.
     pub const LIKE: u32 = 4;
-    /// In the format of the images among some arguments, whatever their shapes: channels_last if any of 3 to 5 dimensions
-    /// is, else row-major.
+    /// The format of the images among some arguments, whatever their shapes: channels_last if any argument of 3 to 5
+    /// dimensions is, otherwise row-major.
     pub const IMAGES: u32 = 5;
 }
 
 /// Properties of an interposer.
 /// The host refuses a plugin with an unknown bit.
 pub mod interposer_flag {
-    /// It acts on every thread that does not exclude it; without this flag, on threads that switch it on.
+    /// Enabled on every thread that does not exclude it; without this flag, on threads that include it.
     pub const DEFAULT_ON: u32 = 1;
 }
 
 /// Properties of a call that an interposer sees.
-/// An interposer passes over unknown bits.
+/// An interposer must ignore unknown bits.
 pub mod interposed_flag {
     /// The thread runs a backward pass.
     pub const BACKWARD: u32 = 1;
@@ -179,8 +179,8 @@ pub mod interposed_flag {
     pub const OUT: u32 = 4;
 }
 
-/// Names that [`HostApi::intern`](super::host::HostApi) turns into numbers.
-/// For an unknown kind `intern` returns 65535, which is no name's number, and `name` an error.
+/// Kinds of names that [`HostApi::intern`](super::host::HostApi) maps to numbers.
+/// For an unknown kind `intern` returns 65535, which is never a valid number, and `name` an error.
 pub mod name_kind {
     /// A device such as `cpu`.
     pub const DEVICE: u32 = 0;
@@ -190,36 +190,35 @@ pub mod name_kind {
     pub const DTYPE: u32 = 2;
 }
 
-/// Settings of the program that kernels may ask for, by [`HostApi::setting`](super::host::HostApi).
+/// Settings of the program that kernels may read with [`HostApi::setting`](super::host::HostApi).
 /// For an unknown setting `setting` returns 0, the default.
 pub mod setting {
-    /// How exactly products and convolutions of f32 are computed: one of
-    /// [`matmul_precision`](super::matmul_precision).
+    /// The precision of products and convolutions of f32: one of [`matmul_precision`](super::matmul_precision).
     pub const FLOAT32_MATMUL_PRECISION: u32 = 1;
 }
 
-/// How a gradient passes through the conversion of a strided tensor to a composite layout.
-/// A layout of an unknown one is refused.
+/// The gradient of the conversion of a strided tensor to a composite layout.
+/// A layout with an unknown value is refused.
 pub mod layout_gradient {
-    /// The gradient of the converted tensor is that of the strided one, element by element, also where the conversion loses
-    /// digits (straight-through estimator).
+    /// The gradient of the strided tensor is that of the converted one, element by element, also if the conversion is lossy
+    /// (straight-through estimator).
     pub const STRAIGHT_THROUGH: u32 = 0;
-    /// It is projected on the pattern of the converted tensor first, so that elements that are not stored have the gradient 0.
-    /// The layout's functions have `project`.
+    /// The gradient is first projected on the pattern of the converted tensor, so that elements that are not stored have
+    /// gradient 0. The layout's functions must have `project`.
     pub const PROJECTED: u32 = 1;
 }
 
-/// How exactly products and convolutions of f32 are computed.
-/// A kernel takes an unknown one for `HIGHEST`, and may do more than it is asked for.
+/// The precision of products and convolutions of f32.
+/// A kernel treats an unknown value as `HIGHEST`, and may be more precise than requested.
 pub mod matmul_precision {
-    /// In f32.
+    /// Computed in f32.
     pub const HIGHEST: u32 = 0;
-    /// The factors may be rounded to 10 bits behind the leading one, as TF32 has them; sums are in f32.
+    /// The factors may be rounded to 10 fraction bits, as in TF32; accumulation is in f32.
     pub const HIGH: u32 = 1;
 }
 
 /// Severity of a log line.
-/// A line of an unknown one is handed on with its number; the host's own log leaves it out.
+/// A line of an unknown level is passed on with its code; the host's own log omits it.
 pub mod level {
     /// Something failed.
     pub const ERROR: u32 = 1;
@@ -231,13 +230,12 @@ pub mod level {
     pub const DEBUG: u32 = 4;
 }
 
-/// Interfaces: those of a plugin, which `get_interface` returns, and those of a device, which
-/// [`DeviceApi::extension`](super::device::DeviceApi::extension) returns.
-/// Both return null for an unknown one.
+/// Interfaces of a plugin, which `get_interface` returns, and of a device, which
+/// [`DeviceApi::extension`](super::device::DeviceApi::extension) returns. Both return null for an unknown one.
 pub mod interface {
     /// [`PluginApi`](super::super::plugin::PluginApi).
     pub const PLUGIN: u32 = 1;
-    /// From here on interfaces are experimental: one that changes gets another id.
+    /// The first experimental interface: an experimental interface that changes gets another id.
     pub const EXPERIMENTAL: u32 = 65536;
     /// [`PeerApi`](super::super::extension::PeerApi), of a device.
     pub const PEER: u32 = 65537;

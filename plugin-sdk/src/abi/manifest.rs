@@ -1,7 +1,7 @@
 //! The manifest: a plugin's description of itself, readable without running any of its code.
 //!
-//! Three kinds of record have sections of their own, which survive `strip -s` and `--gc-sections`
-//! because their names begin with `.note`:
+//! Three kinds of record have sections of their own, which survive `strip -s` and `--gc-sections` because their names begin
+//! with `.note`:
 //! - [`SECTION`]: one [`encode`]d record whose text is the JSON object described by the host's
 //!   `loader::manifest`;
 //! - [`KERNEL_SECTION`]: one record for each `register_kernel!`, the text
@@ -11,20 +11,20 @@
 //! A record is [`MAGIC`], the length of the text as a little-endian `u32`, the text, and zero bytes up to
 //! a multiple of 4.
 
-/// Section that holds the manifest (ELF name; Mach-O has `__DATA,__keyway`).
+/// The section of the manifest (ELF name; Mach-O has `__DATA,__keyway`).
 pub const SECTION: &str = ".note.keyway";
-/// Section that holds the kernel records (ELF name; Mach-O has `__DATA,__keyway_k`).
+/// The section of the kernel records (ELF name; Mach-O has `__DATA,__keyway_k`).
 pub const KERNEL_SECTION: &str = ".note.keyway.k";
-/// Section that holds the interposers' records (ELF name; Mach-O has `__DATA,__keyway_i`).
+/// The section of the interposers' records (ELF name; Mach-O has `__DATA,__keyway_i`).
 pub const INTERPOSER_SECTION: &str = ".note.keyway.i";
 /// First bytes of a record. The last byte is the version of this encoding.
 pub const MAGIC: [u8; 8] = *b"KEYWAY\0\x01";
 
-/// The prefix of the names of the Keyway project's own plugins; no other plugin's name has it.
+/// The prefix of the names of the Keyway project's own plugins; other plugins must not use it.
 pub const RESERVED_PREFIX: &str = "keyway-";
 
-/// Whether a text is a plugin's name: `domain/name`, or `keyway-NAME`, which belongs to the Keyway project; of ASCII letters,
-/// digits, `.`, `_`, `-` and `+`.
+/// Whether a text is a valid plugin name: `domain/name`, or `keyway-NAME`, which is reserved for the Keyway project; of
+/// ASCII letters, digits, `.`, `_`, `-` and `+`.
 pub const fn is_name(text: &str) -> bool {
     let (bytes, reserved) = (text.as_bytes(), RESERVED_PREFIX.as_bytes());
     let (mut slashes, mut slash, mut is_reserved) = (0, 0, bytes.len() > reserved.len());
@@ -46,7 +46,7 @@ pub const fn is_name(text: &str) -> bool {
     }
 }
 
-/// Length of the record that [`encode`] makes of `parts`.
+/// The length of the record that [`encode`] returns for `parts`.
 pub const fn encoded_len(parts: &[&str]) -> usize {
     let mut text = 0;
     let mut i = 0;
@@ -92,7 +92,7 @@ pub const fn encode<const N: usize>(parts: &[&str]) -> [u8; N] {
     out
 }
 
-/// The CPU features that the code of this build may use, as `cfg` sees them: a JSON list.
+/// The CPU features that the code of this build may use, according to `cfg`: a JSON list.
 pub const fn cpu_features() -> &'static str {
     if cfg!(all(target_arch = "x86_64", target_feature = "avx512f")) {
         r#"["avx512f","avx512bw","avx512cd","avx512dq","avx512vl","avx2","avx","fma","bmi1","bmi2","f16c","lzcnt","movbe","sse4.2","popcnt"]"#
@@ -105,7 +105,7 @@ pub const fn cpu_features() -> &'static str {
     }
 }
 
-/// The name of the level that this build was compiled for.
+/// The name of the CPU level that this build was compiled for.
 pub const fn variant() -> &'static str {
     if cfg!(all(target_arch = "x86_64", target_feature = "avx512f")) {
         "x86-64-v4"

@@ -4,39 +4,36 @@
 //!
 //! # How the contract grows
 //!
-//! A plugin that was built once loads for years, into hosts that are older and newer than its SDK. For this:
+//! A plugin that was built once loads for years, into hosts that are older and newer than its SDK. For this purpose:
 //!
 //! - **A table begins with `struct_size`**, the size that its writer knows, and grows at its end only. A field never
-//!   changes its offset, type or meaning; one that is no longer used stays. `sizes.rs` lists every offset, and the
-//!   compiler compares.
-//! - **A table has a least size**, [`Table::MIN_SIZE`], a number that never changes. The fields within it are there in every
-//!   version; a table that is shorter is refused. A field beyond it may be absent, so its type has a zero that means
+//!   changes its offset, type or meaning; an unused field stays. `sizes.rs` lists every offset, and the compiler compares.
+//! - **A table has a minimum size**, [`Table::MIN_SIZE`], a number that never changes. The fields within it are present in
+//!   every version; a shorter table is refused. A field beyond it may be absent, so its type has a zero that means
 //!   "absent": an `Option` of a function, a null pointer, the number 0, an empty text.
-//! - **A reader never looks beyond the writer's `struct_size`, and no Rust reference is made to a structure that is
-//!   shorter than its type.** The host copies a plugin's shorter table over zeroes when it loads it, the SDK a host's
-//!   shorter table over services that answer `UNSUPPORTED` ([`complete`](table::complete)); after that all code reads
-//!   plain fields. Half a field counts as none.
-//! - **A structure that the other side fills in** (`PluginContents`, `RawDeviceProperties`, `RawMemoryStats`) carries
-//!   the reader's size in; the writer writes the fields that fit and leaves their size there
-//!   ([`fill`](table::fill)).
+//! - **A reader never reads beyond the writer's `struct_size`, and no Rust reference is created to a structure that is
+//!   shorter than its type.** When the host loads a plugin it copies a shorter table over zeroes, and the SDK copies a
+//!   host's shorter table over services that return `UNSUPPORTED` ([`complete`](table::complete)); after that all code
+//!   reads plain fields. A partial field counts as absent.
+//! - **A structure that the other side fills in** (`PluginContents`, `RawDeviceProperties`, `RawMemoryStats`) contains the
+//!   reader's size; the writer writes the fields that fit, and replaces the size by theirs ([`fill`](table::fill)).
 //! - **Structures that each call reads are frozen**: [`RawTensor`](tensor::RawTensor), [`RawCall`](tensor::RawCall),
-//!   [`RawArg`](tensor::RawArg), [`RawStr`]. Should a later version append to a tensor or a call, its `struct_size`
-//!   shows it, the Rust type stays as it is, and code that needs more reads the larger structure by that size.
+//!   [`RawArg`](tensor::RawArg), [`RawStr`]. If a later version appends to a tensor or a call, its `struct_size` shows it,
+//!   the Rust type is unchanged, and code that needs more reads the larger structure by that size.
 //! - **Arrays of structures that may grow are arrays of pointers.**
-//! - **Enumerations cross as integers** ([`codes`]), never as Rust enums; an unknown number is a value, not an error
-//!   of the program: each list states whether it is refused or ignored. Reserved fields are written as zero and not
-//!   read.
-//! - **Any other addition is a new interface**, with a number of its own in [`codes::interface`]; a change that sizes and
+//! - **Enumerations cross as integers** ([`codes`]), never as Rust enums; an unknown code is a value, not an error of the
+//!   program: each list states whether it is refused or ignored. Reserved fields are written as zero and not read.
+//! - **Any other addition is a new interface**, with an id of its own in [`codes::interface`]; a change that sizes and
 //!   interfaces cannot distinguish is a new ABI version, which both sides negotiate.
 //!
-//! To add a field: put it at the end of its structure, with a type that may be zero; add its offset and the new size
-//! in `sizes.rs`; leave the least size; run `cargo xtask header`.
+//! To add a field: append it to its structure, with a type that may be zero; add its offset and the new size in `sizes.rs`;
+//! do not change the minimum size; run `cargo xtask header`.
 //!
 //! # Ownership
 //!
-//! - Memory is freed by the side that allocated it; strings are copied by the reader at once.
-//! - Every function returns a status from [`codes`], and the message goes to
-//!   [`HostApi::set_error`](host::HostApi) before the return.
+//! - Memory is freed by the side that allocated it; strings are copied by the reader immediately.
+//! - Every function returns a status from [`codes`], and passes the message to [`HostApi::set_error`](host::HostApi) before
+//!   it returns.
 
 pub mod codes;
 pub mod device;
@@ -56,9 +53,9 @@ pub mod tensor;
 pub use sizes::STRUCTURES;
 pub use table::Table;
 
-/// The lowest ABI version that this SDK can speak.
+/// The lowest ABI version that this SDK supports.
 pub const ABI_MIN: u32 = 1;
-/// The highest ABI version that this SDK can speak.
+/// The highest ABI version that this SDK supports.
 pub const ABI_MAX: u32 = 1;
 
 /// A borrowed UTF-8 string.
@@ -93,7 +90,7 @@ impl RawStr {
     /// Reads the string, replacing invalid UTF-8.
     ///
     /// # Safety
-    /// `ptr` must point to `len` readable bytes, which the other side of the ABI keeps unchanged for `'a`.
+    /// `ptr` must point to `len` readable bytes, which the other side of the ABI does not change during `'a`.
     pub unsafe fn read<'a>(self) -> std::borrow::Cow<'a, str> {
         if self.ptr.is_null() || self.len == 0 {
             return "".into();

@@ -9,13 +9,13 @@ use super::op::{RawKernel, RawOp};
 use super::preference::RawPreference;
 use std::ffi::c_void;
 
-/// The name of the data symbol by which a library is a plugin: an [`EntryPoint`].
-///
-/// The host looks for it first. A library without it may export the `abi_stable` root of `keyway-abi-root` instead,
-/// whose two functions are the same; `plugin!` exports both.
+/// The name of the data symbol that marks a library as a plugin: an [`EntryPoint`].
+/// The host looks it up first. A library without it may export the `abi_stable` root of `keyway-abi-root` instead, with the
+/// same two functions; `plugin!` exports both.
 pub const ENTRY_SYMBOL: &str = "keyway_plugin_v1";
 
-/// The symbol that a plugin exports as [`ENTRY_SYMBOL`]. It is constant: nothing of the plugin runs before the host asks.
+/// The symbol that a plugin exports as [`ENTRY_SYMBOL`]. It is constant: no code of the plugin runs before the host calls
+/// it.
 #[repr(C)]
 #[derive(Debug)]
 pub struct EntryPoint {
@@ -23,15 +23,15 @@ pub struct EntryPoint {
     pub struct_size: u32,
     /// Zero.
     pub reserved: u32,
-    /// Takes the lowest and highest ABI version that the host speaks and returns the highest that both speak, or 0 if
-    /// there is none.
+    /// Takes the lowest and highest ABI version that the host supports and returns the highest version that both support,
+    /// or 0 if there is none.
     pub negotiate: extern "C" fn(host_min: u32, host_max: u32) -> u32,
-    /// Returns the table that `id` names (see [`codes::interface`](super::codes::interface)) at ABI `version`, or null
-    /// if the plugin has none. The table lives as long as the process.
+    /// Returns the table of interface `id` (see [`codes::interface`](super::codes::interface)) at ABI `version`, or null if
+    /// the plugin has none. The table lives as long as the process.
     pub get_interface: extern "C" fn(id: u32, version: u32) -> *const c_void,
 }
 
-/// A list of pointers that the plugin keeps for the life of the process.
+/// A list of pointers that the plugin owns for the life of the process.
 #[repr(C)]
 #[derive(Debug)]
 pub struct RawList<T> {
@@ -41,12 +41,12 @@ pub struct RawList<T> {
     pub len: usize,
 }
 
-/// The contents of a plugin. Filled in by `initialize`, so that nothing runs before the host calls it.
+/// The contents of a plugin. Filled in by `initialize`, so that no code runs before the host calls it.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PluginContents {
-    /// Size of this structure in bytes: the host's at first, then that of the fields that the plugin wrote, at most the
-    /// host's. The host reads nothing beyond it.
+    /// Size of this structure in bytes: initially the host's, then that of the fields that the plugin wrote, at most the
+    /// host's. The host reads no field beyond it.
     pub struct_size: u32,
     /// Zero.
     pub reserved: u32,
@@ -74,8 +74,8 @@ pub struct PluginContents {
 pub struct PluginApi {
     /// Size of this structure in bytes.
     pub struct_size: u32,
-    /// The ABI version of this table: one of those that the manifest states.
+    /// The ABI version of this table: one of those in the manifest.
     pub abi_version: u32,
-    /// Called once, first. `host` lives as long as the process. Fills in `out`.
+    /// Called once, before all other functions. `host` lives as long as the process. Fills in `out`.
     pub initialize: unsafe extern "C" fn(host: *const HostApi, out: *mut PluginContents) -> i32,
 }

@@ -1,10 +1,10 @@
-//! The offset of each field of the contract, in numbers that the compiler checks: a change of a structure other than at
-//! its end, and any change of a table's least size, breaks the plugins that exist.
+//! The offset of each field of the contract, checked by the compiler: a change of a structure other than at its end, and
+//! any change of a table's minimum size, breaks existing plugins.
 //!
-//! - `frozen`: never grows. Small structures, and those that are read on the way of each call: their Rust types are
-//!   those of every version, so a reference to one is always to a whole structure.
-//! - `table ... least N`: begins with its size and grows at its end. The first N bytes are there in every version;
-//!   fields beyond may be absent ([`Table`]). N never changes.
+//! - `frozen`: never grows. For small structures, and those that each call reads: their Rust types are the same in every
+//!   version, so a reference to one is always to a complete structure.
+//! - `table ... least N`: begins with its size and grows at its end. The first N bytes are present in every version; fields
+//!   beyond may be absent ([`Table`]). N never changes.
 
 use super::RawStr;
 use super::device::{DeviceApi, RawDeviceProperties, RawMemoryStats};
@@ -36,7 +36,7 @@ macro_rules! structures {
                     std::mem::offset_of!($name, $field) == $offset,
                     concat!("where ", stringify!($name), " has ", stringify!($field))
                 );)+
-                // No field is left out of the list.
+                // Fails to compile if a field is missing from the list.
                 #[allow(dead_code)]
                 fn all($name { $($field: _),+ }: $name) {}
             };

@@ -1,7 +1,7 @@
-//! How one side of the boundary reads, and fills in, the tables of the other side.
+//! Reading and filling in the tables of the other side of the boundary.
 //!
-//! The two sides may have been built years apart, so each knows tables of its own size. A reader takes the fields that
-//! both know and sees the others as absent; a writer writes no further than the reader's memory goes.
+//! The two sides may have been built years apart, so each knows tables of its own size. A reader uses the fields that both
+//! know and treats the others as absent; a writer does not write beyond the reader's memory.
 
 use std::mem::MaybeUninit;
 
@@ -10,13 +10,13 @@ use std::mem::MaybeUninit;
 pub struct Field {
     /// Its name.
     pub name: &'static str,
-    /// Where it begins, in bytes from the start of the structure.
+    /// Its offset in bytes from the start of the structure.
     pub offset: usize,
     /// Its size in bytes.
     pub size: usize,
 }
 
-/// The memory layout of a structure of the contract, for tests and for tools of other languages.
+/// The memory layout of a structure of the contract, for tests and for tools in other languages.
 #[derive(Clone, Copy, Debug)]
 pub struct Structure {
     /// The name of its Rust type.
@@ -30,17 +30,17 @@ pub struct Structure {
 /// A structure that begins with its own size, `struct_size`, and grows at its end.
 ///
 /// # Safety
-/// The type is `repr(C)` and begins with `struct_size: u32`; `FIELDS` are all of its fields in order; `MIN_SIZE` is at
-/// most its size; a field that ends beyond `MIN_SIZE` may hold zero bytes (an `Option` of a function, a pointer, a
-/// number). The macro in `sizes.rs` is the only implementor and checks all but the last.
+/// The type is `repr(C)` and begins with `struct_size: u32`; `FIELDS` are all of its fields in order; `MIN_SIZE` is at most
+/// its size; a field that ends beyond `MIN_SIZE` may be zero bytes (an `Option` of a function, a pointer, an integer). The
+/// macro in `sizes.rs` is the only implementor and checks all but the last.
 pub unsafe trait Table: Sized {
-    /// The size that every version of the contract has: fields within it are never absent. It never changes.
+    /// The size that every version of the contract has: fields within it are always present. It never changes.
     const MIN_SIZE: usize;
     /// The fields, in order.
     const FIELDS: &'static [Field];
 }
 
-/// The bytes up to the end of the last field that is wholly within the first `size` bytes.
+/// The end of the last field that is completely within the first `size` bytes.
 pub const fn whole_fields<T: Table>(size: usize) -> usize {
     let mut end = 0;
     let mut i = 0;
@@ -54,20 +54,20 @@ pub const fn whole_fields<T: Table>(size: usize) -> usize {
     end
 }
 
-/// The size that a table of the other side states.
+/// The size in the first field of a table of the other side.
 ///
 /// # Safety
-/// `table` must be aligned and point to a `u32` at least; the side that passes the table upholds this.
+/// `table` must be aligned and point to at least a `u32`; the side that passes the table upholds this.
 pub unsafe fn stated_size<T: Table>(table: *const T) -> usize {
     // SAFETY: every table begins with its size, per this function's contract.
     unsafe { table.cast::<u32>().read() as usize }
 }
 
-/// A whole table of this side, from one that may be shorter or longer: the fields that both sides know are
-/// the other side's, the rest are those of `absent`.
+/// A complete table of this side, from one that may be shorter or longer: the fields that both sides know are copied, the
+/// others are those of `absent`.
 ///
 /// # Safety
-/// `theirs` must be aligned and readable for the size that it states; the side that passes the table upholds this.
+/// `theirs` must be aligned and readable for the size in its first field; the side that passes the table upholds this.
 pub unsafe fn complete<T: Table>(theirs: *const T, absent: MaybeUninit<T>) -> MaybeUninit<T> {
     let mut own = absent;
     // SAFETY: the bytes lie within both structures: within theirs, as its size says, and within ours, whose fields
@@ -79,10 +79,10 @@ pub unsafe fn complete<T: Table>(theirs: *const T, absent: MaybeUninit<T>) -> Ma
     own
 }
 
-/// Writes as many fields of `value` as the reader's structure holds, and there their size. Returns that size.
+/// Writes the fields of `value` that fit the reader's structure, with their size in the first field. Returns that size.
 ///
 /// # Safety
-/// `out` must be aligned, say its size, and be writable for as many bytes; the side that reads it upholds this.
+/// `out` must be aligned, contain its size, and be writable for that many bytes; the side that reads it upholds this.
 pub unsafe fn fill<T: Table>(out: *mut T, value: &T) -> usize {
     // SAFETY: the bytes lie within both structures, as their sizes say; both begin with a u32 that is their size.
     unsafe {
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn nothing_is_written_beyond_the_readers_memory() {
         for size in 0..=64usize {
-            // Exactly as much memory as the reader says that it has: a tool sees each byte beyond it.
+            // Exactly the memory that the reader states, so that a memory checker detects each byte beyond it.
             let mut memory = vec![u64::from_ne_bytes([UNTOUCHED; 8]); size.div_ceil(8).max(1)];
             let out: *mut RawDeviceProperties = memory.as_mut_ptr().cast();
             // SAFETY: the memory is aligned and as large as it says, and at least a u32.

@@ -1,9 +1,9 @@
-//! Tensors and arguments as a kernel sees them.
+//! Tensors and arguments as passed to a kernel.
 
 use std::ffi::c_void;
 
-/// A tensor that the host owns. Kernels hold it only for the time of one call. This structure is frozen: a later host
-/// may append to it, which `struct_size` shows.
+/// A tensor that the host owns. Kernels borrow it for one call. This structure is frozen: a later host may append to it,
+/// which `struct_size` shows.
 #[repr(C)]
 #[derive(Debug)]
 pub struct RawTensor {
@@ -17,13 +17,13 @@ pub struct RawTensor {
     pub layout: u16,
     /// Interned device; 0 is `cpu`.
     pub device: u16,
-    /// Which of the devices of that name.
+    /// The index of the device among those of its name.
     pub device_index: u16,
     /// See [`codes::tensor_flag`](super::codes::tensor_flag).
     pub flags: u32,
-    /// Number of component tensors of a composite layout, else 0.
+    /// Number of component tensors of a composite layout, otherwise 0.
     pub n_components: u32,
-    /// Address of element (0, ..., 0); null for a composite tensor. Dangling where `numel` is 0.
+    /// Address of element (0, ..., 0); null for a composite tensor. Dangling if `numel` is 0.
     pub data: *mut c_void,
     /// `ndim` sizes, in elements.
     pub sizes: *const i64,
@@ -31,13 +31,13 @@ pub struct RawTensor {
     pub strides: *const i64,
     /// Product of the sizes.
     pub numel: i64,
-    /// The host's own handle of this tensor, for `call_op` and `tensor_retain`; null for a temporary. It is
-    /// borrowed, and not one of the owned handles that the services take: `tensor_retain` makes such a one.
+    /// The host's handle of this tensor, for `call_op` and `tensor_retain`; null for a temporary. It is borrowed; services
+    /// that take an owned handle need one of `tensor_retain`.
     pub handle: *const c_void,
     /// `n_components` component tensors, in the order of the layout's component names.
     pub components: *const *const RawTensor,
-    /// Attributes of a composite tensor, in the order of the layout's attribute names. One of type `bool` is 0 or 1, one of
-    /// type `float` is the bits of an f64; a text or a list is 0 here, and read by
+    /// Attributes of a composite tensor, in the order of the layout's attribute names. A `bool` is 0 or 1, a `float` the
+    /// bits of an f64; a string or a list is 0 here, and is read with
     /// [`HostApi::tensor_attr`](super::host::HostApi::tensor_attr).
     pub attrs: *const i64,
     /// Number of attributes.
@@ -61,16 +61,15 @@ pub struct RawArg {
 /// One call of a kernel. This structure is frozen, as [`RawTensor`] is.
 ///
 /// The host guarantees:
-/// - everything that the call points to lives and stays unchanged until the kernel returns, but for what the
-///   kernel writes to the outputs; an asynchronous kernel copies what it needs later;
-/// - outputs share no memory with each other, and an output is exactly an argument (same address, sizes,
-///   strides and dtype) or shares no memory with any; the first only where the op allows it;
-/// - every byte of an output counts as initialised, though its value is unspecified: it may be read;
-/// - outputs are strided, on the device of the call, in the sizes and dtype that the op's rule stated.
+/// - everything that the call points to lives and is unchanged until the kernel returns, except for the outputs that the
+///   kernel writes; an asynchronous kernel copies the inputs that it needs later;
+/// - outputs share no memory with each other, and an output is exactly an argument (same address, sizes, strides and dtype)
+///   or shares no memory with any; exactly an argument only if the op allows it;
+/// - every byte of an output counts as initialised, with an unspecified value: it may be read;
+/// - outputs are strided, on the device of the call, with the sizes and dtype of the op's rule.
 ///
-/// A kernel guarantees: it writes every element of each output that the host allocated; it makes each
-/// output that it allocates itself (flag `ALLOCATES`) with `set_output`; it retains nothing of the call but
-/// owned handles.
+/// A kernel guarantees: it writes every element of each output that the host allocated; it sets each output that it
+/// allocates itself (flag `ALLOCATES`) with `set_output`; it retains no part of the call except owned handles.
 #[repr(C)]
 #[derive(Debug)]
 pub struct RawCall {
@@ -86,10 +85,10 @@ pub struct RawCall {
     pub n_outputs: u32,
     /// Zero.
     pub reserved: u32,
-    /// The device's stream that this work belongs to, as `stream_create` gave it; null is the default one.
+    /// The stream of this call, as returned by `stream_create`; null is the default one.
     pub stream: *mut c_void,
 
-    /// The host's own state of this call, for `set_output`; null where the host allocates the outputs.
+    /// The host's state of this call, for `set_output`; null if the host allocates the outputs.
     pub context: *mut c_void,
 }
 

@@ -9,8 +9,8 @@ use crate::abi::codes::tag;
 use crate::abi::tensor::RawArg;
 
 /// As [`new_composite`](super::new_composite), with attributes of any type that the layout declares: [`Arg::Int`],
-/// [`Arg::Float`], [`Arg::Bool`], [`Arg::Str`], [`Arg::Ints`], [`Arg::Floats`]. A host that is older than these fails with
-/// `UNSUPPORTED`.
+/// [`Arg::Float`], [`Arg::Bool`], [`Arg::Str`], [`Arg::Ints`], [`Arg::Floats`]. Fails with `UNSUPPORTED` if the host is
+/// older than these types.
 ///
 /// ```no_run
 /// use keyway_sdk::Error;
@@ -60,8 +60,8 @@ fn wrong(index: usize, expected: &str, got: &Arg<'_>) -> Error {
 }
 
 impl<'a> Tensor<'a> {
-    /// Attribute `index` of a composite tensor in its declared type. See [`Tensor::attrs`] for layouts whose attributes are
-    /// all ints.
+    /// Attribute `index` of a composite tensor in its declared type. For layouts with int attributes only, see
+    /// [`Tensor::attrs`].
     pub fn attr(&self, index: usize) -> Result<Arg<'a>, Error> {
         let host = host_api().ok_or_else(no_host)?;
         let mut raw = RawArg { tag: tag::NONE, len: 0, value: 0 };

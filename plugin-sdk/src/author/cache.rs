@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicU8;
 /// ```
 #[derive(Debug, Default)]
 pub struct CacheKey {
-    // Something that can change, so that no two statics are merged into one.
+    // Interior mutability, so that the compiler does not merge two statics.
     _changeable: AtomicU8,
 }
 
@@ -30,15 +30,15 @@ impl CacheKey {
 }
 
 impl Call<'_> {
-    /// The data that `make` derives from `tensor`, cached from an earlier call or computed now. The host caches it with
-    /// the tensor's memory until the memory is freed or changed in place, and only a few of the latest for each
+    /// The data that `make` derives from `tensor`, cached from an earlier call or computed now. The host caches it with the
+    /// tensor's memory until the memory is freed or changed in place, and only a few of the latest entries for each
     /// storage; a view with other sizes, strides or offset has its own entry, and so has each shape to which it is
     /// broadcast, and each stream.
     ///
-    /// A scalar passed as a tensor, and an output, have no cache: their data is computed each time.
+    /// A scalar passed as a tensor, and an output, have no cache: their data is computed in each call.
     ///
-    /// `make` must depend on nothing of the call but `tensor`. Two threads may both compute the data. Only changes that
-    /// the host sees invalidate it: if the owner of foreign memory writes to it, the data is stale without notice.
+    /// `make` must depend on no part of the call except `tensor`. Two threads may both compute the data. Only changes that
+    /// the host sees invalidate it: if the owner of foreign memory writes to it, the data is silently stale.
     pub fn cached(
         &self,
         tensor: &Tensor<'_>,

@@ -12,25 +12,25 @@ use crate::abi::tensor::{RawArg, RawCall, RawTensor};
 use std::cell::Cell;
 use std::ffi::c_void;
 
-/// A function that a plugin gives to be called with a call.
+/// A function of a plugin that processes a call.
 pub type CallFn = fn(&Call<'_>) -> Result<(), Error>;
 
-/// One call of a kernel. Every accessor checks the index, the tag and the dtype and returns [`Error::InvalidArgument`]
-/// if they are wrong; none allocates unless it fails.
+/// One call of a kernel. Every accessor checks the index, the tag and the dtype and returns [`Error::InvalidArgument`] if
+/// they are wrong; none allocates unless it fails.
 ///
-/// While a kernel runs, other threads' ops do not write to the integers and bools among its arguments, so values that it has
-/// checked stay valid until it returns. Floats may change concurrently, if a program lets threads race: a kernel that reads
-/// them twice must stay in bounds for any values. An element-wise kernel gets no such protection.
+/// While a kernel runs, ops on other threads do not write the integers and bools among its arguments, so values that it has
+/// checked stay valid until it returns. Floats may change concurrently, if a program has data races: a kernel that reads
+/// them twice must stay in bounds for any values. Element-wise kernels have no such protection.
 #[derive(Debug)]
 pub struct Call<'a> {
     raw: &'a RawCall,
     args: &'a [RawArg],
     outputs: &'a [*const RawTensor],
-    /// Bit `i` is set once output `i` was given out for writing.
+    /// Bit `i` is set once output `i` was returned for writing.
     taken: Cell<u64>,
 }
 
-/// The name of a tag in messages.
+/// The name of a tag for messages.
 fn tag_name(code: u32) -> &'static str {
     const NAMES: [&str; 10] = [
         "nothing",
@@ -92,7 +92,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The same call, from which no output can be had for writing.
+    /// The same call without writable outputs.
     pub(crate) fn sealed(self) -> Self {
         self.taken.set(u64::MAX);
         self
@@ -116,7 +116,7 @@ impl<'a> Call<'a> {
         self.outputs.len()
     }
 
-    /// The stream that the work belongs to, as the device's `stream_create` gave it; null is the default.
+    /// The stream of the call, as returned by the device's `stream_create`; null is the default.
     #[inline]
     pub fn stream(&self) -> *mut c_void {
         self.raw.stream
@@ -146,7 +146,7 @@ impl<'a> Call<'a> {
         Ok(unsafe { self.argument(arg.value as *const RawTensor) })
     }
 
-    /// Argument `index`, a tensor or nothing.
+    /// Argument `index`, an optional tensor.
     #[inline]
     pub fn optional_tensor(&self, index: usize) -> Result<Option<Tensor<'a>>, Error> {
         if self.is_none(index)? { Ok(None) } else { self.tensor(index).map(Some) }
@@ -204,7 +204,7 @@ impl<'a> Call<'a> {
         std::str::from_utf8(bytes).map_err(|_| wrong(index, "a UTF-8 string", Some(arg), self.args.len()))
     }
 
-    /// Argument `index`, a dtype's number.
+    /// Argument `index`, a dtype code.
     #[inline]
     pub fn dtype(&self, index: usize) -> Result<u16, Error> {
         Ok(self.tagged(index, tag::DTYPE, "a dtype")?.value as u16)
@@ -218,7 +218,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Whether argument `index` was not given.
+    /// Whether argument `index` is absent.
     #[inline]
     pub fn is_none(&self, index: usize) -> Result<bool, Error> {
         match self.args.get(index) {
@@ -245,7 +245,7 @@ impl<'a> Call<'a> {
         Ok(View::new(tensor, Reads::UnlessWritten(self.outputs)))
     }
 
-    // Not inlined: nearly every kernel asks for arguments.
+    // Not inlined, since nearly every kernel calls it.
     #[inline(never)]
     fn argument_of(&self, index: usize, element: ElementType) -> Result<Tensor<'a>, Error> {
         self.tensor_as(index, element)
@@ -260,8 +260,7 @@ impl<'a> Call<'a> {
         Ok(tensor)
     }
 
-    /// A view of a tensor that another op made during this call, whose slices are checked against this
-    /// call's outputs.
+    /// A view of a tensor that another op returned during this call, whose slices are checked against this call's outputs.
     pub fn view_of<'b, T: Element>(&'b self, tensor: &'b OwnedTensor) -> Result<View<'b, T>, Error> {
         let tensor = tensor.tensor();
         tensor.check(ElementType::of::<T>())?;
@@ -279,27 +278,28 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Output `index`, a tensor of `T`, for writing. Each output is given once; see
-    /// [`ViewMut::reborrow`]. An output beyond the 64th cannot be had.
+    /// Output `index`, a tensor of `T`, for writing. Each output is returned once; see [`ViewMut::reborrow`]. Outputs
+    /// beyond the 64th are an error.
     #[inline(always)]
     pub fn out<T: Element>(&self, index: usize) -> Result<ViewMut<'a, T>, Error> {
         Ok(ViewMut::new(self.output_of(index, ElementType::of::<T>())?, Writes::UnlessRead(self.args)))
     }
 
-    /// As [`Call::out`], of the bits of elements whose dtype may be another of the same size: see [`Tensor::view_bits`].
+    /// As [`Call::out`], for the bits of elements whose dtype may differ from `T` if it has the same size: see
+    /// [`Tensor::view_bits`].
     pub fn out_bits<T: Plain>(&self, index: usize) -> Result<ViewMut<'a, T>, Error> {
         let element = ElementType::bits_of::<T>(self.output(index)?.dtype());
         Ok(ViewMut::new(self.output_of(index, element)?, Writes::UnlessRead(self.args)))
     }
 
-    // Not inlined: nearly every kernel asks for an output.
+    // Not inlined, since nearly every kernel calls it.
     #[inline(never)]
     fn output_of(&self, index: usize, element: ElementType) -> Result<Tensor<'a>, Error> {
         self.output_as(index, element)
     }
 
-    /// Output `index`, a strided tensor of elements of this type in memory that the host can write, which is returned
-    /// once: the checks of [`Call::out`], for code that has the type as a value.
+    /// Output `index`, a strided tensor with elements of this type in memory that the host can write; each output is
+    /// returned once. Has the checks of [`Call::out`], for code with the type as a value.
     #[inline(always)]
     pub fn output_as(&self, index: usize, element: ElementType) -> Result<Tensor<'a>, Error> {
         let tensor = self.output(index)?;
@@ -312,7 +312,7 @@ impl<'a> Call<'a> {
         Ok(tensor)
     }
 
-    /// Makes `tensor` the output `index`; for a kernel that allocates its outputs.
+    /// Sets `tensor` as output `index`; for a kernel that allocates its outputs.
     pub fn set_output(&self, index: usize, tensor: OwnedTensor) -> Result<(), Error> {
         let host = host_api().ok_or_else(no_host)?;
         // SAFETY: `context` is this call's; the handle is owned and given up here.
@@ -333,12 +333,12 @@ impl<'a> Call<'a> {
         any.map_or((0, 0), |t| (t.device(), t.device_index()))
     }
 
-    /// Makes a contiguous tensor of `T` on this call's device, its elements unspecified.
+    /// Creates a contiguous tensor of `T` on this call's device with unspecified elements.
     pub fn new_tensor<T: Element>(&self, sizes: &[i64]) -> Result<OwnedTensor, Error> {
         self.new_tensor_in::<T>(sizes, Format::Contiguous)
     }
 
-    /// Makes a tensor of `T` on this call's device, its elements unspecified.
+    /// Creates a tensor of `T` on this call's device with unspecified elements.
     pub fn new_tensor_in<T: Element>(&self, sizes: &[i64], format: Format<'_>) -> Result<OwnedTensor, Error> {
         let (device, index) = self.device();
         super::host::new_tensor_in(T::dtype(), device, index, sizes, format)
@@ -365,7 +365,7 @@ impl<'a> Tensors<'a> {
         self.all.is_empty()
     }
 
-    /// One of them.
+    /// Tensor `index` of the list.
     #[inline]
     pub fn get(&self, index: usize) -> Option<Tensor<'a>> {
         let origin = Origin::Argument(self.outputs);

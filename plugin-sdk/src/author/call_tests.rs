@@ -1,4 +1,4 @@
-//! Each accessor on the right tag, on each wrong one, and past the end.
+//! Tests each accessor with the right tag, with each wrong tag, and with an index past the end.
 
 use super::call::Call;
 use super::error::Error;

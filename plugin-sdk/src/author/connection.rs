@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 static HOST: AtomicPtr<HostApi> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The host's services, or `None` before the host initialised this library (as in its unit tests).
+/// The host's services, or `None` before the host has initialised this library (as in its unit tests).
 pub fn host_api() -> Option<&'static HostApi> {
     // SAFETY: the pointer is null or that of a whole table which lives as long as the process, see [`connect`].
     unsafe { HOST.load(Ordering::Acquire).as_ref() }
@@ -22,7 +22,7 @@ pub(super) fn done(status: i32) -> Result<(), Error> {
     if status == 0 { Ok(()) } else { Err(Error::Host { status }) }
 }
 
-/// The error of a service that only a host can give.
+/// The error of a service that requires a host.
 #[cold]
 pub(crate) fn no_host() -> Error {
     Error::Unsupported {

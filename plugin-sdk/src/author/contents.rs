@@ -49,7 +49,7 @@ impl Contents {
         self
     }
 
-    /// Brings the functions of a layout on a device. The layout is declared too, with [`Contents::layout`].
+    /// Adds the functions of a layout on a device. The layout must be declared too, with [`Contents::layout`].
     pub fn layout_ops(&mut self, ops: &'static LayoutOpsApi) -> &mut Self {
         self.layout_ops.push(ops);
         self
@@ -61,9 +61,9 @@ impl Contents {
         self
     }
 
-    /// Declares the time of an op in a memory format or layout, as [`register_preference!`](crate::register_preference) does,
-    /// with a cost that is known at run time, such as one that depends on the hardware. The host refuses the plugin if the
-    /// cost is not finite and above 0.
+    /// Declares the time of an op in a memory format or layout, as [`register_preference!`](crate::register_preference)
+    /// does, with a cost that is computed at run time, such as one that depends on the hardware. The host refuses the
+    /// plugin if the cost is not finite and above 0.
     ///
     /// ```
     /// use keyway_sdk::author::{Contents, Error};
@@ -93,9 +93,9 @@ impl Contents {
     pub(crate) unsafe fn write(self, out: *mut PluginContents) {
         let kernels: Vec<RawKernel> =
             inventory::iter::<KernelItems>.into_iter().flat_map(KernelItems::raw).collect();
-        // As the list of them.
+        // As a list of pointers.
         let mut kernels: Vec<&'static RawKernel> = kernels.leak().iter().collect();
-        // The order in which `inventory` yields depends on the build; the host sees one order.
+        // The order in which `inventory` yields depends on the build; sorting makes it deterministic.
         // SAFETY: the names are static strings of this library.
         kernels.sort_by_key(|k| unsafe { (k.op.read(), k.device.read(), k.layout.read(), k.dtype.read()) });
         for device in &self.devices {
@@ -147,7 +147,7 @@ impl Contents {
     }
 }
 
-/// The host reads the list for the life of the process, so it is leaked once.
+/// Leaks a list once, since the host reads it for the life of the process.
 fn list<T>(items: Vec<&'static T>) -> RawList<T> {
     let items: &'static [&'static T] = items.leak();
     RawList { items: items.as_ptr().cast(), len: items.len() }

@@ -18,7 +18,7 @@ pub struct Properties {
     pub total_memory: u64,
     /// See [`crate::abi::codes::device_flag`].
     pub flags: u64,
-    /// The name shown to users.
+    /// The display name.
     pub name: &'static str,
 }
 
@@ -27,9 +27,9 @@ pub(super) fn lacks(what: &str) -> Error {
     Error::Unsupported { what: format!("{what} on this device") }
 }
 
-/// The functions of one device type. [`device_api`] makes the table of it, each entry under the guard.
+/// The functions of one device type. [`device_api`] builds the ABI table from it, with a panic guard around each function.
 ///
-/// Pointers and queues are those that this device returned, valid as the contract of [`DeviceApi`] requires; the host
+/// Pointers and streams were returned by this device, and are valid as the contract of [`DeviceApi`] requires; the host
 /// upholds this, and therefore the functions that take them are `unsafe`.
 #[allow(clippy::missing_safety_doc, unused_variables)]
 pub trait Device: 'static {
@@ -37,13 +37,13 @@ pub trait Device: 'static {
     const NAME: &'static str;
     /// See [`crate::abi::codes::device_flag`].
     const FLAGS: u64;
-    /// The priority: the plugin with the higher one serves the device.
+    /// The priority: of several plugins, the one with the highest provides the device.
     const PRIORITY: u32 = 100;
-    /// Whether the stream and event functions are there.
+    /// Whether the stream and event functions are implemented.
     const STREAMS: bool = false;
-    /// Whether the memory statistics and the cache are there.
+    /// Whether the memory statistics and the cache are implemented.
     const STATS: bool = false;
-    /// Whether there is pinned host memory.
+    /// Whether pinned host memory is implemented.
     const PINNED: bool = false;
     /// Whether copies from and to pinned memory can be queued; needs [`STREAMS`](Self::STREAMS) and
     /// [`PINNED`](Self::PINNED).
@@ -55,13 +55,13 @@ pub trait Device: 'static {
     /// The device's report, built by [`report_api`](super::report_api). Experimental.
     const REPORT: Option<&'static ReportApi> = None;
 
-    /// The number of devices; an error gives the reason why there are none.
+    /// The number of devices, or an error with the reason why there are none.
     fn count() -> Result<u32, Error>;
     /// The properties of one device.
     fn properties(index: u32) -> Result<Properties, Error>;
-    /// `bytes` with at least 64-byte alignment, usable on `stream`.
+    /// Allocates `bytes` with at least 64-byte alignment, usable on `stream`.
     unsafe fn allocate(index: u32, bytes: u64, stream: Queue) -> Result<*mut c_void, Error>;
-    /// Frees after the work already given to `stream`.
+    /// Frees memory after the work already submitted to `stream`.
     unsafe fn free(index: u32, pointer: *mut c_void, bytes: u64, stream: Queue) -> Result<(), Error>;
     /// Copies from the host; `source` may be reused on return.
     unsafe fn copy_from_host(
@@ -79,15 +79,15 @@ pub trait Device: 'static {
         bytes: u64,
         stream: Queue,
     ) -> Result<(), Error>;
-    /// Copies between two devices of this type, or within one; the areas do not overlap. From and to are (index,
-    /// address, stream); the copy is ordered after earlier work of both streams and before their later work.
+    /// Copies between two devices of this type, or within one; the ranges do not overlap. `from` and `to` are (index,
+    /// address, stream); the copy runs after earlier work of both streams and before their later work.
     unsafe fn copy_between(
         to: (u32, *mut c_void, Queue),
         from: (u32, *const c_void, Queue),
         bytes: u64,
     ) -> Result<(), Error>;
 
-    /// Makes a stream.
+    /// Creates a stream.
     fn stream_create(index: u32) -> Result<Queue, Error> {
         Err(lacks("streams"))
     }
@@ -99,7 +99,7 @@ pub trait Device: 'static {
     unsafe fn stream_synchronize(index: u32, stream: Queue) -> Result<(), Error> {
         Err(lacks("streams"))
     }
-    /// Makes an event.
+    /// Creates an event.
     fn event_create(index: u32) -> Result<Queue, Error> {
         Err(lacks("events"))
     }
@@ -127,7 +127,7 @@ pub trait Device: 'static {
     unsafe fn event_elapsed(index: u32, from: Queue, to: Queue) -> Result<u64, Error> {
         Err(lacks("events"))
     }
-    /// Waits for all work of a device. A synchronous device has none.
+    /// Waits for all work of a device. No-op on a synchronous device.
     fn synchronize(index: u32) -> Result<(), Error> {
         Ok(())
     }
@@ -135,7 +135,7 @@ pub trait Device: 'static {
     fn memory_stats(index: u32) -> Result<RawMemoryStats, Error> {
         Err(lacks("memory statistics"))
     }
-    /// Gives cached memory back to the system.
+    /// Returns cached memory to the system.
     fn empty_cache(index: u32) -> Result<(), Error> {
         Err(lacks("a cache"))
     }
@@ -147,8 +147,8 @@ pub trait Device: 'static {
     fn set_memory_limit(index: u32, bytes: u64) -> Result<(), Error> {
         Err(lacks("a memory limit"))
     }
-    /// Page-locked host memory for direct copies from and to the devices of this type, aligned to at least 64 bytes.
-    /// The host caches freed blocks, so calls are rare.
+    /// Allocates page-locked host memory for direct copies from and to the devices of this type, aligned to at least 64
+    /// bytes. The host caches freed blocks, so calls are rare.
     fn pinned_allocate(index: u32, bytes: u64) -> Result<*mut c_void, Error> {
         Err(lacks("pinned memory"))
     }
@@ -156,7 +156,7 @@ pub trait Device: 'static {
     unsafe fn pinned_free(index: u32, pointer: *mut c_void, bytes: u64) -> Result<(), Error> {
         Err(lacks("pinned memory"))
     }
-    /// Queues a copy from pinned memory, which stays as it is until the work of `stream` so far is done.
+    /// Enqueues a copy from pinned memory, which is unchanged until the work of `stream` so far has finished.
     unsafe fn copy_from_host_async(
         index: u32,
         target: *mut c_void,
@@ -166,7 +166,7 @@ pub trait Device: 'static {
     ) -> Result<(), Error> {
         Err(lacks("copies that do not block"))
     }
-    /// Queues a copy to pinned memory, which is not read until `stream` has reached this point.
+    /// Enqueues a copy to pinned memory, which is not read until `stream` has reached this point.
     unsafe fn copy_to_host_async(
         index: u32,
         target: *mut c_void,
@@ -231,7 +231,7 @@ macro_rules! entry {
 
 pub(super) use entry;
 
-/// The further interfaces of a device. A constant lookup: nothing here can panic.
+/// The optional interfaces of a device. A constant lookup, which cannot panic.
 unsafe extern "C" fn extension<D: Device>(id: u32, version: u32) -> *const c_void {
     if !(crate::abi::ABI_MIN..=crate::abi::ABI_MAX).contains(&version) {
         return std::ptr::null();

@@ -9,17 +9,17 @@ use crate::abi::device::Queue;
 use crate::abi::extension::{CaptureApi, PeerApi, ReportApi, TakeText};
 use std::ffi::c_void;
 
-/// Devices that reach each other's memory directly. Named by [`Device::PEER`].
+/// Devices with direct access to each other's memory. Enabled by [`Device::PEER`].
 pub trait Peer: Device {
     /// Whether device `index` can reach the memory of `peer`.
     fn can_access(index: u32, peer: u32) -> Result<bool, Error>;
-    /// Lets device `index` reach the memory of `peer`; does nothing where it is so already.
+    /// Enables access of device `index` to the memory of `peer`; no effect if it is enabled.
     fn enable(index: u32, peer: u32) -> Result<(), Error>;
-    /// Takes that back; does nothing where it is not so.
+    /// Disables the access; no effect if it is not enabled.
     fn disable(index: u32, peer: u32) -> Result<(), Error>;
 }
 
-/// The table for `const PEER: Option<&'static PeerApi> = Some(&peer_api::<Self>());`.
+/// Builds the table for `const PEER: Option<&'static PeerApi> = Some(&peer_api::<Self>());`.
 pub const fn peer_api<D: Peer>() -> PeerApi {
     PeerApi {
         struct_size: size_of::<PeerApi>() as u32,
@@ -30,22 +30,22 @@ pub const fn peer_api<D: Peer>() -> PeerApi {
     }
 }
 
-/// Work that is recorded once and launched many times. Named by [`Device::CAPTURE`].
+/// Stream capture: work that is captured once and launched many times. Enabled by [`Device::CAPTURE`].
 ///
-/// Streams and graphs are those that this device knows, as for [`Device`].
+/// Streams and graphs were returned by this device, as for [`Device`].
 #[allow(clippy::missing_safety_doc)]
 pub trait Capture: Device {
-    /// From now on, work given to `stream` is recorded and not done.
+    /// From now on, work submitted to `stream` is captured instead of run.
     unsafe fn begin(index: u32, stream: Queue) -> Result<(), Error>;
-    /// Ends the recording and gives the graph.
+    /// Ends the capture and returns the graph.
     unsafe fn end(index: u32, stream: Queue) -> Result<Queue, Error>;
-    /// Gives the recorded work to `stream`.
+    /// Launches the captured work on `stream`.
     unsafe fn launch(index: u32, graph: Queue, stream: Queue) -> Result<(), Error>;
-    /// Destroys a graph; launches under way are still carried out.
+    /// Destroys a graph; running launches still complete.
     unsafe fn destroy(index: u32, graph: Queue) -> Result<(), Error>;
 }
 
-/// The table for `const CAPTURE: Option<&'static CaptureApi> = Some(&capture_api::<Self>());`.
+/// Builds the table for `const CAPTURE: Option<&'static CaptureApi> = Some(&capture_api::<Self>());`.
 pub const fn capture_api<D: Capture>() -> CaptureApi {
     CaptureApi {
         struct_size: size_of::<CaptureApi>() as u32,
@@ -59,8 +59,8 @@ pub const fn capture_api<D: Capture>() -> CaptureApi {
 
 /// The report of a device about itself, for users and for tools that display it. Set as [`Device::REPORT`].
 pub trait Report: Device {
-    /// The facts of this type of device, present or not, each with a name of a word or two: the system libraries that
-    /// were found, the folders that were searched, the features that work without a missing one.
+    /// The facts of this type of device, present or not, each with a name of a word or two: the system libraries that were
+    /// found, the folders that were searched, the features without a missing library.
     fn facts() -> Vec<(&'static str, String)>;
     /// The segments and blocks of a device's memory, as JSON of the form that [`ReportApi`] describes.
     fn memory(index: u32) -> Result<String, Error> {
@@ -69,7 +69,7 @@ pub trait Report: Device {
     }
 }
 
-/// Gives a text to the host.
+/// Passes a text to the host.
 ///
 /// # Safety
 /// `take` may be called with `context`; the host upholds this.
@@ -84,7 +84,7 @@ unsafe fn tell(take: Option<TakeText>, context: *mut c_void, name: &str, text: &
     Ok(())
 }
 
-/// The table for `const REPORT: Option<&'static ReportApi> = Some(&report_api::<Self>());`.
+/// Builds the table for `const REPORT: Option<&'static ReportApi> = Some(&report_api::<Self>());`.
 pub const fn report_api<D: Report>() -> ReportApi {
     ReportApi {
         struct_size: size_of::<ReportApi>() as u32,

@@ -1,4 +1,4 @@
-//! Dtypes of a plugin's own.
+//! Dtypes that a plugin defines.
 
 use super::dtype_size::own_size;
 use super::element::Element;
@@ -38,7 +38,7 @@ pub struct Limits {
     pub epsilon: f64,
 }
 
-/// A dtype that the plugin provides: its own [`Element`] type, and the properties that the host needs. The element's
+/// A dtype that the plugin defines: its own [`Element`] type, and the properties that the host needs. The element's
 /// `from_f64` rounds to nearest, ties to even.
 ///
 /// ```
@@ -80,9 +80,9 @@ pub trait DType: Element {
     const CATEGORY: Category;
     /// See [`DTypeApi::promotes_to`].
     const PROMOTES_TO: &'static str = "";
-    /// Range and precision; must be given unless the category is [`Category::Other`].
+    /// Range and precision; required unless the category is [`Category::Other`].
     const LIMITS: Option<Limits> = None;
-    /// Prints one element; `None` prints the value of [`Element::to_f64`].
+    /// Formats one element; if `None`, the value of [`Element::to_f64`] is printed.
     const FORMAT: Option<fn(Self) -> String> = None;
 }
 
@@ -162,7 +162,7 @@ unsafe extern "C" fn format<T: DType>(
     })
 }
 
-/// The number that the host gave to the dtype of an [`Element`] of the plugin's own, asked for once.
+/// The host's code of a plugin-defined dtype, queried once.
 #[derive(Debug)]
 pub struct DTypeNumber {
     name: &'static str,
@@ -170,16 +170,16 @@ pub struct DTypeNumber {
     number: AtomicU16,
 }
 
-/// No dtype has this number.
+/// A code that no dtype has.
 const UNKNOWN: u16 = u16::MAX;
 
 impl DTypeNumber {
-    /// The dtype number of `T`, for the static in its [`Element::dtype`].
+    /// The dtype code of `T`, for the static in its [`Element::dtype`].
     pub const fn of<T: Element>() -> DTypeNumber {
         DTypeNumber { name: T::NAME, bytes: size_of::<T>(), number: AtomicU16::new(UNKNOWN) }
     }
 
-    /// The number; `u16::MAX`, which no tensor has, without a host.
+    /// The code; `u16::MAX`, which no tensor has, without a host.
     #[inline(always)]
     pub fn get(&self) -> u16 {
         match self.number.load(Ordering::Relaxed) {

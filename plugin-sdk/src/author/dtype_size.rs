@@ -1,9 +1,9 @@
-//! Names and sizes of dtypes by their numbers.
+//! Names and sizes of dtypes by their codes.
 
 use crate::abi::codes::dtype;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// The name of a dtype number, for messages.
+/// The name of a dtype code, for messages.
 pub fn dtype_name(code: u16) -> &'static str {
     match code {
         dtype::BOOL => "bool",
@@ -25,7 +25,7 @@ pub fn dtype_name(code: u16) -> &'static str {
     }
 }
 
-/// The size of one element in bytes, or `None` for a dtype that a plugin brings.
+/// The size of one element in bytes, or `None` for a plugin-defined dtype.
 pub const fn dtype_size(code: u16) -> Option<usize> {
     Some(match code {
         dtype::BOOL | dtype::U8 | dtype::I8 => 1,
@@ -48,7 +48,7 @@ pub(super) fn own_size(code: u16) -> Option<&'static AtomicU8> {
     OWN_SIZES.get(usize::from(code.checked_sub(dtype::VENDOR_FIRST)?))
 }
 
-/// The size of one element in bytes, or `None` for a dtype that this library has no [`Element`](super::Element) for.
+/// The size of one element in bytes, or `None` for a dtype without an [`Element`](super::Element) type in this library.
 pub(crate) fn known_size(code: u16) -> Option<usize> {
     dtype_size(code).or_else(|| match own_size(code)?.load(Ordering::Relaxed) {
         0 => None,

@@ -1,25 +1,24 @@
-//! Element types: the Rust types that a tensor's memory may hold.
+//! Element types: the Rust types of tensor elements.
 
 use super::dtype_size::known_size;
 use crate::abi::codes::dtype;
 use std::fmt::{Debug, Display};
 use std::ops::{BitAnd, BitOr, BitXor, Not};
 
-/// A Rust type that a tensor's memory may hold: the types of the built-in dtypes, and a plugin's own types for dtypes
-/// that it provides (see [`DType`](super::DType)).
+/// A Rust type of tensor elements: the types of the built-in dtypes, and a plugin's own types for dtypes that it defines
+/// (see [`DType`](super::DType)).
 ///
 /// # Safety
 /// - The size is 1, 2, 4 or 8 bytes, the alignment is equal to it, and there is no padding.
-/// - [`Element::dtype`] gives the number of the dtype named [`Element::NAME`], whose elements are of this size.
-/// - [`Element::load`] may be called on memory that another library wrote: its default is right only where every bit
-///   pattern is a value of the type.
+/// - [`Element::dtype`] returns the code of the dtype named [`Element::NAME`], whose elements have this size.
+/// - [`Element::load`] may be called on memory that another library wrote: its default is right only if every bit pattern
+///   is a value of the type.
 pub unsafe trait Element:
     Copy + Send + Sync + PartialEq + PartialOrd + Default + Debug + 'static
 {
-    /// The dtype's name, as `register_kernel!` and the schema write it.
+    /// The dtype's name in `register_kernel!` and the schema.
     const NAME: &'static str;
-    /// The dtype's number: a constant for a built-in dtype, otherwise the value of a
-    /// [`DTypeNumber`](super::DTypeNumber).
+    /// The dtype's code: a constant for a built-in dtype, otherwise the value of a [`DTypeNumber`](super::DTypeNumber).
     fn dtype() -> u16;
 
     /// Converts as `as` does: saturating for integers, rounding to nearest for floats (`f16` and `bf16` through `f32`),
@@ -44,7 +43,7 @@ pub unsafe trait Element:
         self.to_f64() as i64
     }
 
-    /// Reads one element. For `bool` any byte other than 0 reads as true.
+    /// Reads one element. For `bool` any nonzero byte reads as true.
     ///
     /// # Safety
     /// `at` must be valid for a read of `Self` and aligned; the caller upholds this.
@@ -67,7 +66,7 @@ impl ElementType {
     /// The element type of a Rust type.
     #[inline(always)]
     pub fn of<T: Element>() -> ElementType {
-        // An element known by its size alone is copied as an integer of that size.
+        // A type-erased element is copied as an integer of its size.
         const { assert!(matches!(size_of::<T>(), 1 | 2 | 4 | 8) && align_of::<T>() == size_of::<T>()) };
         ElementType { dtype: T::dtype(), bytes: size_of::<T>() as u16 }
     }
@@ -79,7 +78,7 @@ impl ElementType {
         if known_size(dtype) == Some(own.bytes()) { ElementType { dtype, ..own } } else { own }
     }
 
-    /// The dtype's number.
+    /// The dtype's code.
     #[inline(always)]
     pub const fn dtype(self) -> u16 {
         self.dtype
@@ -123,17 +122,17 @@ pub trait Int:
     fn wrapping_mul(self, other: Self) -> Self;
 }
 
-/// `value as $int`, in a form that the compiler makes vector code of.
+/// `value as $int`, in a form that the compiler vectorises.
 macro_rules! saturate {
     ($value:ident, $float:ident, $int:ident) => {{
         const LOW: $float = $int::MIN as $float;
-        // The largest float that is no more than the largest integer, which as a float may be rounded up.
+        // The largest float that is at most the largest integer, which would be rounded up as a float.
         const HIGH: $float = {
             let nearest = $int::MAX as $float;
             let above = nearest as i128 > $int::MAX as i128;
             if above { $float::from_bits(nearest.to_bits() - 1) } else { nearest }
         };
-        // A NaN fails both comparisons and becomes 0.
+        // NaN fails both comparisons and becomes 0.
         let held = if $value >= LOW { $value } else { LOW };
         let held = if $value > HIGH { HIGH } else { held };
         let held = if $value.is_nan() { 0.0 } else { held };

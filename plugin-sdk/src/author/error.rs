@@ -14,12 +14,12 @@ pub enum Error {
     },
     /// An allocation did not fit.
     OutOfMemory {
-        /// Bytes asked for.
+        /// The requested size in bytes.
         requested: u64,
-        /// Bytes that could still be had; 0 where that is not known.
+        /// Bytes that were available; 0 if unknown.
         available: u64,
     },
-    /// An argument is wrong in a way that the host could not see.
+    /// An argument is wrong in a way that the host could not detect.
     InvalidArgument {
         /// The argument's name.
         argument: &'static str,
@@ -28,7 +28,7 @@ pub enum Error {
         /// The actual value.
         got: String,
     },
-    /// The device is gone.
+    /// The device is lost.
     DeviceLost {
         /// The device and its message.
         detail: String,

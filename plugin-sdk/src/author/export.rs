@@ -1,4 +1,4 @@
-//! `plugin!` and `register_kernel!`: the two macros that turn safe code into the exported contract.
+//! `plugin!` and `register_kernel!`: the macros that export safe code through the contract.
 
 use super::call::Call;
 use super::connection::connect;
@@ -51,7 +51,7 @@ pub fn root_ref(root: KeywayRoot) -> KeywayRootRef {
     root.leak_into_prefix()
 }
 
-/// Runs a plugin's set-up function and hands the result to the host.
+/// Runs a plugin's setup function and passes the result to the host.
 ///
 /// # Safety
 /// `host` and `out` must be valid as [`PluginApi::initialize`] requires; the host upholds this.
@@ -73,7 +73,7 @@ pub unsafe fn initialize(
     })
 }
 
-/// Runs one kernel under the guard.
+/// Runs one kernel under the panic guard.
 ///
 /// # Safety
 /// `call` must be valid as [`KernelFn`](crate::abi::tensor::KernelFn) requires; the host upholds this.
@@ -91,7 +91,7 @@ pub unsafe fn run_kernel(
     })
 }
 
-/// The decimal digits of a number, for a constant text: the last `N`.
+/// The last `N` decimal digits of an integer, for a constant text.
 #[doc(hidden)]
 pub const fn digits<const N: usize>(mut value: u32) -> [u8; N] {
     let mut out = [b'0'; N];
@@ -104,7 +104,7 @@ pub const fn digits<const N: usize>(mut value: u32) -> [u8; N] {
     out
 }
 
-/// The number of decimal digits of a number.
+/// The number of decimal digits of an integer.
 #[doc(hidden)]
 pub const fn digit_count(value: u32) -> usize {
     let mut count = 1;
@@ -116,13 +116,13 @@ pub const fn digit_count(value: u32) -> usize {
     count
 }
 
-/// The sign of a number, for a constant text.
+/// The sign of an integer, for a constant text.
 #[doc(hidden)]
 pub const fn sign(value: i32) -> &'static str {
     if value < 0 { "-" } else { "" }
 }
 
-/// Stops the build if a text of the manifest would end its JSON string.
+/// Fails the build if a text of the manifest would end its JSON string.
 #[doc(hidden)]
 pub const fn check_texts(texts: &[&str]) {
     let mut t = 0;
@@ -149,7 +149,7 @@ pub const fn check_name(name: &str) {
     );
 }
 
-/// A plugin that brings kernels alone.
+/// The setup function of a plugin with kernels alone.
 #[doc(hidden)]
 pub fn no_setup(_: &mut Contents) -> Result<(), Error> {
     Ok(())
@@ -165,23 +165,24 @@ pub fn no_setup(_: &mut Contents) -> Result<(), Error> {
 /// }
 /// ```
 ///
-/// The name is `domain/name`, by a domain of yours; `keyway-*` belongs to the Keyway project, and a library of such a name is
-/// refused outside of its installation. The texts are literals, or macros such as `env!` that expand to one. Further fields may
-/// follow, in this order:
+/// The name is `domain/name`, with a domain that you own; `keyway-*` is reserved for the Keyway project, and a library with
+/// such a name is refused outside of its installation. The texts are literals, or macros such as `env!` that expand to one.
+/// Further fields may follow, in this order:
 ///
 /// | field | default | meaning |
 /// |---|---|---|
-/// | `devices: ["cpu", ..]` | none | devices that the plugin serves or brings, for listings |
-/// | `layouts: ["strided", ..]` | none | layouts that it serves or brings, for listings |
-/// | `needs: ["libx.so.1", ..]` | none | other libraries that must be installed, for people to read |
-/// | `priority: 10` | 0 | which plugin wins where two bring a kernel for one key: the higher one |
+/// | `devices: ["cpu", ..]` | none | devices that the plugin serves or defines, for listings |
+/// | `layouts: ["strided", ..]` | none | layouts that it serves or defines, for listings |
+/// | `needs: ["libx.so.1", ..]` | none | other libraries that must be installed, for documentation |
+/// | `priority: 10` | 0 | if several plugins have a kernel for one key, the highest priority is tried first |
 /// | `compatible_with: ["example.org/gpu", ..]` | none | plugins whose device memory the kernels of this one can use |
-/// | `setup: \|contents\| ..` | nothing | brings devices, layouts, ops and interposers, see [`Contents`](crate::author::Contents) |
+/// | `setup: \|contents\| ..` | nothing | adds devices, layouts, ops and interposers, see
+/// [`Contents`](crate::author::Contents) |
 ///
-/// Kernels are not listed or counted here. Each [`register_kernel!`](crate::register_kernel) leaves an item for this
-/// library and a record in its file; the host refuses the library if the kernels it registers differ from its records.
-/// It cannot detect a module that was not built at all. Kernels in a library crate below this one are linked only if
-/// the crate is named here: `use my_kernels as _;`.
+/// Kernels are not listed or counted here. Each [`register_kernel!`](crate::register_kernel) adds an item to this library
+/// and a record to its file; the host refuses the library if the kernels it registers differ from its records. It cannot
+/// detect a module that was not compiled at all. Kernels in a library crate below this one are linked only if the crate is
+/// named here: `use my_kernels as _;`.
 #[macro_export]
 macro_rules! plugin {
     (@list) => { "" };
@@ -205,7 +206,7 @@ macro_rules! plugin {
         #[cfg(panic = "abort")]
         compile_error!("a Keyway plugin must be built with panic = \"unwind\": a panic is caught and reported, an abort kills the host");
 
-        // The author's expressions are resolved among these items, so each has a name that an author does not use.
+        // The author's expressions are resolved among these items, so their names must not collide with the author's.
         const _: () = {
             const __KEYWAY_SETUP: fn(&mut $crate::author::Contents) -> ::core::result::Result<(), $crate::author::Error> =
                 $crate::plugin!(@setup $($setup)?);
@@ -306,7 +307,7 @@ macro_rules! plugin {
     };
 }
 
-/// Registers one kernel for one op, device and layout, and each of the given dtypes.
+/// Registers a kernel for one op, device and layout, and each of the given dtypes.
 ///
 /// The kernel is a `fn(&Call) -> Result<(), Error>`; the signature is that of the op, in the letters of
 /// [`RawOp::schema`](crate::abi::op::RawOp::schema). `flags: allocates` marks a kernel that allocates its own outputs.
@@ -341,7 +342,7 @@ macro_rules! register_kernel {
     (
         @emit $flags:expr, $op:expr, $signature:expr, $device:expr, $layout:expr, $($dtype:tt => $run:expr),+
     ) => {
-        // The author's expressions are resolved among these items, so each has a name that an author does not use.
+        // The author's expressions are resolved among these items, so their names must not collide with the author's.
         const _: () = {
             const __KEYWAY_FLAGS: u32 = $flags;
             const __KEYWAY_PARTS: &[&str] = &[

@@ -52,7 +52,7 @@ pub(crate) fn extent(raw: &RawTensor) -> Extent {
     Extent::Bytes(start, start + elements * size)
 }
 
-/// Whether `range` meets the memory of a tensor or of one of its components.
+/// Whether `range` overlaps the memory of a tensor or of one of its components.
 ///
 /// # Safety
 /// `raw` must be null or a valid tensor; the host upholds this for each tensor of a call.

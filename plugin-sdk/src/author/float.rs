@@ -7,7 +7,7 @@ use half::{bf16, f16};
 use std::fmt::Display;
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
-/// A floating-point element type with the type in which its sums are accumulated.
+/// A floating-point element type with its accumulation type.
 pub trait Float: Plain + Display + Widen<Wide = <Self as Float>::Acc> {
     /// `f32` for `f16`, `bf16` and `f32`; `f64` for `f64`.
     type Acc: Real;
@@ -41,7 +41,7 @@ pub trait Real:
     const NEG_INFINITY: Self;
     /// The largest value of all.
     const INFINITY: Self;
-    /// Not a number.
+    /// NaN.
     const NAN: Self;
     /// The square root, correctly rounded.
     fn sqrt(self) -> Self;
@@ -53,9 +53,9 @@ pub trait Real:
     fn tanh(self) -> Self;
     /// The absolute value.
     fn abs(self) -> Self;
-    /// `self * a + b`, rounded once.
+    /// `self * a + b` with one rounding.
     fn mul_add(self, a: Self, b: Self) -> Self;
-    /// Whether this is not a number.
+    /// Whether this is NaN.
     fn is_nan(self) -> bool;
 }
 
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_float_beside_a_tie_is_rounded_to_its_side() {
-        // Half way between two bf16, the lower one even, and the next float up and down.
+        // The midpoint of two bf16, the lower one even, and the next float above and below.
         let tie = f32::from_bits(0x3f80_8000);
         for (x, bits) in [(tie, 0x3f80), (tie.next_up(), 0x3f81), (tie.next_down(), 0x3f80)] {
             assert_eq!(bf16::from_f32(x).to_bits(), bits);

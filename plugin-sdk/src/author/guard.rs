@@ -8,7 +8,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Set by the first panic in this library; every later call answers `PANICKED` without running.
+/// Set by the first panic in this library; every later call returns `PANICKED` without running.
 static POISONED: AtomicBool = AtomicBool::new(false);
 
 fn report(message: &str) {

@@ -1,14 +1,14 @@
 //! Conversions between `f32` and the 16-bit floats, in forms that the compiler vectorises.
 //!
-//! Results are bit-identical to those of the `half` crate: rounded to nearest even, with subnormal numbers, the sign of
-//! zero and the first bits of a NaN, which becomes quiet (except from bf16 to `f32`). Without processor support they
-//! have no branches, so that a loop over elements is vectorised. Conversions to `f32` vectorise with support as well,
-//! since the compiler uses the instruction for a cast. Conversions back do not, since that instruction takes a rounding
-//! mode, so there is a function for chunks.
+//! Results are bit-identical to those of the `half` crate: rounded to nearest even, with subnormals, the sign of zero and
+//! the first bits of NaN, which becomes quiet (except from bf16 to `f32`). Without processor support they are branchless,
+//! so that a loop over elements is vectorised. Conversions to `f32` vectorise with support as well, since the compiler uses
+//! the instruction for a cast. Conversions back do not, since that instruction takes a rounding mode, so there is a
+//! function for chunks.
 
 use half::{bf16, f16};
 
-/// The instructions of F16C, where the build's level has them.
+/// The F16C instructions, if the build's level has them.
 #[cfg(all(target_arch = "x86_64", target_feature = "f16c"))]
 mod f16c {
     use half::f16;
@@ -30,8 +30,8 @@ mod f16c {
         f16::from_bits(lanes as u16)
     }
 
-    /// Eight elements at a time: loops are vectorised to as many at least, and a load that is wider than the stores
-    /// before it would wait for them. Counted by hand, since of iterators over chunks not all is inlined.
+    /// Converts eight elements at a time: loops are vectorised to at least eight, and a load that is wider than the
+    /// preceding stores would wait for them. Indexed, since iterators over chunks are not fully inlined here.
     #[inline(always)]
     pub(super) fn narrow_chunk<const N: usize>(from: &[f32; N]) -> [f16; N] {
         let mut to = [f16::ZERO; N];
@@ -86,18 +86,18 @@ pub(super) fn f32_to_f16_chunk<const N: usize>(from: &[f32; N]) -> [f16; N] {
     }
 }
 
-/// The bit of an `f32` that makes a NaN a quiet one.
+/// The bit of an `f32` that marks NaN as quiet.
 const QUIET: u32 = 1 << 22;
 /// The difference of the exponent biases of `f32` and `f16`, shifted to the exponent field.
 const REBIAS: u32 = (127 - 15) << 23;
 
-/// As the fallback of [`f16_to_f32`].
+/// The fallback of [`f16_to_f32`].
 #[inline(always)]
 #[cfg_attr(all(target_arch = "x86_64", target_feature = "f16c", not(test)), allow(dead_code))]
 fn f16_to_f32_by_bits(x: f16) -> f32 {
     let bits = u32::from(x.to_bits());
     let (sign, magnitude) = ((bits & 0x8000) << 16, (bits & 0x7fff) << 13);
-    // 2^-14 + x less 2^-14: no operand is subnormal, which would take a processor a hundred cycles.
+    // `(2^-14 + x) - 2^-14`: no operand is subnormal, which would take a processor a hundred cycles.
     let least = REBIAS + (1 << 23);
     let subnormal = (f32::from_bits(magnitude + least) - f32::from_bits(least)).to_bits();
     let special = magnitude | f32::INFINITY.to_bits() | if bits & 0x3ff == 0 { 0 } else { QUIET };
@@ -109,14 +109,13 @@ fn f16_to_f32_by_bits(x: f16) -> f32 {
     f32::from_bits(sign | value)
 }
 
-/// As the fallback of [`f32_to_f16`].
+/// The fallback of [`f32_to_f16`].
 #[inline(always)]
 #[cfg_attr(all(target_arch = "x86_64", target_feature = "f16c", not(test)), allow(dead_code))]
 fn f32_to_f16_by_bits(x: f32) -> f16 {
     let bits = x.to_bits();
     let (sign, magnitude) = (bits >> 16 & 0x8000, bits & 0x7fff_ffff);
-    // Round to nearest even: half a ULP is added, minus one if the retained part is even. From 65520 on the result is
-    // infinity.
+    // Rounds to nearest even: adds half a ULP, minus one if the retained part is even. Values from 65520 become infinity.
     let normal = magnitude.wrapping_sub(REBIAS).wrapping_add(0xfff + (magnitude >> 13 & 1)) >> 13;
     // The ULP of 0.5 is the smallest f16: the sum is rounded to a multiple of it.
     let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
@@ -131,7 +130,7 @@ fn f32_to_f16_by_bits(x: f32) -> f16 {
     f16::from_bits((sign | value) as u16)
 }
 
-/// Widens, exactly. A signalling NaN stays one.
+/// Widens exactly. A signalling NaN stays signalling.
 #[inline(always)]
 pub(super) fn bf16_to_f32(x: bf16) -> f32 {
     f32::from_bits(u32::from(x.to_bits()) << 16)
@@ -149,7 +148,7 @@ pub(super) fn f32_to_bf16(x: f32) -> bf16 {
 mod tests {
     use super::*;
 
-    /// Every sign, exponent and leading fraction bits of an `f32`, with trailing bits that decide rounding: none, the
+    /// Every sign, exponent and leading fraction bits of an `f32`, with trailing bits that determine rounding: none, the
     /// lowest, all, and those around a tie at each possible last bit of a result.
     fn floats() -> impl Iterator<Item = f32> {
         let near = |tie: u32| [tie - 1, tie, tie + 1];
@@ -199,7 +198,7 @@ mod tests {
 
     #[test]
     fn chunks_are_rounded_as_their_elements_are() {
-        // With and without a rest.
+        // With and without a tail.
         chunks::<1>();
         chunks::<8>();
         chunks::<13>();

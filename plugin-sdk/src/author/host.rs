@@ -30,7 +30,7 @@ pub enum Level {
     Debug,
 }
 
-/// Writes one line to the host's log; to standard error without a host.
+/// Writes one line to the host's log; to standard error if there is no host.
 pub fn log(at: Level, message: &str) {
     let code = match at {
         Level::Error => level::ERROR,
@@ -45,7 +45,7 @@ pub fn log(at: Level, message: &str) {
     }
 }
 
-/// The number of threads that [`parallel_for`] may use now; 1 without a host.
+/// The current number of threads of [`parallel_for`]; 1 without a host.
 pub fn num_threads() -> usize {
     host_api().map_or(1, |host| (host.num_threads)() as usize).max(1)
 }
@@ -54,16 +54,16 @@ pub fn num_threads() -> usize {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum MatmulPrecision {
-    /// In f32.
+    /// Computes in f32.
     Highest,
-    /// The factors may be rounded to TF32 (10 fraction bits); accumulation is in f32. Instead another algorithm may be
-    /// used, such as Winograd's with larger tiles, whose errors relative to the largest result are far smaller than
+    /// The factors may be rounded to TF32 (10 fraction bits); accumulation is in f32. Alternatively another algorithm may
+    /// be used, such as Winograd's with larger tiles, whose errors relative to the largest result are far smaller than
     /// those of such a rounding.
     High,
 }
 
-/// The setting of the program, valid for one call. `Highest` if the host is older than this setting, or has an unknown
-/// newer one.
+/// The current setting of the program, valid for one call. `Highest` if the host is older than this setting, or has a newer
+/// value that is unknown here.
 pub fn float32_matmul_precision() -> MatmulPrecision {
     // SAFETY: any number may be asked for.
     let set = host_api().map(|host| unsafe { (host.setting)(setting::FLOAT32_MATMUL_PRECISION) });
@@ -93,9 +93,9 @@ unsafe extern "C" fn trampoline(context: *mut c_void, begin: u64, end: u64) {
     }
 }
 
-/// Runs `body` over pieces of `0..n` on the host's pool, each of at least `grain` elements except the last; on this
-/// thread if `n <= grain` or there is no host. Returns when all is done. The bounds of the pieces depend on the number
-/// of threads. A panic in `body` resumes in the caller once the other pieces have ended.
+/// Runs `body` over chunks of `0..n` on the host's thread pool, each of at least `grain` elements except the last; on this
+/// thread if `n <= grain` or there is no host. Returns when all chunks have finished. The bounds of the chunks depend on
+/// the number of threads. A panic in `body` resumes in the caller once the other chunks have finished.
 #[inline]
 pub fn parallel_for<F: Fn(Range<usize>) + Sync>(n: usize, grain: usize, body: F) -> Result<(), Error> {
     if n <= grain.max(1) {
@@ -107,7 +107,7 @@ pub fn parallel_for<F: Fn(Range<usize>) + Sync>(n: usize, grain: usize, body: F)
     in_parallel(n, grain.max(1), &body)
 }
 
-// Not generic: thousands of kernels share the one way to the host's pool.
+// Not generic, so that thousands of kernels share the call to the host's pool.
 fn in_parallel(n: usize, grain: usize, body: &(dyn Fn(Range<usize>) + Sync)) -> Result<(), Error> {
     let Some(host) = host_api() else {
         body(0..n);
@@ -130,8 +130,8 @@ fn in_parallel(n: usize, grain: usize, body: &(dyn Fn(Range<usize>) + Sync)) -> 
     done(status)
 }
 
-/// Gives each piece of `chunk` elements of `slice` (the last may be shorter) with its number to `body`, on
-/// the host's pool. The pieces do not depend on the number of threads.
+/// Calls `body` with the number and the elements of each chunk of `chunk` elements of `slice` (the last may be shorter), on
+/// the host's thread pool. The chunks do not depend on the number of threads.
 pub fn parallel_chunks_mut<T: Send, F>(slice: &mut [T], chunk: usize, body: F) -> Result<(), Error>
 where
     F: Fn(usize, &mut [T]) + Sync,
@@ -156,7 +156,7 @@ pub struct Scratch<T> {
     from: Origin,
 }
 
-/// Whose memory scratch memory is.
+/// The allocator of scratch memory.
 #[derive(Clone, Copy, Debug)]
 enum Origin {
     /// Rust's allocator, or no memory at all.
@@ -182,7 +182,7 @@ impl<T: Plain> Scratch<T> {
         Ok(scratch)
     }
 
-    /// `len` elements that hold nothing yet.
+    /// Allocates `len` uninitialised elements.
     ///
     /// # Safety
     /// Each element must be written before it is read; the caller upholds this.
@@ -203,7 +203,7 @@ impl<T: Plain> Scratch<T> {
         // SAFETY: `data` and `owner` are valid for the writes; device 0 is the CPU.
         let code = unsafe { (host.allocate)(0, 0, bytes as u64, &mut data, &mut owner) };
         if code == crate::abi::codes::status::OUT_OF_MEMORY {
-            // The host's message remains on this thread, which may be one of the pool.
+            // The host's message is stored for this thread, which may belong to the pool.
             return Err(Error::OutOfMemory { requested: bytes as u64, available: 0 });
         }
         done(code)?;
@@ -249,7 +249,7 @@ impl<T> Drop for Scratch<T> {
             (Origin::Host(owner), Some(host)) => unsafe {
                 (host.free)(owner, 0, 0, self.data.as_ptr().cast(), bytes as u64)
             },
-            // A host that has been there stays.
+            // A host is never unregistered.
             (Origin::Host(_), None) => {}
             // SAFETY: Rust's allocator gave this memory with the same layout.
             (Origin::Rust, _) => unsafe {
@@ -262,11 +262,11 @@ impl<T> Drop for Scratch<T> {
 /// An argument for [`call_op`].
 #[derive(Clone, Copy, Debug)]
 pub enum Arg<'a> {
-    /// An optional argument that is not given.
+    /// An absent optional argument.
     None,
     /// An argument of this call, or a component of one; it must have a handle.
     Tensor(Tensor<'a>),
-    /// A tensor that this kernel owns; from then on it is read-only, as the op may keep it.
+    /// A tensor that this kernel owns; from then on it is read-only, as the op may retain it.
     Owned(&'a OwnedTensor),
     /// A list of arguments of this call.
     Tensors(&'a [Tensor<'a>]),
@@ -282,13 +282,13 @@ pub enum Arg<'a> {
     Floats(&'a [f64]),
     /// A string.
     Str(&'a str),
-    /// A dtype's number.
+    /// A dtype code.
     Dtype(u16),
 }
 
 impl Tensor<'_> {
-    /// A tensor of the plugin's own that is this one: for [`Call::set_output`](super::Call::set_output), or to
-    /// keep longer than the call. An error for an output and for a temporary, which has no handle.
+    /// An owned tensor that is the same as this one: for [`Call::set_output`](super::Call::set_output), or to retain beyond
+    /// the call. An error for an output and for a temporary, which has no handle.
     pub fn retain(&self) -> Result<OwnedTensor, Error> {
         let raw = lendable(self)?;
         let host = host_api().ok_or_else(no_host)?;
@@ -302,7 +302,7 @@ impl Tensor<'_> {
     }
 }
 
-/// An op's output must not be an argument: the result of the other op could then share its memory.
+/// An op's output must not be passed as an argument: the result of the other op could then share its memory.
 pub(super) fn lendable(tensor: &Tensor<'_>) -> Result<*const RawTensor, Error> {
     let got = match tensor.origin {
         TensorOrigin::Output => "an output of this call",
@@ -396,18 +396,18 @@ pub fn call_op(name: &str, args: &[Arg<'_>]) -> Result<Vec<OwnedTensor>, Error> 
 pub enum Format<'a> {
     /// Row-major without gaps.
     Contiguous,
-    /// Dimension 1 innermost, the others in order; for 3, 4 or 5 dimensions.
+    /// Dimension 1 innermost, the other dimensions in order; for 3, 4 or 5 dimensions.
     ChannelsLast,
     /// These strides, in elements: one for each size, without overlapping elements.
     Strides(&'a [i64]),
 }
 
-/// Makes a contiguous strided tensor, its elements unspecified.
+/// Creates a contiguous strided tensor with unspecified elements.
 pub fn new_tensor(dtype: u16, device: u16, index: u16, sizes: &[i64]) -> Result<OwnedTensor, Error> {
     new_tensor_in(dtype, device, index, sizes, Format::Contiguous)
 }
 
-/// Makes a strided tensor, its elements unspecified.
+/// Creates a strided tensor with unspecified elements.
 pub fn new_tensor_in(
     dtype: u16,
     device: u16,
@@ -439,13 +439,13 @@ pub fn new_tensor_in(
     unsafe { OwnedTensor::from_handle(out, false) }
 }
 
-/// Makes a contiguous strided tensor of `T` in host memory, its elements unspecified.
+/// Creates a contiguous strided tensor of `T` in host memory with unspecified elements.
 pub fn new_host_tensor<T: Element>(sizes: &[i64]) -> Result<OwnedTensor, Error> {
     new_tensor(T::dtype(), 0, 0, sizes)
 }
 
-/// Makes a tensor of a composite layout from [`Arg::Owned`] and [`Arg::Tensor`]; it shares their memory. Attributes of other
-/// types than `int` go to [`new_composite_of`](super::new_composite_of).
+/// Creates a tensor of a composite layout from [`Arg::Owned`] and [`Arg::Tensor`]; it shares their memory. For attributes
+/// of other types than `int` use [`new_composite_of`](super::new_composite_of).
 pub fn new_composite(
     layout: u16,
     dtype: u16,

@@ -1,4 +1,4 @@
-//! Interposers: code around every call of the ops that it names.
+//! Interposers: code around every call of selected ops.
 
 use super::call::Call;
 use super::error::Error;
@@ -10,7 +10,7 @@ use crate::abi::codes::{interposed_flag, interposer_flag, tag};
 use crate::abi::interposer::{RawInterposed, RawInterposer};
 use std::ops::Deref;
 
-/// Code that acts before and after each call of some ops, above autograd and below the profiler: it may read arguments and
+/// Code that runs before and after each call of some ops, above autograd and below the profiler: it may read arguments and
 /// outputs, replace them, fail the call, or compute the outputs itself. Registered with
 /// [`register_interposer!`](crate::register_interposer).
 ///
@@ -35,15 +35,16 @@ use std::ops::Deref;
 /// keyway_sdk::register_interposer!(Small);
 /// ```
 pub trait Interposer: 'static {
-    /// The name by which a program switches it on and off; one of a kind in a process, without spaces.
+    /// The name by which a program enables and disables it; unique in a process, without spaces.
     const NAME: &'static str;
-    /// The ops that it acts on, `*` for any text: `&["mm", "conv*"]`. Empty for every op. Other ops pay nothing.
+    /// The ops whose calls it handles, `*` for any text: `&["mm", "conv*"]`. Empty for every op. Other ops have no
+    /// overhead.
     const OPS: &'static [&'static str] = &[];
-    /// The higher order acts first and so encloses the others.
+    /// The interposer with the higher order runs first and so encloses the others.
     const ORDER: i32 = 0;
-    /// Whether it acts until a thread excludes it, or only where a thread switches it on.
+    /// Whether it is enabled until a thread excludes it, or only if a thread includes it.
     const DEFAULT_ON: bool = true;
-    /// Called for each call. Ops that it calls itself do not call it again.
+    /// Called for each call of these ops. Ops that it calls itself do not call it again.
     ///
     /// # Errors
     /// An error fails the call. An error of [`Interposed::run_next`] reaches the caller unchanged.
@@ -53,11 +54,11 @@ pub trait Interposer: 'static {
 /// The target of a call's results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// To new tensors.
+    /// Outputs are new tensors.
     New,
-    /// To argument 0.
+    /// The output is argument 0.
     InPlace,
-    /// To tensors of the caller.
+    /// Outputs are written to tensors of the caller.
     Out,
 }
 
@@ -65,7 +66,7 @@ pub enum Form {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Argument<'a> {
-    /// An optional argument that was not given.
+    /// An absent optional argument.
     None,
     /// A tensor.
     Tensor(Tensor<'a>),
@@ -83,7 +84,7 @@ pub enum Argument<'a> {
     Floats(&'a [f64]),
     /// A string.
     Str(&'a str),
-    /// A dtype's number.
+    /// A dtype code.
     Dtype(u16),
 }
 
@@ -105,7 +106,7 @@ impl<'a> Argument<'a> {
     }
 }
 
-/// A call under way. Its arguments, as the caller gave them, are read as those of a [`Call`].
+/// A running call. Its arguments, as the caller passed them, are read as those of a [`Call`].
 #[derive(Debug)]
 pub struct Interposed<'a> {
     raw: &'a RawInterposed,
@@ -131,8 +132,7 @@ impl<'a> Interposed<'a> {
         self.op
     }
 
-    /// The nesting depth, that is the number of calls of other ops that contain this one: 0 for a call of the program's
-    /// own.
+    /// The nesting depth: the number of calls of other ops that contain this one; 0 for a call of the program itself.
     pub fn depth(&self) -> usize {
         self.raw.depth as usize
     }
@@ -142,7 +142,7 @@ impl<'a> Interposed<'a> {
         self.raw.flags & interposed_flag::BACKWARD != 0
     }
 
-    /// Argument `index`, as the caller gave it.
+    /// Argument `index`, as the caller passed it.
     ///
     /// # Errors
     /// An index beyond the last, or an argument of a kind that this SDK does not know.
@@ -172,7 +172,7 @@ impl<'a> Interposed<'a> {
         }
     }
 
-    /// Replaces argument `index` by another of the kind that the op's schema states, before [`Interposed::run_next`].
+    /// Replaces argument `index` by another value of the kind in the op's schema, before [`Interposed::run_next`].
     ///
     /// # Errors
     /// An argument of another kind, an index out of range, argument 0 of an in-place call, or a call that has run.
@@ -182,10 +182,10 @@ impl<'a> Interposed<'a> {
         done(unsafe { (self.raw.set_argument)(self.raw.context, index as u32, lent.raw()) })
     }
 
-    /// Runs the rest of the call. If this is not called, each output must be set.
+    /// Runs the remaining handlers and the call itself. If this is not called, each output must be set.
     ///
     /// # Errors
-    /// The error of the rest of the call; a second call of this function.
+    /// The error of the call; a second call of this function.
     pub fn run_next(&mut self) -> Result<(), Error> {
         let mut count = 0;
         // SAFETY: `context` is this call's, and `count` is valid for the write.
@@ -222,8 +222,8 @@ impl<'a> Interposed<'a> {
         }
     }
 
-    /// Makes `tensor` output `index`. After [`Interposed::run_next`] it must have the shape, dtype and device of the output
-    /// that it replaces.
+    /// Sets `tensor` as output `index`. After [`Interposed::run_next`] it must have the shape, dtype and device of the
+    /// output that it replaces.
     ///
     /// # Errors
     /// Another shape, dtype or device, or an index beyond the last output.
@@ -248,7 +248,7 @@ unsafe extern "C" fn entry<I: Interposer>(call: *const RawInterposed) -> i32 {
     })
 }
 
-/// One `register_interposer!`, gathered by `inventory` inside this library.
+/// One `register_interposer!`, collected by `inventory` inside this library.
 #[doc(hidden)]
 pub struct InterposerItem(pub &'static RawInterposer);
 inventory::collect!(InterposerItem);
@@ -279,7 +279,7 @@ pub const fn raw_strs<const N: usize>(texts: &[&'static str]) -> [RawStr; N] {
     out
 }
 
-/// Brings an [`Interposer`](crate::author::Interposer), and leaves a record by which `keyway backend list` shows it
+/// Registers an [`Interposer`](crate::author::Interposer), and adds a record by which `keyway backend list` shows it
 /// without opening the library.
 #[macro_export]
 macro_rules! register_interposer {

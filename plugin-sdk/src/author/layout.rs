@@ -9,9 +9,9 @@ use crate::abi::RawStr;
 use crate::abi::codes::layout_gradient;
 use crate::abi::layout::{LayoutApi, LayoutOpsApi};
 
-/// How far an element may be from its value after the conversion to a layout and back: by at most
-/// `absolute + relative * |value| + relative_to_max * m`, where `m` is the largest magnitude in the tensor, and by the rounding
-/// of its dtype. The conformance suite checks the bound.
+/// The maximum error of an element after the conversion to a layout and back: `absolute + relative * |value| +
+/// relative_to_max * m` plus the rounding of its dtype, where `m` is the largest magnitude in the tensor. The conformance
+/// suite checks the bound.
 ///
 /// ```
 /// use keyway_sdk::author::Tolerance;
@@ -21,32 +21,32 @@ use crate::abi::layout::{LayoutApi, LayoutOpsApi};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
-    /// The part that is the same for all values.
+    /// The constant part.
     pub absolute: f64,
-    /// The part relative to the element's own magnitude.
+    /// The part relative to the element's magnitude.
     pub relative: f64,
     /// The part relative to the largest magnitude in the tensor.
     pub relative_to_max: f64,
 }
 
 impl Tolerance {
-    /// That of a layout which holds values exactly.
+    /// The tolerance of a lossless layout.
     pub const EXACT: Tolerance = Tolerance { absolute: 0.0, relative: 0.0, relative_to_max: 0.0 };
 }
 
-/// How a gradient passes through the conversion of a strided tensor to a layout.
+/// The gradient of the conversion of a strided tensor to a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayoutGradient {
-    /// Unchanged, also where the conversion loses digits (straight-through estimator).
+    /// Passed unchanged, also if the conversion is lossy (straight-through estimator).
     StraightThrough,
-    /// Projected on the pattern of the converted tensor: elements that are not stored have the gradient 0. For a layout with
+    /// Projected on the pattern of the converted tensor: elements that are not stored have gradient 0. For a layout with
     /// [`LayoutOps::PROJECT`] that drops elements, such as the smaller ones of structured sparsity.
     Projected,
 }
 
-/// What a layout is: named component tensors and attributes.
+/// The declaration of a layout: named component tensors and attributes.
 ///
-/// Every plugin that has to do with a layout declares it, and all in the same way.
+/// Every plugin that uses a layout declares it; all declarations must be equal.
 ///
 /// ```
 /// use keyway_sdk::abi::RawStr;
@@ -66,7 +66,7 @@ pub enum LayoutGradient {
 pub trait Layout: 'static {
     /// The layout's name: `sparse_csr`, or `vendor.example/blocked`.
     const NAME: &'static str;
-    /// The names of the components, at least one. The first component gives a tensor its device.
+    /// The names of the components, at least one. A tensor's device is that of its first component.
     const COMPONENTS: &'static [RawStr];
     /// The names of the attributes.
     const ATTRS: &'static [RawStr] = &[];
@@ -76,7 +76,7 @@ pub trait Layout: 'static {
     const OPTIONS: &'static str = "";
     /// The digits that the conversion loses.
     const TOLERANCE: Tolerance = Tolerance::EXACT;
-    /// How a gradient passes through the conversion.
+    /// The gradient of the conversion from strided.
     const GRADIENT: LayoutGradient = LayoutGradient::StraightThrough;
     /// Tensors that this layout can hold, for the conformance suite: `[{"sizes": [4, 64]}]`. See [`LayoutApi::samples`].
     const SAMPLES: &'static str = "";
@@ -84,13 +84,13 @@ pub trait Layout: 'static {
     const PRECEDENCE: u32 = 100;
 }
 
-/// What can be done with tensors of one layout on one device.
+/// The functions of one layout on one device.
 pub trait LayoutOps: 'static {
     /// The layout.
     type Layout: Layout;
-    /// The device's name. All functions are given tensors on this kind of device alone.
+    /// The device's name. All functions receive tensors on this device type only.
     const DEVICE: &'static str;
-    /// The shapes that [`LayoutOps::accepts`] takes, in words that follow "must be": `a square matrix`.
+    /// The shapes that [`LayoutOps::accepts`] allows, in words that follow "must be": `a square matrix`.
     const SHAPES: &'static str = "of any shape";
     /// See [`LayoutOpsApi::project`]; `None` if gradients are not projected.
     const PROJECT: Option<CallFn> = None;
@@ -99,14 +99,15 @@ pub trait LayoutOps: 'static {
     fn accepts(_sizes: &[i64]) -> bool {
         true
     }
-    /// Checks that the components of argument 0 fit each other: sizes, dtypes, and what they hold. Their number is that of
-    /// the layout, and the shape is one that it accepts.
+    /// Checks that the components of argument 0 match: sizes, dtypes, and contents. Their number is that of the layout, and
+    /// the shape is one that it accepts.
     fn validate(call: &Call<'_>) -> Result<(), Error>;
     /// Writes argument 0, of this layout, into output 0, strided and contiguous.
     fn to_strided(call: &Call<'_>) -> Result<(), Error>;
-    /// Makes output 0, of this layout, with [`Call::set_output`] from argument 0, strided. Values that the layout cannot
-    /// hold are an error: none are dropped, but for the digits that [`Layout::TOLERANCE`] allows to lose. The options are
-    /// arguments 1 and later, in the order of [`Layout::OPTIONS`], each given or with its default: `call.int(1)`.
+    /// Creates output 0, of this layout, with [`Call::set_output`] from argument 0, strided. Values that the layout cannot
+    /// hold are an error: no values are dropped, except for the digits that [`Layout::TOLERANCE`] allows to lose. The
+    /// options are arguments 1 and later, in the order of [`Layout::OPTIONS`], each with its value or its default:
+    /// `call.int(1)`.
     fn from_strided(call: &Call<'_>) -> Result<(), Error>;
 }
 

@@ -1,4 +1,4 @@
-//! Lists of tensors that a kernel processes together, as a fused (foreach) optimiser step does.
+//! Lists of tensors that a kernel processes in one pass, as a fused (foreach) optimizer step does.
 
 use super::call::Call;
 use super::dtype_size::dtype_size;
@@ -7,8 +7,8 @@ use super::tensor::Tensor;
 use std::ffi::c_void;
 use std::ops::Range;
 
-/// The tensors at one index of the lists, by the addresses of their first elements. All have `count` elements and are
-/// dense with equal strides.
+/// The tensors at one index of the lists, by the addresses of their first elements. All have `count` elements and are dense
+/// with equal strides.
 #[derive(Clone, Copy, Debug)]
 pub struct Group<const W: usize> {
     /// The outputs, one of each changed list.
@@ -24,7 +24,7 @@ pub struct Group<const W: usize> {
 pub struct Groups<'a, const W: usize> {
     /// The groups, in the order of the lists.
     pub groups: Vec<Group<W>>,
-    /// Pairs of argument and output that do not share memory: to be copied before the outputs are changed in place.
+    /// Pairs of argument and output without shared memory: the argument must be copied before outputs are changed in place.
     pub apart: Vec<(Tensor<'a>, Tensor<'a>)>,
 }
 
@@ -32,7 +32,7 @@ fn refused<T>(what: &str) -> Result<T, Error> {
     Err(Error::Unsupported { what: what.to_string() })
 }
 
-/// The addresses from a tensor's first element to the end of its last; empty if it has no elements.
+/// The address range of a tensor; empty if it has no elements.
 fn reach(t: &Tensor<'_>, size: usize) -> Range<usize> {
     let begin = t.data_ptr().addr();
     let last: i64 = t.sizes().iter().zip(t.strides()).map(|(&n, &s)| (n - 1).max(0) * s).sum();
@@ -56,7 +56,7 @@ fn is_dense(t: &Tensor<'_>) -> bool {
 struct Places(Vec<(Range<usize>, usize)>);
 
 impl Places {
-    /// Of outputs that do not meet each other.
+    /// The ranges of outputs; `None` if two of them overlap.
     fn new(outputs: &[Tensor<'_>], size: usize) -> Option<Places> {
         let mut all: Vec<_> = outputs.iter().map(|t| reach(t, size)).zip(0..).collect();
         all.retain(|(range, _)| !range.is_empty());
@@ -64,7 +64,7 @@ impl Places {
         all.windows(2).all(|pair| pair[0].0.end <= pair[1].0.start).then_some(Places(all))
     }
 
-    /// Whether a tensor meets no output, or is exactly the one of this number.
+    /// Whether a range overlaps no output, or is exactly output `own`.
     fn allow(&self, range: &Range<usize>, own: Option<usize>) -> bool {
         let first = self.0.partition_point(|(place, _)| place.end <= range.start);
         match self.0.get(first) {
@@ -78,7 +78,7 @@ impl Places {
 
 impl<'a> Call<'a> {
     /// The tensors of the list arguments `changed` and `read`, by their index in the lists, for a call whose outputs
-    /// correspond to `changed`, list by list, of one dtype. No output shares memory with anything except its own
+    /// correspond to `changed`, list by list, of one dtype. No output shares memory with any tensor except its own
     /// argument.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ impl NameKind {
     }
 }
 
-/// The number that the host uses for a name.
+/// Interns a name and returns the host's number of it.
 pub fn intern(kind: NameKind, name: &str) -> Result<u16, Error> {
     let host = host_api().ok_or_else(no_host)?;
     // SAFETY: the host copies the name before it returns.
@@ -38,7 +38,7 @@ pub fn intern(kind: NameKind, name: &str) -> Result<u16, Error> {
     }
 }
 
-/// The name of an interned number of the host.
+/// The name of an interned number.
 pub fn name(kind: NameKind, number: u16) -> Result<&'static str, Error> {
     let host = host_api().ok_or_else(no_host)?;
     let mut out = RawStr::EMPTY;

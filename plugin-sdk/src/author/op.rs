@@ -42,17 +42,17 @@ pub enum Elementwise {
 pub trait Op: 'static {
     /// See [`RawOp::schema`].
     const SCHEMA: &'static str;
-    /// For an element-wise op: the arguments that are broadcast together and promoted. No rule is needed then.
+    /// For an element-wise op: the arguments that are broadcast together and promoted. It needs no rule.
     const ELEMENTWISE: Option<Elementwise> = None;
     /// See [`RawOp::backward`]; empty for none.
     const BACKWARD: &'static str = "";
-    /// The tensor arguments that the backward op takes.
+    /// The mask of tensor arguments that are saved for the backward op.
     const SAVES: u32 = u32::MAX;
-    /// The outputs that the backward op takes.
+    /// The mask of outputs that are saved for the backward op.
     const SAVES_OUTPUTS: u32 = u32::MAX;
     /// Whether the last argument of the backward op is an `int[]` that marks the required gradients.
     const BACKWARD_WANTS: bool = false;
-    /// Computes the op with others, through [`call_op`](super::call_op) and [`Call::set_output`].
+    /// Computes the op with other ops, with [`call_op`](super::call_op) and [`Call::set_output`].
     const DECOMPOSITION: Option<CallFn> = None;
     /// The ops that the decomposition calls and that need a kernel.
     const PARTS: &'static [RawStr] = &[];
@@ -61,11 +61,11 @@ pub trait Op: 'static {
     /// The reference implementation in f64, against which kernels are tested.
     const REFERENCE: Option<CallFn> = None;
 
-    /// States each output with [`RuleCall::state`], from the arguments' metadata. The default: one output like argument
+    /// Describes each output with [`RuleCall::state`], from the arguments' metadata. The default: one output like argument
     /// 0, which must be a tensor.
     ///
     /// # Errors
-    /// An error fails the call; so it should for arguments that do not fit.
+    /// An error fails the call; return one for arguments that do not match.
     fn rule(call: &RuleCall<'_>) -> Result<(), Error> {
         let first = call.tensor(0)?;
         call.state(0, first.dtype(), first.sizes())
@@ -77,24 +77,24 @@ pub trait Op: 'static {
 pub enum Placement<'a> {
     /// Row-major without gaps.
     Contiguous,
-    /// Dimension 1 innermost, the others in order; for 3, 4 or 5 dimensions.
+    /// Dimension 1 innermost, the other dimensions in order; for 3, 4 or 5 dimensions.
     ChannelsLast,
     /// These strides: non-overlapping and dense.
     Strides(&'a [i64]),
-    /// As an element-wise op keeps the format of the arguments that [`Compute::broadcast`] names.
+    /// The format that an element-wise op preserves for the arguments in [`Compute::broadcast`].
     Preserve,
-    /// In the order of this argument's elements, if it has the output's shape.
+    /// The memory order of this argument, if it has the output's shape.
     Like(u32),
-    /// channels_last if any of the arguments of this mask that have 3 to 5 dimensions is, else row-major.
+    /// channels_last if any argument in this mask with 3 to 5 dimensions is, otherwise row-major.
     Images(u32),
 }
 
-/// The plan by which the outputs of a call are computed. Masks have bit `i` for argument `i`.
+/// The plan for computing the outputs of a call. Masks have bit `i` for argument `i`.
 #[derive(Clone, Copy, Debug)]
 pub struct Compute(RawPlan);
 
 impl Compute {
-    /// By the kernel of this dtype, on the arguments as they are.
+    /// Uses the kernel of this dtype, with the arguments unchanged.
     pub const fn of(dtype: u16) -> Compute {
         Compute(RawPlan {
             struct_size: size_of::<RawPlan>() as u32,
@@ -108,43 +108,43 @@ impl Compute {
         })
     }
 
-    /// With these tensor arguments cast to that dtype.
+    /// Casts these tensor arguments to that dtype.
     #[must_use]
     pub const fn cast(self, arguments: u32) -> Compute {
         Compute(RawPlan { cast: arguments, ..self.0 })
     }
 
-    /// With these tensor arguments cast to i64: indices.
+    /// Casts these tensor arguments to i64: indices.
     #[must_use]
     pub const fn cast_index(self, arguments: u32) -> Compute {
         Compute(RawPlan { cast_index: arguments, ..self.0 })
     }
 
-    /// With these tensor arguments in the shape of output 0, stride 0 where they are repeated.
+    /// Broadcasts these tensor arguments to the shape of output 0.
     #[must_use]
     pub const fn broadcast(self, arguments: u32) -> Compute {
         Compute(RawPlan { broadcast: arguments, ..self.0 })
     }
 
-    /// With these tensor arguments in row-major order without gaps.
+    /// Makes these tensor arguments contiguous.
     #[must_use]
     pub const fn contiguous(self, arguments: u32) -> Compute {
         Compute(RawPlan { contiguous: arguments, ..self.0 })
     }
 
-    /// An output may alias an argument exactly: in-place calls need no copy.
+    /// Allows an output to be exactly an argument, so that in-place calls need no copy.
     #[must_use]
     pub const fn alias(self) -> Compute {
         Compute(RawPlan { alias: 1, ..self.0 })
     }
 }
 
-/// A call as a shape rule sees it: for the arguments' metadata. Their elements may not have been computed yet.
+/// A call as passed to a shape rule, for the arguments' metadata. Their elements may not have been computed yet.
 #[derive(Debug)]
 pub struct RuleCall<'a>(&'a Call<'a>);
 
 impl RuleCall<'_> {
-    /// States output `index`, row-major. Outputs are stated in order.
+    /// Describes output `index`, row-major. Outputs must be described in order.
     ///
     /// # Errors
     /// An index out of order, an invalid dtype, or a negative size; the same for [`RuleCall::state_as`].
@@ -152,7 +152,7 @@ impl RuleCall<'_> {
         self.state_as(index, dtype, sizes, Placement::Contiguous)
     }
 
-    /// States output `index`, and its memory format.
+    /// Describes output `index` with its memory format.
     ///
     /// # Errors
     /// As [`RuleCall::state`]; strides with gaps or overlaps, or another number of them.
@@ -194,7 +194,7 @@ impl RuleCall<'_> {
         answered(unsafe { (host.rule_output)(self.0.raw().context, index as u32, &output) })
     }
 
-    /// States how the outputs are computed.
+    /// Describes how the outputs are computed.
     ///
     /// # Errors
     /// An invalid dtype.

@@ -3,7 +3,7 @@
 use crate::abi::RawStr;
 use crate::abi::preference::RawPreference;
 
-/// One `register_preference!`, gathered by `inventory` inside this library.
+/// One `register_preference!`, collected by `inventory` inside this library.
 pub struct PreferenceItem(pub RawPreference);
 inventory::collect!(PreferenceItem);
 
@@ -40,19 +40,20 @@ pub(super) const fn raw(
 /// Declares the time of an op in a memory format or layout, relative to its time in row-major order, so that `keyway plan
 /// --costs declared` and `keyway::plan` can choose formats without measurements.
 ///
-/// `format` is `channels_last` or the name of a layout, and this plugin has a kernel of the op that serves it on the device: one
-/// registered for that format, or for strided tensors if the format is `channels_last`. `cost` is a time ratio without
-/// conversions: 0.6 means 40 % less time than in row-major order, 1.5 half as much again; it must be finite and above 0. For a
+/// `format` is `channels_last` or the name of a layout, and this plugin must have a kernel of the op for it on the device:
+/// one registered for that format, or for strided tensors if the format is `channels_last`. `cost` is a time ratio without
+/// conversions: 0.6 means 40 % less time than in row-major order, 1.5 means 50 % more; it must be finite and above 0. For a
 /// ratio that depends on the hardware found at run time see [`Contents::preference`](crate::author::Contents::preference).
 ///
-/// Declarations affect planning alone: calls are dispatched by the layout of their arguments and by priority. If several plugins
-/// declare the same op, device and format, the one of higher priority counts, then the one that was loaded first.
+/// Declarations affect planning alone: calls are dispatched by the layout of their arguments and by priority. If several
+/// plugins declare the same op, device and format, the one of the highest priority is used, then the one that was loaded
+/// first.
 ///
 /// ```
 /// keyway_sdk::register_preference! { op: "conv", device: "cpu", format: "channels_last", cost: 0.6 }
 /// ```
 ///
-/// A cost that is not a finite number above 0 fails the build:
+/// A cost that is not finite or not above 0 fails the build:
 ///
 /// ```compile_fail
 /// keyway_sdk::register_preference! { op: "conv", device: "cpu", format: "channels_last", cost: 0.0 / 0.0 }

@@ -1,10 +1,10 @@
-//! Which devices' memory the host, and so a kernel's own loops, may read through pointers.
+//! The devices whose memory the host, and so a kernel's own loops, may read through pointers.
 
 use super::names::{NameKind, name};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// One bit for each device number.
+/// A bit set of device numbers.
 struct Bits([AtomicU64; 16]);
 
 impl Bits {
@@ -28,13 +28,13 @@ impl Bits {
 
 /// Devices whose memory the host may read.
 static REACHABLE: Bits = Bits::new();
-/// Other devices that the host was asked about. A number keeps its name, so the answer stays true.
+/// Other devices that the host was queried about. A number keeps its name, so the answer stays true.
 static OUT_OF_REACH: Bits = Bits::new();
-/// The names of the host-accessible devices that this library brought.
+/// The names of this library's host-accessible devices.
 static OWN: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 
 /// Whether the host may read the memory of a device through its pointers: true for the CPU, which is device 0, and for
-/// devices of this library declared host-accessible.
+/// devices that this library declares host-accessible.
 #[inline(always)]
 pub(super) fn reaches(device: u16) -> bool {
     device == 0 || REACHABLE.has(device) || (!OUT_OF_REACH.has(device) && is_own_alias(device))
@@ -46,11 +46,11 @@ pub(super) fn set_reachable(device: u16, name: &'static str) {
     REACHABLE.set(device);
 }
 
-/// Whether this is a device of this library's which the host calls `name@plugin`, because another plugin has its name.
+/// Whether this is a device of this library that the host calls `name@plugin`, because another plugin has its name.
 #[cold]
 #[inline(never)]
 fn is_own_alias(device: u16) -> bool {
-    // Without a host nothing is known, and nothing is remembered.
+    // Without a host the answer is unknown, and is not cached.
     let Ok(name) = name(NameKind::Device, device) else { return false };
     let base = name.split_once('@').map(|(base, _)| base);
     let own = OWN.lock().unwrap_or_else(PoisonError::into_inner);

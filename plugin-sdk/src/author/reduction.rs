@@ -21,19 +21,18 @@ use super::strided::{Strided, row_major};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Reduction {
-    /// For each output its offset, and the offset in the input at which its terms begin.
+    /// For each output its offset, and the offset of its first input element.
     pub outputs: Strided<2>,
-    /// For each term of an output its number, counted in row-major order, and its offset from where they begin.
+    /// For each reduced element its row-major number, and its offset from the first input element.
     pub terms: Strided<2>,
 }
 
 impl Reduction {
-    /// The reduction of an input over `dims`; negative ones count from the end. All dimensions are reduced if there is
-    /// no list or an empty one. `out` has the strides of the output, which has size 1 in each reduced dimension if
-    /// `keepdim` is set, and lacks these dimensions otherwise.
+    /// The reduction of an input over `dims`; negative ones count from the end. All dimensions are reduced if the list is
+    /// absent or empty. `out` has the strides of the output, which has size 1 in each reduced dimension if `keepdim` is
+    /// set, and lacks these dimensions otherwise.
     ///
-    /// [`Error::InvalidArgument`] for a dimension that the input has not, for a wrong number of strides, and as
-    /// [`Strided::new`].
+    /// [`Error::InvalidArgument`] for a dimension out of range, for a wrong number of strides, and as [`Strided::new`].
     pub fn new(
         sizes: &[i64],
         strides: &[i64],
@@ -52,7 +51,7 @@ impl Reduction {
             let at = if dim < 0 { dim + ndim as i64 } else { dim };
             match usize::try_from(at).ok().and_then(|at| reduced.get_mut(at)) {
                 Some(flag) => *flag = true,
-                // A tensor without dimensions has one element, whichever dimension is named.
+                // A 0-d tensor has one element, whichever dimension is given.
                 None if ndim == 0 && (dim == 0 || dim == -1) => {}
                 None => return Err(wrong("dim", format!("dimensions of {ndim}"), &dim)),
             }

@@ -1,4 +1,4 @@
-//! The host's services as this SDK knows them, also of a host that is older and has fewer.
+//! The host's services, completed for older hosts with fewer services.
 
 use super::connection::host_api;
 use crate::abi::RawStr;
@@ -77,7 +77,7 @@ impl<R: Answer> Absent for extern "C" fn() -> R {
     };
 }
 
-/// A host without services. A new one needs its line here and no more.
+/// A table without services. A new service needs its line here only.
 const NO_HOST: HostApi = HostApi {
     struct_size: 0,
     abi_version: 0,
@@ -105,11 +105,12 @@ const NO_HOST: HostApi = HostApi {
     tensor_attr: Absent::STUB,
 };
 
-/// The host's table, whole: itself, or a copy in which the services that an older host lacks answer `UNSUPPORTED`.
-/// `None` where there is no table or it is shorter than any host's.
+/// The host's complete table: itself, or a copy in which the services that an older host lacks return `UNSUPPORTED`. `None`
+/// if there is no table or it is shorter than the minimum.
 ///
 /// # Safety
 /// `host` must be null or point to a table of the size in its first field that lives as long as the process; the host
+/// upholds this.
 /// upholds this.
 pub(super) unsafe fn whole(host: *const HostApi) -> Option<&'static HostApi> {
     if host.is_null() || !host.is_aligned() {

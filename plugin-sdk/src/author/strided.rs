@@ -1,7 +1,7 @@
 //! Iteration over strided tensors by their sizes and strides alone.
 //!
-//! For kernels of a device whose memory the host cannot read: nothing here touches memory. [`Strided`] brings up to
-//! `N` operands of one shape into the fewest dimensions that describe them, and yields the offsets of their elements,
+//! For kernels of a device whose memory the host cannot read: this module accesses no tensor memory. [`Strided`] collapses
+//! up to `N` operands of one shape to the fewest dimensions that describe them, and yields the offsets of their elements,
 //! or of runs of elements along the innermost dimension:
 //!
 //! ```
@@ -31,9 +31,9 @@ use super::error::Error;
 pub use super::reduction::Reduction;
 use std::ops::{Deref, DerefMut};
 
-/// The strides of a dense tensor in row-major order.
+/// The row-major strides of a dense tensor.
 ///
-/// [`Error::InvalidArgument`] for negative sizes, and for more elements than an `isize` counts.
+/// [`Error::InvalidArgument`] for negative sizes, and for more elements than `isize::MAX`.
 pub fn row_major(sizes: &[i64]) -> Result<Vec<i64>, Error> {
     let mut strides = vec![0; sizes.len()];
     let mut next: i64 = 1;
@@ -50,9 +50,9 @@ pub fn row_major(sizes: &[i64]) -> Result<Vec<i64>, Error> {
 /// A dimension: its size, and each operand's stride.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dim<const N: usize> {
-    /// The number of indices.
+    /// The size.
     pub size: usize,
-    /// Elements from one index to the next; 0 where an operand is broadcast.
+    /// The strides in elements; 0 if an operand is broadcast.
     pub strides: [usize; N],
 }
 
@@ -74,7 +74,7 @@ impl<const N: usize> Dims<N> {
         Dims { inline: [Dim::EMPTY; 8], heap, len: 0 }
     }
 
-    /// One dimension.
+    /// A single dimension.
     pub fn one(size: usize, strides: [usize; N]) -> Self {
         let mut dims = Dims::new(1);
         dims.push(Dim { size, strides });
@@ -87,17 +87,17 @@ impl<const N: usize> Dims<N> {
         self[last] = dim;
     }
 
-    /// Takes the innermost dimension.
+    /// Removes and returns the innermost dimension.
     pub fn pop(&mut self) -> Option<Dim<N>> {
         let last = self.last().copied();
         self.len = self.len.saturating_sub(1);
         last
     }
 
-    /// Dimensions in the order of the first operand's strides (largest first, then the next one's), those of size 1
-    /// dropped and neighbours merged where every operand allows it. Never empty. An operand without strides has one
-    /// element for all indices; any other has one stride per size. Nothing is checked, and products wrap; no size may
-    /// be 0: see [`Strided::new`].
+    /// Dimensions sorted by the strides of the first operand (largest first, then of the next one), without those of size
+    /// 1, and merged with their neighbours if every operand allows it. Never empty. An operand without strides has one
+    /// element for all indices; any other has one stride per size. The arguments are not checked, and products wrap; no
+    /// size may be 0: see [`Strided::new`].
     pub fn collapse(sizes: &[i64], strides: &[Option<&[i64]>; N]) -> Dims<N> {
         let mut sorted = Dims::new(sizes.len());
         for (d, &size) in sizes.iter().enumerate() {
@@ -106,7 +106,7 @@ impl<const N: usize> Dims<N> {
                 sorted.push(Dim { size: size as usize, strides });
             }
         }
-        // An insertion sort: stable, and quick on the few dimensions that mostly are in order.
+        // An insertion sort: stable, and fast for few dimensions that are mostly in order.
         for i in 1..sorted.len() {
             let mut j = i;
             while j > 0 && sorted[j - 1].strides < sorted[j].strides {
@@ -145,7 +145,7 @@ impl<const N: usize> DerefMut for Dims<N> {
     }
 }
 
-/// An index into dimensions, with the offset of each operand there.
+/// A multi-dimensional index, with the offset of each operand.
 #[derive(Clone, Debug)]
 pub struct Odometer<const N: usize> {
     index: Coordinates,
@@ -153,8 +153,7 @@ pub struct Odometer<const N: usize> {
 }
 
 impl<const N: usize> Odometer<N> {
-    /// The index at `position`, counted with the last dimension fastest, so that a part of the work can begin
-    /// anywhere.
+    /// The index at `position`, counted with the last dimension fastest, so that a part of the work can start anywhere.
     pub fn new(dims: &[Dim<N>], mut position: usize) -> Self {
         let mut odometer = Odometer { index: Coordinates::new(dims.len()), offsets: [0; N] };
         if position > 0 {
@@ -176,7 +175,7 @@ impl<const N: usize> Odometer<N> {
         self.offsets
     }
 
-    /// Goes to the next index into the same dimensions; after the last one, to the first.
+    /// Advances to the next index; after the last one, to the first.
     #[inline]
     pub fn step(&mut self, dims: &[Dim<N>]) {
         for (i, dim) in self.index.iter_mut().zip(dims).rev() {
@@ -242,7 +241,7 @@ pub struct Strided<const N: usize> {
     numel: usize,
 }
 
-/// `len` elements with constant strides, from `offsets` on, [`Strided::steps`] apart.
+/// `len` elements with constant strides ([`Strided::steps`]), starting at `offsets`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run<const N: usize> {
     /// The offset of each operand's first element.
@@ -252,10 +251,10 @@ pub struct Run<const N: usize> {
 }
 
 impl<const N: usize> Strided<N> {
-    /// Operands of these sizes, each with its strides; a stride of 0 broadcasts.
+    /// Creates operands of these sizes, each with its strides; a stride of 0 broadcasts.
     ///
-    /// [`Error::InvalidArgument`] if an operand has another number of strides than there are sizes, if a size or
-    /// stride is negative, or if an offset does not fit an `isize`.
+    /// [`Error::InvalidArgument`] if an operand's number of strides differs from the number of sizes, if a size or stride
+    /// is negative, or if an offset does not fit an `isize`.
     pub fn new(sizes: &[i64], strides: [&[i64]; N]) -> Result<Self, Error> {
         if let Some(k) = strides.iter().position(|s| s.len() != sizes.len()) {
             return Err(wrong("strides", format!("{} of them, one for each size", sizes.len()), strides[k]));
@@ -382,7 +381,7 @@ mod tests {
         offsets
     }
 
-    /// Strides of dense tensors in any order of the dimensions, of broadcast ones, and any others.
+    /// Strides of dense tensors in any order of the dimensions, of broadcast ones, and arbitrary ones.
     fn operand(sizes: Vec<i64>) -> BoxedStrategy<Vec<i64>> {
         let ndim = sizes.len();
         let dense = (Just((0..ndim).collect::<Vec<_>>()).prop_shuffle(), 0..64u32).prop_map(

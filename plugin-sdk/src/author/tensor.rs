@@ -1,4 +1,4 @@
-//! Tensors as a kernel sees them, without their element type.
+//! Tensors as passed to a kernel, without their element type.
 
 use super::connection::{host_api, no_host};
 use super::dtype_size::dtype_name;
@@ -13,16 +13,16 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 
-/// The origin of a tensor, which decides the aliasing of its memory.
+/// The origin of a tensor, which determines whether its memory may be shared.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Origin<'a> {
     /// An argument of the call that has these outputs; they may share its memory.
     Argument(&'a [*const RawTensor]),
-    /// An output of the call: memory is reached through `Call::out` alone.
+    /// An output of the call: memory is accessed through `Call::out` alone.
     Output,
-    /// A tensor of this plugin that no other library has seen.
+    /// A tensor of this plugin that no other library has had access to.
     Fresh,
-    /// A tensor that another op made or has seen; it may share memory with anything.
+    /// A tensor that another op returned or has had access to; it may share memory with any other.
     Shared,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Tensor<'a> {
         self.raw.numel.max(0) as usize
     }
 
-    /// The dtype's number, see [`crate::abi::codes::dtype`].
+    /// The dtype code, see [`crate::abi::codes::dtype`].
     #[inline]
     pub fn dtype(&self) -> u16 {
         self.raw.dtype
@@ -78,7 +78,7 @@ impl<'a> Tensor<'a> {
         self.raw.device
     }
 
-    /// Which of the devices of that name.
+    /// The index of the device among those of its name.
     #[inline]
     pub fn device_index(&self) -> u16 {
         self.raw.device_index
@@ -96,8 +96,8 @@ impl<'a> Tensor<'a> {
         self.raw.flags & tensor_flag::HOST_SCALAR != 0
     }
 
-    /// The scalar that the caller passed instead of a tensor, if this tensor represents one: not rounded to the dtype,
-    /// for kernels that compute in a wider type than the element type.
+    /// The scalar that the caller passed instead of a tensor, if this tensor represents one: not rounded to the dtype, for
+    /// kernels that compute in a wider type than the element type.
     #[inline]
     pub fn number(&self) -> Option<f64> {
         const FLAGS: u32 = tensor_flag::HOST_SCALAR | tensor_flag::NUMBER;
@@ -109,13 +109,13 @@ impl<'a> Tensor<'a> {
         Some(unsafe { self.raw.data.cast::<u8>().add(8).cast::<f64>().read_unaligned() })
     }
 
-    /// The address of element (0, ..., 0): device memory where the device's memory is not the host's.
+    /// The address of element (0, ..., 0): a device address unless the device's memory is the host's.
     #[inline]
     pub fn data_ptr(&self) -> *mut c_void {
         self.raw.data
     }
 
-    /// The host's own handle; null for a temporary.
+    /// The host's handle; null for a temporary.
     #[inline]
     pub fn handle(&self) -> TensorHandle {
         self.raw.handle
@@ -127,13 +127,13 @@ impl<'a> Tensor<'a> {
         self.raw
     }
 
-    /// The number of components of a composite tensor, else 0.
+    /// The number of components of a composite tensor, otherwise 0.
     #[inline]
     pub fn n_components(&self) -> usize {
         self.raw.n_components as usize
     }
 
-    /// One component of a composite tensor, in the order of the layout's component names.
+    /// Component `index` of a composite tensor, in the order of the layout's component names.
     #[inline]
     pub fn component(&self, index: usize) -> Result<Tensor<'a>, Error> {
         // SAFETY: `components` has `n_components` entries, each a valid tensor; the host upholds this.
@@ -175,7 +175,7 @@ impl<'a> Tensor<'a> {
         if fits { Ok(()) } else { Err(misfit(raw, element)) }
     }
 
-    /// The bytes from the first to the last element, or `None` if the tensor is empty or the range is unknown.
+    /// The address range of the elements, or `None` if the tensor is empty or the range is unknown.
     pub(crate) fn range(&self) -> Extent {
         extent(self.raw)
     }
@@ -233,21 +233,21 @@ fn unreachable_memory(raw: &RawTensor) -> Error {
     }
 }
 
-/// A tensor that the plugin owns: made by a host service, released when dropped.
+/// A tensor that the plugin owns: created by a host service, released on drop.
 #[derive(Debug)]
 pub struct OwnedTensor {
     handle: TensorHandle,
     raw: *const RawTensor,
-    /// Whether another library may hold the same memory.
+    /// Whether another library may have access to the memory.
     shared: Cell<bool>,
     _not_sync: PhantomData<*const ()>,
 }
 
 impl OwnedTensor {
-    /// Takes over a handle that a host service gave.
+    /// Takes ownership of a handle that a host service returned.
     ///
     /// # Safety
-    /// `handle` must be an owned handle of the host; the caller gives it up.
+    /// `handle` must be an owned handle of the host; the caller passes ownership.
     pub(crate) unsafe fn from_handle(handle: TensorHandle, shared: bool) -> Result<Self, Error> {
         let host = host_api().ok_or_else(no_host)?;
         // SAFETY: the caller guarantees an owned handle.
@@ -282,13 +282,13 @@ impl OwnedTensor {
         Ok(tensor)
     }
 
-    /// Marks that another library may hold the memory, and gives the handle without giving it up.
+    /// Marks that another library may have access to the memory, and returns the handle without passing ownership.
     pub(crate) fn lend(&self) -> TensorHandle {
         self.shared.set(true);
         self.handle
     }
 
-    /// Gives the handle up to the host.
+    /// Passes ownership of the handle to the host.
     pub(crate) fn into_handle(self) -> TensorHandle {
         std::mem::ManuallyDrop::new(self).handle
     }

@@ -1,6 +1,6 @@
 //! Calls on plain vectors, for the unit tests of this crate and of `keyway-cpu-loops`.
 
-// Each of the two crates uses a part.
+// Each of the two crates uses a part of this file.
 #![allow(dead_code)]
 
 use keyway_sdk::abi::codes::{tag, tensor_flag};
@@ -22,7 +22,7 @@ pub(crate) fn row_major(sizes: &[i64]) -> Vec<i64> {
     strides
 }
 
-/// A tensor of `T` at `data`, which the test keeps alive and large enough.
+/// A tensor of `T` at `data`; the test guarantees that the memory lives and is large enough.
 pub(crate) fn tensor<T: Element>(data: *mut T, sizes: &[i64], strides: &[i64]) -> TestTensor {
     let (sizes, strides) = (sizes.to_vec(), strides.to_vec());
     let numel = sizes.iter().product();

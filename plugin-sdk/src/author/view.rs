@@ -18,25 +18,25 @@ use std::marker::PhantomData;
 /// When the memory of a [`View`] may be borrowed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Reads<'a> {
-    /// Unless one of these outputs meets it.
+    /// Allowed unless one of these outputs overlaps the memory.
     UnlessWritten(&'a [*const RawTensor]),
     /// Always: the memory is uniquely owned.
     Alone,
-    /// Never: anybody may have it.
+    /// Never allowed: the memory may be shared.
     Shared,
 }
 
 /// When the memory of a [`ViewMut`] may be borrowed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Writes<'a> {
-    /// Unless one of these arguments meets it.
+    /// Allowed unless one of these arguments overlaps the memory.
     UnlessRead(&'a [RawArg]),
     /// Always: the memory is uniquely owned.
     Alone,
 }
 
 impl<'a> Tensor<'a> {
-    /// A typed, read-only view. An error if the dtype is another, the tensor is composite, an output (see
+    /// A typed, read-only view. Returns an error if the dtype differs, or if the tensor is composite, an output (see
     /// [`Call::out`](super::Call::out)), or in memory that the host cannot read.
     #[inline(always)]
     pub fn view<T: Element>(&self) -> Result<View<'a, T>, Error> {
@@ -50,8 +50,9 @@ impl<'a> Tensor<'a> {
         Ok(View::new(*self, reads))
     }
 
-    /// As [`Tensor::view`], of the bits of elements whose dtype may be another of the same size: for integers whose sign
-    /// does not count, as in sums that wrap, and for elements that are only moved. An error if the size is another.
+    /// As [`Tensor::view`], for the bits of elements whose dtype may differ from `T` if it has the same size: for integers
+    /// whose sign is irrelevant, as in sums that wrap, and for elements that are only moved. Returns an error if the size
+    /// differs.
     pub fn view_bits<T: Plain>(&self) -> Result<View<'a, T>, Error> {
         let reads = match self.origin {
             Origin::Argument(outputs) => Reads::UnlessWritten(outputs),
@@ -70,13 +71,13 @@ impl OwnedTensor {
         self.tensor().view()
     }
 
-    /// A typed view for writing. An error if another op made or has seen this tensor, since then other
-    /// tensors may share its memory.
+    /// A typed view for writing. Returns an error if another op returned or had access to this tensor, since other tensors
+    /// may then share its memory.
     pub fn view_mut<T: Element>(&mut self) -> Result<ViewMut<'_, T>, Error> {
         Ok(ViewMut::new(self.own(ElementType::of::<T>())?, Writes::Alone))
     }
 
-    /// As [`OwnedTensor::view_mut`], of the bits of elements whose dtype may be another of the same size: see
+    /// As [`OwnedTensor::view_mut`], for the bits of elements whose dtype may differ from `T` if it has the same size: see
     /// [`Tensor::view_bits`].
     pub fn view_bits_mut<T: Plain>(&mut self) -> Result<ViewMut<'_, T>, Error> {
         Ok(ViewMut::new(self.own(ElementType::bits_of::<T>(self.tensor().dtype()))?, Writes::Alone))
@@ -154,7 +155,7 @@ impl<'a, T: Element> View<'a, T> {
         self.data
     }
 
-    /// The element at `index`, or `None` outside.
+    /// The element at `index`, or `None` if it is out of range.
     #[inline]
     pub fn get(&self, index: &[usize]) -> Option<T> {
         let at = offset(self.sizes(), self.strides(), index)?;
@@ -174,7 +175,7 @@ impl<'a, T: Element> View<'a, T> {
         self.tensor.ndim()
     }
 
-    /// Whether a shared borrow of the elements is sound: no output of the call meets them.
+    /// Whether a shared borrow of the elements is sound: no output of the call overlaps them.
     fn unwritten(&self) -> bool {
         match self.reads {
             Reads::Alone => true,
@@ -201,7 +202,7 @@ impl<'a, T: Plain> View<'a, T> {
         Some(unsafe { entries(self.data, self.numel()) })
     }
 
-    /// The elements as a slice in memory order, if they are dense in any order of the dimensions (channels_last, say),
+    /// The elements as a slice in memory order, if they are dense in any order of the dimensions (such as channels_last),
     /// and no output of the call overlaps them. Tensors of equal sizes and strides have the same element order.
     pub fn as_dense_slice(&self) -> Option<&'a [T]> {
         if !is_dense(self.sizes(), self.strides()) || !self.unwritten() {
@@ -247,7 +248,7 @@ impl<T: Element> Iterator for Iter<'_, T> {
 
 impl<T: Element> ExactSizeIterator for Iter<'_, T> {}
 
-/// Elements of a tensor that this kernel writes. There is one for each output.
+/// The elements of an output or an owned tensor, for writing. At most one exists per output.
 #[derive(Debug)]
 pub struct ViewMut<'a, T> {
     pub(crate) data: *mut T,
@@ -268,7 +269,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
         self.tensor.raw
     }
 
-    /// The same view for a shorter time, so that it can be given away more than once.
+    /// The same view with a shorter lifetime, so that it can be passed more than once.
     #[inline]
     pub fn reborrow(&mut self) -> ViewMut<'_, T> {
         ViewMut { data: self.data, tensor: self.tensor, writes: self.writes, _exclusive: PhantomData }
@@ -310,7 +311,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
         self.data
     }
 
-    /// The element at `index`, or `None` outside.
+    /// The element at `index`, or `None` if it is out of range.
     #[inline]
     pub fn get(&self, index: &[usize]) -> Option<T> {
         let at = offset(self.sizes(), self.strides(), index)?;
@@ -318,7 +319,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
         Some(unsafe { T::load(self.data.add(at)) })
     }
 
-    /// Writes the element at `index`; `None` outside.
+    /// Writes the element at `index`; `None` if it is out of range.
     #[inline]
     pub fn set(&mut self, index: &[usize], value: T) -> Option<()> {
         let at = offset(self.sizes(), self.strides(), index)?;
@@ -344,7 +345,7 @@ impl<'a, T: Element> ViewMut<'a, T> {
         Lanes { data: self.data, _borrow: PhantomData }
     }
 
-    /// Whether an exclusive borrow of the elements is sound: no argument of the call meets them.
+    /// Whether an exclusive borrow of the elements is sound: no argument of the call overlaps them.
     fn unread(&self) -> bool {
         let args = match self.writes {
             Writes::Alone => return true,
@@ -392,7 +393,7 @@ impl<'a, T: Plain> ViewMut<'a, T> {
         Some(unsafe { std::slice::from_raw_parts_mut(self.data, self.numel()) })
     }
 
-    /// As [`ViewMut::as_mut_slice`], for the view's whole life; gives the view back if that cannot be.
+    /// As [`ViewMut::as_mut_slice`], for the view's whole lifetime; returns the view if this is not possible.
     #[inline]
     pub fn into_mut_slice(self) -> Result<&'a mut [T], Self> {
         if !self.is_contiguous() || !self.unread() {
@@ -407,7 +408,7 @@ impl<'a, T: Plain> ViewMut<'a, T> {
     }
 }
 
-/// The address of elements that several threads use at once, each its own ones. Also for reads.
+/// The address of elements that several threads access concurrently, each its own elements. Also for reads.
 #[derive(Debug)]
 pub struct Lanes<'a, T> {
     data: *mut T,
@@ -431,7 +432,7 @@ impl<'a, T> Lanes<'a, T> {
     /// Wraps an address so that other threads may use it.
     ///
     /// # Safety
-    /// `data` must stay valid for `'a` in the range that the caller then uses.
+    /// `data` must be valid for `'a` in the range that the caller then uses.
     pub unsafe fn new(data: *mut T) -> Self {
         Lanes { data, _borrow: PhantomData }
     }
@@ -445,7 +446,7 @@ impl<'a, T> Lanes<'a, T> {
     /// Reads the element at `offset`.
     ///
     /// # Safety
-    /// The element must exist and no other thread may write it now; the caller upholds this.
+    /// The element must exist, and no other thread may write it concurrently; the caller upholds this.
     #[inline(always)]
     pub unsafe fn read(self, offset: usize) -> T
     where
@@ -458,7 +459,7 @@ impl<'a, T> Lanes<'a, T> {
     /// Writes the element at `offset`.
     ///
     /// # Safety
-    /// The element must exist and no other thread may read or write it now; the caller upholds this.
+    /// The element must exist, and no other thread may access it concurrently; the caller upholds this.
     #[inline(always)]
     pub unsafe fn write(self, offset: usize, value: T) {
         // SAFETY: the caller guarantees the element.

@@ -4,10 +4,10 @@ use super::element::Element;
 use super::half_bits::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16, f32_to_f16_chunk};
 use half::{bf16, f16};
 
-/// An element type with the type that arithmetic on it is done in (PyTorch's `opmath` type): `f32` for `f16` and
-/// `bf16`, the type itself for all other built-in dtypes.
+/// An element type with its arithmetic type (PyTorch's `opmath` type): `f32` for `f16` and `bf16`, the type itself for all
+/// other built-in dtypes.
 ///
-/// A plugin's own narrow float may be one, too. Loops that compute in the wide type then serve it.
+/// A plugin's own narrow float may implement it, too. Loops that compute in the wide type then support it.
 pub trait Widen: Element {
     /// The type that arithmetic is done in.
     type Wide: Widen<Wide = Self::Wide>;
@@ -17,7 +17,7 @@ pub trait Widen: Element {
     /// Rounds to nearest even.
     fn narrow(wide: Self::Wide) -> Self;
 
-    /// [`Widen::narrow`] of each element, by vector instructions where that takes more than a loop.
+    /// [`Widen::narrow`] of each element, with vector instructions if a plain loop is not vectorised.
     #[inline(always)]
     fn narrow_chunk<const N: usize>(wide: &[Self::Wide; N]) -> [Self; N] {
         let mut narrow = [Self::default(); N];

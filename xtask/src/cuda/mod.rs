@@ -182,7 +182,7 @@ fn stale(workspace: &Workspace, all: &[Image]) -> Result<Vec<PathBuf>> {
     Ok(paths.filter(|path| all.iter().all(|image| image.path != *path)).collect())
 }
 
-/// Time limit of a case in seconds: the stand-in runs the threads of a kernel one after the other.
+/// The time limit of a case in seconds: the stand-in runs the threads of a kernel sequentially.
 const CASE_SECONDS: &str = "120";
 /// Variables with the path of another driver, cuBLASLt and cuDNN for the backend, or `off`.
 const DRIVER: &str = "KEYWAY_CUDA_DRIVER";
@@ -200,8 +200,11 @@ const LONG: [&str; 5] = ["scaled", "soak", "state", "settings", "queues"];
 const OF_EACH_KIND: [&str; 8] = ["add", "sum", "mm", "conv", "softmax", "gather", "sort", "layer_norm"];
 /// Families whose quick cases are enough there.
 const QUICK: [&str; 2] = ["sizes", "threads"];
-/// Families of many small calls with results that depend neither on the allocator nor on cuDNN: judged with guard pages only.
-const GUARDED_ONLY: [&str; 5] = ["corner_grads", "gradcheck", "gradgradcheck", "kernels", "layout"];
+/// Families of calls whose results could depend on the allocator: on what a block held before, on its size or its stream.
+const OF_MEMORY: [&str; 9] =
+    ["aliasing", "determinism", "device", "gradients", "large", "leaks", "out", "sizes", "threads"];
+/// The ops that cuDNN serves.
+const CONVOLUTIONS: [&str; 4] = ["conv", "conv_act", "conv_input_grad", "conv_weight_grad"];
 
 fn build(workspace: &Workspace) -> std::result::Result<PathBuf, Reason> {
     keyway_test_cuda_driver::build(&workspace.root, &workspace.target())
@@ -216,8 +219,8 @@ fn stand_in(workspace: &Workspace) -> Result<()> {
 }
 
 /// `keyway conformance` of the program and the backend in `dist/`: all ops without cuBLASLt and cuDNN, with guard pages around
-/// each tensor; then products by cuBLASLt, including convolutions; then the quick cases of all ops in the default
-/// configuration, without the [`GUARDED_ONLY`] families: with both libraries, in blocks that the backend caches and splits. The
+/// each tensor; then products by cuBLASLt, including convolutions; then, in the default configuration (both libraries, blocks
+/// that the backend caches and splits), the quick cases of convolutions, and those of all ops in the families [`OF_MEMORY`]. The
 /// [`LONG`] families are judged by the quick cases of some ops.
 fn judge(workspace: &Workspace) -> Result<()> {
     let driver = match build(workspace) {
@@ -255,11 +258,15 @@ fn judge(workspace: &Workspace) -> Result<()> {
     let ops = OF_EACH_KIND.iter().flat_map(|op| ["--op", op]);
     let families = LONG.iter().flat_map(|family| ["--family", family]);
     judged(judge(&library).arg("--quick").args(ops.chain(families)))?;
-    println!(
-        "\nThe quick cases, in blocks that the backend keeps and splits, and with the stand-in for cuDNN:"
-    );
-    let guarded_only = GUARDED_ONLY.iter().flat_map(|family| ["--without-family", family]);
-    let mut command = judge(&library);
-    command.env(DNN, keyway_test_cuda_driver::dnn(&driver)).arg("--quick");
-    judged(command.args(without_long()).args(guarded_only))
+    let usual = || {
+        let mut command = judge(&library);
+        command.env(DNN, keyway_test_cuda_driver::dnn(&driver)).arg("--quick");
+        command
+    };
+    println!("\nThe convolutions that cuDNN serves, by its stand-in:");
+    let ops = CONVOLUTIONS.iter().flat_map(|op| ["--op", op]);
+    let without = OF_MEMORY.iter().flat_map(|family| ["--without-family", family]);
+    judged(usual().args(ops).args(without).args(without_long()))?;
+    println!("\nAll ops, in blocks that the backend caches and splits:");
+    judged(usual().args(OF_MEMORY.iter().flat_map(|family| ["--family", family])))
 }

@@ -1,4 +1,4 @@
-//! Gradients of these norms.
+//! The gradients of `channel_norm`, `batch_norm`, `frozen_norm` and `group_norm`.
 
 use super::pixels::{Number, Numbers, Pixels, zero};
 use super::{channels, of_groups, statistics, write_numbers};
@@ -10,18 +10,18 @@ use keyway_sdk::half::{bf16, f16};
 /// Sums over a channel of a unit.
 #[derive(Clone, Copy, Default)]
 struct OfGradient {
-    /// Sums of the gradient, and of its products with the distances from the mean, both shifted by the first values of each
-    /// block: equal ones are summed exactly.
+    /// The sums of the gradient, and of its products with the deviations from the mean, both shifted by the first values of
+    /// each block, so that sums over equal values are exact.
     total: f64,
     product: f64,
-    /// Sum of the distances from the mean.
+    /// The sum of the deviations from the mean.
     distance: f64,
-    /// Unshifted sums of the gradient and its products with the distances.
+    /// The sums of the gradient and of its products with the deviations, without a shift.
     whole: f64,
     along: f64,
 }
 
-/// These sums for each channel of each unit, with its mean, which `near` returns in the type of the computation.
+/// The sums for each channel of each unit, with its mean, which `near` returns in the compute type.
 ///
 /// # Safety
 /// The images must contain their elements, and there must be a mean for each channel of each unit.
@@ -65,7 +65,7 @@ unsafe fn of_gradient<T: Pixel>(
             all.product += gd + first_g * d + apart * of_grad;
             all.distance += d + apart * count;
             all.whole += plain;
-            // The mean was rounded.
+            // Corrects for the rounding of the mean.
             all.along += plain_along + (near - mean) * plain;
         }
     }
@@ -123,7 +123,7 @@ fn channel_sums<T: Pixel>(call: &Call) -> Result<(), Error> {
         for (((along, whole), mean), ([near], [part, plain])) in
             along.iter_mut().zip(whole.iter_mut()).zip(&mean).zip(sums.of_block(task, x.channels))
         {
-            // The mean was rounded.
+            // Corrects for the rounding of the mean.
             *along += part + (near - mean) * plain;
             *whole += plain;
         }
@@ -162,7 +162,7 @@ fn group_norm_backward<T: Pixel>(call: &Call) -> Result<(), Error> {
         for (i, sums) in (first..).zip(group) {
             let weight = weight[i % x.channels].to_f64();
             let near_grad = Number::<T>::from_f64(sums.total / x.count as f64);
-            // Means were rounded.
+            // Corrects for the rounding of the means.
             let apart = (mean[i] - near[i].to_f64()) * share;
             shift.push(near_grad);
             start.push(Number::<T>::from_f64((near_grad.to_f64() * weight - offset) * rstd + apart));

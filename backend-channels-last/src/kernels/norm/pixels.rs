@@ -10,24 +10,24 @@ use keyway_cpu_loops::vectors::{Lanes as Pixel, Vector, load_some, plus, read_so
 use keyway_sdk::author::{Error, Float, Lanes, Real, Scratch};
 use std::ops::Range;
 
-/// The type that elements are widened to, and a vector of it.
+/// The accumulation type of the elements.
 pub type Number<T> = <T as Float>::Acc;
 pub type Numbers<T> = <T as Pixel>::Vector;
 
-/// Lanes of the widest vector.
+/// The maximum number of lanes of a vector.
 const MOST: usize = 16;
 
-/// Elements of a block, about.
+/// The approximate number of elements of a block.
 const BLOCK: usize = 1 << 13;
-/// Elements that are worth handing to a thread.
+/// The number of elements that justifies another thread.
 const WORK: usize = 1 << 15;
-/// Number of vectors of channels that are processed together, so that pixels are read in memory order; and the number if more
-/// would exceed the registers.
+/// The number of vectors of channels that are processed together, so that pixels are read in memory order; and the smaller
+/// number if the state would exceed the registers.
 const TOGETHER: usize = 4;
 const FEWER: usize = 2;
 /// Vector registers available for the state of vectors of channels between pixels.
 const REGISTERS: usize = if cfg!(target_feature = "avx512f") { 28 } else { 14 };
-/// Channels below which vectors would mostly be empty.
+/// The minimum number of channels: with fewer, vectors would be mostly empty.
 const LEAST: usize = 8;
 
 /// An image as pixels with contiguous channels, in units that are normalised independently.
@@ -35,9 +35,9 @@ pub struct Pixels<'a, T: Pixel> {
     pub data: Lanes<'a, T>,
     pub channels: usize,
     pub units: usize,
-    /// Pixels of a unit.
+    /// The number of pixels of a unit.
     pub count: usize,
-    /// Pixels of a block; the last one of a unit may have fewer.
+    /// The number of pixels of a block; the last block of a unit may have fewer.
     block: usize,
 }
 
@@ -80,7 +80,7 @@ impl<'a, T: Pixel> Pixels<'a, T> {
         self.data.as_ptr().wrapping_add(pixel * self.channels + channel)
     }
 
-    /// The shifts of the sums of channels: their values in a pixel, or 0 for those that are not finite.
+    /// The shifts of the sums of channels: their values in a pixel, or 0 if not finite.
     ///
     /// # Safety
     /// The image must contain its elements.
@@ -187,7 +187,7 @@ impl<'a, T: Pixel> Pixels<'a, T> {
         let mut c = 0;
         while c < self.channels {
             let left = self.channels - c;
-            // Constants where they can be.
+            // Constants, so that the compiler specialises the loops.
             c += match () {
                 () if fit && left >= TOGETHER * lanes => {
                     body(c, lanes, TOGETHER);
@@ -205,7 +205,7 @@ impl<'a, T: Pixel> Pixels<'a, T> {
         }
     }
 
-    /// Calls `write` with the sums over some pixels, and their shifts, for each of `G` vectors.
+    /// Calls `write` with the sums over a range of pixels, and their shifts, for each of `G` vectors.
     ///
     /// # Safety
     /// As for [`Pixels::sums`].
@@ -226,7 +226,7 @@ impl<'a, T: Pixel> Pixels<'a, T> {
         (0..G).for_each(|k| write(c[k], n, numbers[k], all[k]));
     }
 
-    /// The sums over some pixels, for the channels of `G` vectors.
+    /// The sums over a range of pixels, for the channels of `G` vectors.
     ///
     /// # Safety
     /// As for [`Pixels::sums`].
@@ -255,7 +255,7 @@ impl<'a, T: Pixel> Pixels<'a, T> {
         all
     }
 
-    /// Writes some pixels, in the channels of `G` vectors.
+    /// Writes a range of pixels, in the channels of `G` vectors.
     ///
     /// # Safety
     /// As for [`Pixels::write`].
@@ -287,7 +287,7 @@ pub fn zero<T: Pixel>() -> Numbers<T> {
     Numbers::<T>::splat(Number::<T>::ZERO)
 }
 
-/// The first channels of adjacent vectors.
+/// The first channels of `G` adjacent vectors.
 #[inline(always)]
 fn several<V: Vector, const G: usize>(c: usize) -> [usize; G] {
     std::array::from_fn(|k| c + k * V::LANES)

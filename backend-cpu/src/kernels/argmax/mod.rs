@@ -1,11 +1,11 @@
-//! `argmax`, `argmin`, `max` and `min`: the index of the first extreme along a dimension; NaN wins.
+//! `argmax`, `argmin`, `max` and `min`: the index of the first extreme along a dimension; NaN propagates.
 //!
 //! Decisions:
-//! - the extreme of a block is found first, by lanes and without its index, which is then searched once in the one
-//!   block that contains it; lanes of indices in addition to lanes of values were rejected, since indices have eight
-//!   bytes;
-//! - f16 and bf16 are compared as integers of the same order;
-//! - a row ends early at an element that nothing exceeds: NaN, true, the largest value of an integer type.
+//! - a row is searched in two steps: the extreme of each block is reduced by lanes without its index, then the index is
+//!   searched in the one block that contains the extreme. Lanes of indices beside lanes of values were rejected, since
+//!   indices have eight bytes;
+//! - f16 and bf16 are compared as integers with the same order;
+//! - the search ends early at an element that nothing can exceed: NaN, true, or the largest value of an integer type.
 
 mod rank;
 mod search;
@@ -18,8 +18,8 @@ use keyway_sdk::half::{bf16, f16};
 use rank::Ranked;
 use search::search;
 
-/// The size of the dimension in argument 1 (all elements if there is none), and the product of the sizes of the
-/// dimensions inside it.
+/// The size of the dimension in argument 1 (of all elements if it is absent), and the product of the sizes of the inner
+/// dimensions.
 fn split(call: &Call) -> Result<(usize, usize), Error> {
     let tensor = call.tensor(0)?;
     let sizes = tensor.sizes();
@@ -31,7 +31,7 @@ fn split(call: &Call) -> Result<(usize, usize), Error> {
     Ok((sizes.get(dim).map_or(1, |n| *n as usize), inner))
 }
 
-/// [`split`] in memory order, if the elements are dense in another order than row-major and the results have the same
+/// [`split`] in memory order, if the elements are dense in an order other than row-major and the results have the same
 /// order.
 fn turned(call: &Call) -> Result<Option<(usize, usize)>, Error> {
     let tensor = call.tensor(0)?;
@@ -55,7 +55,7 @@ fn read<T: Ranked>(
 ) -> Result<(), Error> {
     if let Some(split) = turned(call)? {
         let tensor = call.tensor(0)?;
-        // SAFETY: the elements are contiguous, and are of the type that this kernel is registered for; no output is the
+        // SAFETY: the elements are contiguous and have the type that this kernel is registered for; no output is the
         // argument.
         let input =
             unsafe { std::slice::from_raw_parts(tensor.data_ptr().cast_const().cast(), tensor.numel()) };

@@ -1,23 +1,23 @@
-//! Elements as ranks that are fast to compare.
+//! Mapping of elements to ranks: integers or floats with the same order that are fast to compare.
 
 use super::super::cells::{Cells, copy_block, row_major};
 use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Element, Error, Lanes, Scratch, parallel_chunks_mut};
 use keyway_sdk::half::{bf16, f16};
 
-/// The number of elements per work item.
+/// Elements per work item.
 const CHUNK: usize = 32 * 1024;
 
-/// An element type with an order, in which NaN comes before all others.
+/// An element type with a total order in which NaN precedes all other values.
 pub trait Ranked: Element {
-    /// The stored type, for which each bit pattern is valid.
+    /// The stored type, which has a value for each bit pattern.
     type Stored: Copy + Send + Sync;
-    /// A value of the same order, possibly NaN.
+    /// The type of ranks, possibly with NaN.
     type Rank: Copy + Default + PartialOrd;
 
-    /// The value whose maximum is searched, for the largest (`MAX`) or the smallest element.
+    /// The rank, whose maximum is at the largest (`MAX`) or the smallest element.
     fn rank<const MAX: bool>(stored: Self::Stored) -> Self::Rank;
-    /// Whether nothing comes before this.
+    /// Whether no rank precedes this one.
     fn is_final(rank: Self::Rank) -> bool;
     /// Calls `with` with argument 0 in row-major order.
     fn read(call: &Call<'_>, with: impl FnOnce(&[Self::Stored]) -> Result<(), Error>) -> Result<(), Error>;
@@ -65,7 +65,7 @@ plain! {
     bf16 => i16, |x, MAX| half_rank::<MAX>(x.to_bits(), 0x7f80), |r| r == i16::MAX;
 }
 
-/// From sign and magnitude to an integer: -0 is 0, and magnitudes beyond that of infinity, which are NaN, come first.
+/// Converts sign and magnitude to an ordered integer: -0 becomes 0, and NaN, with a magnitude beyond infinity, comes first.
 #[inline(always)]
 fn half_rank<const MAX: bool>(bits: u16, infinity: i16) -> i16 {
     let (sign, magnitude) = (bits as i16 >> 15, (bits & 0x7fff) as i16);
@@ -77,7 +77,7 @@ fn half_rank<const MAX: bool>(bits: u16, infinity: i16) -> i16 {
 impl Ranked for bool {
     type Stored = u8;
     type Rank = u8;
-    /// Any byte other than 0 is true.
+    /// Any nonzero byte is true.
     #[inline(always)]
     fn rank<const MAX: bool>(stored: u8) -> u8 {
         u8::from((stored != 0) == MAX)
@@ -97,8 +97,8 @@ impl Ranked for bool {
         }
         let rows = cells.sizes.iter().zip(&cells.strides).zip(&strides);
         if rows.into_iter().all(|((size, own), wanted)| *size == 1 || own == wanted) {
-            // SAFETY: the host guarantees `n` contiguous elements, which are not an output of this call: an output of the same
-            // dtype was excluded, and one of another dtype has other memory.
+            // SAFETY: the host guarantees `n` contiguous elements, which are not an output of this call: an output of the
+            // same dtype was excluded, and one of another dtype has different memory.
             return with(unsafe { std::slice::from_raw_parts(cells.lanes.as_ptr(), n) });
         }
         let mut copy = Scratch::zeroed(n)?;

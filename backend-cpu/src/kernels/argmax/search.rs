@@ -7,16 +7,16 @@ use keyway_sdk::author::{Error, Lanes, parallel_for};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The block of a row in which the extreme is found before its index is searched. The first block of bytes is shorter,
-/// since it often contains an element that nothing exceeds.
+/// Elements of a row that are reduced before the index of their extreme is searched. The first block of bytes is shorter,
+/// since it often contains an element that nothing can exceed.
 const BLOCK: usize = 2048;
 const FIRST_BLOCK: usize = 256;
-/// The number of elements among which an index is searched.
+/// Elements that are compared with the extreme at a time when its index is searched.
 const PLACE: usize = 64;
-/// Columns that one inner loop takes together.
+/// Columns that one inner loop processes.
 const COLUMNS: usize = 512;
 const GRAIN: usize = 32 * 1024;
-/// The number of rows below which rows are split among threads, and the number of elements of a part.
+/// The number of rows below which each row is split among threads, and the number of elements of a part.
 const FEW_ROWS: usize = 16;
 const PART: usize = 128 * 1024;
 
@@ -27,10 +27,10 @@ fn beats<R: Copy + PartialOrd>(b: R, a: R) -> bool {
     (b > a) | (b != b) & (a == a)
 }
 
-/// The first in order of a block that is not empty.
+/// The extreme of a nonempty block.
 #[inline(always)]
 fn extreme<T: Ranked, const MAX: bool>(block: &[T::Stored]) -> T::Rank {
-    // As many lanes as fill four vectors of 64 bytes.
+    // The number of lanes fills four vectors of 64 bytes.
     match size_of::<T::Stored>() {
         1 => lanes::<T, MAX, 256>(block),
         2 => lanes::<T, MAX, 128>(block),
@@ -46,17 +46,17 @@ fn lanes<T: Ranked, const MAX: bool, const L: usize>(block: &[T::Stored]) -> T::
     let nan = |x: T::Rank| x != x;
     let (mut best, mut any_nan) = (rank(&block[0]), false);
     if let Some(last) = block.last_chunk::<L>() {
-        // By index and with no closure or iterator of lanes, which the compiler may leave as calls, the lanes in memory.
+        // A plain loop over an array: the compiler may leave closures or iterators over lanes as calls.
         let mut lanes = [best; L];
         let mut i = 0;
         while i < block.len() {
-            // The last chunk may meet the one before it, which changes nothing.
+            // The last chunk may overlap the previous one, which does not change the extreme.
             let chunk = block[i..].first_chunk::<L>().unwrap_or(last);
             let mut unordered = false;
             for k in 0..L {
                 let x = T::rank::<MAX>(chunk[k]);
                 lanes[k] = if x > lanes[k] { x } else { lanes[k] };
-                // Comparisons lose NaN. Ranks that are integers are all equal to themselves.
+                // Comparisons lose NaN. Integer ranks are equal to themselves.
                 unordered |= x != x;
             }
             any_nan |= unordered;
@@ -72,7 +72,7 @@ fn lanes<T: Ranked, const MAX: bool, const L: usize>(block: &[T::Stored]) -> T::
     if any_nan { block.iter().map(rank).find(|x| nan(*x)).unwrap_or(best) } else { best }
 }
 
-/// The first index of a rank in a block.
+/// The first index in a block of an element with this rank.
 #[inline(always)]
 #[allow(clippy::eq_op)]
 fn place<T: Ranked, const MAX: bool>(block: &[T::Stored], of: T::Rank) -> usize {
@@ -88,9 +88,9 @@ fn place<T: Ranked, const MAX: bool>(block: &[T::Stored], of: T::Rank) -> usize 
     0
 }
 
-/// The first in order of a row that is not empty, and its index.
+/// The rank of the extreme of a nonempty row, and its first index.
 fn row<T: Ranked, const MAX: bool>(row: &[T::Stored]) -> (T::Rank, usize) {
-    // Few elements tell the extreme of truth values and small integers.
+    // Few bools and small integers suffice to find their extreme.
     let first = if size_of::<T::Stored>() == 1 { FIRST_BLOCK } else { BLOCK };
     let mut end = first.min(row.len());
     let (mut block, mut best) = (0..end, extreme::<T, MAX>(&row[..end]));
@@ -105,7 +105,7 @@ fn row<T: Ranked, const MAX: bool>(row: &[T::Stored]) -> (T::Rank, usize) {
     (best, block.start + place::<T, MAX>(&row[block.clone()], best))
 }
 
-/// A row in parts: parts after one with an element that nothing exceeds are skipped.
+/// [`row`] of a long row in parallel parts; parts after one with an element that nothing can exceed are skipped.
 fn long_row<T: Ranked, const MAX: bool>(row_of: &[T::Stored]) -> Result<usize, Error> {
     let parts = row_of.len().div_ceil(PART);
     let part = |k: usize| -> Range<usize> { k * PART..((k + 1) * PART).min(row_of.len()) };
@@ -164,18 +164,18 @@ pub fn search<T: Ranked, const MAX: bool>(
     })
 }
 
-/// The number of rows after which the indices found among them are written.
+/// Rows between writes of the indices found: the largest count that 16 bits hold.
 const ROWS: usize = u16::MAX as usize;
 
-/// Computes the indices in neighbouring columns, the first of which starts at `input`. The inner loop counts rows in integers
-/// as narrow as the ranks, so that a vector has equally many counts and ranks.
+/// Computes the indices in neighbouring columns, the first of which starts at `input`. The inner loop counts rows in
+/// integers as narrow as the ranks, so that a vector has as many row counts as ranks.
 fn columns<T: Ranked, const MAX: bool>(input: &[T::Stored], (n, inner): (usize, usize), at: &mut [i64]) {
     let mut best = [T::Rank::default(); COLUMNS];
     let best = &mut best[..at.len()];
     best.iter_mut().zip(input).for_each(|(best, x)| *best = T::rank::<MAX>(*x));
     at.fill(0);
     for begin in (1..n).step_by(ROWS) {
-        // The row of the extreme among these rows, from 1; 0 if it is in an earlier one.
+        // The one-based row of the extreme in this group of rows; 0 if the extreme is in an earlier group.
         let mut found = [0u16; COLUMNS];
         let found = &mut found[..at.len()];
         for i in begin..n.min(begin + ROWS) {
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
     use keyway_sdk::half::f16;
 
-    /// By the definition: the first NaN, else the first of the extreme.
+    /// The expected index: of the first NaN, otherwise of the first extreme.
     fn expected(row: &[f32], max: bool) -> usize {
         let nan = row.iter().position(|x| x.is_nan());
         nan.unwrap_or_else(|| {
@@ -276,7 +276,7 @@ mod tests {
         let halves: Vec<f16> = values.iter().map(|x| f16::from_f32(*x)).collect();
         search::<f16, MAX>(&halves, (n, inner), &mut places).unwrap();
         check("f16", &halves.iter().map(|x| x.to_f32()).collect::<Vec<_>>(), &places);
-        // NaN becomes 0.
+        // NaN becomes 0 in the cast.
         let whole: Vec<i64> = values.iter().map(|x| *x as i64).collect();
         search::<i64, MAX>(&whole, (n, inner), &mut places).unwrap();
         check("i64", &whole.iter().map(|x| *x as f32).collect::<Vec<_>>(), &places);
@@ -284,13 +284,13 @@ mod tests {
 
     #[test]
     fn columns_are_as_rows() {
-        // More columns than one loop takes, and rows about as many as are counted at once.
+        // More columns than one inner loop processes, and numbers of rows around the limit of a group.
         for (n, inner) in [(37, COLUMNS + 3), (1, 5), (2, 5), (ROWS, 2), (ROWS + 1, 3), (2 * ROWS + 70, 3)] {
             let spread = |k: usize| ((k * 7919) % 4001) as f32 - 2000.0;
             let mut values: Vec<f32> = (0..n * inner).map(spread).collect();
             check_columns::<true>(&values, (n, inner));
             check_columns::<false>(&values, (n, inner));
-            // The extremes in the last row, of one column a NaN.
+            // The extremes are in the last row, NaN in one column.
             values[(n - 1) * inner..].fill(3000.0);
             values[n * inner - 1] = f32::NAN;
             check_columns::<true>(&values, (n, inner));

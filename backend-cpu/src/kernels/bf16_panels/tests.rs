@@ -6,11 +6,11 @@ use super::{BLOCK, block_sizes, multiply_by};
 use keyway_cpu_loops::tiles::{Emulated, EmulatedDots, Native, SIDE, Unit};
 use keyway_sdk::half::bf16;
 
-/// Sizes and strides of a batch. `a` and `b` are row-major or column-major, with some elements between lines.
+/// Sizes and strides of a batch. `a` and `b` are row-major or column-major, with gaps between lines.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     count: usize,
-    /// Rows, columns, inner.
+    /// Rows, columns and reduction dimension (k).
     sizes: (usize, usize, usize),
     transposed: (bool, bool),
     between: usize,
@@ -19,7 +19,7 @@ struct Case {
     out_transposed: bool,
 }
 
-/// A matrix of these sizes, and the elements of one.
+/// The row stride, the column stride and the number of elements of a matrix.
 fn lay((rows, columns): (usize, usize), transposed: bool, between: usize) -> (usize, usize, usize) {
     if transposed {
         (1, rows + between, columns * (rows + between))
@@ -72,7 +72,7 @@ fn run<U: Unit>(unit: U, case: Case, number: impl Fn(usize) -> f32) -> Vec<u16> 
                 .map_or(0.0, |(row, column)| f64::from(beta) * input[p + r * row + c * column].to_f64());
             let expected = f64::from(alpha) * sum + added;
             let got = out[p * out_size + r * out_row + c * out_column];
-            // The rounding to bf16, and those of the sums in f32.
+            // The rounding of the result to bf16, and of the sums to f32.
             let bound = expected.abs() / 256.0 + (size + added.abs()) * 1e-6;
             assert!(
                 (got.to_f64() - expected).abs() <= bound,
@@ -86,12 +86,12 @@ fn run<U: Unit>(unit: U, case: Case, number: impl Fn(usize) -> f32) -> Vec<u16> 
     out.into_iter().map(bf16::to_bits).collect()
 }
 
-/// Values of both signs that are exact in bf16, and do not all cancel.
+/// Values of both signs that are exact in bf16, and that do not all cancel.
 fn number(i: usize) -> f32 {
     ((i * 37 + i / 5 * 11) % 251) as f32 / 32.0 - 3.9
 }
 
-/// All cases: combinations of sizes from 1 to 70, and some that cut blocks and store sums.
+/// All combinations of sizes from 1 to 70, and sizes with partial blocks and stored accumulators.
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     let some = [1, 2, 15, 16, 17, 31, 32, 33, 48, 64, 65, 70];

@@ -1,4 +1,4 @@
-//! Shared parts of the gradients of these norms.
+//! Shared parts of the gradients of normalisations over channels.
 
 use super::{Channels, Elements, statistics, unsupported};
 use crate::kernels::moments::{Moments, sums};
@@ -12,25 +12,25 @@ fn dense<'a, T: Elements>(grad: &View<'a, T>) -> Result<&'a [T], Error> {
     grad.as_slice().ok_or_else(|| unsupported("a gradient of scattered rows"))
 }
 
-/// The shift of sums: the value if finite, since a non-finite shift would make them NaN.
+/// The shift of a sum: the value, or 0 if it is not finite, since a non-finite shift would make the sum NaN.
 fn finite<T: Elements>(x: T) -> T::Acc {
     if (x.to_acc() - x.to_acc()) == T::Acc::ZERO { x.to_acc() } else { T::Acc::ZERO }
 }
 
-/// The sums of a gradient and of its products with the distances from the mean.
+/// The sums of a gradient and of its products with the deviations from the mean, without a shift.
 fn whole<T: Elements>(grad: &[T], x: &[T], mean: T::Acc) -> [T::Acc; 2] {
     let mean = T::Vector::splat(mean);
     sums([grad, x], |[g, x], [whole, along]| [plus(whole, g), g.mul_add(minus(x, mean), along)])
 }
 
-/// Sums over some elements of a gradient, of an input, and of their products.
+/// Sums over a range of elements of a gradient, of an input, and of their products.
 #[derive(Clone, Copy)]
 struct Sums<A> {
-    /// Counted from the first ones of the channel: equal ones have no sum.
+    /// The sum of the gradients shifted by the first of the channel, which is exactly 0 if all are equal.
     grad: A,
     product: A,
     distance: A,
-    /// Of the gradient and its products with the distances from the mean, as they are.
+    /// The sums of the gradient and of its products with the deviations from the mean, without a shift.
     whole: A,
     along: A,
 }
@@ -39,7 +39,7 @@ impl<A: Real> Sums<A> {
     const NONE: Self =
         Sums { grad: A::ZERO, product: A::ZERO, distance: A::ZERO, whole: A::ZERO, along: A::ZERO };
 
-    /// Of a row.
+    /// The sums of a row.
     fn of<T: Elements<Acc = A>>(grad: &[T], x: &[T], first: [A; 2], mean: A) -> Self {
         let [from, start] = first.map(T::Vector::splat);
         let [grad_sum, product, distance] = sums([grad, x], |[g, x], [sum, product, distance]| {
@@ -85,7 +85,7 @@ fn channel_norm_backward<T: Elements<Acc: Float>>(call: &Call) -> Result<(), Err
     let units: Vec<Sums<T::Acc>> =
         if per_sample { rows.clone() } else { (0..channels).map(of_channel).collect() };
     let count = T::Acc::from_f64((x.rows() / units.len() * inner) as f64);
-    // For each unit, the factors of the centred gradient and of the distance from the mean.
+    // The factors of the centred gradient and of the deviation from the mean, for each unit.
     let factors: Vec<_> = units
         .iter()
         .zip(mean.iter().zip(var.iter()))
@@ -171,7 +171,7 @@ fn group_norm_backward<T: Elements<Acc: Float>>(call: &Call) -> Result<(), Error
             let (mut weighted, mut product, mut distance) = (0.0, 0.0, 0.0);
             for (row, own) in rows.clone().zip(each) {
                 let (grads, values) = (&grad[row * inner..][..inner], x.row(row));
-                // Gradients are counted from the first one, elements from their mean: equal ones have no sum.
+                // Gradients are shifted by the first one, elements by their mean: sums over equal values are exactly 0.
                 let first = finite(grads[0]);
                 let [from, middle] = [first, own.mean].map(T::Vector::splat);
                 let [sum, products, whole_as_it_is] =
@@ -182,7 +182,7 @@ fn group_norm_backward<T: Elements<Acc: Float>>(call: &Call) -> Result<(), Error
                 let (first, n, rest) = (first.to_f64(), inner as f64, own.rest.to_f64());
                 let (apart, whole) = (own.mean.to_f64() - mean, sum.to_f64() + first * n);
                 let along = products.to_f64() + first * rest * n + apart * whole;
-                // Counted from the first one, a sum is as inexact as that one is large.
+                // A shifted sum has the absolute error of its shift.
                 let whole_as_it_is = whole_as_it_is.to_f64();
                 let weight = x.weight[row % channels].to_f64();
                 weighted += weight * whole;
@@ -193,7 +193,7 @@ fn group_norm_backward<T: Elements<Acc: Float>>(call: &Call) -> Result<(), Error
             }
             let offset = weighted / count;
             let along = (product - offset * distance) / count * rstd * rstd * rstd;
-            // The mean was rounded.
+            // Corrects for the rounding of the mean.
             let apart = moments.rest.to_f64() * along;
             for row in rows {
                 let (grads, values) = (&grad[row * inner..][..inner], x.row(row));

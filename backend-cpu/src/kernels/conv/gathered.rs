@@ -6,18 +6,18 @@ use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::parallel_try;
 use keyway_sdk::author::{Error, Lanes, Scratch};
 
-/// The approximate number of elements of the patches of a tile, so that they stay in L2 with the operands.
+/// The approximate number of elements of the patches of a tile, so that they stay in L2 together with the operands.
 const TILE: usize = 1 << 17;
 /// The minimum and maximum number of output positions of a tile.
 const PLACES: (usize, usize) = (128, 2048);
 
-/// The weight as a matrix for each group: an element's offset is the sum of a row's and an inner element's.
+/// The weight as a matrix for each group; the offset of an element is the sum of its row's offset and its column's offset.
 pub struct Weight<'a, T> {
     pub data: Lanes<'a, T>,
-    /// Elements from one group to the next, and from one row to the next.
+    /// The strides between groups and between rows, in elements.
     pub group: usize,
     pub row: usize,
-    /// The offsets of the inner elements, in the order of the patches.
+    /// The offsets of the columns, in the order of the patches' rows.
     pub inner: Vec<usize>,
 }
 
@@ -29,29 +29,29 @@ pub struct Results<'a, T> {
     pub places: [usize; 3],
 }
 
-/// The problem to compute.
+/// An im2col product.
 pub struct Product<'a, T> {
     pub samples: usize,
     pub groups: usize,
-    /// Channels of a group, and rows of a group's results.
+    /// Channels of a group, and rows of a group's output.
     pub channels: usize,
     pub rows: usize,
     pub patches: Patches<'a, T>,
     pub order: Order,
     pub weight: Weight<'a, T>,
     pub out: Results<'a, T>,
-    /// A number for each row of all groups, with its step.
+    /// The bias of each row of all groups, with its stride.
     pub bias: Option<(Lanes<'a, T>, usize)>,
 }
 
 impl<'a, T> Results<'a, T> {
-    /// All elements of a tensor.
+    /// The output positions of a whole tensor.
     pub fn of(out: &Volume<'a, T>) -> Self {
         let [sample, row, places @ ..] = out.strides;
         Results { data: out.data, sample, row, places }
     }
 
-    /// The number of positions that follow each other with the last dimension's stride.
+    /// The number of consecutive positions with the last dimension's stride.
     fn run(&self, counts: [usize; 4]) -> usize {
         let steps = [self.sample, self.places[0], self.places[1], self.places[2]];
         let mut run = counts[3];
@@ -75,10 +75,10 @@ impl<'a, T> Results<'a, T> {
     }
 }
 
-/// The weight packed as `[groups][rows][inner]`, if its inner elements do not have a constant stride.
+/// The weight packed as `[groups][rows][inner]`, if its columns do not have a constant stride.
 ///
 /// # Safety
-/// The elements that the weight names must exist.
+/// The elements at the offsets of the weight must exist.
 unsafe fn packed<T: Multiply>(
     weight: &Weight<'_, T>,
     groups: usize,
@@ -100,7 +100,7 @@ unsafe fn packed<T: Multiply>(
 }
 
 impl<T: Multiply> Product<'_, T> {
-    /// Computes it, in tiles that the sizes alone decide.
+    /// Computes the product, in tiles that depend on the sizes alone.
     ///
     /// # Safety
     /// All elements described by sizes, strides and offsets must exist, and those of the results must be uniquely
@@ -123,7 +123,7 @@ impl<T: Multiply> Product<'_, T> {
         };
         let wide = (TILE / inner.max(1)).clamp(PLACES.0, PLACES.1);
         let run = self.out.run(counts);
-        // Short runs are computed elsewhere, many at a time, and copied to where they belong.
+        // Short runs of several rows are computed together in scratch memory, and copied to the output.
         let direct = run == total || 2 * run >= wide;
         let (span, wide) = if direct { (run, wide.min(run)) } else { (total, wide.min(total)) };
         let tiles = span.div_ceil(wide);
@@ -140,7 +140,7 @@ impl<T: Multiply> Product<'_, T> {
                 let first = i / tiles * span + i % tiles * wide;
                 let count = wide.min(span - i % tiles * wide);
                 let channels = g * self.channels..(g + 1) * self.channels;
-                // SAFETY: the caller guarantees source and results; tiles do not meet.
+                // SAFETY: the caller guarantees source and results; tiles are disjoint.
                 unsafe {
                     let to = patches.as_mut_ptr();
                     self.patches.fill(to, self.order, channels, first..first + count, |x| x);
@@ -175,7 +175,7 @@ impl<T: Multiply> Product<'_, T> {
         })
     }
 
-    /// Copies the results of some positions to the output.
+    /// Copies the results of a range of positions to the output.
     ///
     /// # Safety
     /// As for [`Product::run`].
@@ -188,7 +188,7 @@ impl<T: Multiply> Product<'_, T> {
     ) {
         let copy = |place: usize, r: usize, to: usize| {
             let to = self.out.data.as_ptr().wrapping_add(to + (first_row + r) * self.out.row);
-            // SAFETY: the caller guarantees the elements and that the results must be uniquely owned.
+            // SAFETY: the caller guarantees the elements and that the results are uniquely owned.
             unsafe { to.write(*from.at(r, place).data) };
         };
         if self.out.row == 1 {

@@ -1,14 +1,14 @@
 //! `conv`, `conv_act`, `conv_input_grad` and `conv_weight_grad`.
 //!
-//! Convolutions of images use the shared engine (`keyway-cpu-conv`). Unsupported cases (f64, volumes, groups of single
-//! channels, images with strided columns) are lowered to matrix products; depthwise convolutions that the engine refuses (f64,
-//! few planes, several results for a channel) are computed plane by plane. For `conv_act` the engine and the plane kernels
-//! apply the epilogue; all other cases use the decomposition.
+//! Convolutions of images use the shared engine (`keyway-cpu-conv`). Calls that it does not support (f64, volumes, groups
+//! of single channels, images with strided columns) are lowered to matrix products; depthwise convolutions that the engine
+//! refuses (f64, few planes, several output channels per group) are computed plane by plane. For `conv_act` the engine and
+//! the plane kernels apply the epilogue; all other calls use the decomposition.
 //!
-//! The matrix lowering (im2col) copies patches for some output positions at a time, so that scratch memory is bounded;
-//! zero padding is written there. The gradient of the input is gathered, not scattered: with stride 1 it is a
-//! convolution with the flipped kernel, otherwise one for each stride phase, whose positions read every `stride`-th
-//! kernel tap. So no two work items write one element, and each result is rounded once.
+//! The matrix lowering (im2col) copies the patches of some output positions at a time, which bounds the scratch memory, and
+//! writes the zero padding there. The gradient of the input is gathered, not scattered: with stride 1 it is a convolution
+//! with the flipped kernel, otherwise one convolution per stride phase, which reads every `stride`-th kernel tap. So no two
+//! work items write one element, and each result is rounded once.
 
 mod gathered;
 pub mod patches;
@@ -27,7 +27,7 @@ use keyway_sdk::half::{bf16, f16};
 use patches::{Order, Patches};
 use planes::{Convolution, Finish, Planes};
 
-/// The offsets of a weight's inner elements, for channels with stride `step` and kernel taps at the offsets `taps`.
+/// The offsets of a weight's columns, for channels with stride `step` and kernel taps at the offsets `taps`, in this order.
 fn inner(order: Order, (channels, step): (usize, usize), taps: &[usize]) -> Result<Vec<usize>, Error> {
     let mut inner = reserve(channels.saturating_mul(taps.len()))?;
     match order {
@@ -79,11 +79,11 @@ unsafe fn conv<T: Multiply + Elements>(of: &Operands<'_, T>) -> Result<(), Error
         bias,
     };
     // SAFETY: sizes and strides are those of the call's tensors, whose elements the host guarantees and which the op's rule
-    // has matched; the output is this call's alone.
+    // has checked against each other; the output is written by this call alone.
     unsafe { product.run() }
 }
 
-/// A depthwise convolution.
+/// A depthwise convolution, computed plane by plane.
 ///
 /// # Safety
 /// As for [`conv`], with the axes and the offsets of the weight's elements.
@@ -101,7 +101,7 @@ unsafe fn by_planes<T: Multiply + Elements>(
         input: Planes::of(input),
         axes,
         out: Planes::of(out),
-        // SAFETY: result and tap are the weight's, whose elements the host guarantees, as it does the bias's.
+        // SAFETY: row and tap are within the weight, whose elements the host guarantees, as it does those of the bias.
         weight: &|r, tap| unsafe { *weight.data.as_ptr().add(r * weight.strides[0] + taps[tap]) },
         // SAFETY: as above.
         bias: &|r| bias.map(|(data, step)| unsafe { *data.as_ptr().add(r * step) }),
@@ -204,7 +204,7 @@ unsafe fn conv_weight_grad<T: Elements<Acc: Multiply>>(of: &Operands<'_, T>) -> 
     if let Some(axes) = planes::axes(&axes, channels, rows) {
         let taps = out.places(kernel.map(|size| 0..size))?;
         let sizes = (grad.sizes[0], moves.groups, rows);
-        // SAFETY: as in `conv`; each result's channel is one piece's.
+        // SAFETY: as in `conv`; one work item writes each output channel.
         return unsafe {
             planes::weight_grad(sizes, &Planes::of(input), &axes, &Planes::of(grad), |r, tap, sum| {
                 out.data.as_ptr().add(r * out.strides[0] + taps[tap]).write(sum);
@@ -215,10 +215,10 @@ unsafe fn conv_weight_grad<T: Elements<Acc: Multiply>>(of: &Operands<'_, T>) -> 
     unsafe { summed::run(grad, input, out, moves, axes) }
 }
 
-/// Tries one kernel, then the other.
+/// Calls the first kernel, and the second if the first does not support the call.
 ///
 /// # Safety
-/// As for both.
+/// As for both kernels.
 unsafe fn either<T>(
     of: &Operands<'_, T>,
     first: unsafe fn(&Operands<'_, T>) -> Result<(), Error>,
@@ -232,7 +232,7 @@ unsafe fn either<T>(
     }
 }
 
-/// The kernels of one op: for dtypes accumulated in f32 the engine for images comes first.
+/// Defines the kernels of one op: dtypes accumulated in f32 use the engine for images first.
 macro_rules! kernels {
     ($op:literal, $signature:literal, $name:ident, $take:ident) => {
         const _: () = {

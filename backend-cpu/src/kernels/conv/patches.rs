@@ -1,4 +1,5 @@
-//! The im2col matrix, one column for each output position: filled for some positions at a time, never materialised as a whole.
+//! The im2col matrix, one column for each output position, filled for a range of positions at a time and never materialised
+//! completely.
 
 use keyway_cpu_loops::images::Axis;
 use keyway_sdk::author::{Lanes, Plain};
@@ -17,24 +18,24 @@ pub enum Order {
 /// The source and the output positions.
 pub struct Patches<'a, T> {
     pub data: Lanes<'a, T>,
-    /// The steps in memory between samples and between channels.
+    /// The strides between samples and between channels, in elements.
     pub sample: usize,
     pub channel: usize,
     pub axes: [Axis; 3],
 }
 
-/// Neighbouring positions of one row.
+/// Consecutive positions of one row.
 struct Run {
     sample: usize,
     depth: usize,
     height: usize,
     places: Range<usize>,
-    /// The index of the first among the filled positions.
+    /// The index of the first position, relative to the start of the range.
     at: usize,
 }
 
-/// The positions of a run at which a tap reads inside the image, and the first element within a channel; at other
-/// positions it reads 0.
+/// The positions of a run at which a tap reads inside the image, and the offset of the first element within a channel; at
+/// other positions the tap reads zero padding.
 struct Piece {
     begin: usize,
     end: usize,
@@ -42,12 +43,12 @@ struct Piece {
 }
 
 impl<T: Plain> Patches<'_, T> {
-    /// Elements of the kernel, of one channel.
+    /// The number of kernel taps.
     pub fn taps(&self) -> usize {
         self.axes.iter().map(|axis| axis.taps.len()).product()
     }
 
-    /// The order in which the source is read best.
+    /// The order in which the source is read most sequentially.
     pub fn order(&self, channels: usize) -> Order {
         if channels > 1 && self.channel == 1 { Order::Places } else { Order::Channels }
     }
@@ -73,8 +74,8 @@ impl<T: Plain> Patches<'_, T> {
     /// Fills the matrix for these channels and positions, counted over all samples.
     ///
     /// # Safety
-    /// The source must contain the elements that sizes, strides and positions describe; `to` must have capacity for the matrix,
-    /// uniquely owned.
+    /// The source must contain the elements that sizes, strides and positions describe; `to` must have capacity for the
+    /// matrix, and be uniquely owned.
     pub unsafe fn fill<A: Copy + Default>(
         &self,
         to: *mut A,
@@ -143,7 +144,7 @@ impl<T: Plain> Patches<'_, T> {
                     let line = &mut line[piece.begin..piece.end];
                     if step == 1 {
                         for (i, slot) in line.iter_mut().enumerate() {
-                            // SAFETY: the piece names elements of the source.
+                            // SAFETY: the offsets of the piece are within the source.
                             slot.write(convert(unsafe { *from.add(i) }));
                         }
                     } else {
@@ -177,7 +178,7 @@ impl<T: Plain> Patches<'_, T> {
                 for (d, h, w) in self.each_tap() {
                     let z = depth.element(run.depth, d);
                     let (y, x) = (height.element(run.height, h), width.element(place, w));
-                    // SAFETY: the row has elements for each tap's channels, and the source has the element that was found.
+                    // SAFETY: the row has capacity for the channels of each tap, and the offset is within the source.
                     unsafe {
                         if let (Some(z), Some(y), Some(x)) = (z, y, x) {
                             let at = run.sample * self.sample

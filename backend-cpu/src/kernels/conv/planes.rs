@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// The approximate number of copied elements, so that the rows stay in L1.
 const BAND: usize = 1 << 12;
-/// The number of results per channel above which matrix products are faster.
+/// The number of output channels per input channel above which matrix products are faster.
 const ROWS: usize = 4;
 /// The number of taps of a kernel row whose accumulators stay in registers.
 const TAPS: usize = 8;
@@ -21,7 +21,7 @@ pub struct Planes<'a, T> {
     pub data: Lanes<'a, T>,
     pub sample: usize,
     pub channel: usize,
-    /// Elements from row to row, and from column to column.
+    /// The row stride and the column stride, in elements.
     pub steps: [usize; 2],
 }
 
@@ -37,17 +37,17 @@ impl<'a, T> Planes<'a, T> {
     }
 }
 
-/// Rows of one channel, de-interleaved by stride phase, so that neighbouring output positions read neighbours, with
-/// zero padding.
+/// Rows of one channel, de-interleaved by stride phase, so that neighbouring output positions read neighbouring elements,
+/// with zero padding.
 struct Band<'a> {
     axes: &'a [Axis; 2],
-    /// The first row and element that a position reads, relative to the first position's, and the extent of its taps.
+    /// The first row and column that a position's taps read, relative to the first position, and the extent of the taps.
     first: [isize; 2],
     reach: [usize; 2],
-    /// Elements of a part and of a row.
+    /// The number of elements of a phase and of a row.
     part: usize,
     row: usize,
-    /// The number of rows of positions processed at once.
+    /// The number of rows of positions in a band.
     tall: usize,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Band<'a> {
         };
         let [(top, rows), (left, columns)] = [ends(&axes[0].taps), ends(&axes[1].taps)];
         let [tall, wide] = [&axes[0], &axes[1]];
-        // Vectors may start at the last position.
+        // Vector loads may start at the last position.
         let part = wide.count + columns.div_ceil(wide.step) + V::LANES;
         let row = part * wide.step;
         let fit = (BAND / row).saturating_sub(rows) / tall.step;
@@ -95,10 +95,10 @@ impl<'a> Band<'a> {
         y * self.row + x % step * self.part + x / step
     }
 
-    /// Copies the elements that the positions of these rows read, to a buffer with zero padding.
+    /// Copies the elements that the positions of these rows read into a zero-padded buffer.
     ///
     /// # Safety
-    /// The plane must have the elements that the axes name.
+    /// The plane must have the elements that the axes describe.
     unsafe fn copy<T: Elements>(
         &self,
         to: &mut [T::Acc],
@@ -117,7 +117,7 @@ impl<'a> Band<'a> {
             }
             let from = plane.wrapping_add(y.cast_unsigned() * steps[0]);
             for (remainder, part) in row.chunks_exact_mut(self.part).enumerate() {
-                // The elements of the part that the image has.
+                // The elements of the phase inside the image.
                 let left = self.first[1] + remainder.cast_signed();
                 let step = wide.step.cast_signed();
                 let begin = (-left).max(0).cast_unsigned().div_ceil(wide.step).min(self.part);
@@ -128,7 +128,8 @@ impl<'a> Band<'a> {
                 let step = wide.step * steps[1];
                 for i in (0..part.len()).step_by(T::Vector::LANES) {
                     let n = T::Vector::LANES.min(part.len() - i);
-                    // SAFETY: the elements are in the row, which the caller guarantees, and the part has capacity for them.
+                    // SAFETY: the elements are in the row, which the caller guarantees, and the phase has capacity for
+                    // them.
                     unsafe {
                         let x = read_some(from.wrapping_add(i * step), step, n);
                         store_some(part.as_mut_ptr().add(i), n, x);
@@ -139,8 +140,8 @@ impl<'a> Band<'a> {
     }
 }
 
-/// The axes of an image, if each result has one channel, which few share, the convolution is not one of volumes, and its copied
-/// rows would not be mostly zeros.
+/// The axes of a depthwise convolution of images: each output has one input channel, few outputs share it, and the copied
+/// rows are not mostly zero padding.
 pub fn axes(axes: &[Axis; 3], channels: usize, rows: usize) -> Option<[Axis; 2]> {
     let [depth, height, width] = axes;
     let flat = depth.size == 1 && depth.count == 1 && depth.taps == [0];
@@ -156,21 +157,21 @@ pub struct Convolution<'a, T> {
     pub input: Planes<'a, T>,
     pub axes: [Axis; 2],
     pub out: Planes<'a, T>,
-    /// The kernel's elements by result.
+    /// The kernel elements, by output channel and tap.
     pub weight: &'a (dyn Fn(usize, usize) -> T + Sync),
     pub bias: &'a (dyn Fn(usize) -> Option<T> + Sync),
 }
 
-/// The epilogue of neighbouring sums: address, number, and the sums.
+/// The epilogue of neighbouring outputs: called with their address, their number and their accumulators.
 pub trait Finish<T: Elements>: Fn(*const T, usize, T::Vector) -> T::Vector + Sync {}
 
 impl<T: Elements, F: Fn(*const T, usize, T::Vector) -> T::Vector + Sync> Finish<T> for F {}
 
 impl<T: Elements> Convolution<'_, T> {
-    /// Computes it.
+    /// Computes the convolution.
     ///
     /// # Safety
-    /// All described elements must exist, and those of the results be uniquely owned.
+    /// All described elements must exist, and those of the output must be uniquely owned.
     pub unsafe fn run(&self, finish: impl Finish<T>) -> Result<(), Error> {
         let band = Band::of::<T::Vector>(&self.axes);
         let taps = self.axes[0].taps.len() * self.axes[1].taps.len();
@@ -225,14 +226,14 @@ impl<T: Elements> Convolution<'_, T> {
     }
 }
 
-/// The results of some rows of a plane.
+/// The outputs of some rows of a plane.
 struct Results<'a, T: Elements, F> {
     from: *const T::Acc,
-    /// The row stride of the elements.
+    /// The row stride of the band, in elements.
     row: usize,
-    /// The kernel's elements, and the offset of each one's operand from the first that its position reads.
+    /// The kernel elements, each with the offset of its operand from the position's first element.
     weight: &'a [(usize, T::Vector)],
-    /// The elements of a 3x3 kernel that reads neighbouring rows.
+    /// The elements of a 3x3 kernel with vertical stride and dilation 1.
     three: Option<[[T::Vector; 3]; 3]>,
     bias: T::Vector,
     to: *mut T,
@@ -242,10 +243,10 @@ struct Results<'a, T: Elements, F> {
 }
 
 impl<T: Elements, F: Finish<T>> Results<'_, T, F> {
-    /// Writes `V` vectors of positions of each of `R` rows, or fewer up to `width`; returns the number of positions.
+    /// Writes `V` vectors of positions of each of `R` rows, at most `width` positions; returns the number of positions.
     ///
     /// # Safety
-    /// The elements that the positions read must be valid, and a vector beyond; the results must be uniquely owned.
+    /// The elements that the positions read must be valid, and one vector beyond; the outputs must be uniquely owned.
     unsafe fn columns<const R: usize, const V: usize>(&self, x: usize, width: usize) -> usize {
         let whole = self.rows / R * R;
         // SAFETY: as the caller guarantees.
@@ -284,7 +285,7 @@ impl<T: Elements, F: Finish<T>> Results<'_, T, F> {
         unsafe { self.put([y, x], width, sums) };
     }
 
-    /// Adds the products of a 3x3 kernel, each of whose rows reads one row of positions further.
+    /// Accumulates a 3x3 kernel over rows: each input row is loaded once and used by up to three output rows.
     ///
     /// # Safety
     /// As for [`Results::columns`].
@@ -337,10 +338,10 @@ impl<T: Elements, F: Finish<T>> Results<'_, T, F> {
     }
 }
 
-/// The gradient of such kernels: for each result's channel the sums by tap.
+/// The weight gradient of such a convolution: the sums for each output channel and tap.
 ///
 /// # Safety
-/// All elements that are named must exist.
+/// All described elements must exist.
 pub unsafe fn weight_grad<T: Elements>(
     (samples, groups, rows): (usize, usize, usize),
     input: &Planes<'_, T>,

@@ -12,12 +12,12 @@ use std::ops::Range;
 /// The approximate number of elements of the patches of a tile, and of its positions.
 const TILE: usize = 1 << 17;
 const PLACES: (usize, usize) = (128, 1024);
-/// The maximum number of parts of the positions, each with its own partial sums, and the maximum number of elements of
-/// all partial sums.
+/// The maximum number of parts into which the positions are split, each with its own partial sums, and the maximum number
+/// of elements of all partial sums.
 const PARTS: usize = 16;
 const SUMS: usize = 1 << 23;
 
-/// The gradient of the weight, by the axes of the input. `Acc` is the accumulation type.
+/// Computes the gradient of the weight, with the axes of the input. `Acc` is the accumulation type.
 ///
 /// # Safety
 /// The volumes must contain the elements that the sizes describe, and those of `out` must be uniquely owned.
@@ -47,7 +47,7 @@ pub unsafe fn run<T: Float<Acc: Multiply>>(
     let each = tiles.div_ceil(parts);
     for g in 0..moves.groups {
         let mut sums = Scratch::<T::Acc>::zeroed(parts * rows * inner)?;
-        // SAFETY: the address is used within this call, by parts that have sums of their own.
+        // SAFETY: the address is used within this call, and each part has sums of its own.
         let to = unsafe { Lanes::new(sums.as_mut_ptr()) };
         let of = Group { patches: &patches, grads: &grads, order, rows, inner, g, channels };
         let work = rows.saturating_mul(inner).saturating_mul(each * wide);
@@ -88,7 +88,7 @@ struct Group<'a, T> {
 }
 
 impl<T: Float<Acc: Multiply>> Group<'_, T> {
-    /// Adds the products of some positions: `[inner][rows]` where the patches are filled by channels, else
+    /// Adds the products of a range of positions: as `[inner][rows]` if the patches are filled by channels, otherwise as
     /// `[rows][inner]`, so that rows of both operands are dense.
     ///
     /// # Safety
@@ -119,7 +119,7 @@ impl<T: Float<Acc: Multiply>> Group<'_, T> {
         }
     }
 
-    /// Writes the sums to where they belong.
+    /// Writes the sums to the output.
     ///
     /// # Safety
     /// As for [`run`].

@@ -1,4 +1,4 @@
-//! The memory layout of the elements that are normalised together.
+//! The memory layout of the normalised elements.
 
 use crate::kernels::buffer::Buffer;
 use crate::kernels::moments::widened;
@@ -6,37 +6,37 @@ use keyway_cpu_loops::vectors::Lanes as Elements;
 use keyway_cpu_loops::{CallExt, transpose, widen_transposed};
 use keyway_sdk::author::{Call, Element, Error, Plain, Tensor};
 
-/// A loop over a dimension: size and stride.
+/// A loop over a dimension: its size and stride.
 type Loop = (usize, usize);
 
-/// The order in memory of tensors whose last dimensions are normalised.
+/// The memory layout of tensors whose last dimensions are normalised.
 pub enum Arrangement {
-    /// The elements normalised together are one dense row.
+    /// The elements of one normalisation are a dense row.
     Rows(Rows),
-    /// The elements normalised together are a column of a matrix of dense rows.
+    /// The elements of one normalisation are a column of a matrix with dense rows.
     Columns(Columns),
 }
 
-/// Dense rows.
+/// Dense rows, each normalised on its own.
 pub struct Rows {
     lead: Vec<Loop>,
-    /// If a row is not in row-major order: the sizes, in that order, of the two groups of its dimensions that are swapped in
-    /// memory.
+    /// For a row that is not in row-major order: the sizes of its two groups of dimensions, in row-major order; the groups
+    /// are swapped in memory.
     exchanged: Option<[usize; 2]>,
 }
 
-/// Matrices whose columns are normalised.
+/// Matrices with dense rows, each of whose columns is normalised on its own.
 pub struct Columns {
     lead: Vec<Loop>,
-    /// Elements of a column.
+    /// The number of elements of a column.
     pub n: usize,
-    /// Elements from one row to the next.
+    /// The row stride, in elements.
     pub step: usize,
-    /// Columns.
+    /// The number of columns.
     pub count: usize,
 }
 
-/// The number of rows, or of matrices.
+/// The product of the outer loops' sizes: the number of rows, or of matrices.
 fn count(lead: &[Loop]) -> usize {
     lead.iter().map(|(size, _)| size).product()
 }
@@ -51,7 +51,7 @@ fn offset(lead: &[Loop], mut index: usize) -> usize {
 }
 
 impl Rows {
-    /// Rows one after the other.
+    /// Contiguous rows.
     pub fn dense(rows: usize, n: usize) -> Rows {
         Rows { lead: vec![(rows, n)], exchanged: None }
     }
@@ -61,7 +61,7 @@ impl Rows {
         count(&self.lead)
     }
 
-    /// Whether rows of `n` elements follow each other.
+    /// Whether consecutive rows of `n` elements are contiguous.
     pub fn are_joined(&self, n: usize) -> bool {
         match self.lead[..] {
             [] => true,
@@ -79,7 +79,8 @@ impl Rows {
         }
     }
 
-    /// Argument `i`, a number for each normalised element, in the order of a row, or `otherwise` `n` times if it was not given.
+    /// Argument `i`, one value for each normalised element, in the memory order of a row; `n` times `otherwise` if it is
+    /// absent.
     pub fn widened<T: Elements>(
         &self,
         call: &Call,
@@ -99,13 +100,13 @@ impl Rows {
         Ok(numbers)
     }
 
-    /// Permutes values of the normalised elements from the order of a row to row-major order.
+    /// Permutes values of the normalised elements from the memory order of a row to row-major order.
     pub fn in_row_major_order<T: Plain + Element>(&self, numbers: &mut [T]) -> Result<(), Error> {
         if let Some([outer, inner]) = self.exchanged
             && numbers.len() == outer * inner
         {
             let mut transposed = Buffer::zeroed(numbers.len())?;
-            // SAFETY: both have as many elements.
+            // SAFETY: both have the same number of elements.
             unsafe {
                 transpose(transposed.as_mut_ptr(), inner, numbers.as_ptr(), outer, inner, outer);
             }
@@ -127,7 +128,7 @@ impl Columns {
     }
 }
 
-/// Loops in the order in which they are given, as few as possible.
+/// Merges adjacent loops, in the given order.
 fn joined(loops: impl Iterator<Item = Loop>) -> Vec<Loop> {
     let mut all: Vec<Loop> = Vec::new();
     for (size, stride) in loops.filter(|(size, _)| *size != 1) {
@@ -139,8 +140,8 @@ fn joined(loops: impl Iterator<Item = Loop>) -> Vec<Loop> {
     all
 }
 
-/// The arrangement of tensors of one shape and one order, normalised over the last `dims` dimensions; `None` if they
-/// differ, overlap or are arranged in another way.
+/// The arrangement of tensors with the same shape and strides, normalised over the last `dims` dimensions; `None` if
+/// strides differ, elements overlap, or the layout is neither of rows nor of columns.
 pub fn arrangement(tensors: &[Tensor<'_>], dims: usize) -> Option<Arrangement> {
     let (first, others) = tensors.split_first()?;
     let (sizes, strides) = (first.sizes(), first.strides());

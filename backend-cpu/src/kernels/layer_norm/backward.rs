@@ -9,25 +9,25 @@ use keyway_cpu_loops::CallExt;
 use keyway_cpu_loops::vectors::Lanes as Elements;
 use keyway_sdk::author::{Call, Error, Lanes, Real, parallel_for};
 
-/// The gradients that are read and written.
+/// The input and gradients of a backward pass.
 pub struct Operands<'a, T> {
     pub grad: Lanes<'a, T>,
     pub x: Lanes<'a, T>,
     pub to: Lanes<'a, T>,
 }
 
-/// The gradients of columns, of columns by a weight of an element for each row of their matrices; returns those of what belongs to
-/// a row.
+/// Computes the gradients of columns, with one weight for each row of their matrices; returns the gradients of the
+/// parameters, which have one value per row.
 type OfColumns<T, A> = unsafe fn(&Operands<'_, T>, &Columns, &[A], A) -> Result<Buffer<A>, Error>;
-/// The gradients of rows of as many elements.
+/// Computes the gradients of rows of the given number of elements.
 type OfRows<T, A> = unsafe fn(&Operands<'_, T>, usize, &Rows, &[A], A) -> Result<Buffer<A>, Error>;
 
-/// Runs one of the two functions as the tensors of a call are stored: gradient, input, normalised shape and weight, and the
-/// gradient of the input as output 0. Both functions need the elements at each address; no other thread
-/// may use those that are written.
+/// Calls one of the two functions, according to the layout of the call's tensors: gradient, input, normalised shape and
+/// weight, and the gradient of the input as output 0. Both functions require valid elements at each address, and the
+/// written ones to be uniquely owned.
 ///
 /// # Errors
-/// The errors of the functions.
+/// Errors of the functions.
 pub fn by_arrangement<T: Elements>(
     call: &Call,
     eps: T::Acc,
@@ -41,7 +41,7 @@ pub fn by_arrangement<T: Elements>(
     match arrangement(&tensors, shape.len()) {
         Some(arrangement) => {
             let mut out = call.out::<T>(0)?;
-            // SAFETY: the arrangement is that of the three tensors, and no other thread uses the output's elements.
+            // SAFETY: the arrangement is that of the three tensors, and the output is uniquely owned.
             unsafe {
                 let strided = Operands {
                     grad: Lanes::new(grad.as_ptr().cast_mut()),
@@ -77,11 +77,11 @@ pub fn by_arrangement<T: Elements>(
     }
 }
 
-/// Computes the gradients of columns, matrix by matrix: `gradients` is called with a matrix, its gradient, and the sums of its
-/// part, `width` values. Returns the sums of all parts.
+/// Computes the gradients of columns, matrix by matrix: `gradients` is called with a matrix, its gradient, and the `width`
+/// sums of its part. Returns the sums over all parts.
 ///
 /// # Safety
-/// The elements at each address must exist, and no other thread may use those that are written.
+/// The elements at each address must exist, and the written ones must be uniquely owned.
 pub unsafe fn in_columns<T: Elements>(
     on: &Operands<'_, T>,
     columns: &Columns,
@@ -93,7 +93,7 @@ pub unsafe fn in_columns<T: Elements>(
     let together = (PART / (n * count)).max(1);
     let parts = matrices.div_ceil(together);
     let mut sums = Contributions::<T>::new(width, parts)?;
-    // SAFETY: the address is used within the sums, which outlive the loop; each part has its own.
+    // SAFETY: the address is used within the sums, which outlive the loop; each part has its own sums.
     let to_sums = unsafe { Lanes::new(sums.as_mut_ptr()) };
     parallel_for(parts, GRAIN.div_ceil(together * n * count), |range| {
         for part in range {
@@ -108,8 +108,8 @@ pub unsafe fn in_columns<T: Elements>(
     sums.sums(width)
 }
 
-/// As [`in_columns`], of `count` rows of at most [`SHORT`](super::columns::SHORT) elements, one after the other, which are
-/// transposed.
+/// As [`in_columns`], for `count` contiguous rows of at most [`SHORT`](super::columns::SHORT) elements, which are
+/// transposed to columns.
 ///
 /// # Safety
 /// As for [`in_columns`].

@@ -1,5 +1,5 @@
-//! Columns of a matrix of dense rows, normalised by several vectors in parallel. Short rows are transposed to such columns:
-//! otherwise the sums over lanes would take longer than those over elements.
+//! Columns of a matrix with dense rows, normalised in several vectors in parallel. Short rows are transposed to such
+//! columns: otherwise the horizontal sums over lanes would take longer than the sums over elements.
 
 // Loops over indices of arrays are unrolled into registers; iterators of iterators are not, at this size.
 #![allow(clippy::needless_range_loop)]
@@ -34,7 +34,7 @@ impl<V: Vector> Standards<V> {
     }
 }
 
-/// A function of each lane of some vectors.
+/// Applies a scalar function to each lane of `M` vectors, with `N` results.
 #[inline(always)]
 pub fn lanes<V: Vector, const M: usize, const N: usize>(
     vectors: [V; M],
@@ -55,8 +55,8 @@ pub fn lanes<V: Vector, const M: usize, const N: usize>(
     }
 }
 
-/// Calls `body` with the first column of each group of vectors, the number of lanes of each vector that are columns, and
-/// whether the group has [`SIDE`] vectors or one.
+/// Calls `body` with the first column of each group of vectors, the number of valid lanes of each vector, and whether the
+/// group has [`SIDE`] vectors or one.
 #[inline(always)]
 pub fn groups<V: Vector>(columns: usize, mut body: impl FnMut(usize, usize, bool)) {
     let mut c = 0;
@@ -72,7 +72,7 @@ pub fn groups<V: Vector>(columns: usize, mut body: impl FnMut(usize, usize, bool
     }
 }
 
-/// A matrix of `n` rows with stride `step`, and the target of its normalised columns.
+/// A matrix of `n` rows with row stride `step`, and the target of its normalised columns.
 pub struct Matrix<T> {
     pub x: *const T,
     pub to: *mut T,
@@ -82,10 +82,10 @@ pub struct Matrix<T> {
 }
 
 impl<T: Elements> Matrix<T> {
-    /// Normalises the columns. Weight and bias have a number for each row.
+    /// Normalises the columns. Weight and bias have one value per row.
     ///
     /// # Safety
-    /// The matrices must have the elements, and those that are written must be uniquely owned.
+    /// The matrices must have the elements, and the written ones must be uniquely owned.
     pub unsafe fn normalise(&self, weight: &[Number<T>], bias: &[Number<T>], eps: Number<T>) {
         groups::<Numbers<T>>(self.columns, |c, n, several| {
             // SAFETY: as the caller guarantees.
@@ -131,7 +131,7 @@ impl<T: Elements> Matrix<T> {
         }
     }
 
-    /// As [`Moments::of`] for each column.
+    /// The mean and scale of each column, computed as in [`Moments::of`].
     ///
     /// # Safety
     /// As for [`Matrix::normalise`].
@@ -166,7 +166,7 @@ impl<T: Elements> Matrix<T> {
             std::array::from_fn(|k| {
                 let [rest, rstd, finite] = lanes([sums[k], squares[k]], |[sum, squares]| {
                     let standard = Moments::around(Number::<T>::ZERO, sum, squares, count).standard(eps);
-                    // 0 where finite, else NaN.
+                    // 0 if finite, otherwise NaN.
                     [standard.rest, standard.rstd, squares * Number::<T>::ZERO]
                 });
                 let standards = Standards { mean: mean[k], rest, rstd };
@@ -175,7 +175,7 @@ impl<T: Elements> Matrix<T> {
         }
     }
 
-    /// The standards of columns whose squares are beyond the type, or NaN.
+    /// The mean and scale of columns whose squares overflow, or contain NaN.
     ///
     /// # Safety
     /// As for [`Matrix::normalise`].
@@ -190,7 +190,7 @@ impl<T: Elements> Matrix<T> {
     ) -> Standards<Numbers<T>> {
         let mut all = [standards.mean, standards.rest, standards.rstd].map(|vector| {
             let mut lanes = [Number::<T>::ZERO; MOST];
-            // SAFETY: no vector has more lanes.
+            // SAFETY: a vector has at most as many lanes as the array.
             unsafe { vector.store(lanes.as_mut_ptr()) };
             lanes
         });
@@ -203,7 +203,7 @@ impl<T: Elements> Matrix<T> {
                 all[lane] = one;
             }
         }
-        // SAFETY: no vector has more lanes.
+        // SAFETY: a vector has at most as many lanes as the array.
         let [mean, rest, rstd] = all.map(|lanes| unsafe { Numbers::<T>::load(lanes.as_ptr()) });
         Standards { mean, rest, rstd }
     }
@@ -213,18 +213,19 @@ impl<T: Elements> Matrix<T> {
 #[inline(always)]
 fn is_zero<V: Vector>(vector: V) -> bool {
     let mut lanes = [V::Number::ZERO; MOST];
-    // SAFETY: no vector has more lanes.
+    // SAFETY: a vector has at most as many lanes as the array.
     unsafe { vector.store(lanes.as_mut_ptr()) };
     lanes.iter().fold(true, |all, x| all & (*x == V::Number::ZERO))
 }
 
-/// Rows of at most this many elements are short where gradients are computed, and where they are not.
+/// The maximum number of elements of a short row, in backward and in forward passes.
 pub const SHORT: usize = 64;
 pub const SHORTER: usize = 32;
 /// Short rows that are transposed at a time.
 pub const TRANSPOSED: usize = 32;
 
-/// Memory for some short rows. They are copied before they are transposed: so they are read and written from one end to the other.
+/// Scratch memory for a block of short rows. They are copied before they are transposed, so that reads and writes of the
+/// tensor are sequential.
 pub struct Block<T>([T; SHORT * TRANSPOSED]);
 
 impl<T: Elements> Block<T> {
@@ -240,7 +241,7 @@ impl<T: Elements> Block<T> {
     /// Fills the block with `count` rows of `n` elements as columns.
     ///
     /// # Safety
-    /// There must be the rows, at most [`TRANSPOSED`], of at most [`SHORT`] elements.
+    /// There must be `count` rows, at most [`TRANSPOSED`], of at most [`SHORT`] elements.
     pub unsafe fn read(&mut self, rows: &mut Block<T>, from: *const T, n: usize, count: usize) {
         // SAFETY: the caller guarantees the rows; both blocks have capacity for them.
         unsafe {
@@ -262,7 +263,7 @@ impl<T: Elements> Block<T> {
     }
 }
 
-/// The contributions of columns to the gradients of weight and bias: a vector for each row of a matrix.
+/// The contributions of columns to the gradients of weight and bias: one vector for each row of a matrix.
 pub struct Contributions<T: Elements>(Scratch<T::Acc>);
 
 impl<T: Elements> Contributions<T> {
@@ -276,7 +277,7 @@ impl<T: Elements> Contributions<T> {
         self.0.as_mut_ptr()
     }
 
-    /// Lanes of one part of `n` values.
+    /// The number of lanes of one part of `n` values.
     pub fn len(n: usize) -> usize {
         n * Numbers::<T>::LANES
     }
@@ -297,11 +298,11 @@ impl<T: Elements> Contributions<T> {
 }
 
 impl<T: Elements> Matrix<T> {
-    /// Writes the gradients of the columns, and adds to what they contribute to those of weight and bias.
+    /// Writes the gradients of the columns, and adds their contributions to the gradients of weight and bias.
     ///
     /// # Safety
-    /// The matrices must have the elements, and those that are written must be uniquely owned; `sums` must be those of
-    /// a part for as many rows.
+    /// The matrices must have the elements, and the written ones must be uniquely owned; `sums` must be a part with as many
+    /// rows.
     pub unsafe fn gradients(
         &self,
         grad: *const T,

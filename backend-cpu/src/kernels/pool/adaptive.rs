@@ -1,8 +1,8 @@
 //! `adaptive_avg_pool`, its gradient, and `adaptive_max_pool`.
 //!
-//! In a row, the elements of each column are reduced first, several columns at once, and then the columns of each window. The
-//! gradient is the same for all elements covered by the same windows: it is computed once for each run of rows and of columns,
-//! and copied.
+//! A row of outputs is reduced in two steps: over the rows of the window, for several columns in parallel, then over the
+//! columns of each window. The gradient is constant over the elements covered by the same windows: it is computed once per
+//! run of rows and of columns, and copied.
 
 use super::average::Sum;
 use super::largest::Largest;
@@ -14,7 +14,7 @@ use keyway_sdk::author::{Call, Element, Error, Real, Scratch};
 use keyway_sdk::half::{bf16, f16};
 use std::ops::Range;
 
-/// The elements, of `size`, under each of `count` windows.
+/// The range of input elements in each of `count` windows over a dimension of `size` elements.
 fn windows(size: usize, count: usize) -> Result<Vec<Range<usize>>, Error> {
     let mut windows = reserve(count)?;
     let (wide, of) = (size as u128, count as u128);
@@ -22,7 +22,7 @@ fn windows(size: usize, count: usize) -> Result<Vec<Range<usize>>, Error> {
     Ok(windows)
 }
 
-/// The same for each spatial dimension.
+/// [`windows`] of each spatial dimension.
 pub fn all_windows<T>(
     image: &Volume<'_, T>,
     results: &Volume<'_, T>,
@@ -31,9 +31,9 @@ pub fn all_windows<T>(
     Ok([of(2)?, of(3)?, of(4)?])
 }
 
-/// A reduction that may be applied in any order.
+/// A reduction that is associative and commutative.
 trait Merge<A>: Reduce<A> {
-    /// Of two parts.
+    /// Combines two partial reductions.
     fn merge(a: (A, Self::Place), b: (A, Self::Place)) -> (A, Self::Place);
 }
 
@@ -50,7 +50,7 @@ where
 {
     #[inline(always)]
     fn merge((a, at): (A, P), (b, place): (A, P)) -> (A, P) {
-        // The last NaN, or the first of the largest.
+        // The last NaN, or the first of the largest elements.
         let second = if b.is_nan() { !a.is_nan() || place > at } else { b > a || (b == a && place < at) };
         if second { (b, place) } else { (a, at) }
     }
@@ -63,7 +63,7 @@ struct Adaptive<'a, T: Lanes> {
 }
 
 impl<T: Lanes> Adaptive<'_, T> {
-    /// Gives `write` the results of each line of the output, and their indices, if any.
+    /// Calls `write` with each line of the output and its indices, if any.
     ///
     /// # Safety
     /// The input must contain the elements that the sizes describe.
@@ -80,7 +80,7 @@ impl<T: Lanes> Adaptive<'_, T> {
         let most = |windows: &Vec<Range<usize>>| windows.iter().map(Range::len).max().unwrap_or(0);
         let work = self.windows.iter().map(most).fold(length, usize::saturating_mul);
         parallel_try(lines, GRAIN / work.max(1), |range| {
-            // Of a row there is a state for each column, from which the results are computed.
+            // Each column of a row has an accumulator, from which the results are computed.
             let mut memory = Memory::new(R::FIRST, size, size, 0)?;
             let mut results = Memory::new(R::FIRST, if along == 4 { length } else { 0 }, 0, 0)?;
             each_first(counts, range, |first| {
@@ -102,7 +102,7 @@ impl<T: Lanes> Adaptive<'_, T> {
         })
     }
 
-    /// The rows under the window of a line: the offset of each, and the index of its first element.
+    /// The rows in the window of a line: their offsets, and the indices of their first elements.
     fn rows(&self, line: Line) -> impl Iterator<Item = (usize, usize)> {
         let [sample, channel, d, h, _] = line.first;
         let ([by_n, by_c, by_d, by_h, _], [_, _, _, height, width]) = (self.input.strides, self.input.sizes);
@@ -120,7 +120,7 @@ impl<T: Lanes> Adaptive<'_, T> {
         for (at, place) in self.rows(line) {
             memory.window.extend(columns.clone().map(|x| (at + x * step, R::place(place + x))));
         }
-        // SAFETY: the window's elements lie in the image, whose channels the caller guarantees.
+        // SAFETY: the window's elements are within the image, whose channels the caller guarantees.
         unsafe { Lines::under::<R>(self.input.data.as_ptr(), memory) };
     }
 
@@ -136,7 +136,7 @@ impl<T: Lanes> Adaptive<'_, T> {
         }
     }
 
-    /// The reductions of the windows of a row, from the reductions of the columns.
+    /// Reduces the columns of each window of a row.
     fn join<R: Merge<T::Acc>>(
         &self,
         columns: &Memory<T::Acc, R::Place>,
@@ -190,8 +190,8 @@ where
         return Ok(());
     }
     let adaptive = Adaptive { input: &input, windows: all_windows(&input, &values)? };
-    // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has matched and whose elements the host
-    // guarantees; each line writes results of its own.
+    // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has checked against each other and
+    // whose elements the host guarantees; each line writes results of its own.
     unsafe {
         adaptive.each::<Largest<P>, _>(&values, |line, largest, at| {
             line.write(&values, largest);
@@ -200,13 +200,13 @@ where
     }
 }
 
-/// Elements of a dimension covered by the same windows.
+/// Consecutive elements of a dimension covered by the same windows.
 struct Run {
     elements: Range<usize>,
     windows: Range<usize>,
 }
 
-/// All elements of a dimension by these windows of it.
+/// All elements of a dimension as runs.
 fn runs(size: usize, windows: &[Range<usize>]) -> Result<Vec<Run>, Error> {
     let mut runs: Vec<Run> = reserve(size.min(2 * windows.len()))?;
     let mut over = 0..0;
@@ -221,33 +221,34 @@ fn runs(size: usize, windows: &[Range<usize>]) -> Result<Vec<Run>, Error> {
     Ok(runs)
 }
 
-/// The gradient that is propagated through the windows.
+/// The output gradient and the windows through which it is propagated.
 struct Gradient<'a, T: Lanes> {
     grad: &'a Volume<'a, T>,
     out: &'a Volume<'a, T>,
     /// The weight of each element of a window in its mean, for each dimension.
     weights: [Vec<T::Acc>; 3],
     runs: [Vec<Run>; 3],
-    /// The run of each column.
+    /// The run that contains each column.
     columns: Vec<usize>,
-    /// Channels that are gone through together.
+    /// The number of channels that are processed together.
     channels: usize,
-    /// Whether these are contiguous planes, to which results are transposed.
+    /// Whether these channels are contiguous planes, to which results are transposed.
     turned: bool,
 }
 
-/// Planes that are gone through together, and elements of rows that are made at once below which they are.
+/// The number of planes that are processed together, and the maximum number of elements of their rows for which they are.
 const PLANES: usize = 32;
 const SHORT: usize = 64;
 
 impl<T: Lanes> Gradient<'_, T> {
-    /// The elements of a tensor at this index, and those that follow.
+    /// The address of the element at this index.
     fn at(of: &Volume<'_, T>, index: [usize; 5]) -> *mut T {
         let at: usize = index.iter().zip(&of.strides).map(|(i, step)| i * step).sum();
         of.data.as_ptr().wrapping_add(at)
     }
 
-    /// The sums, over the windows of a run of planes and of one of rows, for each window of the columns and each channel.
+    /// Sums the gradient over the windows that cover a run of planes and a run of rows, for each window of the columns and
+    /// each channel.
     ///
     /// # Safety
     /// The gradient must contain the elements that the sizes describe.
@@ -281,8 +282,8 @@ impl<T: Lanes> Gradient<'_, T> {
         }
     }
 
-    /// Computes a row of the result from the sums of each window of the columns. `made` has capacity for an element per run and
-    /// channel.
+    /// Computes a row of the result from the sums of each window of the columns. `made` has capacity for one element per
+    /// run and channel.
     fn row(&self, sums: &[T::Acc], total: &mut [T::Acc], made: &mut [T], row: &mut [T]) {
         let channels = self.channels;
         for (run, made) in self.runs[2].iter().zip(made.chunks_exact_mut(channels)) {
@@ -295,7 +296,7 @@ impl<T: Lanes> Gradient<'_, T> {
             for sums in sums.chunks_exact(channels) {
                 total.iter_mut().zip(sums).for_each(|(total, &sum)| *total += sum);
             }
-            // SAFETY: there are as many elements as channels.
+            // SAFETY: there is an element for each channel.
             unsafe { narrow(made.as_mut_ptr(), 1, total) };
         }
         if channels == 1 {
@@ -306,7 +307,7 @@ impl<T: Lanes> Gradient<'_, T> {
         }
     }
 
-    /// Copies the row to all of a run of planes and of one of rows.
+    /// Copies the row to each row of a run of planes and a run of rows.
     ///
     /// # Safety
     /// The output must contain the elements that the sizes describe, and these must be uniquely owned.
@@ -342,13 +343,13 @@ fn adaptive_avg_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
     }
     let windows = all_windows(&out, &grad)?;
     let weight = |_, window: &Range<usize>| T::Acc::ONE / T::Acc::from_f64(window.len() as f64);
-    // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has matched and whose elements the host
-    // guarantees; the output is this call's alone.
+    // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has checked against each other and
+    // whose elements the host guarantees; the output is uniquely owned.
     unsafe { spread_back(&grad, &out, &windows, weight) }
 }
 
-/// Gives each element of an image the sum of the gradients of windows over it, each times its weights; `weight` is that of a
-/// window in a dimension. Windows are ordered: none begins or ends before the previous one.
+/// Writes to each element of an image the weighted sum of the gradients of the windows that cover it; `weight` is the
+/// weight of a window in one dimension. Windows are ordered: none begins or ends before the previous one.
 ///
 /// # Safety
 /// Both must contain the elements that the sizes describe, and the output must be uniquely owned.
@@ -370,7 +371,7 @@ pub unsafe fn spread_back<T: Lanes>(
         .extend(runs[2].iter().enumerate().flat_map(|(i, run)| std::iter::repeat_n(i, run.elements.len())));
     let ([_, all, depth, height, width], [planes, rows]) = (out.sizes, [0, 1].map(|d| runs[d].len()));
     let made = depth.div_ceil(planes) * height.div_ceil(rows) * width;
-    // Short rows of planes cost more than transposing several of them.
+    // A transposition of several planes is faster than short rows of each.
     let turned = !by_channels(out) && out.strides[4] == 1 && made <= SHORT && all > 1;
     let channels = match turned {
         true => PLANES.min(all),
@@ -390,7 +391,7 @@ pub unsafe fn spread_back<T: Lanes>(
         each_first(counts, range, |mut first| {
             first[1] *= channels;
             let some = channels.min(all - first[1]);
-            // SAFETY: as the caller guarantees; each row is one piece's.
+            // SAFETY: as the caller guarantees; each row belongs to one work item.
             unsafe {
                 gradient.sum(first, some, &mut copy, &mut sums);
                 gradient.row(&sums, &mut total, &mut made, &mut row);

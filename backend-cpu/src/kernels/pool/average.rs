@@ -12,7 +12,7 @@ use keyway_sdk::author::{Call, Error, Real, Scratch};
 use keyway_sdk::half::{bf16, f16};
 use std::ops::Range;
 
-/// The sum so far.
+/// The reduction by addition.
 pub struct Sum;
 
 impl<A: Real> Reduce<A> for Sum {
@@ -28,8 +28,8 @@ impl<A: Real> Reduce<A> for Sum {
     }
 }
 
-/// The range of elements of the window at each position along dimension `d`, in an image with this padding, which is
-/// counted.
+/// The range of elements of the window at each position along dimension `d`, in an image with this zero padding, which
+/// the range includes.
 fn windows(window: &Window, axis: &Axis, d: usize, border: usize) -> Result<Vec<Range<usize>>, Error> {
     let mut windows = reserve(axis.count)?;
     windows.extend((0..axis.count).map(|place| {
@@ -43,17 +43,17 @@ fn windows(window: &Window, axis: &Axis, d: usize, border: usize) -> Result<Vec<
 
 /// The divisor of the sums.
 struct Divisor<A> {
-    /// One for all positions.
+    /// The divisor of all positions, if it is constant.
     same: Option<Quotient<A>>,
-    /// The elements that the window has in the image, or in the image and its border, by position, for each dimension.
+    /// The number of elements in the window at each position of each dimension, with or without the padding.
     counts: [Vec<A>; 3],
 }
 
-/// A number that others are divided by.
+/// A divisor.
 #[derive(Clone, Copy)]
 struct Quotient<A> {
     divisor: A,
-    /// Its reciprocal, if a product with that is the quotient: a division takes far longer.
+    /// Its reciprocal, if multiplication by it is exact: a division takes far longer.
     reciprocal: Option<A>,
 }
 
@@ -74,7 +74,7 @@ impl<A: Real> Quotient<A> {
 }
 
 impl<A: Real> Divisor<A> {
-    /// By arguments `at` and the one after it.
+    /// The divisor that arguments `at` and `at + 1` (`count_include_pad`, `divisor_override`) specify.
     fn of(call: &Call, at: usize, window: &Window, axes: &[Axis; 3]) -> Result<Self, Error> {
         if !call.is_none(at + 1)? {
             let given = A::from_f64(call.int(at + 1)?.max(1) as f64);
@@ -82,7 +82,7 @@ impl<A: Real> Divisor<A> {
         }
         let include = call.bool(at)?;
         let counts = |d: usize| {
-            // The border after the image ends where the padding does, though a window may reach further.
+            // The counted padding ends at its width, though a window may reach further.
             let border = if include { window.padding[d] } else { 0 };
             let under = windows(window, &axes[d], d, border)?;
             let mut counts = reserve(under.len())?;
@@ -96,7 +96,7 @@ impl<A: Real> Divisor<A> {
         Ok(Divisor { same: same.map(Quotient::by), counts })
     }
 
-    /// Divides the values of consecutive positions of a row, starting with this one.
+    /// Divides the values of consecutive positions of a row, starting at this position.
     fn divide_row(&self, [d, h, w]: [usize; 3], row: &mut [A]) {
         if let Some(same) = self.same {
             return same.of(row);
@@ -129,7 +129,7 @@ fn avg_pool<T: Lanes>(call: &Call) -> Result<(), Error> {
     {
         // Such rows fit two registers, from which each position permutes its operands.
         let of = |d: usize| windows(&window, &axes[d], d, 0);
-        // SAFETY: as in `largest`; windows name elements of the image.
+        // SAFETY: as in `largest`; windows are within the image.
         return unsafe { boxes(&input, &out, &[of(0)?, of(1)?, of(2)?], reciprocal) };
     }
     // SAFETY: as in `largest`.
@@ -145,23 +145,23 @@ fn avg_pool<T: Lanes>(call: &Call) -> Result<(), Error> {
     }
 }
 
-/// The gradient that is propagated through the window positions.
+/// The output gradient and the windows through which it is propagated.
 struct Gradient<'a, T: Lanes> {
     grad: Volume<'a, T>,
     axes: [Axis; 3],
-    /// The elements under the window at each position, for each dimension.
+    /// The input elements in the window at each position, for each dimension.
     windows: [Vec<Range<usize>>; 3],
     divisor: Divisor<T::Acc>,
 }
 
 impl<T: Lanes> Gradient<'_, T> {
-    /// The rows of the input that those of the window reach, by their number in the channel.
+    /// The row indices of the input that the window at this position covers.
     fn rows(&self, d: usize, h: usize) -> impl Iterator<Item = usize> {
         let (height, size) = (self.windows[1][h].clone(), self.axes[1].size);
         self.windows[0][d].clone().flat_map(move |z| height.clone().map(move |y| z * size + y))
     }
 
-    /// Elements of the gradient along dimension `along`.
+    /// Reads the elements of the gradient along dimension `along`.
     ///
     /// # Safety
     /// They must exist.
@@ -183,7 +183,7 @@ impl<T: Lanes> Gradient<'_, T> {
             // SAFETY: as the caller guarantees.
             unsafe { self.read([sample, channel, d, h, 0], 4, &mut shares) };
             self.divisor.divide_row([d, h, 0], &mut shares);
-            // The contributions of the row's positions to each input row that they cover.
+            // The contributions of the row's positions to each input row in their windows.
             parts.fill(T::Acc::ZERO);
             for tap in rows.taps.iter().rev() {
                 let to = &mut parts[tap.part..];
@@ -219,7 +219,7 @@ impl<T: Lanes> Gradient<'_, T> {
     }
 }
 
-/// Adds short slices, for which vectorised loops do not pay.
+/// Adds short slices, for which vectorised loops are slower.
 fn add<T: Lanes>(to: &mut [T::Acc], from: &[T::Acc]) {
     let (lanes, one) = (T::Vector::LANES, T::Vector::splat(T::Acc::ONE));
     let (mut to, mut from) = (to.chunks_exact_mut(lanes), from.chunks_exact(lanes));
@@ -248,8 +248,8 @@ fn avg_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
         && windows.iter().all(apart)
     {
         // Each element has its part of one mean, which is copied to all elements of a window.
-        // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has matched and whose elements the host
-        // guarantees; the output is this call's alone.
+        // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has checked against each other and
+        // whose elements the host guarantees; the output is uniquely owned.
         return unsafe {
             spread_back(&grad, &out, &windows, |d, _| if d == 0 { reciprocal } else { T::Acc::ONE })
         };

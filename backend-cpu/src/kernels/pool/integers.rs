@@ -1,4 +1,4 @@
-//! `max_pool`, its values alone and `adaptive_max_pool` of integers: each result from the elements under its window.
+//! `max_pool`, `max_pool_values` and `adaptive_max_pool` of integers: a direct loop over the window of each output.
 
 use super::Window;
 use super::adaptive::all_windows;
@@ -7,7 +7,7 @@ use keyway_cpu_loops::images::{Axis, Volume, three};
 use keyway_cpu_loops::{parallel_try, reserve};
 use keyway_sdk::author::{Call, Element, Error};
 
-/// The elements of a dimension under each window.
+/// The indices of the input elements in each window of a dimension.
 type Reads = Vec<Vec<usize>>;
 
 fn reads_of(axes: &[Axis; 3]) -> Result<[Reads; 3], Error> {
@@ -23,7 +23,7 @@ fn reads_of(axes: &[Axis; 3]) -> Result<[Reads; 3], Error> {
     Ok([of(&axes[0])?, of(&axes[1])?, of(&axes[2])?])
 }
 
-/// The first of the largest elements under each window, and its index in the channel.
+/// The first of the largest elements in each window, and its index in the channel.
 fn largest<T: Element + Ord>(
     input: &Volume<'_, T>,
     reads: &[Reads; 3],
@@ -56,7 +56,7 @@ fn largest<T: Element + Ord>(
                 }
                 let Some((value, place)) = best else { continue };
                 let to = [n, c, d, h, w];
-                // SAFETY: the results are this call's alone, and each is one piece's.
+                // SAFETY: the output is uniquely owned, and each element belongs to one work item.
                 unsafe {
                     values.data.as_ptr().add(at(to, &values.strides)).write(value);
                     if let Some(places) = places {

@@ -1,4 +1,4 @@
-//! `max_pool`, its values alone, and its gradient.
+//! `max_pool`, `max_pool_values`, and the gradient of `max_pool`.
 
 use super::Window;
 use super::lines::{Lines, Reduce};
@@ -10,7 +10,7 @@ use keyway_sdk::author::{Call, Error, Real};
 use keyway_sdk::half::{bf16, f16};
 use std::marker::PhantomData;
 
-/// The largest element so far and its index, of type `P`.
+/// The reduction to the largest element and its index, of type `P`.
 pub struct Largest<P>(PhantomData<P>);
 
 macro_rules! largest {
@@ -27,7 +27,7 @@ macro_rules! largest {
 
             #[inline(always)]
             fn take((largest, place): (A, $place), x: A, at: $place) -> (A, $place) {
-                // NaN is the largest of all, and the last one counts.
+                // NaN exceeds all other values, and the last NaN is selected.
                 if x > largest || x.is_nan() || place < 0 { (x, at) } else { (largest, place) }
             }
 
@@ -40,7 +40,7 @@ macro_rules! largest {
 }
 largest!(i32, i64);
 
-/// The largest element alone.
+/// The reduction to the largest element, without its index.
 pub struct LargestValue;
 
 impl<A: Real> Reduce<A> for LargestValue {
@@ -58,7 +58,7 @@ impl<A: Real> Reduce<A> for LargestValue {
 
 fn max_pool<T: Lanes>(call: &Call) -> Result<(), Error> {
     let count: usize = Volume::<T>::argument(call, 0)?.sizes[2..].iter().product();
-    // Indices of the size of the elements are as fast as these.
+    // Indices of the elements' size are as fast as the elements.
     let small = size_of::<T::Acc>() == size_of::<i32>() && i32::try_from(count).is_ok();
     if small { largest::<T, i32>(call) } else { largest::<T, i64>(call) }
 }
@@ -74,8 +74,8 @@ where
     }
     let [_, _, counts @ ..] = values.sizes;
     let axes = Window::of(call, 1, three(call.ints(4)?, 1))?.axes(&input, counts)?;
-    // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has matched and whose elements the host
-    // guarantees; each line writes results of its own.
+    // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has checked against each other and
+    // whose elements the host guarantees; each line writes results of its own.
     unsafe {
         Lines { input: &input, axes: &axes }.each::<Largest<P>, _>(&values, |line, largest, at| {
             line.write(&values, largest);
@@ -108,7 +108,7 @@ pub fn outside(index: i64, count: usize) -> Error {
     }
 }
 
-/// Elements that are widened at once.
+/// The number of elements that are widened at a time.
 const SOME: usize = 64;
 
 /// Elements of a gradient and their indices, each with a constant stride.
@@ -121,10 +121,10 @@ struct Run<T> {
 }
 
 impl<T: Lanes> Run<T> {
-    /// Gives `add` each element's number, its index and itself; an index that `add` refuses is an error.
+    /// Calls `add` with the number, the index and the value of each element; an index that `add` refuses is an error.
     ///
     /// # Safety
-    /// There must be as many elements and indices.
+    /// There must be `n` elements and indices.
     #[inline(always)]
     unsafe fn each(
         &self,
@@ -161,8 +161,8 @@ fn max_pool_backward<T: Lanes>(call: &Call) -> Result<(), Error> {
     let [_, _, depth, height, width] = grad.sizes;
     // Channels whose elements and indices have constant strides are single runs.
     let whole = even(&grad, 1).zip(even(&indices, 1));
-    // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has matched and whose elements the host
-    // guarantees; the output is this call's alone.
+    // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has checked against each other and
+    // whose elements the host guarantees; the output is uniquely owned.
     unsafe {
         spread(&out, |sums| {
             let (sample, first, channels) = (sums.sample, sums.channels.start, sums.channels.len());

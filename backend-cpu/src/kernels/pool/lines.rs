@@ -1,4 +1,4 @@
-//! Reductions of windows, line by line.
+//! Windowed reductions, one line of outputs at a time.
 
 use crate::kernels::gather::fetch;
 use keyway_cpu_loops::images::{Axis, Volume};
@@ -8,43 +8,43 @@ use keyway_sdk::author::{Error, Real, Scratch};
 use std::any::TypeId;
 use std::ops::Range;
 
-/// Elements that are worth handing to a thread.
+/// The number of elements that justifies another thread.
 pub const GRAIN: usize = 1 << 14;
-/// The number of channels below which a line takes less time than its bookkeeping.
+/// The number of channels below which the bookkeeping of a line dominates its time.
 const CHANNELS: usize = 8;
-/// The number of channels whose accumulators stay in registers, with vectors of 64 bytes and with smaller ones. 2-byte elements
-/// are read as fast in small pieces of a pixel; larger ones are not if they come from memory.
+/// The number of channels whose accumulators stay in registers, with vectors of 64 bytes and with smaller ones. 2-byte
+/// elements are read as fast in small pieces of a pixel; larger ones are not if they come from main memory.
 const TOGETHER: [usize; 2] = [64, 32];
 
-/// Bytes of an image from which on it is read from memory, where accesses to pieces of distant rows stall, and the number of
-/// positions by which channels are prefetched.
+/// The image size in bytes above which it is read from main memory, where accesses to pieces of distant rows stall; and the
+/// prefetch distance of channels, in positions.
 const LARGE: usize = 16 << 20;
 const AHEAD: usize = 4;
 
-/// The reduction of the elements of a window, in the order of the window.
+/// A reduction over the elements of a window, in the order of the window.
 pub trait Reduce<A>: Sync {
     /// The stored index of an element in its channel.
     type Place: Copy;
-    /// Before the first element.
+    /// The initial state.
     const FIRST: (A, Self::Place);
     /// The stored form of this index.
     fn place(at: usize) -> Self::Place;
-    /// With one element more.
+    /// The state after one more element.
     fn take(so_far: (A, Self::Place), x: A, at: Self::Place) -> (A, Self::Place);
-    /// With one element more, which is not the first.
+    /// The state after one more element, which is not the first.
     #[inline(always)]
     fn more(so_far: (A, Self::Place), x: A, at: Self::Place) -> (A, Self::Place) {
         Self::take(so_far, x, at)
     }
 }
 
-/// The input and how the window moves over it.
+/// The input image, and the axes of the windows over it.
 pub struct Lines<'a, T> {
     pub input: &'a Volume<'a, T>,
     pub axes: &'a [Axis; 3],
 }
 
-/// A line of results: along the last dimension, or along the channels.
+/// A line of outputs: along the last dimension, or along the channels.
 #[derive(Clone, Copy)]
 pub struct Line {
     pub first: [usize; 5],
@@ -58,7 +58,7 @@ impl Line {
         ((0..5).map(|d| self.first[d] * t.strides[d]).sum(), t.strides[self.along])
     }
 
-    /// The window position of the first result of the line.
+    /// The window position of the line's first output.
     pub fn place(&self) -> [usize; 3] {
         let [_, _, d, h, w] = self.first;
         [d, h, w]
@@ -72,7 +72,7 @@ impl Line {
     /// Rounds the line's results and writes them.
     ///
     /// # Safety
-    /// The tensor must have the elements that it names, and those of the line must be uniquely owned.
+    /// The tensor must have the elements that its sizes describe, and those of the line must be uniquely owned.
     pub unsafe fn write<T: Lanes>(&self, t: &Volume<'_, T>, results: &[T::Acc]) {
         let (begin, step) = self.of(t);
         // SAFETY: as the caller guarantees.
@@ -103,14 +103,14 @@ pub struct Memory<A, P> {
     /// row.
     rows: Vec<(usize, usize)>,
     of: Option<[usize; 3]>,
-    /// A copy of the elements that the line reads at once, if they cannot be used in place.
+    /// A copy of the elements that one step of the line reads, if they cannot be used in place.
     pub read: Scratch<A>,
-    /// A row whose elements are de-interleaved by stride phase.
+    /// A row de-interleaved by stride phase.
     parts: Scratch<A>,
 }
 
 impl<A: Real, P: Copy> Memory<A, P> {
-    /// Memory for `results` results, initialised to `first`, of a line that reads `read` elements at once.
+    /// Allocates `results` results, initialised to `first`, for a line that reads `read` elements per step.
     pub fn new(first: (A, P), results: usize, read: usize, parts: usize) -> Result<Self, Error> {
         let mut places = reserve(results)?;
         places.resize(results, first.1);
@@ -152,12 +152,12 @@ pub fn each_first(counts: [usize; 5], range: Range<usize>, mut line: impl FnMut(
     }
 }
 
-/// Whether the elements are of the type in which they are summed.
+/// Whether the elements have the accumulation type.
 pub fn unwidened<T: Lanes>() -> bool {
     TypeId::of::<T>() == TypeId::of::<T::Acc>()
 }
 
-/// Reads and widens elements with stride `step`.
+/// Reads elements with stride `step`, and widens them.
 ///
 /// # Safety
 /// There must be `to.len()` elements.
@@ -171,13 +171,13 @@ pub unsafe fn read<T: Lanes>(from: *const T, step: usize, to: &mut [T::Acc]) {
     }
 }
 
-/// Whether a line should be the channels of a position instead of the positions of a row.
+/// Whether lines should be along the channels of a position instead of along the positions of a row.
 pub fn by_channels<T>(image: &Volume<'_, T>) -> bool {
     image.strides[1] == 1 && image.sizes[1] >= CHANNELS
 }
 
 impl<T: Lanes> Lines<'_, T> {
-    /// Gives `write` the results of each line of the output, and their stored indices.
+    /// Calls `write` with each line of the output and its stored indices.
     ///
     /// # Safety
     /// The input must contain the elements that the sizes describe.
@@ -218,7 +218,7 @@ impl<T: Lanes> Lines<'_, T> {
         })
     }
 
-    /// Returns `n` elements of stride `step`, contiguous and widened.
+    /// Returns `n` elements of stride `step`, contiguous and widened: borrowed, or copied to `copy`.
     ///
     /// # Safety
     /// There must be `n` elements, and `copy` must have capacity for them.
@@ -268,14 +268,14 @@ impl<T: Lanes> Lines<'_, T> {
                 columns.new_at(w + AHEAD).map(of).for_each(|pixel| fetch(pixel, self.input.sizes[1]));
             }
         }
-        // SAFETY: the window's elements lie in the image, whose channels the caller guarantees.
+        // SAFETY: the window's elements are within the image, whose channels the caller guarantees.
         unsafe { Self::under::<R>(self.input.data.as_ptr(), memory) };
     }
 
-    /// The channels of one position, reduced over its window.
+    /// Reduces the channels of one position over its window.
     ///
     /// # Safety
-    /// There must be as many channels as results from each element of the window on.
+    /// There must be a channel for each result at each element of the window.
     pub unsafe fn under<R: Reduce<T::Acc>>(from: *const T, memory: &mut Memory<T::Acc, R::Place>) {
         let Memory { values, places, window, read, .. } = memory;
         let mut whole = 0;
@@ -304,10 +304,10 @@ impl<T: Lanes> Lines<'_, T> {
         }
     }
 
-    /// Computes `N` channels of one position, whose results stay in registers.
+    /// Reduces `N` channels of one position, whose accumulators stay in registers.
     ///
     /// # Safety
-    /// There must be `N` channels from each element of the window on, and `N` results, uniquely owned.
+    /// There must be `N` channels at each element of the window, and `N` results, uniquely owned.
     #[inline(always)]
     unsafe fn together<R: Reduce<T::Acc>, const N: usize>(
         from: *const T,
@@ -400,7 +400,7 @@ impl Columns {
         &self.elements[if place == 0 { 0 } else { self.ends[place - 1] }..self.ends[place]]
     }
 
-    /// The elements of a position, if it exists, that the position before it does not read.
+    /// The elements of a position, if it exists, that the previous position does not read.
     fn new_at(&self, place: usize) -> impl Iterator<Item = &usize> {
         let place = place.min(self.ends.len());
         let begin = if place == 0 { 0 } else { self.ends[place - 1] };
@@ -410,7 +410,7 @@ impl Columns {
     }
 }
 
-/// Stores values from registers, some at a time: as a whole array they would be copied through memory.
+/// Stores values from registers in pieces: a whole array would be copied through memory.
 ///
 /// # Safety
 /// `to` must have capacity for `N` elements, uniquely owned.
@@ -420,34 +420,34 @@ unsafe fn store<X: Copy, const N: usize>(to: *mut X, from: &[X; N]) {
     const { assert!(N.is_multiple_of(SOME)) };
     let mut i = 0;
     while i < N {
-        // SAFETY: as the caller guarantees; both have `SOME` elements from `i` on.
+        // SAFETY: as the caller guarantees; both have `SOME` elements from index `i`.
         unsafe { to.add(i).cast::<[X; SOME]>().write(*from.as_ptr().add(i).cast()) };
         i += SOME;
     }
 }
 
 /// The access pattern of the positions of a row on an input row that is de-interleaved by stride phase, so that
-/// neighbouring positions read neighbours.
+/// neighbouring positions read neighbouring elements.
 pub struct Rows {
     step: usize,
-    /// Elements of each part.
+    /// The number of elements of each phase.
     length: usize,
     pub taps: Vec<Tap>,
 }
 
-/// An element of the window in a row.
+/// A window element along the last dimension.
 pub struct Tap {
     /// The positions at which the tap is inside the image.
     pub inside: Range<usize>,
-    /// The element of the row that the first of them reads.
+    /// The element of the row that the first of these positions reads.
     element: usize,
-    /// The same in the de-interleaved row.
+    /// The index of that element in the de-interleaved row.
     pub part: usize,
 }
 
 impl Rows {
     pub fn of(width: &Axis) -> Result<Rows, Error> {
-        // With a step beyond the row each element is a part of its own, and a tap is inside the image at one position
+        // With a stride beyond the row, each element is a phase of its own, and a tap is inside the image at one position
         // at most.
         let step = width.step.min(width.size).max(1);
         let length = width.size.div_ceil(step).max(1);
@@ -460,7 +460,7 @@ impl Rows {
         Ok(Rows { step, length, taps })
     }
 
-    /// The row in parts.
+    /// The row de-interleaved by stride phase.
     fn parted<'a, A: Real>(&self, row: &'a [A], parts: &'a mut [A]) -> &'a [A] {
         match self.step {
             1 => return row,
@@ -477,7 +477,7 @@ impl Rows {
         }
     }
 
-    /// Elements of all parts.
+    /// The number of elements of the de-interleaved row.
     pub fn room(&self) -> usize {
         self.step * self.length
     }
@@ -503,7 +503,7 @@ impl Rows {
     }
 }
 
-/// Takes an element for each result; elements have stride `step` in the channel, the first is at this index.
+/// Reduces one element into each result; elements have stride `step` in the channel, and the first has this index.
 #[inline(always)]
 pub fn take_all<A: Real, R: Reduce<A>>(
     values: &mut [A],

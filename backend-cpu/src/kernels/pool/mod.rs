@@ -1,8 +1,9 @@
 //! `max_pool`, `avg_pool`, their adaptive variants, and their gradients.
 //!
-//! Results are computed by lines: the positions of a row or, if channels are dense, the channels of a position. A line is
-//! processed once for each element of the window, so that its loop is over neighbouring elements in any memory format: these
-//! kernels also serve channels_last. Gradients are scattered to the input channel by channel, or by some contiguous channels.
+//! Outputs are computed in lines: the positions of a row or, if channels are dense, the channels of a position. A line is
+//! processed once for each element of the window, so that the inner loop is over neighbouring elements in any memory
+//! format: these kernels also serve channels_last. Gradients are scattered to the input channel by channel, or in blocks of
+//! contiguous channels.
 
 mod adaptive;
 mod average;
@@ -17,7 +18,7 @@ use keyway_cpu_loops::images::{Axis, Volume, three};
 use keyway_cpu_loops::reserve;
 use keyway_sdk::author::{Call, Element, Error};
 
-/// A window and how it moves.
+/// The parameters of a pooling window.
 struct Window {
     kernel: [usize; 3],
     stride: [usize; 3],
@@ -26,19 +27,19 @@ struct Window {
 }
 
 impl Window {
-    /// Kernel, stride and padding are arguments `at` to `at + 2`.
+    /// Reads kernel, stride and padding from arguments `at` to `at + 2`.
     fn of(call: &Call, at: usize, dilation: [usize; 3]) -> Result<Window, Error> {
         let (kernel, stride) = (three(call.ints(at)?, 1), three(call.ints(at + 1)?, 1));
         Ok(Window { kernel, stride, padding: three(call.ints(at + 2)?, 0), dilation })
     }
 
-    /// The axes of a pooled image that is not empty. Window elements outside the image at every position have no taps:
-    /// a window may be far larger than the image.
+    /// The axes of a nonempty pooled image. Window elements outside the image at every position have no taps, as a window
+    /// may be far larger than the image.
     fn axes<T: Element>(&self, image: &Volume<'_, T>, counts: [usize; 3]) -> Result<[Axis; 3], Error> {
         let axis = |d: usize| {
             let (size, count, stride) = (image.sizes[d + 2], counts[d], self.stride[d]);
             let (dilation, padding, most) = (self.dilation[d], self.padding[d], self.kernel[d]);
-            // The window elements inside the image at a position. Later positions have earlier ones.
+            // The window elements inside the image at a position. They do not increase with the position.
             let inside = |place: usize| {
                 let [begin, end] = [0, size]
                     .map(|at| (padding + at).saturating_sub(place * stride).div_ceil(dilation).min(most));

@@ -1,7 +1,8 @@
-//! Gradients scattered to the indices of the pooled elements, for contiguous channels accumulated in a wider type.
+//! Gradients scattered to the indices of the pooled elements, for contiguous channels with a wider accumulation type.
 //!
-//! The sums of a whole image would not stay in the caches, and are not needed at once: consecutive gradients have nearby
-//! indices. So a sliding window of sums is accumulated, and each is rounded to the result once the window has passed. If an
+//! The sums of a whole image would exceed the caches, and consecutive gradients have nearby indices. So a sliding window of
+//! sums is accumulated, and each sum is rounded to the result once the window has passed. If an index is before the window,
+//! the computation restarts with a window of all indices.
 //! index is before the window, the computation restarts with a window of all indices.
 
 use super::largest::outside;
@@ -12,7 +13,8 @@ use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::{Lanes, narrow};
 use keyway_sdk::author::{Error, Real, Scratch};
 
-/// Channels whose sums are made together, where there are samples enough for all threads, and else: whole lines of a cache.
+/// The number of channels whose sums are computed together, whole cache lines: with enough samples for all threads, and
+/// with fewer.
 const BLOCK: [usize; 2] = [64, 32];
 const ENOUGH: usize = 8;
 /// The size of the window of sums in bytes: half of L2.
@@ -27,13 +29,13 @@ pub struct Back<'a, T> {
     out: (&'a Volume<'a, T>, usize),
 }
 
-/// The window of sums of some channels of a sample.
+/// The sliding window of sums for a block of channels of a sample.
 struct Kept<T: Lanes> {
     /// The sums, contiguous for each index; unused ones are 0.
     sums: Scratch<T::Acc>,
-    /// Rows of sums less 1, whose bits are all 1: the row of an index is the index masked by it.
+    /// The number of rows of sums minus 1, a bit mask: the row of an index is `index & mask`.
     mask: usize,
-    /// The window of indices: sums before it are written, sums after it do not exist yet.
+    /// The indices in the window: sums before it are written, sums after it are not started.
     begin: usize,
     end: usize,
     channels: usize,
@@ -45,8 +47,8 @@ struct Kept<T: Lanes> {
 }
 
 impl<'a, T: Lanes> Back<'a, T> {
-    /// `None` if channels are not contiguous, strides are not constant, the result is empty, or sums have the
-    /// gradient's own type.
+    /// The problem; `None` if channels are not contiguous, strides are not constant, the result is empty, or the gradient
+    /// has the accumulation type.
     pub fn of(grad: &'a Volume<'a, T>, indices: &'a Volume<'a, i64>, out: &'a Volume<'a, T>) -> Option<Self> {
         let dense = [grad.strides[1], indices.strides[1]] == [1; 2] && by_channels(out);
         if unwidened::<T>() || !dense || out.sizes.contains(&0) {
@@ -59,7 +61,7 @@ impl<'a, T: Lanes> Back<'a, T> {
         })
     }
 
-    /// Writes the result.
+    /// Computes the result.
     ///
     /// # Safety
     /// All must contain the elements that the sizes describe, and those of the result must be uniquely owned.
@@ -76,7 +78,7 @@ impl<'a, T: Lanes> Back<'a, T> {
                 let (sample, first) = (task / blocks, task % blocks * block);
                 let to = out.data.as_ptr().wrapping_add(sample * out.strides[0] + first * out.strides[1]);
                 (kept.to, kept.step, kept.channels) = (to, step, block.min(channels - first));
-                // SAFETY: as the caller guarantees; the channels are this task's.
+                // SAFETY: as the caller guarantees; the channels belong to this task.
                 unsafe {
                     if !self.add(sample, first, &mut kept)? {
                         let all =
@@ -92,7 +94,7 @@ impl<'a, T: Lanes> Back<'a, T> {
         })
     }
 
-    /// Adds all gradients of some channels, unless an index is before the window.
+    /// Adds all gradients of a block of channels; returns false if an index is before the window.
     ///
     /// # Safety
     /// As for [`Back::run`].
@@ -188,7 +190,7 @@ impl<T: Lanes> Kept<T> {
             false => (summed..until, self.channels),
         };
         for place in pieces {
-            // SAFETY: as the caller guarantees; all bits 0 are the number 0.
+            // SAFETY: as the caller guarantees; zero bytes are the value 0.
             unsafe { self.to.wrapping_add(place * self.step).write_bytes(0, length) };
         }
         self.begin = begin.max(until);
@@ -203,7 +205,7 @@ mod tests {
 
     fn volume<'a, T>(data: &mut [T], sizes: [usize; 5]) -> Volume<'a, T> {
         let [_, c, d, h, w] = sizes;
-        // SAFETY: the tests keep the vector as long as they use the volume.
+        // SAFETY: the vector outlives the volume in each test.
         let data = unsafe { Memory::new(data.as_mut_ptr()) };
         Volume { data, sizes, strides: [c * d * h * w, 1, h * w * c, w * c, c] }
     }
@@ -257,7 +259,7 @@ mod tests {
             let on = |i: usize, c: usize| (i * count / grads + c % 3).min(count - 1);
             check::<f16>(sizes, grads, on);
             check::<bf16>(sizes, grads, |i, _| i % 7 % count);
-            // Far to and fro, and back at the end alone.
+            // Indices that alternate between distant parts, and indices that return to the start at the end.
             check::<f16>(sizes, grads, |i, c| (i * 7919 + c * 31) % count);
             check::<bf16>(sizes, grads, |i, c| if i + 1 == grads { 0 } else { on(i, c) });
             check::<f16>(sizes, grads, |i, c| if i % 40 == 39 { count - 1 } else { on(i, c) });

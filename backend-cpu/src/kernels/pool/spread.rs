@@ -14,19 +14,19 @@ const BLOCK: usize = 32;
 const ENOUGH: usize = 8;
 const FEW: usize = 1 << 16;
 
-/// The sums of some channels of a sample, contiguous for each index; for one channel, the sums of all indices.
+/// The sums of a block of channels of a sample, contiguous for each index.
 pub struct Sums<A> {
     pub sample: usize,
     pub channels: Range<usize>,
     data: *mut A,
-    /// The stride from index to index, in elements.
+    /// The stride between indices, in elements.
     step: usize,
     /// The number of positions.
     count: usize,
 }
 
 impl<A: Real> Sums<A> {
-    /// The sums of all indices, if they are of one channel.
+    /// The sums of all indices, if the block has one channel.
     pub fn plane(&mut self) -> Option<&mut [A]> {
         // SAFETY: as in `at`.
         (self.step == 1).then(|| unsafe { std::slice::from_raw_parts_mut(self.data, self.count) })
@@ -37,12 +37,12 @@ impl<A: Real> Sums<A> {
         let (pieces, length) =
             if self.step == channels { (1, self.count * channels) } else { (self.count, channels) };
         for i in 0..pieces {
-            // SAFETY: as in `at`; all bits 0 are the number 0.
+            // SAFETY: as in `at`; zero bytes are the value 0.
             unsafe { self.data.add(i * self.step).write_bytes(0, length) };
         }
     }
 
-    /// Adds a value to the sum of an index and of channel `c` of these, if the index is valid.
+    /// Adds a value to the sum of channel `c` at an index; false if the index is out of range.
     #[inline(always)]
     pub fn add(&mut self, place: usize, c: usize, number: A) -> bool {
         let is_place = place < self.count && c < self.channels.len();
@@ -53,7 +53,7 @@ impl<A: Real> Sums<A> {
         is_place
     }
 
-    /// The sums of an index, if it is valid.
+    /// The sums of all channels at an index; `None` if it is out of range.
     #[inline(always)]
     pub fn at(&mut self, place: usize) -> Option<&mut [A]> {
         // SAFETY: `spread` has the block's channels at each position, uniquely owned.
@@ -64,10 +64,10 @@ impl<A: Real> Sums<A> {
 }
 
 impl<A: Real> Sums<A> {
-    /// Rounds the sums and writes them to the channels that begin here.
+    /// Rounds the sums and writes them to the channels that start at `begin`.
     ///
     /// # Safety
-    /// The tensor must have the elements that it names, and those of the channels must be uniquely owned.
+    /// The tensor must have the elements that its sizes describe, and those of the channels must be uniquely owned.
     unsafe fn write<T: Lanes<Acc = A>>(&mut self, out: &Volume<'_, T>, begin: usize) {
         let [_, channel_step, plane_step, row_step, step] = out.strides;
         let [_, _, depth, height, width] = out.sizes;
@@ -92,8 +92,8 @@ impl<A: Real> Sums<A> {
     }
 }
 
-/// Gives `add` the sums of some channels of a sample, which begin at zero, and has them written to `out`, whose sizes are
-/// those of the sums.
+/// Calls `add` with zeroed sums for each block of channels of a sample, and writes the sums to `out`, which has their
+/// sizes.
 ///
 /// # Safety
 /// `out` must contain the elements that the sizes describe, and they must be uniquely owned.
@@ -104,7 +104,7 @@ pub unsafe fn spread<T: Lanes>(
     let [samples, channels, depth, height, width] = out.sizes;
     let count = depth * height * width;
     let (sample_step, channel_step) = (out.strides[0], out.strides[1]);
-    // All channels of a sample are cleared at once, if they hold the sums themselves or these are few.
+    // All channels of a sample are cleared together if the output holds the sums, or if they are few.
     let together = samples >= ENOUGH && (unwidened::<T>() || count.saturating_mul(channels) <= FEW);
     let block = match by_channels(out) {
         true if together => channels,
@@ -129,15 +129,15 @@ pub unsafe fn spread<T: Lanes>(
             if here.is_some() {
                 continue;
             }
-            // SAFETY: the channels are this task's.
+            // SAFETY: the channels belong to this task.
             unsafe { sums.write(out, begin) };
         }
         Ok(())
     })
 }
 
-/// The constant stride between consecutive positions of a channel in row-major order, if there is one; `single` for one
-/// position.
+/// The constant stride between consecutive positions of a channel in row-major order, if there is one; `single` if there is
+/// one position.
 pub fn even<T>(t: &Volume<'_, T>, single: usize) -> Option<usize> {
     let (mut step, mut places) = (None, 1);
     for (&size, &stride) in t.sizes[2..].iter().zip(&t.strides[2..]).rev().filter(|(size, _)| **size != 1) {

@@ -8,7 +8,7 @@ use keyway_cpu_loops::parallel_try;
 use keyway_sdk::author::{Call, Error, Float};
 use keyway_sdk::half::{bf16, f16};
 
-/// The number of contiguous channels processed together.
+/// The number of contiguous channels that are processed together.
 const BLOCK: usize = 64;
 
 /// Elements and their indices, each with a constant stride.
@@ -42,7 +42,7 @@ impl<T: Float> Line<T> {
     }
 }
 
-/// Some channels of a sample.
+/// A block of channels of a sample.
 struct Block<'a, T> {
     out: &'a Volume<'a, T>,
     sample: usize,
@@ -65,7 +65,7 @@ impl<T: Float> Block<'_, T> {
     unsafe fn clear(&self) {
         let [_, _, depth, height, width] = self.out.sizes;
         let count = depth * height * width;
-        // SAFETY: as the caller guarantees; all bits 0 are the number 0.
+        // SAFETY: as the caller guarantees; zero bytes are the value 0.
         unsafe {
             if self.step == Some(self.channels) {
                 return self.at(self.out, [0; 3]).write_bytes(0, count * self.channels);
@@ -78,7 +78,7 @@ impl<T: Float> Block<'_, T> {
     }
 
     /// # Safety
-    /// All of them must contain the elements that the sizes describe, and the output's of the block must be uniquely
+    /// All must contain the elements that the sizes describe, and the block's elements of the output must be uniquely
     /// owned.
     unsafe fn put(&self, input: &Volume<'_, T>, indices: &Volume<'_, i64>) -> Result<(), Error> {
         let [_, _, depth, height, width] = input.sizes;
@@ -114,8 +114,8 @@ impl<T: Float> Block<'_, T> {
     }
 }
 
-/// Zeros, and then the elements of each channel in their order, so that the last of several elements with the same
-/// index wins.
+/// Writes zeros, then the elements of each channel in order, so that the last of several elements with the same index is
+/// stored.
 fn max_unpool<T: Float>(call: &Call) -> Result<(), Error> {
     let (input, indices) = (Volume::<T>::argument(call, 0)?, Volume::<i64>::argument(call, 1)?);
     let out = Volume::<T>::output(call, 0)?;
@@ -127,8 +127,9 @@ fn max_unpool<T: Float>(call: &Call) -> Result<(), Error> {
     parallel_try(samples * blocks, GRAIN / (count * block).max(1), |range| {
         for (sample, first) in range.map(|task| (task / blocks, task % blocks * block)) {
             let block = Block { out: &out, sample, first, channels: block.min(channels - first), step };
-            // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has matched and whose elements the
-            // host guarantees; the output is this call's alone, and each channel is one piece's.
+            // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has checked against each other
+            // and whose elements the host guarantees; the output is uniquely owned, and each channel belongs to one work
+            // item.
             unsafe {
                 block.clear();
                 block.put(&input, &indices)?;

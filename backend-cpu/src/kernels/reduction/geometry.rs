@@ -1,19 +1,19 @@
-//! The kept and reduced dimensions of a reduction, in memory order.
+//! The preserved and reduced dimensions of a reduction, in memory order.
 
 use keyway_sdk::author::{Call, Element, Error, View};
 
 /// One loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dim {
-    /// Its size; never 1, and 0 only where the whole is empty.
+    /// Its size; never 1, and 0 only if the input is empty.
     pub size: usize,
-    /// Elements from one index to the next in the input.
+    /// The stride in the input, in elements.
     pub stride: usize,
-    /// The same in the output; 0 for a reduced dimension.
+    /// The stride in the output; 0 for a reduced dimension.
     pub out: usize,
 }
 
-/// Kept and reduced dimensions: no size 1, neighbours merged, the largest strides first.
+/// Preserved and reduced dimensions: without size 1, adjacent ones merged, in order of decreasing strides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// Dimensions of the output.
@@ -22,11 +22,11 @@ pub struct Geometry {
     pub reduced: Vec<Dim>,
     /// The number of outputs.
     pub outputs: usize,
-    /// The number of elements that make one output.
+    /// The number of elements that are reduced to one output.
     pub count: usize,
 }
 
-/// The offset of element `index` of the space that `dims` spans, in the input and in the output.
+/// The offset in the input and in the output of element `index` of the space that `dims` spans.
 #[inline(always)]
 pub fn offset(dims: &[Dim], mut index: usize) -> (usize, usize) {
     let (mut at, mut out) = (0, 0);
@@ -41,7 +41,7 @@ pub fn offset(dims: &[Dim], mut index: usize) -> (usize, usize) {
 }
 
 fn merge(dims: &mut Vec<Dim>) {
-    // A repeated dimension (stride 0) is never the innermost.
+    // An expanded dimension (stride 0) is never the innermost.
     dims.sort_by_key(|d| std::cmp::Reverse(if d.stride == 0 { usize::MAX } else { d.stride }));
     let mut n: usize = 0;
     for k in 0..dims.len() {
@@ -60,8 +60,8 @@ fn merge(dims: &mut Vec<Dim>) {
 }
 
 impl Geometry {
-    /// From sizes and strides of the input, those of the output (with or without the reduced dimensions),
-    /// and the reduced dimensions as a mask.
+    /// Creates the geometry from sizes and strides of the input, strides of the output (with or without the reduced
+    /// dimensions), and the mask of reduced dimensions.
     pub fn new(sizes: &[i64], strides: &[i64], out_strides: &[i64], mask: u64) -> Geometry {
         let keepdim = out_strides.len() == sizes.len();
         let (mut kept, mut reduced) = (Vec::new(), Vec::new());
@@ -102,7 +102,7 @@ impl Geometry {
     }
 }
 
-/// The reduced dimensions in argument `index`, a list, one dimension, or nothing for all, as a mask.
+/// The reduced dimensions in argument `index` as a mask: a list, a single dimension, or all if it is absent.
 pub fn reduced<T: Element>(call: &Call, index: usize, input: View<'_, T>) -> Result<u64, Error> {
     let ndim = input.ndim();
     let all = if ndim >= 64 { u64::MAX } else { (1 << ndim) - 1 };

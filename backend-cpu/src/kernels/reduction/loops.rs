@@ -1,5 +1,5 @@
-//! The inner loops of reductions, the only code compiled per reducer: contiguous elements that are reduced to one result, and
-//! rows whose neighbouring elements belong to different results.
+//! The inner loops of reductions, the only code compiled per reducer: over contiguous elements that are reduced to one
+//! result, and over rows whose neighbouring elements belong to different results.
 
 use keyway_cpu_loops::transpose;
 use keyway_cpu_loops::vectors::halves;
@@ -7,48 +7,49 @@ use keyway_sdk::author::Element;
 use std::hint::black_box;
 use std::ops::RangeInclusive;
 
-/// A reduction of many elements to one.
+/// A reduction of many elements to one value.
 ///
-/// `combine` must be associative up to rounding, with `identity` its neutral element: the order of the
-/// elements is that of memory. It depends on sizes and strides alone.
+/// `combine` must be associative up to rounding, with `identity` as its neutral element: elements are combined in memory
+/// order, in a tree that depends on sizes and strides alone.
 pub trait Reducer: Sync {
     /// The element type of the input.
     type In: Element;
     /// The accumulator.
     type Acc: Copy + Send + Sync + 'static;
-    /// The context of an output's reduction, such as the mean for the variance; `()` for nothing.
+    /// The context of an output's reduction, such as the mean for the variance; `()` if there is none.
     type Context: Copy + Send + Sync;
-    /// Elements of one result that are reduced without a break.
+    /// The number of elements of one result per partial reduction.
     const BLOCK: usize = 16 * 1024;
-    /// Whether parts may be combined in any order, as those of integers: the compiler then finds lanes of its own, and is put
-    /// off by ours.
+    /// Whether parts may be combined in any order, as for integers: the compiler then vectorises a plain loop, and explicit
+    /// lanes prevent it.
     const ANY_ORDER: bool = false;
-    /// The result of no elements.
+    /// The result of an empty reduction.
     fn identity(&self) -> Self::Acc;
-    /// The contribution of one element.
+    /// Converts one element to an accumulator.
     fn load(&self, context: Self::Context, x: Self::In) -> Self::Acc;
-    /// The result of two parts.
+    /// Combines two partial results.
     fn combine(&self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
-    /// The result of the lanes of a run, which may be written over.
+    /// Combines the lanes of a run, which may be overwritten.
     #[inline(always)]
     fn total(&self, lanes: &mut [Self::Acc; LANES]) -> Self::Acc {
         halves(lanes, |a, b| self.combine(a, b))
     }
 }
 
-/// The lanes of a run: with fewer each addition of f64 waits for the one before it.
+/// The number of lanes of a run: with fewer, each f64 addition waits for the previous one.
 pub const LANES: usize = 32;
 
-/// Lanes that are added to together.
+/// The number of lanes in one array.
 const GROUP: usize = 8;
 
 /// The number of lanes for the tail of a run after a multiple of [`LANES`].
 const FEW_LANES: usize = 4;
 
-/// Rows that are combined before they meet the accumulators.
+/// The number of rows that are combined before they are added to the accumulators.
 pub const ROWS: usize = 8;
 
-/// Lines that are reduced together, and the lanes of each: the lanes of all are combined by vectors once they are transposed.
+/// The number of short lines that are reduced together, and of lanes of each: all lanes are transposed, then combined by
+/// vectors.
 const TOGETHER: usize = 8;
 /// The lengths of lines that are reduced in this way: shorter ones have few lanes to combine, longer ones many elements per
 /// lane.
@@ -58,17 +59,17 @@ const SHORT: RangeInclusive<usize> = 32..=256;
 const COLUMNS: usize = 32;
 const DOWN: usize = 16 * 1024;
 
-/// The loops of a [`Reducer`] without its types: contexts, elements and accumulators are given by address.
+/// The loops of a [`Reducer`] without its types: contexts, elements and accumulators are passed by address.
 ///
 /// # Safety
-/// In each function the caller guarantees as many elements, contexts and accumulators of the reducer's types as are
-/// named, aligned, the accumulators written only here.
+/// The caller of each function guarantees the stated number of elements, contexts and accumulators, with the reducer's
+/// types and aligned, and that the accumulators are uniquely owned.
 pub trait Loops: Sync {
-    /// Bytes of an element, a context and an accumulator, and the elements of a block.
+    /// The sizes in bytes of an element, a context and an accumulator, and the number of elements of a block.
     fn sizes(&self) -> Sizes;
-    /// Sets `n` accumulators to the result of no elements.
+    /// Sets `n` accumulators to the identity.
     unsafe fn start(&self, accs: *mut u8, n: usize);
-    /// Adds `n` contiguous elements to each of `lines` accumulators; lines have stride `apart`, in elements.
+    /// Reduces `n` contiguous elements into each of `lines` accumulators; lines have stride `apart`, in elements.
     unsafe fn lines(
         &self,
         contexts: *const u8,
@@ -78,10 +79,10 @@ pub trait Loops: Sync {
         lines: usize,
         accs: *mut u8,
     );
-    /// Adds the `n` elements at each of at most [`ROWS`] addresses to `n` accumulators.
+    /// Reduces the rows of `n` elements at each of at most [`ROWS`] addresses into `n` accumulators.
     unsafe fn rows(&self, contexts: *const u8, rows: &[*const u8], n: usize, accs: *mut u8);
-    /// Adds `rows` rows of `n` elements, a multiple of [`ROWS`] rows with stride `stride`, to `n` accumulators, in the order of
-    /// [`Loops::rows`].
+    /// Reduces `rows` rows of `n` elements, a multiple of [`ROWS`] rows with stride `stride`, into `n` accumulators, in the
+    /// order of [`Loops::rows`].
     unsafe fn grid(
         &self,
         contexts: *const u8,
@@ -91,18 +92,18 @@ pub trait Loops: Sync {
         n: usize,
         accs: *mut u8,
     );
-    /// Adds `n` results to `n` accumulators.
+    /// Combines `n` partial results into `n` accumulators.
     unsafe fn merge(&self, accs: *mut u8, parts: *const u8, n: usize);
 }
 
 /// See [`Loops::sizes`].
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
-    /// Of an element.
+    /// Bytes of an element.
     pub element: usize,
-    /// Of a context.
+    /// Bytes of a context.
     pub context: usize,
-    /// Of an accumulator.
+    /// Bytes of an accumulator.
     pub acc: usize,
     /// [`Reducer::BLOCK`].
     pub block: usize,
@@ -221,8 +222,8 @@ impl<R: Reducer> Loops for R {
     }
 }
 
-/// [`Loops::lines`] of [`SHORT`] lines. A separate function: inlined together with [`in_lanes`] its lanes would not
-/// stay in registers.
+/// [`Loops::lines`] for line lengths in [`SHORT`]. A separate function: if it were inlined with [`in_lanes`], its lanes
+/// would not stay in registers.
 ///
 /// # Safety
 /// See [`Loops`].
@@ -247,7 +248,7 @@ unsafe fn short_lines<R: Reducer>(
     }
 }
 
-/// Adds the `n` elements of each of [`TOGETHER`] lines to its accumulator.
+/// Reduces the `n` elements of each of [`TOGETHER`] lines into its accumulator.
 ///
 /// # Safety
 /// See [`Loops`].
@@ -274,7 +275,7 @@ unsafe fn together<R: Reducer>(
         }
     }
     let mut lanes = [[r.identity(); TOGETHER]; TOGETHER];
-    // SAFETY: both are matrices of accumulators, of 4 or 8 bytes each; the caller guarantees the accumulators.
+    // SAFETY: both are matrices of accumulators of 4 or 8 bytes each; the caller guarantees the accumulators.
     unsafe {
         let (to, from) = (lanes.as_mut_ptr().cast::<R::Acc>(), parts.as_ptr().cast::<R::Acc>());
         transpose(to, TOGETHER, from, TOGETHER, TOGETHER, TOGETHER);
@@ -285,7 +286,7 @@ unsafe fn together<R: Reducer>(
     }
 }
 
-/// A line in the order of [`together`].
+/// Reduces one line in the order of [`together`].
 ///
 /// # Safety
 /// See [`Loops`].
@@ -299,7 +300,7 @@ unsafe fn line<R: Reducer>(r: &R, context: R::Context, at: *const R::In, n: usiz
     }
 }
 
-/// The lanes of `n` elements, a multiple of [`TOGETHER`].
+/// Accumulates `n` elements, a multiple of [`TOGETHER`], in lanes.
 ///
 /// # Safety
 /// See [`Loops`].
@@ -318,14 +319,14 @@ unsafe fn few_lanes<R: Reducer>(
     lanes
 }
 
-/// The result of a line's lanes.
+/// Combines the lanes of a line.
 #[inline(always)]
 fn total<R: Reducer>(r: &R, lanes: &[R::Acc; TOGETHER]) -> R::Acc {
     let pair = |l: usize| r.combine(lanes[l], lanes[l + TOGETHER / 2]);
     r.combine(r.combine(pair(0), pair(2)), r.combine(pair(1), pair(3)))
 }
 
-/// Adds the columns of some rows to accumulators in registers.
+/// Reduces the columns of several rows into accumulators in registers.
 ///
 /// # Safety
 /// See [`Loops`].
@@ -362,11 +363,11 @@ unsafe fn in_lanes<R: Reducer>(r: &R, context: R::Context, at: *const R::In, n: 
     if n >= LANES {
         // Separate arrays of one or two vectors: one array of all lanes would not be promoted to registers.
         let [mut a, mut b, mut c, mut d] = [[r.identity(); GROUP]; LANES / GROUP];
-        // SAFETY: the caller guarantees the elements, and there are enough from `i` on.
+        // SAFETY: the caller guarantees the elements, and there are enough after index `i`.
         unsafe {
             if size_of::<R::Acc>() <= 4 && cfg!(target_feature = "avx2") {
-                // Twice as many accumulators, which still fit the registers: with fewer, each operation waits for the previous
-                // one.
+                // Twice as many accumulators, which still fit the registers: with fewer, each operation waits for the
+                // previous one.
                 let [mut e, mut f, mut g, mut h] = [[r.identity(); GROUP]; LANES / GROUP];
                 while i + 2 * LANES <= n {
                     let at = at.add(i);
@@ -380,7 +381,7 @@ unsafe fn in_lanes<R: Reducer>(r: &R, context: R::Context, at: *const R::In, n: 
                     add(r, context, at.add(LANES + 3 * GROUP), &mut h);
                     i += 2 * LANES;
                 }
-                // See below.
+                // As for the lanes below.
                 for (all, more) in [&mut a, &mut b, &mut c, &mut d].into_iter().zip(black_box([e, f, g, h])) {
                     for (all, more) in all.iter_mut().zip(more) {
                         *all = r.combine(*all, more);
@@ -397,17 +398,17 @@ unsafe fn in_lanes<R: Reducer>(r: &R, context: R::Context, at: *const R::In, n: 
             }
         }
         let mut lanes = [r.identity(); LANES];
-        // Through memory: the order in which the lanes are combined would decide which of them the compiler puts in one register,
-        // and leave three quarters of each empty.
+        // The arrays pass through memory: otherwise the order of the combination would decide how the compiler assigns
+        // lanes to registers, with a quarter of each register in use.
         for (to, group) in lanes.as_chunks_mut::<GROUP>().0.iter_mut().zip(black_box([a, b, c, d])) {
             *to = group;
         }
         result = r.total(&mut lanes);
     }
-    // The rest by fewer lanes, whose operations do not wait for the total.
+    // The tail by fewer lanes, whose operations do not depend on the total.
     let mut rest = [r.identity(); FEW_LANES];
     while i + FEW_LANES <= n {
-        // SAFETY: the caller guarantees the elements, and there are enough from `i` on.
+        // SAFETY: the caller guarantees the elements, and there are enough after index `i`.
         unsafe { add(r, context, at.add(i), &mut rest) };
         i += FEW_LANES;
     }
@@ -416,7 +417,7 @@ unsafe fn in_lanes<R: Reducer>(r: &R, context: R::Context, at: *const R::In, n: 
     r.combine(result, r.combine(rest, unsafe { plain(r, context, at.add(i), n - i) }))
 }
 
-/// Adds an element to each lane.
+/// Accumulates one element in each lane.
 ///
 /// # Safety
 /// See [`Loops`].

@@ -1,14 +1,12 @@
 //! Reductions over any set of dimensions of any strided input.
 //!
 //! Decisions:
-//! - strides decide the order of the loops: if neighbours in memory belong to one output, runs are summed in lanes; if
-//!   they belong to different outputs, rows are added to a row of accumulators that stays in L1. Strided elements are
-//!   first copied into a small contiguous block;
-//! - the reduced space is cut into blocks by sizes alone and the blocks' results are combined in order, so a
-//!   result has the same bits with any number of threads; the blocks also keep the rounding error of long
-//!   sums small;
-//! - for each reduction only its innermost loops are compiled ([`loops`]); the outer loops know its types by their
-//!   sizes.
+//! - strides decide the order of the loops: if neighbours in memory belong to one output, runs are accumulated in lanes; if
+//!   they belong to different outputs, rows are added to a row of accumulators that stays in L1. Strided elements are first
+//!   copied into a small contiguous block;
+//! - the reduced space is split into blocks by sizes alone, and the blocks' results are combined in order, so that a result
+//!   has the same bits for any number of threads; the blocks also bound the rounding error of long sums;
+//! - only the innermost loops ([`loops`]) are compiled per reducer; the outer loops are type-erased, with element sizes.
 
 mod geometry;
 mod loops;
@@ -24,7 +22,7 @@ use pass::{Cut, MANY_UNITS, Pass, Values};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// `out = finish(the reduction of input over the dimensions in mask)`.
+/// `out = finish(reduction of input over the dimensions in mask)`.
 pub fn reduce<R: Reducer<Context = ()>, O: Element>(
     input: View<'_, R::In>,
     mask: u64,
@@ -34,8 +32,8 @@ pub fn reduce<R: Reducer<Context = ()>, O: Element>(
 ) -> Result<(), Error> {
     let g = &Geometry::new(input.sizes(), input.strides(), out.strides(), mask);
     let to = out.lanes();
-    // SAFETY: the input is that of the geometry and lives until the end of the call. `write` is given accumulators of
-    // the reducer, and offsets of outputs that no other call of it writes.
+    // SAFETY: the input is that of the geometry and lives until the end of the call. `write` is called with accumulators of
+    // the reducer, and with output offsets that no other call of it writes.
     unsafe {
         once(reducer, g, input.as_ptr().cast(), &|accs, n, at, stride| {
             place(to, at, stride, n, |i| finish(accs.cast::<R::Acc>().add(i).read()));
@@ -43,7 +41,7 @@ pub fn reduce<R: Reducer<Context = ()>, O: Element>(
     }
 }
 
-/// As [`reduce`]; returns whether `is_within` holds of every accumulator, those of the results that are right.
+/// As [`reduce`]; returns whether `is_within` holds for every accumulator, so that all results are correct.
 pub fn reduce_within<R: Reducer<Context = ()>, O: Element>(
     input: View<'_, R::In>,
     mask: u64,
@@ -68,8 +66,8 @@ pub fn reduce_within<R: Reducer<Context = ()>, O: Element>(
     Ok(!beyond.into_inner())
 }
 
-/// Two passes: `middle` computes the second pass's context from the first's result, and `finish` the output from the
-/// context and the second's result. Unit by unit, so that the second pass reads from the cache if a unit fits in it.
+/// Two passes: `middle` computes the second pass's context from the result of the first pass, and `finish` the output from
+/// the context and the second result. Unit by unit, so that the second pass reads from the cache if a unit fits in it.
 pub fn reduce_twice<A, B, O>(
     input: View<'_, A::In>,
     mask: u64,
@@ -88,7 +86,7 @@ where
 }
 
 /// As [`reduce_twice`], with the first element as the context of the first pass: for sums of differences from it, which
-/// preserve digits that sums of large values lose.
+/// avoid the cancellation in sums of large values.
 pub fn reduce_around<A, B, O>(
     input: View<'_, A::In>,
     mask: u64,
@@ -124,8 +122,8 @@ where
 {
     let g = &Geometry::new(input.sizes(), input.strides(), out.strides(), mask);
     let to = out.lanes();
-    // SAFETY: as in `reduce`; `between` is called with equally many contexts and accumulators, and capacity for the second
-    // contexts, and `write` with both. The caller guarantees the type of the first contexts.
+    // SAFETY: as in `reduce`; `between` is called with equally many contexts and accumulators and with capacity for the
+    // second contexts, and `write` with contexts and accumulators. The caller guarantees the type of the first contexts.
     unsafe {
         twice(
             (first, second),
@@ -174,7 +172,7 @@ unsafe fn place<O: Copy>(to: Lanes<'_, O>, at: usize, stride: usize, n: usize, v
 /// The dangling address of contexts without size.
 const NOTHING: *const u8 = std::ptr::without_provenance(8);
 
-/// Writes the outputs of `n` accumulators from an offset on, with a stride.
+/// Writes the outputs of `n` accumulators, starting at an offset, with a stride.
 type Write<'a> = &'a (dyn Fn(*const u8, usize, usize, usize) + Sync);
 
 /// # Safety
@@ -207,14 +205,14 @@ unsafe fn once(loops: &dyn Loops, g: &Geometry, input: *const u8, write: Write<'
     })
 }
 
-/// Makes the second contexts of `n` first ones and accumulators.
+/// Computes the second contexts from `n` first contexts and accumulators.
 type Between<'a> = &'a (dyn Fn(*const u8, *const u8, *mut u8, usize) + Sync);
-/// As [`Write`], with the contexts.
+/// As [`Write`], with contexts.
 type WriteBoth<'a> = &'a (dyn Fn(*const u8, *const u8, usize, usize, usize) + Sync);
 
 /// # Safety
-/// `input` must have elements of both loops' type wherever the geometry says; the first loops' contexts must have no size,
-/// or be such elements: the first of each output, all bits 0 where there is none.
+/// `input` must have elements of both loops' type at all offsets of the geometry; the first loops' contexts must have no
+/// size, or be such elements: the first of each output, zero bytes if there is none.
 unsafe fn twice(
     (first, second): (&dyn Loops, &dyn Loops),
     g: &Geometry,

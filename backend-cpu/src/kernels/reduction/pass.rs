@@ -7,43 +7,43 @@ use keyway_sdk::author::{Error, Lanes, parallel_for};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Elements of a block of rows, and the least and most rows that it has.
+/// The number of elements of a block of rows, and the minimum and maximum number of its rows.
 const ROW_BLOCK: usize = 128 * 1024;
 const FEWEST_ROWS: usize = 64;
 const MOST_ROWS: usize = 4096;
 /// Bytes of a row of accumulators.
 const ROW_BYTES: usize = 16 * 1024;
-/// Elements that make one unit where each output has its own in a row: what a second pass still finds in L1.
+/// The number of elements of a unit of outputs whose elements are separate runs: a second pass still finds them in L1.
 const LINES: usize = 8 * 1024;
-/// With this many units there is work for all threads without cutting units into blocks.
+/// The number of units that occupies all threads without splitting units into blocks.
 pub const MANY_UNITS: usize = 64;
-/// The least number of elements for one thread.
+/// The minimum number of elements per thread.
 const GRAIN: usize = 32 * 1024;
-/// Bytes of the elements that are copied at a time where they do not lie in a row.
+/// Bytes of strided elements that are copied at a time.
 const COPIED: usize = 4 * 1024;
-/// Runs shorter than this are put together before they are reduced.
+/// The minimum length of a run that is reduced in place; shorter ones are gathered first.
 const LONG: usize = 64;
 
-/// The partition of a reduction: units of neighbouring outputs, blocks of the reduced space.
+/// The partition of a reduction into units of neighbouring outputs, and of the reduced space into blocks.
 pub struct Cut {
-    /// Outputs of a unit.
+    /// The number of outputs of a unit.
     pub width: usize,
-    /// Units along the innermost kept dimension.
+    /// The number of units along the innermost preserved dimension.
     across: usize,
-    /// Units in all.
+    /// The number of units.
     pub units: usize,
     block: usize,
-    /// Blocks of a unit.
+    /// The number of blocks of a unit.
     pub blocks: usize,
     columnar: bool,
 }
 
-/// One unit: its first output, their number, and its offsets in the input and the output.
+/// One unit: its outputs, and its offsets in the input and the output.
 #[derive(Clone, Copy, Debug)]
 pub struct Unit {
-    /// The number of its first output.
+    /// The index of its first output.
     pub first: usize,
-    /// Its outputs.
+    /// The number of its outputs.
     pub width: usize,
     at: usize,
     /// The offset of its first output.
@@ -69,7 +69,7 @@ impl Cut {
         Cut { width, across, units, block, blocks: g.count.div_ceil(block), columnar }
     }
 
-    /// A unit by its number.
+    /// Unit number `index`.
     pub fn unit(&self, g: &Geometry, index: usize) -> Unit {
         let Some((inner, outer)) = g.kept.split_last() else {
             return Unit { first: index, width: 1, at: 0, out: 0 };
@@ -88,13 +88,13 @@ impl Cut {
         block * self.block..((block + 1) * self.block).min(g.count)
     }
 
-    /// The least number of units for one thread.
+    /// The minimum number of units per thread.
     pub fn grain(&self, g: &Geometry) -> usize {
         GRAIN.div_ceil(g.count.max(1).saturating_mul(self.width))
     }
 }
 
-/// Contexts or accumulators of any type that needs no more than the alignment of `u64`.
+/// Contexts or accumulators of any type whose alignment is at most that of `u64`.
 pub struct Values {
     few: [u64; 2],
     many: Buffer<u64>,
@@ -142,7 +142,7 @@ unsafe fn copy(bytes: usize, to: *mut u8, from: *const u8, n: usize, stride: usi
     }
 }
 
-/// One pass over an input. Contexts are those of the outputs from the unit's first on.
+/// One pass over an input. Contexts are passed for the outputs of a unit, the first one first.
 pub struct Pass<'a> {
     loops: &'a dyn Loops,
     sizes: Sizes,
@@ -153,8 +153,8 @@ pub struct Pass<'a> {
 
 impl<'a> Pass<'a> {
     /// # Safety
-    /// `input` must have elements of the loops' type wherever the geometry says; the caller upholds this for as long
-    /// as the pass lives.
+    /// `input` must have elements of the loops' type at all offsets of the geometry; the caller upholds this during the
+    /// lifetime of the pass.
     pub unsafe fn new(
         loops: &'a dyn Loops,
         geometry: &'a Geometry,
@@ -166,17 +166,17 @@ impl<'a> Pass<'a> {
         Pass { loops, sizes: loops.sizes(), geometry, cut, input }
     }
 
-    /// The address of an element by its offset.
+    /// The address of the element at an offset.
     fn element(&self, at: usize) -> *const u8 {
         self.input.as_ptr().wrapping_add(at * self.sizes.element)
     }
 
-    /// Elements from one output of a unit to the next in the input.
+    /// The stride in the input between neighbouring outputs of a unit, in elements.
     fn apart(&self) -> usize {
         self.geometry.kept.last().map_or(0, |inner| inner.stride)
     }
 
-    /// Copies the first element of each output of a unit, where contexts are elements.
+    /// Copies the first element of each output of a unit, for contexts that are elements.
     ///
     /// # Safety
     /// `to` must have capacity for a context of each output of the unit; a context has size 0 or is an element.
@@ -188,7 +188,7 @@ impl<'a> Pass<'a> {
         unsafe { copy(self.sizes.element, to, self.element(unit.at), unit.width, self.apart()) };
     }
 
-    /// One block of a unit.
+    /// Reduces one block of a unit.
     ///
     /// # Safety
     /// There must be a context and memory for an accumulator for each output of the unit.
@@ -211,7 +211,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// One output, whose first element is at offset `at`, from the elements in `range` of the reduced space.
+    /// Reduces the elements in `range` of the reduced space into one output, whose first element is at offset `at`.
     ///
     /// # Safety
     /// As for [`Pass::block`].
@@ -295,7 +295,7 @@ impl<'a> Pass<'a> {
                         *dense = to.cast_const();
                     }
                 }
-                // SAFETY: as above, for the part of the outputs from `first` on.
+                // SAFETY: as above, for the outputs after `first`.
                 unsafe {
                     let (contexts, accs) = (contexts.add(first * context), accs.add(first * acc));
                     self.loops.rows(contexts, &dense[..n], width, accs);
@@ -304,10 +304,10 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// All blocks of a unit, in order.
+    /// Reduces all blocks of a unit, in order.
     ///
     /// # Safety
-    /// As for [`Pass::block`]; `part` must have capacity for as many accumulators.
+    /// As for [`Pass::block`]; `part` must have capacity for the same number of accumulators.
     pub unsafe fn unit(&self, unit: &Unit, contexts: *const u8, accs: *mut u8, part: *mut u8) {
         // SAFETY: as the caller guarantees.
         unsafe {
@@ -322,8 +322,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// All units, when there are so few that their blocks are shared among the threads. The accumulators come first in
-    /// the result.
+    /// Reduces all units in parallel blocks, for few units. The accumulators are the first values of the result.
     ///
     /// # Safety
     /// There must be a context for each output.

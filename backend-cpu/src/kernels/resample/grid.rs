@@ -18,7 +18,7 @@ const FEWEST: usize = 8;
 /// The minimum number of channels that are copied to be contiguous, if elements can be gathered in place.
 const GATHERED: usize = 4;
 
-/// The problem to compute.
+/// The operands of `grid_sample`.
 struct Sampling<'a, T: Elements> {
     image: Volume<'a, T>,
     out: Volume<'a, T>,
@@ -26,14 +26,14 @@ struct Sampling<'a, T: Elements> {
     grid: Grid<'a, T>,
 }
 
-/// The method of computation.
+/// The loop order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
-    /// This number of channels at a time, contiguous in a copy of the image.
+    /// Blocks of this number of channels, contiguous in a packed copy of the image.
     Turned(usize),
-    /// Channels one by one, by vectors of pixels with this stride.
+    /// Channels one by one, vectorised over pixels with this stride.
     Planes(usize),
-    /// Pixels one by one, by vectors of channels.
+    /// Pixels one by one, vectorised over channels.
     Pixels,
 }
 
@@ -52,7 +52,7 @@ impl<T: Elements> Sampling<'_, T> {
 
     fn way(&self) -> Way {
         let channels = self.out.sizes[1];
-        // Contiguous channels are read together, otherwise pixels.
+        // Vectors are along contiguous channels, otherwise along pixels.
         let Some(step) = self.step().filter(|_| channels == 1 || self.image.strides[1] != 1) else {
             return Way::Pixels;
         };
@@ -63,7 +63,7 @@ impl<T: Elements> Sampling<'_, T> {
         block(&self.image).map_or(Way::Planes(step), Way::Turned)
     }
 
-    /// Computes all pixels of some channels of a sample.
+    /// Computes all pixels of a range of channels of a sample from packed blocks.
     ///
     /// # Safety
     /// The grid must have a location for each pixel, the image its elements, and these results must be uniquely owned.
@@ -79,7 +79,7 @@ impl<T: Elements> Sampling<'_, T> {
             let pixels = first..(first + CHUNK).min(all);
             let steps = (packed_steps(&self.image, block), outside as i32);
             // SAFETY: as the caller guarantees; offsets are those of elements of the copy, or of the zeros after them; the
-            // block is whole vectors, and `staged` has the results of a group of pixels.
+            // block is whole vectors, and `staged` has capacity for a group of pixels.
             unsafe {
                 room.grid_taps.find(&self.grid, &self.sides, (sample, &pixels), [height, width], steps);
                 for begin in (0..pixels.len()).step_by(GROUP) {
@@ -97,7 +97,7 @@ impl<T: Elements> Sampling<'_, T> {
         }
     }
 
-    /// Computes pixels one by one, by vectors of channels.
+    /// Computes pixels one by one, vectorised over channels.
     ///
     /// # Safety
     /// As for [`Sampling::packed`].
@@ -123,7 +123,7 @@ impl<T: Elements> Sampling<'_, T> {
         }
     }
 
-    /// Computes channels one by one, by vectors of pixels with stride `step`.
+    /// Computes channels one by one, vectorised over pixels with stride `step`.
     ///
     /// # Safety
     /// As for [`Sampling::packed`].
@@ -134,12 +134,12 @@ impl<T: Elements> Sampling<'_, T> {
             let from = self.image.data.as_ptr().cast_const().wrapping_add(at);
             let at = sample * self.out.strides[0] + c * self.out.strides[1] + pixels.start * step;
             let to = self.out.data.as_ptr().wrapping_add(at);
-            // SAFETY: elements of the channel, as the caller guarantees; the offsets after the last pixel are valid ones of
-            // other pixels.
+            // SAFETY: elements of the channel, as the caller guarantees; the offsets after the last pixel are valid offsets
+            // of other pixels.
             let finite = unsafe { self.of_plane(room, from, (to, step), pixels.len()) };
             // Elements of weight 0 were read too, and infinity times 0 is NaN.
             for &p in room.partly.iter().filter(|_| !finite) {
-                // SAFETY: a result that was written above; they must be uniquely owned.
+                // SAFETY: a result that was written above, uniquely owned.
                 unsafe {
                     let to = to.wrapping_add(p as usize * step);
                     if (*to).to_acc().is_nan() {
@@ -181,7 +181,7 @@ impl<T: Elements> Sampling<'_, T> {
         sum(zeros, zero) == T::Acc::ZERO
     }
 
-    /// Computes everything.
+    /// Computes all outputs in this loop order.
     ///
     /// # Safety
     /// The grid must have a location for each pixel, the image its elements, and the results must be uniquely owned.
@@ -237,9 +237,9 @@ struct Room<T: Elements> {
     /// The gather offsets, and the pixels that are partly outside.
     at: Scratch<i32>,
     partly: Vec<u32>,
-    /// The elements and weights of a pixel.
+    /// The offsets and weights of a pixel's taps.
     elements: Vec<(usize, T::Acc)>,
-    /// The column of each of them.
+    /// A single column of offset 0 and weight 1, since the offsets are of elements.
     single: [(usize, T::Acc); 1],
 }
 
@@ -263,7 +263,7 @@ impl<T: Elements> Room<T> {
         })
     }
 
-    /// The listed elements.
+    /// The taps in `elements`.
     fn made(&self) -> Made<'_, T::Acc> {
         Made { lines: &self.elements, columns: &self.single, across: 0 }
     }
@@ -278,8 +278,8 @@ fn grid_sample<T: Elements>(call: &Call) -> Result<(), Error> {
     }
     check_near(&image)?;
     let sampling = Sampling { image, out, sides, grid };
-    // SAFETY: the op's shape rule matched the sizes of grid and output and refused empty images; the output is uniquely owned,
-    // and the host guarantees the elements.
+    // SAFETY: the op's shape rule checked the sizes of grid and output against each other and refused empty images; the
+    // output is uniquely owned, and the host guarantees the elements.
     unsafe { sampling.run(sampling.way()) }
 }
 

@@ -1,8 +1,8 @@
-//! The gradients of `grid_sample`, by blocks of contiguous channels.
+//! The gradients of `grid_sample`, in blocks of contiguous channels.
 //!
-//! Many output pixels may read one element of an image: the sums of its gradient are added in f64 after each [`CHAIN`] addends, see
-//! [`long_sums`](crate::kernels::long_sums). The gradient of a coordinate adds one product for each channel and tap, those of the
-//! channels in as many sums as a vector has lanes.
+//! Many output pixels may read one element of an image: the sums of its gradient are added in f64 after each [`CHAIN`]
+//! addends, see [`long_sums`](crate::kernels::long_sums). The gradient of a coordinate is a sum of one product per channel
+//! and tap, with one partial sum of channels per vector lane.
 
 use super::GRAIN;
 use super::grid_taps::{CHUNK, Grid, GridTaps, check_near};
@@ -70,7 +70,7 @@ impl<T: Elements> Gradients<'_, T> {
         unsafe { to.find(&self.grid, &self.sides, (sample, pixels), [height, width], steps) };
     }
 
-    /// Copies gradients of some pixels so that some channels are contiguous.
+    /// Copies the gradients of a range of pixels so that a block of channels is contiguous.
     ///
     /// # Safety
     /// The channels and pixels must exist, and `to` must have capacity for `block` elements per pixel.
@@ -110,7 +110,7 @@ impl<T: Elements> Gradients<'_, T> {
         let (block, by_vector) = match block(&self.image) {
             Some(block) if channels >= FEW => (block, true),
             Some(_) => (channels, false),
-            // One plane of sums suffices for images of that size.
+            // A single plane of sums suffices for images of that size.
             None => (1, false),
         };
         let blocks = channels.div_ceil(block);
@@ -174,10 +174,10 @@ impl<T: Elements> Gradients<'_, T> {
     }
 }
 
-/// Scatters the gradients of some pixels to the elements that they were interpolated from, by vectors of channels.
+/// Scatters the gradients of a range of pixels to the elements that they were interpolated from, vectorised over channels.
 ///
 /// # Safety
-/// The taps must be of such elements, `block` be whole vectors, and there must be `block` values for each pixel.
+/// The taps must be within the sums, `block` a multiple of the lanes, and there must be `block` values for each pixel.
 unsafe fn add_vectors<T: Elements>(
     grid_taps: &GridTaps<T>,
     pixels: Range<usize>,
@@ -202,8 +202,8 @@ unsafe fn add_vectors<T: Elements>(
     }
 }
 
-/// The same for one channel, whose sums have one more element for taps outside the image. Tap by tap: neighbouring
-/// pixels add to the same elements with different taps, and would stall on each other.
+/// [`add_vectors`] for one channel, whose sums have one more element for taps outside the image. Tap by tap: neighbouring
+/// pixels add to the same elements with different taps, and would wait for each other's stores.
 ///
 /// # Safety
 /// The taps must be those of elements in `sums`.
@@ -228,8 +228,8 @@ fn grid_sample_input_grad<T: Elements>(call: &Call) -> Result<(), Error> {
         return Ok(());
     }
     check_near(&image)?;
-    // SAFETY: the op's shape rule matched the sizes of grid and gradient; the host guarantees the elements, and the output is
-    // uniquely owned.
+    // SAFETY: the op's shape rule checked the sizes of grid and gradient against each other; the host guarantees the
+    // elements, and the output is uniquely owned.
     unsafe { Gradients { grad, image, sides, grid }.of_images() }
 }
 

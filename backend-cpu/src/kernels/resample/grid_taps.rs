@@ -1,4 +1,4 @@
-//! The taps (elements and weights) of pixels of `grid_sample`.
+//! The taps (element offsets and weights) of pixels of `grid_sample`.
 
 use super::side::{Along, Side};
 use keyway_cpu_loops::images::{Volume, three};
@@ -7,7 +7,7 @@ use keyway_sdk::author::{Call, Error, Lanes, Real, Scratch};
 use std::any::TypeId;
 use std::ops::Range;
 
-/// The number of pixels whose taps are computed at once.
+/// The number of pixels whose taps are computed at a time.
 pub const CHUNK: usize = 256;
 
 /// The locations at which images are sampled.
@@ -34,7 +34,7 @@ pub fn check_near<T>(image: &Volume<'_, T>) -> Result<(), Error> {
 }
 
 impl<'a, T: Elements> Grid<'a, T> {
-    /// Argument `i`.
+    /// Reads the grid from argument `i`.
     ///
     /// # Errors
     /// If the argument is not a tensor of 4 or 5 dimensions with this element type.
@@ -79,7 +79,7 @@ impl<'a, T: Elements> Grid<'a, T> {
     unsafe fn read(&self, of: (usize, usize), pixels: &Range<usize>, area: [usize; 2], mut to: &mut [f64]) {
         for (count, from) in self.rows(of, pixels, area) {
             for (i, place) in to.iter_mut().enumerate().take(count) {
-                // SAFETY: a coordinate of a location, as the caller guarantees.
+                // SAFETY: the coordinate of a location, as the caller guarantees.
                 *place = unsafe { *from.wrapping_add(i * self.of_position[2]) }.to_f64();
             }
             to = &mut to[count..];
@@ -89,7 +89,7 @@ impl<'a, T: Elements> Grid<'a, T> {
     /// Writes one coordinate of some pixels' locations.
     ///
     /// # Safety
-    /// As for [`Grid::read`], and they must be uniquely owned.
+    /// As for [`Grid::read`]; the coordinates must be uniquely owned.
     pub unsafe fn write(
         &self,
         of: (usize, usize),
@@ -99,7 +99,7 @@ impl<'a, T: Elements> Grid<'a, T> {
     ) {
         for (count, to) in self.rows(of, pixels, area) {
             for (i, number) in from.iter().enumerate().take(count) {
-                // SAFETY: a coordinate of a location, as the caller guarantees.
+                // SAFETY: the coordinate of a location, as the caller guarantees.
                 unsafe { *to.wrapping_add(i * self.of_position[2]) = T::from_acc(*number) };
             }
             from = &from[count..];
@@ -107,9 +107,9 @@ impl<'a, T: Elements> Grid<'a, T> {
     }
 }
 
-/// The elements that neighbouring pixels of one sample are interpolated from, and their weights: `[taps][wide]`.
+/// The taps of consecutive pixels of one sample: `[taps][wide]`.
 pub struct GridTaps<T: Elements> {
-    /// Their offsets from the sample's first element; taps outside have the given offset.
+    /// The offset of each tap's element from the sample's first element; taps outside have the given offset.
     at: Scratch<i32>,
     weight: Scratch<T::Acc>,
     /// The derivative of the weight with respect to each coordinate, if requested: `[rank][taps][wide]`.
@@ -222,7 +222,7 @@ impl<T: Elements> GridTaps<T> {
         (self.at[self.index(k, p)], self.weight[self.index(k, p)])
     }
 
-    /// Writes `block` channels of pixel `p`, whole vectors, which are contiguous in the image.
+    /// Interpolates `block` channels of pixel `p`, whole vectors, which are contiguous in the image.
     ///
     /// # Safety
     /// The elements at the computed offsets must exist, with `block` channels each, and the output elements, uniquely owned.
@@ -242,7 +242,7 @@ impl<T: Elements> GridTaps<T> {
     }
 
     /// # Safety
-    /// As for [`GridTaps::sum`], for this number of vectors.
+    /// As for [`GridTaps::sum`], for `VECTORS` vectors.
     #[inline(always)]
     unsafe fn some<const VECTORS: usize>(&self, p: usize, image: *const T::Acc, to: *mut T) {
         let mut sums = [T::Vector::splat(T::Acc::ZERO); VECTORS];
@@ -260,7 +260,8 @@ impl<T: Elements> GridTaps<T> {
         }
     }
 
-    /// Lists the offsets and weights of pixel `p`'s taps, without those outside, whose offset is negative.
+    /// Lists the offsets and weights of the taps of pixel `p` that are inside the image; outside taps have a negative
+    /// offset.
     #[inline(always)]
     pub fn of_pixel(&self, p: usize, to: &mut Vec<(usize, T::Acc)>) {
         to.clear();
@@ -268,7 +269,7 @@ impl<T: Elements> GridTaps<T> {
         to.extend(taps.map(|k| (self.at[k] as usize, self.weight[k])));
     }
 
-    /// Lists the pixels that are partly outside, and sets the offsets of their outside taps to the first element.
+    /// Lists the pixels with taps both inside and outside, and sets the offsets of their outside taps to the first element.
     pub fn list_partly(&self, n: usize, to: &mut Vec<u32>, at: &mut [i32]) {
         to.clear();
         let mut least = 0;
@@ -284,7 +285,7 @@ impl<T: Elements> GridTaps<T> {
     }
 }
 
-/// The offset of each combination of taps of three dimensions in each of their lists, in the order of the elements.
+/// All combinations of tap offsets of the three dimensions, in the order of the elements.
 fn each([layers, rows, columns]: &[Along; 3]) -> impl Iterator<Item = [usize; 3]> + use<> {
     let part = |along: &Along| (along.at.len() / along.taps, along.taps);
     let [(layer, layers), (row, rows), (column, columns)] = [part(layers), part(rows), part(columns)];
@@ -305,7 +306,7 @@ fn products<A: Real>(to: &mut [A], layers: &[f64], rows: &[f64], columns: &[f64]
 /// The elements must be valid, and there must be one offset per lane.
 #[inline(always)]
 pub unsafe fn gathered<T: Elements>(from: *const T, at: *const i32) -> T::Vector {
-    // SAFETY: as the caller guarantees; the copy has as many elements as the widest vector.
+    // SAFETY: as the caller guarantees; the copy has as many elements as the widest vector has lanes.
     unsafe {
         if TypeId::of::<T>() == TypeId::of::<T::Acc>() {
             return T::Vector::gather(from.cast(), at);

@@ -1,8 +1,7 @@
 //! `interpolate`, `grid_sample` and their gradients.
 //!
-//! Each result is a weighted sum of some elements of an image with separable weights: a small table for each dimension
-//! has the indices and weights. A gradient is the same with the tables transposed, so that no two work items write one
-//! element.
+//! Each output is a weighted sum of image elements with separable weights: a small table for each dimension has the indices
+//! and weights. The gradient is the same sum with transposed tables, so that no two work items write one element.
 
 mod grid;
 mod grid_grads;
@@ -54,7 +53,7 @@ fn interpolation<A: Real>(call: &Call<'_>, from: &[usize], to: &[usize]) -> Resu
     })
 }
 
-/// Computes for each output position the sum of the elements in a box, given by a range per dimension, times a weight.
+/// Computes for each output position the weighted sum of the elements in a box, given by a range per dimension.
 ///
 /// # Safety
 /// The volumes must contain the elements that sizes and strides describe, the ranges must be within the image for each output

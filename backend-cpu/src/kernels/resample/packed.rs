@@ -1,5 +1,5 @@
-//! Copies of images in which a block of channels is contiguous, so that a position is read by vectors of channels; and copies
-//! back.
+//! Packed copies of images in which a block of channels is contiguous, so that a position is read by vectors of channels;
+//! and the inverse copies.
 
 use keyway_cpu_loops::images::Volume;
 use keyway_cpu_loops::vectors::{Lanes, Vector, narrow, widen};
@@ -8,18 +8,19 @@ use keyway_sdk::author::Real;
 use std::any::TypeId;
 use std::ops::Range;
 
-/// The maximum number of channels of a block, and the maximum bytes of the copy.
+/// The maximum number of channels of a block, and the maximum size of the copy in bytes.
 pub const BLOCK: usize = 64;
 const BYTES: usize = 1 << 20;
-/// Bytes of the smallest block above which images are not copied, and the maximum number of elements per pixel that reads them.
+/// The maximum size, in bytes, of the smallest block of an image that is copied, and the minimum ratio of pixels that read
+/// it to elements.
 const TOO_MANY: usize = 1 << 25;
 const SPARSE: usize = 16;
-/// The minimum number of work items; blocks are made smaller below it.
+/// The minimum number of work items; blocks are made smaller to reach it.
 const ENOUGH: usize = 8;
-/// Pixels that are transposed at once.
+/// The number of pixels that are transposed at a time.
 pub const GROUP: usize = 32;
 
-/// Elements of a channel.
+/// The number of elements of a channel.
 pub fn elements<T>(image: &Volume<'_, T>) -> usize {
     image.sizes[2..].iter().fold(1, |all, size| all.saturating_mul(*size))
 }
@@ -32,19 +33,19 @@ pub fn block<T: Lanes>(image: &Volume<'_, T>) -> Option<usize> {
     (bytes.saturating_mul(lanes) <= TOO_MANY).then(|| most.next_multiple_of(lanes).clamp(lanes, BLOCK))
 }
 
-/// Whether too few pixels read the images for a copy to be worth it.
+/// Whether too few pixels read the images to justify a copy.
 pub fn is_sparse<T>(image: &Volume<'_, T>, pixels: usize) -> bool {
     elements(image) / SPARSE > pixels
 }
 
-/// Elements between neighbours of a channel where `block` channels are contiguous.
+/// The strides, in elements, between neighbours of a channel in a packed block of `block` channels.
 pub fn packed_steps<T>(image: &Volume<'_, T>, block: usize) -> [usize; 3] {
     let [_, _, _, height, width] = image.sizes;
     [height * width * block, width * block, block]
 }
 
-/// The lines of a sample's channels, from `channels.start` on: for each its address in the image, its offset within a channel,
-/// and its number of elements. Rows without a gap between them are one line.
+/// The lines of a sample's channels, starting at `channels.start`: the address in the image, the offset within a channel,
+/// and the number of elements. Contiguous rows are merged into one line.
 fn lines<T>(
     image: &Volume<'_, T>,
     sample: usize,
@@ -77,8 +78,8 @@ pub unsafe fn side_by_side<T: Lanes>(
     }
 }
 
-/// Transposes `channels` lines of `n` elements, with stride `plane` between lines and `column` within one, so that channels are
-/// contiguous and elements have stride `block`.
+/// Transposes `channels` lines of `n` elements, with stride `plane` between lines and `column` within a line, so that
+/// channels are contiguous and elements have stride `block`.
 ///
 /// # Safety
 /// The lines must exist, and `to` must have capacity for them.

@@ -28,7 +28,7 @@ pub struct Side {
     pub align_corners: bool,
 }
 
-/// The mode that the string in argument `i` names.
+/// Reads the mode named by the string argument `i`.
 fn meant<M: Copy>(
     call: &Call<'_>,
     i: usize,
@@ -50,7 +50,7 @@ fn meant<M: Copy>(
 /// `at + 2`.
 ///
 /// # Errors
-/// If an argument has another kind or an unknown value.
+/// If an argument has another type or an unknown value.
 pub fn sides<T>(call: &Call<'_>, at: usize, image: &Volume<'_, T>) -> Result<[Side; 3], Error> {
     let modes = [("bilinear", Mode::Bilinear), ("nearest", Mode::Nearest), ("bicubic", Mode::Bicubic)];
     let paddings =
@@ -127,20 +127,21 @@ impl Side {
         }
     }
 
-    /// The outermost centres, or outer edges, at which locations are reflected: the first, and its distance to the other.
+    /// The outermost centres, or outer edges, at which locations are reflected: the lower one, and the distance to the
+    /// upper one.
     #[inline(always)]
     fn mirrors(&self) -> (f64, f64) {
         if self.align_corners { (0.0, self.last()) } else { (-0.5, self.size as f64) }
     }
 
-    /// Whether a location is reflected an odd number of times, after it is on the inner side of the first mirror.
+    /// Whether a location is reflected an odd number of times, after the reflection at the lower one.
     #[inline(always)]
     fn is_reflected(&self, at: f64) -> bool {
         let (low, span) = self.mirrors();
         ((at - low).abs() / span).floor() % 2.0 == 1.0
     }
 
-    /// Moves a location inside the image, unless the padding mode is zeros.
+    /// Maps a location into the image, according to the padding mode; unchanged for zero padding.
     #[inline(always)]
     fn moved(&self, at: f64) -> f64 {
         let (low, span) = self.mirrors();

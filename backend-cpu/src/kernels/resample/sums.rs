@@ -1,6 +1,5 @@
-//! Sums of some elements of an image times their weights, for each output position: by vectors of channels if these are
-//! contiguous, otherwise row by row, where the weighted rows are added first and the elements of their sum are then
-//! combined.
+//! Weighted sums of image elements for each output position: vectorised over channels if these are contiguous, otherwise
+//! row by row, where the weighted rows are added first and the elements of their sum are then combined.
 
 use super::GRAIN;
 use super::tables::Table;
@@ -10,13 +9,13 @@ use keyway_cpu_loops::{copy_dense, parallel_try, reserve};
 use keyway_sdk::author::{Error, Real, Scratch};
 use std::ops::Range;
 
-/// Vectors of channels whose accumulators stay in registers over all taps of a position.
+/// The number of vectors of channels whose accumulators stay in registers over all taps of a position.
 const VECTORS: usize = 4;
 
-/// The minimum ratio of a row's elements to those that are read at which unread ones are skipped.
+/// The minimum ratio of a row's elements to the elements read for which unread ones are skipped.
 const SPARSE: usize = 64;
 
-/// Sums of an image's elements.
+/// The operands of the weighted sums.
 struct Sums<'a, T: Lanes> {
     image: &'a Volume<'a, T>,
     out: &'a Volume<'a, T>,
@@ -231,7 +230,7 @@ pub struct Made<'a, A> {
 /// Computes all channels of a position, which are written with stride `step`.
 ///
 /// # Safety
-/// Channels must be contiguous at each element from `from` on, and the output elements must be uniquely owned.
+/// Channels must be contiguous at each element, starting at `from`, and the output elements must be uniquely owned.
 #[inline(always)]
 pub unsafe fn pixel<T: Lanes>(
     from: *const T,
@@ -265,7 +264,7 @@ pub unsafe fn pixel<T: Lanes>(
     }
 }
 
-/// `VECTORS` vectors of sums over elements loaded by `read`.
+/// Computes `VECTORS` vectors of weighted sums of the elements that `read` loads.
 #[inline(always)]
 fn sums<T: Lanes, const VECTORS: usize>(
     from: *const T,
@@ -284,9 +283,9 @@ fn sums<T: Lanes, const VECTORS: usize>(
     sums
 }
 
-/// The taps of a row's positions, as lists: first all first taps, then all second ones.
+/// The taps of a row's positions as lists: all first taps, then all second taps, and so on.
 struct Columns<A> {
-    /// Positions with the same number of taps, that number, and the offset of their lists.
+    /// Ranges of positions with the same number of taps, that number, and the offset of their lists.
     runs: Vec<(Range<usize>, usize, usize)>,
     at: Vec<u32>,
     weights: Vec<A>,

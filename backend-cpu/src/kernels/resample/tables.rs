@@ -24,7 +24,7 @@ impl<A: Real> Table<A> {
         Table { ends: vec![0, 1], taps: vec![(0, A::ONE)] }
     }
 
-    /// A table with one position per range, computed from the elements in it with equal weights.
+    /// A table with one position per range: the sum of the range's elements, each with this weight.
     pub fn of_ranges(ranges: &[Range<usize>], weight: A) -> Result<Table<A>, Error> {
         let count = ranges.iter().fold(0, |sum: usize, range| sum.saturating_add(range.len()));
         let mut table = Table { ends: reserve(ranges.len() + 1)?, taps: reserve(count)? };
@@ -36,7 +36,7 @@ impl<A: Real> Table<A> {
         Ok(table)
     }
 
-    /// Adds a position.
+    /// Appends a position.
     fn place(&mut self, taps: impl IntoIterator<Item = (usize, f64)>) {
         self.taps.extend(taps.into_iter().map(|(at, weight)| (at, A::from_f64(weight))));
         self.ends.push(self.taps.len());
@@ -134,7 +134,8 @@ impl Spacing {
                     table.place([(first, 1.0 - share), ((first + 1).min(last), share)]);
                 }
                 Mode::Cubic => {
-                    // Beyond these limits all four elements are the first or the last; the fraction of infinity would be NaN.
+                    // Beyond these limits all four taps are the first or the last element; the fraction of infinity would
+                    // be NaN.
                     let at = self.position(place).clamp(-2.0, self.size as f64 + 2.0);
                     let element = |k: usize| (at.floor() + k as f64 - 1.0).clamp(0.0, last as f64) as usize;
                     let weights = cubic(at - at.floor());
@@ -146,7 +147,7 @@ impl Spacing {
     }
 }
 
-/// `a` of R. Keys, "Cubic convolution interpolation", 1981.
+/// The parameter `a` of R. Keys, "Cubic convolution interpolation", 1981.
 const A: f64 = -0.75;
 
 /// The cubic convolution weights of the four elements around a location at distance `t` after the second.
@@ -156,7 +157,7 @@ pub fn cubic(t: f64) -> [f64; 4] {
     [far(t + 1.0), near(t), near(1.0 - t), far(2.0 - t)]
 }
 
-/// Their derivatives by `t`.
+/// The derivatives of [`cubic`] with respect to `t`.
 pub fn cubic_slope(t: f64) -> [f64; 4] {
     let near = |d: f64| (3.0 * (A + 2.0) * d - 2.0 * (A + 3.0)) * d;
     let far = |d: f64| (3.0 * A * d - 10.0 * A) * d + 8.0 * A;

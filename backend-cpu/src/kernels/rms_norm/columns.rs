@@ -8,7 +8,7 @@ use crate::kernels::moments::first_of;
 use keyway_cpu_loops::vectors::{Lanes as Elements, Vector, load_some, minus, plus, write_some};
 use keyway_sdk::author::{Element, Real};
 
-/// `1 / sqrt(mean(x^2) + eps)` of the columns of some vectors.
+/// `1 / sqrt(mean(x^2) + eps)` of the columns in `G` vectors.
 ///
 /// # Safety
 /// The matrix must have the elements.
@@ -31,10 +31,10 @@ unsafe fn roots<T: Elements, const G: usize>(
     squares.map(|squares| lanes([squares], |[x]| [Number::<T>::ONE / (x / count + eps).sqrt()])[0])
 }
 
-/// Normalises the columns. The weight has an element for each row.
+/// Normalises the columns. The weight has one value per row.
 ///
 /// # Safety
-/// The matrices must have the elements, and those that are written must be uniquely owned.
+/// The matrices must have the elements, and the written ones must be uniquely owned.
 pub unsafe fn normalise<T: Elements>(matrix: &Matrix<T>, weight: &[Number<T>], eps: Number<T>) {
     groups::<Numbers<T>>(matrix.columns, |c, some, several| {
         // SAFETY: as the caller guarantees.
@@ -76,8 +76,8 @@ unsafe fn group<T: Elements, const G: usize>(
 /// Writes the gradients of the columns, and adds their contribution to the gradient of the weight.
 ///
 /// # Safety
-/// The matrices must have the elements, and those that are written must be uniquely owned; `sums` must be those of a
-/// part for as many rows.
+/// The matrices must have the elements, and the written ones must be uniquely owned; `sums` must be a part with as many
+/// rows.
 pub unsafe fn gradients<T: Elements>(
     matrix: &Matrix<T>,
     grad: *const T,

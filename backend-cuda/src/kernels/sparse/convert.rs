@@ -1,4 +1,4 @@
-//! Between coordinates and strided tensors.
+//! Conversions between COO and strided tensors.
 
 use super::super::Kernel;
 use super::super::choose::{coordinate, is_real, marked_flat, on};
@@ -41,7 +41,7 @@ struct StoredArgument {
 // SAFETY: `Stored` has these fields.
 unsafe impl Argument for StoredArgument {}
 
-/// Puts the blocks of a coalesced tensor where they belong, by the entry of this name.
+/// Writes the blocks of a coalesced tensor to their coordinates, by the entry point of this name.
 fn blocks(coo: &Coo<'_>, places: &Scratch, out: u64, entry: std::fmt::Arguments<'_>) -> Result<(), Error> {
     let (values, width) = (coo.flat_values()?, coo.width());
     in_parts(coo.nnz * width, |first, here| {
@@ -75,7 +75,7 @@ pub fn strided(coo: Coo<'_>) -> Result<OwnedTensor, Error> {
     Ok(made)
 }
 
-/// A copy of a strided tensor with the entries added to it.
+/// A copy of a strided tensor plus the entries.
 pub fn onto(tensor: Tensor<'_>, coo: Coo<'_>) -> Result<OwnedTensor, Error> {
     let (coo, places) = coo.in_order()?;
     let from = Laid::new(&tensor, Taken::Raw)?;
@@ -168,7 +168,7 @@ pub fn sparse_at_entries(
     found(coo, &numbers, pattern.nnz)
 }
 
-/// The blocks of the entries with these 1-based indices; zeros for 0.
+/// The blocks of the entries with these one-based indices; zeros for 0.
 pub fn found(coo: &Coo<'_>, numbers: &Scratch, count: usize) -> Result<OwnedTensor, Error> {
     let (made, values, width) = (coo.new_values(count)?, coo.flat_values()?, coo.width());
     in_parts(count * width, |first, here| {

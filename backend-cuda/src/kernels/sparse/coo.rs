@@ -1,4 +1,4 @@
-//! A tensor of coordinates as its parts, and back.
+//! A COO tensor as its components.
 
 use super::super::launch::Operand;
 use super::super::scratch::{On, Scratch, copy};
@@ -10,11 +10,11 @@ use keyway_sdk::author::{
     Arg, Call, Error, OwnedTensor, Tensor, call_op, dtype_name, dtype_size, new_composite, new_tensor,
 };
 
-/// A tensor of the call, or one that this kernel made.
+/// A tensor of the call, or one that this kernel created.
 pub enum Part<'a> {
     /// A tensor of the call.
     Given(Tensor<'a>),
-    /// Made here.
+    /// Created by this kernel.
     Made(OwnedTensor),
 }
 
@@ -27,7 +27,7 @@ impl Part<'_> {
         }
     }
 
-    /// As an argument of another op.
+    /// The tensor as an argument of another op.
     pub fn arg(&self) -> Arg<'_> {
         match self {
             Part::Given(tensor) => Arg::Tensor(*tensor),
@@ -35,15 +35,15 @@ impl Part<'_> {
         }
     }
 
-    /// As an operand of kernels.
+    /// The tensor as an operand of kernels.
     pub fn laid(&self) -> Result<Laid, Error> {
         Laid::new(&self.tensor(), Taken::Raw)
     }
 }
 
-/// Elements that follow each other in row-major order: a copy where a tensor's do not.
+/// Elements that are contiguous in row-major order: borrowed, or a copy.
 pub struct Flat {
-    /// Their address.
+    /// The address.
     pub at: u64,
     _copy: Option<Scratch>,
 }
@@ -62,7 +62,7 @@ impl Flat {
     }
 }
 
-/// Entry `n` has the coordinate `indices[.., n]`, and the elements of `values[n]`. Duplicates are added up.
+/// A COO tensor: entry `n` has the coordinate `indices[.., n]`, and the elements `values[n]`. Duplicates are added.
 pub struct Coo<'a> {
     /// The device and stream of the call.
     pub on: On,
@@ -80,12 +80,12 @@ pub struct Coo<'a> {
     pub values: Part<'a>,
 }
 
-/// The error of a call without a kernel here.
+/// The error of an unsupported call.
 pub fn unsupported(what: impl Into<String>) -> Error {
     Error::Unsupported { what: format!("{}; convert with `to_dense()` first: it", what.into()) }
 }
 
-/// The error for components that do not fit each other.
+/// The error for mismatched components.
 pub fn wrong(argument: &'static str, expected: impl Into<String>, got: impl Into<String>) -> Error {
     Error::InvalidArgument { argument, expected: expected.into(), got: got.into() }
 }
@@ -95,7 +95,7 @@ pub fn product(sizes: &[i64]) -> usize {
     sizes.iter().fold(1usize, |all, &size| all.saturating_mul(size.max(0) as usize))
 }
 
-/// The one result of an op of the host's.
+/// The single result of an op that the host runs.
 pub fn one(op: &str, args: &[Arg<'_>]) -> Result<OwnedTensor, Error> {
     call_op(op, args)?
         .into_iter()
@@ -103,7 +103,7 @@ pub fn one(op: &str, args: &[Arg<'_>]) -> Result<OwnedTensor, Error> {
         .ok_or_else(|| Error::Failed { detail: format!("`{op}` gave nothing") })
 }
 
-/// The dimension that an argument names, counted from the end where it is negative.
+/// A dimension argument as an index; negative ones count from the end.
 pub fn dim_of(dim: i64, ndim: usize) -> Result<usize, Error> {
     let range = ndim.max(1) as i64;
     if (-range..range).contains(&dim) {
@@ -118,18 +118,18 @@ pub fn is_coo(tensor: &Tensor<'_>) -> bool {
     tensor.n_components() == 2 && Some(tensor.layout()) == layout::number()
 }
 
-/// A new tensor where another one is.
+/// A new tensor on the device of another one.
 pub fn new_beside(tensor: &Tensor<'_>, dtype: u16, sizes: &[i64]) -> Result<OwnedTensor, Error> {
     new_tensor(dtype, tensor.device(), tensor.device_index(), sizes)
 }
 
-/// The address of a tensor that was made here.
+/// The address of an owned tensor.
 pub fn address(tensor: &OwnedTensor) -> u64 {
     tensor.tensor().data_ptr().addr() as u64
 }
 
 impl<'a> Coo<'a> {
-    /// Reads a tensor of coordinates, whose components must have sizes that fit each other.
+    /// Reads a COO tensor, and checks that the sizes of its components match.
     pub fn read(call: &Call<'_>, tensor: Tensor<'a>) -> Result<Coo<'a>, Error> {
         if !is_coo(&tensor) {
             return Err(unsupported("a tensor of another layout than sparse_coo here"));
@@ -178,17 +178,17 @@ impl<'a> Coo<'a> {
         &self.sizes[self.sparse_dim..]
     }
 
-    /// Elements of one entry.
+    /// The number of elements of one entry.
     pub fn width(&self) -> usize {
         product(self.dense_sizes())
     }
 
-    /// The dtype's number.
+    /// The dtype's code.
     pub fn dtype(&self) -> u16 {
         self.values.tensor().dtype()
     }
 
-    /// The dtype's name, as kernels have it.
+    /// The dtype's name in kernel names.
     pub fn kind(&self) -> &'static str {
         dtype_name(self.dtype())
     }
@@ -208,7 +208,7 @@ impl<'a> Coo<'a> {
         Flat::new(self.on, &self.indices.laid()?)
     }
 
-    /// A new tensor where the values are.
+    /// A new tensor on the device of the values.
     pub fn new_tensor(&self, dtype: u16, sizes: &[i64]) -> Result<OwnedTensor, Error> {
         new_beside(&self.values.tensor(), dtype, sizes)
     }

@@ -1,7 +1,7 @@
 //! Entries by coordinate: keys, comparison, sorting, and addition of duplicates.
 //!
-//! The host synchronises with the checks whether indices are in range, and whether the keys increase: a component may have been
-//! changed since it was checked, and a kernel cannot return an error.
+//! The host synchronises with the checks whether indices are in range, and whether the keys increase: a component may have
+//! been changed since it was checked, and a kernel cannot return an error.
 
 use super::super::Kernel;
 use super::super::choose::{fresh, marked_flat, words_at};
@@ -80,7 +80,7 @@ unsafe impl Argument for BeforeArgument {}
 
 const SPARSE: Kernel = Kernel { family: "sparse", name: "sparse", dtype: "" };
 
-/// Launches an entry with a thread for each position.
+/// Launches an entry point with one thread per position.
 pub fn go<A: Argument>(
     on: On,
     entry: std::fmt::Arguments<'_>,
@@ -90,12 +90,12 @@ pub fn go<A: Argument>(
     if count == 0 { Ok(()) } else { launch(on.0, SPARSE, entry, each(count), argument, on.1) }
 }
 
-/// Calls `body` with the first position and the count of each launch.
+/// Calls `body` with the first position and the number of positions of each launch.
 pub fn in_parts(count: usize, mut body: impl FnMut(u64, usize) -> Result<(), Error>) -> Result<(), Error> {
     (0..count).step_by(POSITIONS).try_for_each(|first| body(first as u64, (count - first).min(POSITIONS)))
 }
 
-/// Strides of sizes in row-major order, in elements.
+/// Row-major strides, in elements.
 pub fn row_major(sizes: &[i64]) -> Vec<u64> {
     let mut strides = vec![1u64; sizes.len()];
     for dim in (1..sizes.len()).rev() {
@@ -114,7 +114,7 @@ pub struct Places {
     pub rise: bool,
 }
 
-/// The number of `places`, which increase, before each value below `count`, or before each of those in `wanted`.
+/// The number of `places`, which increase, below each integer below `count`, or below each of those in `wanted`.
 pub fn before(on: On, places: &Scratch, nnz: usize, count: usize) -> Result<Scratch, Error> {
     let out = Scratch::new(on, countable(count, "rows of a sparse tensor")?, 8)?;
     let (places, places_count) = (places.at(), nnz as u64);
@@ -124,7 +124,7 @@ pub fn before(on: On, places: &Scratch, nnz: usize, count: usize) -> Result<Scra
     Ok(out)
 }
 
-/// The 1-based index of each wanted key among others, which increase; 0 if it is missing.
+/// The one-based index of each wanted key in an increasing list; 0 if it is missing.
 pub fn numbers(
     on: On,
     (places, nnz): (&Scratch, usize),
@@ -149,7 +149,7 @@ impl<'a> Coo<'a> {
         self.places_by(&row_major(self.sparse_sizes()))
     }
 
-    /// The sum of each entry's indices, times these strides.
+    /// The dot product of each entry's indices and these strides.
     pub fn places_by(&self, strides: &[u64]) -> Result<Places, Error> {
         let (on, count) = (self.on, countable(self.nnz, "entries of a sparse tensor")?);
         let (places, order) = (Scratch::new(on, count, 8)?, Scratch::new(on, count, 4)?);
@@ -197,13 +197,13 @@ impl<'a> Coo<'a> {
         Ok(Places { places, order, rise: found[self.sparse_dim] == u64::MAX })
     }
 
-    /// Whether two tensors' indices have the same memory, checked without reading it.
+    /// Whether two tensors' indices share memory with the same geometry, checked without reading it.
     pub fn shares_indices(&self, other: &Coo<'_>) -> bool {
         let (a, b) = (self.indices.tensor(), other.indices.tensor());
         a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes() && a.strides() == b.strides()
     }
 
-    /// The indices of selected entries; of selected ranks in `order`, if there is one.
+    /// The indices of selected entries; through `order`, if present, of selected ranks.
     fn picked(&self, chosen: u64, order: u64, count: usize) -> Result<OwnedTensor, Error> {
         let index = self.indices.laid()?;
         let made = self.new_tensor(dtype::I64, &[self.sparse_dim as i64, count as i64])?;
@@ -223,7 +223,7 @@ impl<'a> Coo<'a> {
         Ok(made)
     }
 
-    /// Coalesces the tensor and returns its keys too. The flag is not trusted.
+    /// Coalesces the tensor and returns its keys too. The `coalesced` flag is not trusted.
     ///
     /// Sums begin with the first value, so that a single -0.0 is preserved; sums that cancel remain as explicit zeros. f16 and
     /// bf16 are accumulated in f32 and rounded once.
@@ -258,12 +258,12 @@ impl<'a> Coo<'a> {
         Ok((Coo { nnz: groups, coalesced: true, indices, values: Part::Made(values), ..self }, places))
     }
 
-    /// Like [`Coo::in_order`], without the keys.
+    /// As [`Coo::in_order`], without the keys.
     pub fn coalesced(self) -> Result<Coo<'a>, Error> {
         Ok(self.in_order()?.0)
     }
 
-    /// The entries whose number in a list is not 0, and their numbers.
+    /// The entries with a nonzero number in a list, and their numbers.
     pub fn kept(&self, list: &Scratch) -> Result<(Coo<'static>, Scratch), Error> {
         let on = self.on;
         let (chosen, count) = marked_flat(on, list.operand(), self.nnz, 8, u64::MAX)?;
@@ -274,7 +274,7 @@ impl<'a> Coo<'a> {
         Ok((Coo { on, sizes, sparse_dim, nnz: count, coalesced: self.coalesced, indices, values }, numbers))
     }
 
-    /// The same entries with other rows of indices, each one of this tensor's or zeros; in no known order.
+    /// The same entries with other rows of indices, each one of this tensor's rows or zeros; possibly unsorted.
     pub fn with_rows(self, rows: &[Option<usize>], sizes: Vec<i64>) -> Result<Coo<'a>, Error> {
         let index = self.indices.laid()?;
         let nnz = self.nnz as i64;

@@ -10,21 +10,21 @@ use keyway_sdk::author::{
 };
 use std::sync::OnceLock;
 
-/// The declaration of the layout, as in every plugin that provides it.
+/// The declaration of the layout, the same in every plugin that provides it.
 pub static API: LayoutApi = layout_api::<SparseCoo>();
 /// Its operations on this device.
 pub static OPS: LayoutOpsApi = layout_ops_api::<OnCuda>();
 
 static NUMBER: OnceLock<u16> = OnceLock::new();
 
-/// Queries the host for the layout's number.
+/// Queries the host for the layout's code.
 pub fn learn_number() -> Result<(), Error> {
     let number = intern(NameKind::Layout, SparseCoo::NAME)?;
     NUMBER.get_or_init(|| number);
     Ok(())
 }
 
-/// The layout's number.
+/// The layout's code.
 pub fn number() -> Option<u16> {
     NUMBER.get().copied()
 }

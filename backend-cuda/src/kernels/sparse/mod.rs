@@ -1,8 +1,8 @@
 //! COO tensors (`sparse_coo`): the layout on this device, and its kernels.
 //!
-//! A tensor has `sparse_dim` sparse dimensions, the first ones, followed by dense ones. Duplicates are added up by every op: a
-//! kernel of an op that is not linear coalesces first. Element-wise computations are done by the op of that name on the component
-//! `values`; the kernels here compute coordinates.
+//! A tensor has `sparse_dim` leading sparse dimensions, followed by dense ones. Every op adds duplicates: a kernel of an op
+//! that is not linear coalesces first. Element-wise computations call the op of that name on the component `values`; the
+//! kernels here compute coordinates.
 
 pub mod convert;
 pub mod coo;

@@ -1,7 +1,8 @@
-//! Matrix products with one or both sides sparse.
+//! Matrix products with one or both operands sparse.
 //!
-//! Sparse by strided has a thread for each element of the result, which iterates over the entries of its row in order. Strided by
-//! sparse is the same, transposed. Sparse by sparse lists all products and coalesces them. So sums are bitwise identical on each
+//! Sparse by strided has one thread per element of the result, which iterates over the entries of its row in order. Strided
+//! by sparse is the transposed product. Sparse by sparse (Gustavson) lists all products and coalesces them. So sums are
+//! bit-identical on every run.
 //! run.
 
 use super::super::Kernel;
@@ -72,7 +73,7 @@ struct PairsArgument {
 // SAFETY: `Pairs` has these fields.
 unsafe impl Argument for PairsArgument {}
 
-/// The last two dimensions exchanged.
+/// The tensor with its last two dimensions exchanged.
 fn exchanged(coo: Coo<'_>) -> Result<Coo<'_>, Error> {
     let mut dims: Vec<usize> = (0..coo.sizes.len()).collect();
     let last = dims.len() - 1;
@@ -80,7 +81,7 @@ fn exchanged(coo: Coo<'_>) -> Result<Coo<'_>, Error> {
     permuted(coo, &dims)
 }
 
-/// Strides of a stack, of rows and of columns; a matrix is a stack of one, and a vector a column.
+/// The strides of the batch, of rows and of columns; a matrix is a batch of one, and a vector a column.
 fn matrix_strides(strides: &[i64]) -> [i64; 3] {
     match *strides {
         [stack, row, column] => [stack, row, column],
@@ -90,12 +91,12 @@ fn matrix_strides(strides: &[i64]) -> [i64; 3] {
     }
 }
 
-/// Whether there are no dense dimensions, and the rank is that of a matrix or a stack of them.
+/// Whether there are no dense dimensions, and the rank is that of a matrix or of a batch of matrices.
 fn is_matrix(coo: &Coo<'_>) -> bool {
     coo.sparse_dim == coo.sizes.len() && matches!(coo.sparse_dim, 2 | 3)
 }
 
-/// The row pointers; rows of a stack are concatenated.
+/// The row pointers; rows of a batch are concatenated.
 fn begins(coo: &Coo<'_>) -> Result<Scratch, Error> {
     let outer = &coo.sizes[..coo.sizes.len() - 1];
     let mut strides = row_major(outer);
@@ -103,7 +104,7 @@ fn begins(coo: &Coo<'_>) -> Result<Scratch, Error> {
     before(coo.on, &coo.places_by(&strides)?.places, coo.nnz, product(outer).saturating_add(1))
 }
 
-/// Sparse by strided; the result's strides are those of a stack, of rows and of columns.
+/// The product sparse by strided, with the result's strides of the batch, of rows and of columns.
 fn by_dense(
     coo: Coo<'_>,
     dense: (Operand, [i64; 3]),
@@ -131,7 +132,7 @@ fn by_dense(
     })
 }
 
-/// The product of two matrices, or of two stacks of them; a strided vector on the right counts as a matrix of one column.
+/// The product of two matrices, or of two batches of them; a strided vector on the right is a matrix with one column.
 fn multiply(call: &Call<'_>, left: Tensor<'_>, right: Tensor<'_>) -> Result<OwnedTensor, Error> {
     let refused = || unsupported("a product of sparse tensors that are no matrices without dense dimensions");
     if is_coo(&left) && is_coo(&right) {
@@ -173,7 +174,7 @@ fn multiply(call: &Call<'_>, left: Tensor<'_>, right: Tensor<'_>) -> Result<Owne
     Ok(made)
 }
 
-/// Entries by entries.
+/// The product sparse by sparse.
 fn both(left: Coo<'_>, right: Coo<'_>) -> Result<Coo<'static>, Error> {
     let own = left.dtype();
     if is_narrow(own) {
@@ -222,7 +223,7 @@ fn factor(call: &Call<'_>, index: usize) -> Result<Arg<'static>, Error> {
     call.int(index).map(Arg::Int).or_else(|_| call.float(index).map(Arg::Float))
 }
 
-/// Refuses a sum that `add` would refuse after the product: an unsupported nested call would be a failure of this one.
+/// Whether `add` supports the sum after the product: an unsupported nested call would be a failure of this kernel.
 fn is_sum_served(own: &Tensor<'_>, left: &Tensor<'_>, right: &Tensor<'_>) -> Result<(), Error> {
     if own.handle().is_null() {
         return Err(unsupported("a scalar instead of a matrix"));
@@ -241,7 +242,7 @@ fn is_sum_served(own: &Tensor<'_>, left: &Tensor<'_>, right: &Tensor<'_>) -> Res
     Ok(())
 }
 
-/// `addmm`: `beta * self + alpha * (mat1 @ mat2)`; `self` is not read where `beta` is 0. The result is sparse where all three
+/// `addmm`: `beta * self + alpha * (mat1 @ mat2)`; `self` is not read if `beta` is 0. The result is sparse if all three
 /// are.
 pub fn addmm(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     let (left, right) = (call.tensor(1)?, call.tensor(2)?);
@@ -255,7 +256,7 @@ pub fn addmm(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
         is_sum_served(&own, &left, &right)?;
     }
     if is_narrow(left.dtype()) {
-        // Several steps, rounded once.
+        // Several steps, with one rounding at the end.
         let wide = |tensor: Tensor<'_>| one("to_dtype", &[Arg::Tensor(tensor), Arg::Dtype(dtype::F32)]);
         let (sum, a, b) = (wide(own)?, wide(left)?, wide(right)?);
         let sum = one("addmm", &[Arg::Owned(&sum), Arg::Owned(&a), Arg::Owned(&b), beta, alpha])?;
@@ -264,7 +265,7 @@ pub fn addmm(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     let product = multiply(call, left, right)?;
     let product = one("mul", &[Arg::Owned(&product), alpha])?;
     if by_zero {
-        // The layout is the sum's, whatever the factor.
+        // The layout is that of the sum, whatever the factor.
         let made = product.tensor();
         if is_coo(&made) && !is_coo(&own) {
             return call.set_output(0, strided(Coo::read(call, made)?)?);

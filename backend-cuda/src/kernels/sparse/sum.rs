@@ -1,5 +1,5 @@
-//! `add` and `sub`, and sums and means over dimensions: over dense ones alone the pattern is preserved; over some of the sparse
-//! ones duplicates are added up; over all sparse ones the result is strided.
+//! `add` and `sub`, and sums and means over dimensions: over dense dimensions alone the pattern is preserved; over some of
+//! the sparse ones duplicates are added; over all sparse ones the result is strided.
 
 use super::super::Kernel;
 use super::super::launch::Operand;
@@ -11,7 +11,7 @@ use super::values::{as_dtype, is_narrow};
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::author::{Arg, Call, Error, OwnedTensor, Tensor};
 
-/// `add`: the sum of two sparse tensors is sparse, coalesced; that of a sparse and a strided one is strided.
+/// `add`: the sum of two sparse tensors is sparse and coalesced; that of a sparse and a strided tensor is strided.
 pub fn add(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     sum_of(call, 1)
 }
@@ -41,7 +41,7 @@ fn sum_of(call: &Call<'_>, sign: i64) -> Result<(), Error> {
     };
     let own = left.dtype();
     if is_narrow(own) && !is_one(&alpha) {
-        // Two steps, rounded once.
+        // Two steps, with one rounding at the end.
         let wide = |tensor: Tensor<'_>| one("to_dtype", &[Arg::Tensor(tensor), Arg::Dtype(dtype::F32)]);
         let (left, right) = (wide(left)?, wide(right)?);
         let sum = one("add", &[Arg::Owned(&left), Arg::Owned(&right), alpha])?;
@@ -66,7 +66,8 @@ fn times<'a>(coo: Coo<'a>, factor: Arg<'_>) -> Result<Coo<'a>, Error> {
     Ok(coo.with_values(values))
 }
 
-/// The entries of both, coalesced. With the same pattern, that pattern: also one with duplicates.
+/// The sum of two sparse tensors, coalesced; or, if both have the same pattern, with that pattern, possibly with
+/// duplicates.
 fn both<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
     if left.sparse_dim != right.sparse_dim {
         return Err(unsupported(format!(
@@ -78,11 +79,11 @@ fn both<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
         let values = one("add", &[left.values.arg(), right.values.arg(), Arg::Int(1)])?;
         return Ok(left.with_values(values));
     }
-    // Each side's duplicates are added up first, with the rounding that they have when stored.
+    // The duplicates of each operand are added first, rounded as a stored sum would be.
     joined(left.coalesced()?, right.coalesced()?)?.coalesced()
 }
 
-/// The concatenated entries of both, in no known order.
+/// The concatenated entries of both, unsorted.
 fn joined<'a>(left: Coo<'a>, right: Coo<'a>) -> Result<Coo<'a>, Error> {
     let nnz = left.nnz + right.nnz;
     let indices = left.new_tensor(dtype::I64, &[left.sparse_dim as i64, nnz as i64])?;
@@ -123,7 +124,7 @@ enum Reduced<'a> {
 }
 
 impl<'a> Reduced<'a> {
-    /// Each number finished by an op, as by a cast.
+    /// Applies an op, such as a cast, to each value.
     fn finished(self, finish: impl Fn(Arg<'_>) -> Result<OwnedTensor, Error>) -> Result<Reduced<'a>, Error> {
         Ok(match self {
             Reduced::Strided(sums) => Reduced::Strided(finish(Arg::Owned(&sums))?),
@@ -142,7 +143,7 @@ impl<'a> Reduced<'a> {
     }
 }
 
-/// The sums; the values are of the dtype of the result.
+/// The sums; the values have the dtype of the result.
 fn sums<'a>(coo: Coo<'a>, mask: &[bool], keep: bool) -> Result<Reduced<'a>, Error> {
     let left = |(&size, &reduced): (&i64, &bool)| match (reduced, keep) {
         (true, true) => Some(1),
@@ -178,7 +179,7 @@ fn sums<'a>(coo: Coo<'a>, mask: &[bool], keep: bool) -> Result<Reduced<'a>, Erro
     made.coalesced().map(Reduced::Sparse)
 }
 
-/// `sum`: of f16 and bf16 in f32 and rounded once; of integers in i64.
+/// `sum`: f16 and bf16 are accumulated in f32 and rounded once, integers in i64.
 pub fn sum(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     let coo = Coo::argument(call, 0)?;
     let (mask, keep) = reduced_dims(call, coo.sizes.len())?;
@@ -188,12 +189,12 @@ pub fn sum(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
         dtype::F16 | dtype::BF16 => sums(as_dtype(coo, dtype::F32)?, &mask, keep)?
             .finished(|sums| one("to_dtype", &[sums, Arg::Dtype(own)]))?
             .give(call),
-        // Integer duplicates are cast one by one: sums of 64 bits do not wrap earlier.
+        // Integer duplicates are cast one by one, so that sums wrap at 64 bits only.
         _ => sums(as_dtype(coo.coalesced()?, dtype::I64)?, &mask, keep)?.give(call),
     }
 }
 
-/// `mean`: the sums in f32 at least, divided by the count of all elements, and rounded once.
+/// `mean`: sums in at least f32, divided by the number of all elements, and rounded once.
 pub fn mean(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     let coo = Coo::argument(call, 0)?;
     let (mask, keep) = reduced_dims(call, coo.sizes.len())?;

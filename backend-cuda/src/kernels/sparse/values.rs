@@ -1,4 +1,4 @@
-//! Ops that change values and preserve the pattern: the op of that name on the component `values`, with any kernel.
+//! Ops that change values and preserve the pattern: the op of the same name on the component `values`, with any kernel.
 
 use super::super::Kernel;
 use super::super::elements::typed;
@@ -30,7 +30,7 @@ pub fn each_by(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     coo.with_values(values).give(call)
 }
 
-/// Linear: duplicates need not be added up.
+/// Linear: duplicates need not be added first.
 pub fn neg(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     let coo = Coo::argument(call, 0)?;
     let values = one("neg", &[coo.values.arg()])?;
@@ -56,7 +56,7 @@ pub fn clone(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     Coo { indices: Part::Made(indices), ..coo.with_values(values) }.give(call)
 }
 
-/// A cast rounds the sum of duplicates; one to wider floats is exact.
+/// A cast rounds the sum of duplicates; a cast to wider floats is exact.
 pub fn to_dtype(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     let (to, coo) = (call.dtype(1)?, Coo::argument(call, 0)?);
     let exact = match coo.dtype() {
@@ -94,19 +94,19 @@ fn number(tensor: &Tensor<'_>) -> Result<Arg<'static>, Error> {
     typed!(dtype_name(tensor.dtype()), T => of::<T>(tensor))
 }
 
-/// `mul`: a sparse tensor times a scalar or a strided tensor preserves the pattern; that of two sparse ones has the intersection
-/// of both patterns.
+/// `mul`: a sparse tensor times a scalar or a strided tensor preserves the pattern; the product of two sparse tensors has
+/// the intersection of both patterns.
 pub fn mul(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     let (left, right) = (call.tensor(0)?, call.tensor(1)?);
     match (is_coo(&left), is_coo(&right)) {
         (true, true) => both(Coo::read(call, left)?, Coo::read(call, right)?)?.give(call),
         (true, false) => by_strided(call, left, right, |a, b| one("mul", &[a, b])),
-        // A number may not come first in an op's arguments, and a product has no order.
+        // A scalar may not be the first argument of an op, and a product is commutative.
         _ => by_strided(call, right, left, |a, b| one("mul", &[a, b])),
     }
 }
 
-/// `div`: by a number or, where something is stored, by a strided tensor.
+/// `div` by a scalar, or by a strided tensor at the stored coordinates.
 pub fn div(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     let (left, right) = (call.tensor(0)?, call.tensor(1)?);
     if !is_coo(&left) || is_coo(&right) {
@@ -116,8 +116,8 @@ pub fn div(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     by_strided(call, left, right, |a, b| one("div", &[a, b, mode]))
 }
 
-/// The values combined with the strided tensor's elements at their coordinates. The sum of duplicates may fit a narrow type when
-/// their products do not, and a rounded quotient needs the sum of duplicates.
+/// Combines the values with the strided tensor's elements at their coordinates. Duplicates are added first if the type is
+/// narrow, as their products may overflow although the sum does not, or if the quotient is rounded.
 fn by_strided(
     call: &Call<'_>,
     sparse: Tensor<'_>,
@@ -197,7 +197,7 @@ pub fn transpose(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     permuted(coo, &dims)?.give(call)
 }
 
-/// The tensor with its dimensions in another order; coalesced where it was.
+/// The tensor with permuted dimensions, coalesced if it was.
 pub fn permuted<'a>(coo: Coo<'a>, dims: &[usize]) -> Result<Coo<'a>, Error> {
     let sparse = coo.sparse_dim;
     if dims[..sparse].iter().any(|&dim| dim >= sparse) {

@@ -5,7 +5,7 @@ use crate::base::error::{Error, Result};
 use keyway_sdk::abi::codes::dtype as code;
 use keyway_sdk::half::{bf16, f16};
 
-/// Runs `$each` with `$type` as the Rust type of a real built-in dtype; `$other` for the others.
+/// Runs `$each` with `$type` as the Rust type of a real built-in dtype, otherwise `$other`.
 macro_rules! with_type {
     ($dtype:expr, $type:ident => $each:expr, $other:expr) => {
         match $dtype.code() {
@@ -55,7 +55,7 @@ macro_rules! with_type {
 }
 
 impl DType {
-    /// Widens elements to f64; large integers are rounded. Needs no kernel. `bytes` holds `values.len()` elements.
+    /// Widens elements to f64; large integers are rounded. Needs no kernel. `bytes` must have `values.len()` elements.
     ///
     /// # Errors
     /// `DType` for a built-in complex dtype, `Undescribed`, and errors of the plugin's conversion.
@@ -80,9 +80,9 @@ impl DType {
         Ok(())
     }
 
-    /// Converts f64 to elements: floats are rounded to nearest, ties to even (f16 and bf16 through f32); integers
-    /// towards 0, saturating; bool is true for nonzero values; a plugin's dtype is converted by the plugin. `bytes`
-    /// holds `values.len()` elements.
+    /// Converts f64 to elements: floats are rounded to nearest, ties to even (f16 and bf16 through f32); integers towards
+    /// 0, saturating; bool is true for nonzero values; a plugin's dtype is converted by the plugin. `bytes` must have
+    /// capacity for `values.len()` elements.
     ///
     /// # Errors
     /// As [`DType::decode`].
@@ -105,12 +105,12 @@ impl DType {
         Ok(())
     }
 
-    /// One element as its plugin prints it; `None` for a dtype whose plugin prints none, and for a built-in one.
+    /// One element as formatted by its plugin; `None` if the plugin has no formatter, and for a built-in dtype.
     pub fn format_element(self, element: &[u8]) -> Option<Result<String>> {
         if self.is_built_in() { None } else { table::format(self, element) }
     }
 
-    /// Range and precision; `None` where there are none.
+    /// Range and precision; `None` if the dtype has none.
     ///
     /// ```
     /// # use keyway_dispatcher::DType;
@@ -133,8 +133,8 @@ impl DType {
         }
     }
 
-    /// Whether the host can cast between the two itself, as it does where one of them is a plugin's: both are real, and
-    /// every dtype of a plugin is described. A cast from complex would lose the imaginary part unseen.
+    /// Whether the host can cast between the two itself, as it does if one of them is a plugin's: both are real, and every
+    /// dtype of a plugin is described. A cast from complex would silently lose the imaginary part.
     pub fn converts_by_host(self, other: DType) -> bool {
         let real = |dtype: DType| dtype.size() > 0 && dtype.category() != Category::Complex;
         !(self.is_built_in() && other.is_built_in()) && (self == other || (real(self) && real(other)))
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_number_just_above_a_tie_is_rounded_up() {
-        // Half way between two bf16, the lower one even, and the next f32.
+        // The midpoint of two bf16, the lower one even, and the next f32.
         let tie = f32::from_bits(0x3f80_8000);
         for (x, bits) in [(tie, 0x3f80u16), (tie.next_up(), 0x3f81)] {
             let mut bytes = [0; 2];

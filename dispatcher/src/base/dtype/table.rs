@@ -1,7 +1,7 @@
 //! The dtypes that plugins describe.
 //!
-//! Built-in dtypes are not in this table: their sizes and categories are constants. The sizes and categories of the
-//! others are read without a branch to a cold path, because inlined code reads them.
+//! Built-in dtypes are not in this table: their sizes and categories are constants. The sizes and categories of other
+//! dtypes are read without a branch to a cold path, because inlined code reads them.
 
 use super::{BUILT_IN, Category, DType, Limits};
 use crate::base::error::{Error, Result};
@@ -18,7 +18,7 @@ static SIZES: [AtomicU8; COUNT] = [const { AtomicU8::new(0) }; COUNT];
 static CATEGORIES: [AtomicU8; COUNT] = [const { AtomicU8::new(dtype_category::OTHER as u8) }; COUNT];
 static ENTRIES: [AtomicPtr<Entry>; COUNT] = [const { AtomicPtr::new(std::ptr::null_mut()) }; COUNT];
 
-/// Elements that are converted at once, on the stack.
+/// Elements that are converted at a time, on the stack.
 const CHUNK: usize = 64;
 
 /// A buffer for a chunk of elements of any dtype, aligned for all dtypes.
@@ -40,7 +40,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Bytes of one element.
+    /// The size of one element in bytes.
     fn size(&self) -> usize {
         (self.api.bits / 8) as usize
     }
@@ -51,13 +51,13 @@ fn slot_of(dtype: DType) -> usize {
     usize::from(dtype.0).wrapping_sub(code::VENDOR_FIRST as usize)
 }
 
-/// Bytes of one element; 0 until a plugin describes it.
+/// The size of one element in bytes; 0 until a plugin describes the dtype.
 #[inline]
 pub(super) fn size(dtype: DType) -> usize {
     SIZES.get(slot_of(dtype)).map_or(0, |size| size.load(Ordering::Relaxed).into())
 }
 
-/// The kind of values; [`Category::Other`] until a plugin describes it.
+/// The kind of values; [`Category::Other`] until a plugin describes the dtype.
 #[inline]
 pub(super) fn category(dtype: DType) -> Category {
     match CATEGORIES.get(slot_of(dtype)).map_or(dtype_category::OTHER, |c| c.load(Ordering::Relaxed).into()) {
@@ -75,7 +75,7 @@ fn entry(dtype: DType) -> Option<&'static Entry> {
     unsafe { pointer.as_ref() }
 }
 
-/// [`size`] where elements are about to be stored.
+/// [`size`], for elements that are about to be stored.
 #[cold]
 #[inline(never)]
 pub(super) fn storage_size(dtype: DType) -> Result<usize> {
@@ -113,7 +113,7 @@ fn done(entry: &Entry, function: &'static str, code: i32) -> Result<()> {
     if code == status::OK { Ok(()) } else { Err(failure(function, entry.plugin, Device::CPU, code)) }
 }
 
-/// Widens elements. `bytes` holds `values.len()` elements.
+/// Widens elements. `bytes` must have `values.len()` elements.
 pub(super) fn decode(dtype: DType, bytes: &[u8], values: &mut [f64]) -> Result<()> {
     let entry = described(dtype)?;
     let (size, mut chunk) = (entry.size(), Chunk::new());
@@ -128,7 +128,7 @@ pub(super) fn decode(dtype: DType, bytes: &[u8], values: &mut [f64]) -> Result<(
     Ok(())
 }
 
-/// Rounds to elements. `bytes` holds `values.len()` elements.
+/// Rounds to elements. `bytes` must have capacity for `values.len()` elements.
 pub(super) fn encode(dtype: DType, values: &[f64], bytes: &mut [u8]) -> Result<()> {
     let entry = described(dtype)?;
     let (size, mut chunk) = (entry.size(), Chunk::new());
@@ -143,7 +143,7 @@ pub(super) fn encode(dtype: DType, values: &[f64], bytes: &mut [u8]) -> Result<(
     Ok(())
 }
 
-/// One element as the plugin prints it; `None` if it prints none.
+/// One element as formatted by the plugin; `None` if it has no formatter.
 pub(super) fn format(dtype: DType, element: &[u8]) -> Option<Result<String>> {
     let entry = entry(dtype)?;
     let format = entry.api.format?;
@@ -170,7 +170,7 @@ fn promotes_to_name(api: &DTypeApi) -> std::borrow::Cow<'static, str> {
 }
 
 fn order(category: u32) -> u32 {
-    // Both kinds of integers are one category to promotion.
+    // Promotion treats signed and unsigned integers as one category.
     if category == dtype_category::SIGNED { dtype_category::UNSIGNED } else { category }
 }
 
@@ -188,7 +188,7 @@ fn code_of(category: Category) -> u32 {
     }
 }
 
-/// Checks a plugin's description of a dtype, whose texts and functions are known to be present. An error is the pair of
+/// Checks a plugin's description of a dtype, whose texts and functions are known to be present. The error is the pair of
 /// expected and actual value.
 pub(crate) fn check(api: &DTypeApi) -> Result<(), (String, String)> {
     let wrong = |expected: &str, got: String| Err((expected.to_string(), got));
@@ -250,7 +250,7 @@ fn fields(api: &DTypeApi) -> [(&'static str, String); 7] {
     ]
 }
 
-/// Names the dtype that a plugin describes; nothing else changes.
+/// Interns the name of the dtype that a plugin describes, without the description.
 ///
 /// # Errors
 /// `Registration` if another plugin described it differently, or the table of names is full.
@@ -271,7 +271,7 @@ pub(crate) fn announce(api: &DTypeApi, plugin: &str) -> Result<DType> {
     Ok(dtype)
 }
 
-/// Makes a description visible. The first one stays.
+/// Publishes a description. The first one of a dtype is retained.
 pub(crate) fn describe(dtype: DType, api: &'static DTypeApi, plugin: &'static str) {
     let index = slot_of(dtype);
     let Some(slot) = ENTRIES.get(index).filter(|slot| slot.load(Ordering::Relaxed).is_null()) else { return };
@@ -289,7 +289,7 @@ mod tests {
     use keyway_sdk::abi::RawStr;
     use std::ffi::c_void;
 
-    /// Quarters: an `i16` that counts them.
+    /// A dtype of quarters: an `i16` that counts them.
     unsafe extern "C" fn to_f64(source: *const c_void, target: *mut f64, n: u64) -> i32 {
         for i in 0..n as usize {
             // SAFETY: by the contract of `ToF64Fn`.
@@ -385,7 +385,7 @@ mod tests {
         let dtype = brought(quarters("test.example/chunks"));
         let values: Vec<f64> = (0..200).map(|i| f64::from(i) * 0.25 - 20.0).collect();
         let mut bytes = vec![0; 401];
-        // An odd address: the plugin must not see it.
+        // An odd address, which must not be passed to the plugin.
         dtype.encode(&values, &mut bytes[1..]).unwrap();
         assert_eq!(bytes[1..3], (-80i16).to_ne_bytes());
         let mut back = vec![0.0; 200];

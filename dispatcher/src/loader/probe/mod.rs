@@ -1,25 +1,24 @@
-//! Trial of a library in a separate process before its first load.
+//! The trial of a library in a separate process before it is first loaded.
 //!
-//! A new or changed library is opened, set up, registered and asked for its devices, whose functions are called once each, by a
-//! small program, `keyway-probe`, under a time limit. A crash or hang of that process would have been one of this process, and
-//! becomes a quarantine record; a library that passes is recorded by its hash and is not probed again.
+//! A new or changed library is opened, set up, registered and asked for its devices, each of whose functions is called
+//! once, by a small program, `keyway-probe`, under a time limit. A crash or hang of the probe would have been one of this
+//! process and becomes a quarantine record; a library that passes is recorded by its hash and is not probed again.
 //!
 //! Decisions:
-//! - the program is one of ours and is never the running one: a user's own program must not start itself again. It is
+//! - the probe is a program of the project and never the running one: a user's program must not start itself again. It is
 //!   named by `KEYWAY_PROBE`, or is next to the running program, next to the library, or in `bin` next to the library's
-//!   folder, and is trusted by the same rules as a library. Where there is none, or one of another version, libraries
-//!   are loaded without a trial, which is logged once. Where there is one that cannot do its work (no more processes or
-//!   open files, not a probe at all), a library that is not known good is refused: a temporary shortage must not
-//!   disable the check;
-//! - the library reaches it as an open file, the same that is loaded here afterwards;
-//! - a failure caused by the bytes alone is recorded for ever; one that the machine may have caused (its devices, its
-//!   speed) only as long as the machine is the same. An orderly error of a set-up (an error, a caught panic) is
-//!   harmless and reported each time;
+//!   folder, and is trusted by the same rules as a library. If there is none, or one of another version, libraries are
+//!   loaded without a trial, which is logged once. If there is one that cannot work (no more processes or open files, not a
+//!   probe at all), a library that is not known good is refused: a temporary shortage must not disable the check;
+//! - the library is passed as an open file, the same file that is loaded here afterwards;
+//! - a failure caused by the bytes alone is recorded permanently; one that the machine may have caused (its devices, its
+//!   speed) only as long as the machine is the same. A reported error of a set-up (an error, a caught panic) is harmless
+//!   and reported each time;
 //! - a change of process state by loading (limits, umask, working directory, floating-point environment, open files,
 //!   timers, a fork) breaks other code without a crash, and is a failure;
-//! - the process waits for a moment while threads of the library are running, and exits with a code that is set after the
+//! - the probe waits briefly while threads of the library are running, and exits with a code that is set after the
 //!   library's exit handlers;
-//! - a trial that ends the program which runs it leaves a record, by which a later one knows.
+//! - a trial that ends the program that runs it leaves a record, by which a later one detects this.
 
 mod process;
 mod protocol;
@@ -37,12 +36,12 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// The environment variable that names the program, or `off`.
+/// The environment variable with the path of the probe program, or `off`.
 pub const PROBE_VARIABLE: &str = "KEYWAY_PROBE";
 /// The environment variable with the time limit, in seconds.
 pub const LIMIT_VARIABLE: &str = "KEYWAY_PROBE_SECONDS";
 
-/// The first use of a driver may take many seconds.
+/// The time limit; the first use of a driver may take many seconds.
 const LIMIT: Duration = Duration::from_secs(30);
 /// More is not a time limit.
 const MAX_SECONDS: f64 = 86_400.0;
@@ -52,9 +51,9 @@ const MAX_SECONDS: f64 = 86_400.0;
 pub struct Probe {
     /// Whether libraries are probed at all.
     pub enabled: bool,
-    /// The program, if the user named one.
+    /// The probe program, if the user named one.
     pub program: Option<PathBuf>,
-    /// Its arguments.
+    /// The arguments of the probe program.
     pub arguments: Vec<OsString>,
     /// The folder of the running program.
     pub beside: Option<PathBuf>,
@@ -82,7 +81,7 @@ pub fn problem() -> Option<String> {
     })
 }
 
-/// The programs that showed in this process that they try no libraries, with why: each would take its time for each library.
+/// The programs that failed as probes in this process, with the reason, so that they are not started for each library.
 static UNFIT: Mutex<BTreeMap<PathBuf, Outcome>> = Mutex::new(BTreeMap::new());
 
 /// The failure of a library.
@@ -97,26 +96,25 @@ pub(super) struct Failed {
 /// The result of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It was loaded, registered and asked for its devices, and the process ended in order.
+    /// The library was loaded, registered and asked for its devices, and the process ended normally.
     Sound,
-    /// It was refused in order, for this reason, which may be temporary. It is not loaded, and the next program probes it
-    /// again.
+    /// The library reported this error, which may be temporary. It is not loaded, and the next program probes it again.
     Answered(String),
-    /// It must not be loaded.
+    /// The library failed and must not be loaded.
     Failed(Failed),
-    /// Nothing is known of it: there is no probe program of this version.
+    /// The library is unknown: there is no probe program of this version.
     NoProbe(String),
-    /// Nothing is known of it: the program is there and could not do its work.
+    /// The library is unknown: the probe program exists and failed to work.
     CannotTry(String),
 }
 
 impl Probe {
-    /// No trials.
+    /// A probe configuration without trials.
     pub fn off() -> Probe {
         Probe::default()
     }
 
-    /// Configured by the environment, which a process with raised privileges ignores.
+    /// The configuration from the environment, which a process with raised privileges ignores.
     pub fn of_process() -> Probe {
         let variable = |name| (!privilege::is_privileged()).then(|| std::env::var_os(name)).flatten();
         let named = variable(PROBE_VARIABLE).filter(|name| !name.is_empty());
@@ -163,7 +161,7 @@ impl Probe {
         }
     }
 
-    /// Tries an open library; `path` is its name in messages.
+    /// Probes an open library; `path` is its name in messages.
     pub(super) fn run(&self, program: &Path, path: &Path, library: &File) -> Outcome {
         let unfit = || UNFIT.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(outcome) = unfit().get(program) {
@@ -174,7 +172,7 @@ impl Probe {
             Err(error) => return Outcome::CannotTry(error.to_string()),
         };
         let mut command = Command::new(program);
-        // Of a panic only the message is needed, not the backtrace.
+        // Only a panic's message is needed, not the backtrace.
         command.args(&self.arguments).env(LIBRARY_VARIABLE, path).env("RUST_BACKTRACE", "0").stdin(input);
         match process::run(&mut command, self.limit) {
             Ok(ended) => {
@@ -189,7 +187,7 @@ impl Probe {
     }
 }
 
-/// Evaluates a process that has ended.
+/// Interprets a process that has ended.
 fn judge(ended: &Ended, limit: Duration, program: &Path) -> Outcome {
     let report = match Report::read(&ended.output) {
         Ok(report) => report,
@@ -219,7 +217,7 @@ fn judge(ended: &Ended, limit: Duration, program: &Path) -> Outcome {
                 End::TimedOut => Cause::Hang,
                 End::Unknown => Cause::Unknown,
             };
-            // A machine that is busy, or whose driver is broken, mends.
+            // A busy machine or a broken driver may recover.
             let machines = cause == Cause::Hang || matches!(stage, Stage::Devices | Stage::Using);
             let words = ended.last_words();
             let variables = if machines { machine::variables() } else { Vec::new() };
@@ -231,7 +229,7 @@ fn judge(ended: &Ended, limit: Duration, program: &Path) -> Outcome {
     }
 }
 
-/// The error for a library that failed; `record` is where that was written down.
+/// The error for a library that failed; `record` is the path of its quarantine record.
 pub(super) fn error(failed: &Failed, record: PathBuf) -> LoadError {
     LoadError::Quarantined { cause: failed.cause, reason: failed.reason.clone(), record }
 }
@@ -283,7 +281,7 @@ mod tests {
         let (cause, reason, _) = why(judged(&all, End::Signal(11), ""));
         assert_eq!(cause, Cause::Crash);
         assert!(reason.contains("while the process ended"), "{reason}");
-        // A destructor that makes a success of every end.
+        // A destructor that sets a successful exit code.
         let (cause, reason, _) = why(judged(&all, End::Exit(0), ""));
         assert_eq!(cause, Cause::Exit);
         assert!(reason.contains("exit code 0 while the process ended"), "{reason}");

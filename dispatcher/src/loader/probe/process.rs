@@ -1,4 +1,4 @@
-//! A child process under a time limit, with all that it prints, and with everything that it started ended after it.
+//! Runs a child process under a time limit, with its output captured, and ends its whole process group afterwards.
 
 use crate::loader::manifest::excerpt;
 use std::io::{self, Read};
@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 /// More of a report is not read.
 const MAX_OUTPUT: usize = 1 << 18;
-/// The maximum length of the end of standard error that is stored, in bytes.
+/// The maximum length of the stored end of standard error in bytes.
 const MAX_ERRORS: usize = 4096;
-/// As many characters of it are repeated.
+/// The maximum number of its characters that a message quotes.
 const MAX_WORDS: usize = 240;
-/// A process that has ended without closing its pipes, because another one holds them, is noticed after this long.
+/// The polling interval for a process that has ended without closing its pipes, because another process holds them.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// How a process ended.
@@ -21,14 +21,14 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(super) enum End {
     Exit(i32),
     Signal(i32),
-    /// It was ended at the time limit.
+    /// The process was killed at the time limit.
     TimedOut,
-    /// The exit status is not available: other code of the running program reaps its children.
+    /// The exit status is not available: other code of the running program waits for its children.
     Unknown,
 }
 
 impl End {
-    /// As a clause.
+    /// The end as a clause.
     pub(super) fn said(self, limit: Duration) -> String {
         match self {
             End::Exit(code) => format!("it ended the process with exit code {code}"),
@@ -56,17 +56,17 @@ fn signal(number: i32) -> String {
     known.to_string()
 }
 
-/// The output of a process, and its end.
+/// A process that has ended, with its output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ended {
     pub(super) output: Vec<u8>,
-    /// The end of its standard error.
+    /// The end of standard error.
     pub(super) errors: Vec<u8>,
     pub(super) end: End,
 }
 
 impl Ended {
-    /// The end of its standard error, as a clause to add; empty if it printed nothing.
+    /// The end of standard error, as a clause to append; empty if there was no output.
     pub(super) fn last_words(&self) -> String {
         let text = String::from_utf8_lossy(&self.errors);
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -81,10 +81,10 @@ impl Ended {
     }
 }
 
-/// Runs a command to its end, or ends it at the limit, with every process of its group.
+/// Runs a command until it ends or the time limit kills it, with every process of its group.
 pub(super) fn run(command: &mut Command, limit: Duration) -> io::Result<Ended> {
     let deadline = Instant::now().checked_add(limit);
-    // A separate process group: a terminal's interrupt ends this program, and the child sees that its parent is gone.
+    // A separate process group: a terminal's interrupt ends this program, and the child detects the end of its parent.
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn()?;
     let read = follow(&mut child, deadline);
@@ -109,7 +109,7 @@ pub(super) fn run(command: &mut Command, limit: Duration) -> io::Result<Ended> {
     Ok(Ended { output, errors, end })
 }
 
-/// Reads both outputs until the process ends or the time is up. The last value returned is whether it ended.
+/// Reads both pipes until the process ends or the deadline passes. The last value returned is whether it ended.
 fn follow(child: &mut Child, deadline: Option<Instant>) -> io::Result<(Vec<u8>, Vec<u8>, bool)> {
     let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
     let (mut output, mut errors) = (Vec::new(), Vec::new());
@@ -125,7 +125,7 @@ fn follow(child: &mut Child, deadline: Option<Instant>) -> io::Result<(Vec<u8>, 
     }
     loop {
         let ended = has_ended(child);
-        // After the look, so that nothing which was printed before the end is missed.
+        // Read after the check, so that all output before the end is read.
         let mut open = drain(&mut out, &mut output)?;
         open |= drain(&mut err, &mut errors)?;
         output.truncate(MAX_OUTPUT);
@@ -144,7 +144,7 @@ fn follow(child: &mut Child, deadline: Option<Instant>) -> io::Result<(Vec<u8>, 
                 left.min(LOOK),
             );
         } else {
-            // Both pipes are closed: the end is a moment away, or the process lives on without them.
+            // Both pipes are closed: the process is about to end, or continues without them.
             std::thread::sleep(left.min(Duration::from_millis(1)));
         }
     }
@@ -153,7 +153,7 @@ fn follow(child: &mut Child, deadline: Option<Instant>) -> io::Result<(Vec<u8>, 
 /// Reads the available bytes. Returns whether more may follow; at its end the pipe is dropped.
 fn drain(pipe: &mut Option<impl Read>, into: &mut Vec<u8>) -> io::Result<bool> {
     let mut buffer = [0; 4096];
-    // A process that prints without end must not keep its reader here.
+    // Bounded, so that a process with endless output does not block its reader.
     for _ in 0..64 {
         let Some(reader) = pipe else { return Ok(false) };
         match reader.read(&mut buffer) {
@@ -167,16 +167,16 @@ fn drain(pipe: &mut Option<impl Read>, into: &mut Vec<u8>) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Sleeps until one of the pipes has something or is closed.
+/// Sleeps until one of the pipes is readable or closed.
 fn wait_for(pipes: [Option<i32>; 2], limit: Duration) {
-    // A negative descriptor is passed over.
+    // A negative descriptor is ignored.
     let mut list = pipes.map(|fd| libc::pollfd { fd: fd.unwrap_or(-1), events: libc::POLLIN, revents: 0 });
     let limit = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX).max(1);
     // SAFETY: the list is valid for its length and lives until the call returns. After a failure it is called again.
     unsafe { libc::poll(list.as_mut_ptr(), list.len() as libc::nfds_t, limit) };
 }
 
-/// Whether the process has ended; it stays to be waited for.
+/// Whether the process has ended; it remains a zombie until waited for.
 fn has_ended(child: &Child) -> bool {
     // SAFETY: all zeros are a value of this plain structure.
     let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
@@ -185,7 +185,7 @@ fn has_ended(child: &Child) -> bool {
     let code = unsafe { libc::waitid(libc::P_PID, child.id(), &mut info, flags) };
     // SAFETY: the call filled the structure in, or did not write its zeros.
     let number = unsafe { info.si_pid() };
-    // A failure means that other code has waited for this program's children: there is nothing to wait for.
+    // A failure means that other code has already waited for this program's children.
     code != 0 || number != 0
 }
 
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(ended.end, End::Exit(0));
         assert!(time < Duration::from_secs(20), "{time:?}");
         let left: i32 = String::from_utf8(ended.output).unwrap().trim().parse().unwrap();
-        // It becomes a zombie of whoever adopts it, if that one waits late.
+        // It may remain a zombie of the process that adopts it.
         let state = || std::fs::read_to_string(format!("/proc/{left}/stat")).unwrap_or_default();
         let gone = (0..200).any(|_| {
             std::thread::sleep(Duration::from_millis(10));

@@ -1,5 +1,5 @@
-//! The protocol between `keyway-probe` and the program that starts it: the library comes as standard input and its name
-//! in an environment variable; the report goes out as lines.
+//! The protocol between `keyway-probe` and the program that starts it: the library is passed as standard input and its name
+//! in an environment variable; the report is written as lines.
 
 use crate::loader::machine;
 use crate::loader::manifest::excerpt;
@@ -8,8 +8,8 @@ use std::io::Write;
 /// The environment variable with the library's path, for messages and `$ORIGIN`.
 pub(crate) const LIBRARY_VARIABLE: &str = "KEYWAY_PROBE_LIBRARY";
 
-/// The exit code of a process whose report is complete. It is set after the exit handlers of a library, and is not one
-/// that a library would use.
+/// The exit code of a process whose report is complete. It is set after the exit handlers of a library, and is not one that
+/// a library would use.
 pub(crate) const COMPLETE: u8 = 93;
 
 /// The prefix of each line of the report, which separates it from a plugin's own output.
@@ -68,7 +68,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Reads a report; an error is the greeting of another version, if there is any.
+    /// Parses a report; an error is the greeting of another version, if there is any.
     pub(super) fn read(output: &[u8]) -> Result<Report, Option<String>> {
         let text = String::from_utf8_lossy(output);
         let mut lines = text.lines().filter_map(|line| line.strip_prefix(MARK));

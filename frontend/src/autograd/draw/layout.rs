@@ -171,4 +171,16 @@ mod tests {
         let Layout { places, .. } = of(&boxes(&[&[1], &[2], &[3], &[]]));
         assert!(places.iter().all(|p| p.x == places[0].x));
     }
+
+    #[test]
+    fn the_largest_graph_is_drawn() {
+        // A chain with an edge over every fourth box, as a residual net has.
+        let count = super::super::MOST;
+        let next = |i: usize| [i + 1, i + 4].into_iter().take(1 + usize::from(i.is_multiple_of(4)));
+        let next: Vec<Vec<usize>> = (0..count).map(|i| next(i).filter(|&n| n < count).collect()).collect();
+        let next: Vec<&[usize]> = next.iter().map(Vec::as_slice).collect();
+        let Layout { height, places, .. } = of(&boxes(&next));
+        assert_eq!((places.len(), places[0].y > places[count - 1].y), (count, true));
+        assert!(height >= count as i64 * HEIGHT);
+    }
 }

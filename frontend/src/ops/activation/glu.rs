@@ -4,14 +4,14 @@ use super::glu_backward;
 use crate::Tensor;
 use crate::autograd::is_grad_enabled;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, float_tensor, in_order_of, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, float_tensor, in_order_of, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::rules::{ordered, wrong_shape};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
     /// The gated linear unit: the first half of the last dimension times the sigmoid of the second half (Y. Dauphin and others,
@@ -86,14 +86,10 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `glu`
-pub static DEF: OpDef = OpDef {
-    schema: "glu(Tensor self, int dim=-1) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[Part::widened("sigmoid"), Part::widened("mul"), Part::widened("to_dtype"), Part::new("to_dtype")],
-    ),
-    derivative: Derivative::of_inputs(0b1, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "glu(Tensor self, int dim=-1) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_inputs(0b1, |b, g| {
         g.set(0, || {
             let x = b.input(0)?;
             if is_grad_enabled() {
@@ -102,9 +98,7 @@ pub static DEF: OpDef = OpDef {
             glu_backward::DEF.run(&[b.grad(0)?.into(), (&x).into(), b.arg(1)])
         })
     }),
-    forms: Forms::Out,
-    dtypes: Dtypes::FLOAT,
-    samples: || {
+    || {
         let call = |sizes: &[usize], dim: i64| sample([plain(sizes), SampleArg::Int(dim)]);
         vec![
             call(&[6], 0),
@@ -116,13 +110,15 @@ pub static DEF: OpDef = OpDef {
             call(&[3, 0], 1),
         ]
     },
-    errors: || {
-        let dim = |sizes: &[usize], dim: i64, message| error([plain(sizes), SampleArg::Int(dim)], message);
-        vec![
-            dim(&[3], 0, "an even number of elements"),
-            dim(&[], 0, "an even number of elements"),
-            dim(&[4], 1, "out of range"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.forms(Forms::Out)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let dim = |sizes: &[usize], dim: i64, message| error([plain(sizes), SampleArg::Int(dim)], message);
+    vec![
+        dim(&[3], 0, "an even number of elements"),
+        dim(&[], 0, "an even number of elements"),
+        dim(&[4], 1, "out of range"),
+    ]
+})
+.decomposed(|args| one(compose(args)));

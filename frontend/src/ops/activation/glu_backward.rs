@@ -3,13 +3,13 @@
 use super::glu::{half_sizes, halves};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, in_format_of, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, in_format_of, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::rules::{keeping, wrong_shape};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Args, Plan, Rule};
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let (t, sizes) = (args.tensor(1)?, half_sizes(args, 1)?);
@@ -38,24 +38,11 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `glu_backward`: the gradients of both halves in one pass. Used where they are not differentiated again.
-pub static DEF: OpDef = OpDef {
-    schema: "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::widened("sigmoid"),
-            Part::widened("neg"),
-            Part::widened("mul"),
-            Part::widened("cat"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Missing("`glu` uses tensor ops where its gradient is differentiated again"),
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Missing("`glu` uses tensor ops where its gradient is differentiated again"),
+    || {
         let call =
             |grad: &[usize], sizes: &[usize], dim| sample([plain(grad), plain(sizes), SampleArg::Int(dim)]);
         vec![
@@ -68,13 +55,14 @@ pub static DEF: OpDef = OpDef {
             call(&[3, 0], &[3, 0], 1),
         ]
     },
-    errors: || {
-        let call = |grad: &[usize], sizes: &[usize], dim| [plain(grad), plain(sizes), SampleArg::Int(dim)];
-        vec![
-            error(call(&[1], &[3], 0), "an even number of elements"),
-            error(call(&[4], &[4], 0), "of the shape of a half"),
-            error(call(&[2], &[4], 1), "out of range"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let call = |grad: &[usize], sizes: &[usize], dim| [plain(grad), plain(sizes), SampleArg::Int(dim)];
+    vec![
+        error(call(&[1], &[3], 0), "an even number of elements"),
+        error(call(&[4], &[4], 0), "of the shape of a half"),
+        error(call(&[2], &[4], 1), "out of range"),
+    ]
+})
+.decomposed(|args| one(compose(args)));

@@ -2,12 +2,12 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::composite::{cast, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::rules::{FIRST, FIRST_TWO, binary_real, wrong_shape};
 use crate::ops::sample::{Fill, error, plain, refuses_integer_pairs, sample, tensor as filled};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Args, Plan, Rule};
 use smallvec::SmallVec;
 
 impl Tensor {
@@ -62,20 +62,10 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `prelu`
-pub static DEF: OpDef = OpDef {
-    schema: "prelu(Tensor self, Tensor weight) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::widened("mul"),
-            Part::widened("gt"),
-            Part::widened("where"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::of_inputs(0b11, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "prelu(Tensor self, Tensor weight) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_inputs(0b11, |b, g| {
         let (grad, x, weight) = (widened(b.grad(0)?)?, widened(&b.input(0)?)?, widened(&b.input(1)?)?);
         let above = x.gt(0)?;
         g.set(0, || above.where_cond(&grad, &grad.mul(&spread(&weight, x.rank())?)?))?;
@@ -88,9 +78,7 @@ pub static DEF: OpDef = OpDef {
             each.sum(&others)
         })
     }),
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples: || {
+    || {
         let x = |sizes: &[usize]| filled(sizes, Fill::AwayFrom(-2.2, 2.2, 0.05));
         let call = |sizes: &[usize], weight: &[usize]| sample([x(sizes), plain(weight)]);
         vec![
@@ -104,12 +92,13 @@ pub static DEF: OpDef = OpDef {
             call(&[2, 2, 2, 3, 2], &[2]),
         ]
     },
-    errors: || {
-        let shape = |sizes: &[usize], weight: &[usize]| error([plain(sizes), plain(weight)], "1 element or");
-        let mut errors = vec![shape(&[2, 3], &[2]), shape(&[3], &[3]), shape(&[2, 3], &[1, 3])];
-        errors.extend(refuses_integer_pairs());
-        errors
-    },
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let shape = |sizes: &[usize], weight: &[usize]| error([plain(sizes), plain(weight)], "1 element or");
+    let mut errors = vec![shape(&[2, 3], &[2]), shape(&[3], &[3]), shape(&[2, 3], &[1, 3])];
+    errors.extend(refuses_integer_pairs());
+    errors
+})
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::AUTOCAST);

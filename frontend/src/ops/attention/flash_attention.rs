@@ -4,12 +4,12 @@ use super::flash_attention_backward;
 use super::scores::{Given, check, leads_fit, logsumexp, weights};
 use crate::autograd::{Backward, Grads, is_grad_enabled};
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, tensor, wide, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, tensor, wide, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, plain, sample};
 use crate::{DType, Layout, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 use keyway_dispatcher::registry::serving::{Candidate, server};
 
 /// Attention by the fused op, if the inputs require gradients and a kernel serves the op: its decomposition would save as many
@@ -133,32 +133,13 @@ fn errors() -> Vec<ErrorSample> {
 /// f16 and bf16), from which the backward op recomputes the scores (T. Dao and others, "FlashAttention", 2022); 0 for a query
 /// without keys. The leading dimensions of key and value equal the query's, except that their number of heads may be a divisor
 /// of its own. With `is_causal` it is unspecified whether a value that is not finite affects queries before its key.
-pub static DEF: OpDef = OpDef {
-    schema: "flash_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal, float scale) -> (Tensor, Tensor)",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()),
-        &[
-            Part::widened("mul"),
-            Part::widened("matmul"),
-            Part::widened("clone"),
-            Part::widened("softmax"),
-            Part::widened("logsumexp"),
-            Part::widened("masked_fill"),
-            Part::widened("add"),
-            Part::widened("eq"),
-            Part::fixed("fill", DType::BOOL),
-            Part::fixed("triu", DType::BOOL),
-            Part::fixed("logical_not", DType::BOOL),
-            Part::fixed("all", DType::BOOL),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Formula { saves: 0b1111, saves_outputs: 0b11, formula },
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
+pub static DEF: OpDef = OpDef::new(
+    "flash_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal, \
+     float scale) -> (Tensor, Tensor)",
+    Rule::Structured(rule),
+    Derivative::Formula { saves: 0b1111, saves_outputs: 0b11, formula },
     samples,
-    errors,
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::FLOAT)
+.errors(errors)
+.decomposed(|args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()));

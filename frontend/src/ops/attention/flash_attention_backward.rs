@@ -2,15 +2,15 @@
 
 use super::flash_attention::shapes;
 use super::scores::{Given, check};
+use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, tensor, wide, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, tensor, wide, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::rules::{require, wrong_shape};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
-use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let [made, each] = check(args, 1, 7)?;
@@ -78,45 +78,22 @@ fn samples() -> Vec<Sample> {
 
 /// `flash_attention_backward`: the gradients of query, key and value of `flash_attention` from its output and log-sum-exp. Used
 /// where they are not differentiated again.
-pub static DEF: OpDef = OpDef {
-    schema: "flash_attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor? attn_mask, Tensor out, Tensor logsumexp, bool is_causal, float scale) -> (Tensor, Tensor, Tensor)",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()),
-        &[
-            Part::widened("mul"),
-            Part::widened("matmul"),
-            Part::widened("clone"),
-            Part::widened("exp"),
-            Part::widened("sub"),
-            Part::widened("sum"),
-            Part::widened("masked_fill"),
-            Part::widened("add"),
-            Part::fixed("fill", DType::BOOL),
-            Part::fixed("triu", DType::BOOL),
-            Part::fixed("logical_not", DType::BOOL),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Missing(
-        "`flash_attention` uses tensor ops where its gradients are differentiated again",
-    ),
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
+pub static DEF: OpDef = OpDef::new(
+    "flash_attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor? attn_mask, \
+     Tensor out, Tensor logsumexp, bool is_causal, float scale) -> (Tensor, Tensor, Tensor)",
+    Rule::Structured(rule),
+    Derivative::Missing("`flash_attention` uses tensor ops where its gradients are differentiated again"),
     samples,
-    errors: || {
-        let none = || SampleArg::None;
-        let square: [&[usize]; 3] = [&[2, 3], &[2, 3], &[2, 3]];
-        vec![
-            error(
-                call([&[3], &[2, 3], &[2, 3]], [&[2, 3], &[2]], none(), false, 1.0),
-                "2 or more dimensions",
-            ),
-            error(call(square, [&[2, 4], &[2]], none(), false, 1.0), "of the result's shape [2, 3]"),
-            error(call(square, [&[2, 3], &[3]], none(), false, 1.0), "a number for each query"),
-            error(call(square, [&[2, 3], &[2]], plain(&[4, 2, 2]), false, 1.0), "broadcasts to the scores'"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let none = || SampleArg::None;
+    let square: [&[usize]; 3] = [&[2, 3], &[2, 3], &[2, 3]];
+    vec![
+        error(call([&[3], &[2, 3], &[2, 3]], [&[2, 3], &[2]], none(), false, 1.0), "2 or more dimensions"),
+        error(call(square, [&[2, 4], &[2]], none(), false, 1.0), "of the result's shape [2, 3]"),
+        error(call(square, [&[2, 3], &[3]], none(), false, 1.0), "a number for each query"),
+        error(call(square, [&[2, 3], &[2]], plain(&[4, 2, 2]), false, 1.0), "broadcasts to the scores'"),
+    ]
+})
+.decomposed(|args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()));

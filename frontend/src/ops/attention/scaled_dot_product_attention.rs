@@ -3,14 +3,14 @@
 use super::flash_attention::with_gradient;
 use super::scores::{in_heads, scores, weights};
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, float_tensor, one, optional, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::composite::{cast, float_tensor, one, optional, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::rules::{require, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::{Dims, broadcast};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 use keyway_dispatcher::tensor::TensorRef;
 
 /// The options of [`Tensor::scaled_dot_product_attention_with`].
@@ -233,33 +233,14 @@ fn errors() -> Vec<ErrorSample> {
 }
 
 /// `scaled_dot_product_attention`
-pub static DEF: OpDef = OpDef {
-    schema: "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0, bool is_causal=False, float? scale=None, bool enable_gqa=False) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::widened("mul"),
-            Part::widened("matmul"),
-            Part::widened("clone"),
-            Part::widened("softmax"),
-            Part::widened("masked_fill"),
-            Part::widened("add"),
-            Part::widened("eq"),
-            Part::widened("dropout"),
-            Part::fixed("fill", DType::BOOL),
-            Part::fixed("triu", DType::BOOL),
-            Part::fixed("logical_not", DType::BOOL),
-            Part::fixed("all", DType::BOOL),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
+pub static DEF: OpDef = OpDef::new(
+    "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, \
+     float dropout_p=0, bool is_causal=False, float? scale=None, bool enable_gqa=False) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Composite,
     samples,
-    errors,
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::FLOAT)
+.errors(errors)
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::AUTOCAST);

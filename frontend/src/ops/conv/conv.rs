@@ -3,7 +3,7 @@
 use super::geometry::{Case, Moves, case, cases, joined, rank, same_rank};
 use super::{conv_input_grad, conv_weight_grad};
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags};
 use crate::ops::rules::{FIRST_THREE, FIRST_TWO, require, wrong_shape};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
 use crate::{Tensor, autograd::Backward};
@@ -105,11 +105,11 @@ fn errors() -> Vec<ErrorSample> {
 
 /// `conv`: cross-correlation of `[batch, channels, spatial..]` with a weight `[output channels, channels / groups, kernel..]`:
 /// at each position of the kernel in the padded input, the sum of products per output channel.
-pub static DEF: OpDef = OpDef {
-    schema: "conv(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::of_inputs(FIRST_TWO, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "conv(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, \
+     int groups) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_inputs(FIRST_TWO, |b, g| {
         let grad = b.grad(0)?;
         g.set(0, || {
             let sizes = spatial(b.sizes(0));
@@ -124,10 +124,9 @@ pub static DEF: OpDef = OpDef {
             grad.sum(&dims)
         })
     }),
-    forms: Forms::Out,
-    dtypes: Dtypes::FLOAT,
-    samples: || cases().into_iter().enumerate().map(|(i, case)| with_bias(case, i % 3 != 1)).collect(),
-    errors,
-    registration: Registration::new(),
-}
+    || cases().into_iter().enumerate().map(|(i, case)| with_bias(case, i % 3 != 1)).collect(),
+)
+.forms(Forms::Out)
+.dtypes(Dtypes::FLOAT)
+.errors(errors)
 .with(OpFlags::AUTOCAST);

@@ -6,12 +6,12 @@ use super::options::ConvOptions;
 use super::{conv, conv::output_sizes};
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::composite::{cast, decomposed, one, optional, tensor, whole, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::composite::{cast, one, optional, tensor, whole, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::rules::{FIRST_THREE, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 /// The activation that [`Tensor::conv2d_act`] applies to the convolution's result.
 ///
@@ -242,30 +242,14 @@ fn errors() -> Vec<ErrorSample> {
 }
 
 /// `conv_act`: `activation(conv(input) + add)`, for an activation `none`, `relu`, `relu6`, `hardswish` or `silu`.
-pub static DEF: OpDef = OpDef {
-    schema: "conv_act(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups, Tensor? add, str activation) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::new("conv"),
-            Part::new("relu"),
-            Part::new("clamp"),
-            Part::widened("conv"),
-            Part::widened("add"),
-            Part::widened("relu"),
-            Part::widened("clamp"),
-            Part::widened("hardswish"),
-            Part::widened("silu"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
+pub static DEF: OpDef = OpDef::new(
+    "conv_act(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, \
+     int groups, Tensor? add, str activation) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Composite,
     samples,
-    errors,
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::FLOAT)
+.errors(errors)
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::AUTOCAST);

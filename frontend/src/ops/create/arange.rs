@@ -1,7 +1,7 @@
 //! `arange`
 
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
 use crate::tensor::IntoOptions;
@@ -128,14 +128,11 @@ pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// `arange`
-pub static DEF: OpDef = OpDef {
-    schema: "arange(Tensor self, Scalar start, Scalar step) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::ZERO,
-    forms: Forms::InPlace,
-    dtypes: Dtypes::NUMERIC,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "arange(Tensor self, Scalar start, Scalar step) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::ZERO,
+    || {
         vec![
             sample([plain(&[7]), SampleArg::Int(2), SampleArg::Int(3)]),
             sample([plain(&[2, 3]), SampleArg::Int(5), SampleArg::Int(-1)]),
@@ -146,11 +143,9 @@ pub static DEF: OpDef = OpDef {
             sample([plain(&[]), SampleArg::Int(4), SampleArg::Int(1)]),
         ]
     },
-    errors: || {
-        vec![error(
-            [fixed(&[2], DType::BOOL, Fill::Index(2)), SampleArg::Int(0), SampleArg::Int(1)],
-            "numbers",
-        )]
-    },
-    registration: Registration::new(),
-};
+)
+.forms(Forms::InPlace)
+.dtypes(Dtypes::NUMERIC)
+.errors(|| {
+    vec![error([fixed(&[2], DType::BOOL, Fill::Index(2)), SampleArg::Int(0), SampleArg::Int(1)], "numbers")]
+});

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{error, plain, sample};
 use crate::tensor::IntoOptions;
@@ -58,17 +58,10 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// `eye`
-pub static DEF: OpDef = OpDef {
-    schema: "eye(Tensor self) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::ZERO,
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
-    samples: || {
+pub static DEF: OpDef =
+    OpDef::new("eye(Tensor self) -> Tensor", Rule::Structured(rule), Derivative::ZERO, || {
         let shapes: [&[usize]; 4] = [&[3, 3], &[2, 4], &[4, 1], &[0, 3]];
         shapes.iter().map(|s| sample([plain(s)])).collect()
-    },
-    errors: || vec![error([plain(&[3])], "2 dimensions")],
-    registration: Registration::new(),
-};
+    })
+    .forms(Forms::InPlace)
+    .errors(|| vec![error([plain(&[3])], "2 dimensions")]);

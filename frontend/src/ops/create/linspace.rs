@@ -1,7 +1,7 @@
 //! `linspace`
 
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
 use crate::tensor::IntoOptions;
 use crate::tensor::filled::new;
@@ -104,21 +104,19 @@ impl Tensor {
 }
 
 /// `linspace`
-pub static DEF: OpDef = OpDef {
-    schema: "linspace(Tensor self, float start, float end) -> Tensor",
-    rule: Rule::Structured(super::arange::rule),
-    decomposition: None,
-    derivative: Derivative::ZERO,
-    forms: Forms::InPlace,
-    dtypes: Dtypes::NUMERIC,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "linspace(Tensor self, float start, float end) -> Tensor",
+    Rule::Structured(super::arange::rule),
+    Derivative::ZERO,
+    || {
         let shapes: [&[usize]; 8] =
             [&[], &[7], &[2, 3], &[2, 2, 3], &[2, 1, 2, 2], &[2, 1, 2, 1, 2], &[0], &[1]];
         shapes.iter().map(|s| sample([plain(s), SampleArg::Float(-3.0), SampleArg::Float(9.0)])).collect()
     },
-    errors: || {
-        let bools = fixed(&[2], DType::BOOL, Fill::Index(2));
-        vec![error([bools, SampleArg::Float(0.0), SampleArg::Float(1.0)], "numbers")]
-    },
-    registration: Registration::new(),
-};
+)
+.forms(Forms::InPlace)
+.dtypes(Dtypes::NUMERIC)
+.errors(|| {
+    let bools = fixed(&[2], DType::BOOL, Fill::Index(2));
+    vec![error([bools, SampleArg::Float(0.0), SampleArg::Float(1.0)], "numbers")]
+});

@@ -3,13 +3,14 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{collected, in_format_of, one, tensor};
-use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
+use crate::ops::def::{Decompose, Derivative, Forms, OpDef, OpFlags};
 use crate::ops::rules;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Args, Decomposition, Outputs, Part, Plan, Rule};
+use keyway_dispatcher::op::{Args, Outputs, Plan, Rule};
 
-pub(super) const fn def(schema: &'static str, derivative: Derivative, compose: Decomposition) -> OpDef {
+/// The definition of `tril` or `triu`.
+pub(super) const fn def(schema: &'static str, derivative: Derivative, compose: Decompose) -> OpDef {
     OpDef::new(schema, Rule::Structured(rule), derivative, samples)
         .forms(Forms::InPlace)
         .errors(|| vec![error([plain(&[3]), SampleArg::Int(0)], "2 or more dimensions")])
@@ -17,14 +18,7 @@ pub(super) const fn def(schema: &'static str, derivative: Derivative, compose: D
         .decomposed(compose)
 }
 
-const PARTS: &[Part] = &[Part::new("where")];
-
-/// The decomposition: selects the tensor or 0 by a mask that is built on the host.
-pub(super) const fn by_mask(run: fn(&Args<'_>) -> RuleResult<Outputs>) -> Decomposition {
-    Decomposition { run, parts: PARTS }
-}
-
-/// Selects the elements for which `keeps(row, column - diagonal)` is true, 0 elsewhere.
+/// The elements for which `keeps(row, column - diagonal)` is true, 0 elsewhere, selected by a mask that is built on the host.
 pub(super) fn masked(args: &Args<'_>, keeps: fn(i64, i64) -> bool) -> RuleResult<Outputs> {
     one(compose(args, keeps))
 }

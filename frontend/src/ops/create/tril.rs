@@ -49,5 +49,5 @@ forms! {
 pub static DEF: OpDef = triangle::def(
     "tril(Tensor self, int diagonal=0) -> Tensor",
     Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.tril_with(b.int(1)?))),
-    triangle::by_mask(|args| triangle::masked(args, |row, column| column <= row)),
+    |args| triangle::masked(args, |row, column| column <= row),
 );

@@ -1,15 +1,15 @@
 //! `affine_grid`
 
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, float_tensor, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::rules::{wrong_shape, wrong_value};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::IntoShape;
 use crate::{DType, Device, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// The sampling grid of [`Tensor::grid_sample`] for affine maps `self`: maps `[batch, 2, 3]` and a size
@@ -115,31 +115,20 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `affine_grid`
-pub static DEF: OpDef = OpDef {
-    schema: "affine_grid(Tensor theta, int[] size, bool align_corners=False) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::widened("linspace"),
-            Part::widened("mul"),
-            Part::widened("add"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
+pub static DEF: OpDef = OpDef::new(
+    "affine_grid(Tensor theta, int[] size, bool align_corners=False) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Composite,
     samples,
-    errors: || {
-        vec![
-            error(call(&[2, 3], &[2, 1, 3, 4], false), "of shape [batch, 2, 3]"),
-            error(call(&[2, 2, 2], &[2, 1, 3, 4], false), "of shape [_, 2, 3]"),
-            error(call(&[2, 2, 3], &[2, 1, 3, 4, 5], false), "4 sizes"),
-            error(call(&[2, 2, 3], &[3, 1, 3, 4], false), "the batch of 2"),
-            error(call(&[2, 2, 3], &[2, 1, 0, 4], false), "1 or more of each other"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    vec![
+        error(call(&[2, 3], &[2, 1, 3, 4], false), "of shape [batch, 2, 3]"),
+        error(call(&[2, 2, 2], &[2, 1, 3, 4], false), "of shape [_, 2, 3]"),
+        error(call(&[2, 2, 3], &[2, 1, 3, 4, 5], false), "4 sizes"),
+        error(call(&[2, 2, 3], &[3, 1, 3, 4], false), "the batch of 2"),
+        error(call(&[2, 2, 3], &[2, 1, 0, 4], false), "1 or more of each other"),
+    ]
+})
+.decomposed(|args| one(compose(args)));

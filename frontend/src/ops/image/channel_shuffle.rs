@@ -3,13 +3,13 @@
 use super::geometry::joined;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor, whole};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::composite::{one, tensor, whole};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::rules::{kept, wrong_shape, wrong_value};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Args, Plan, Rule};
 
 impl Tensor {
     /// Interleaves the channels of `groups` groups in `[batch, channels, ..]`: the channels, viewed as
@@ -53,17 +53,14 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `channel_shuffle`
-pub static DEF: OpDef = OpDef {
-    schema: "channel_shuffle(Tensor self, int groups) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(|args| one(compose(args)), &[Part::new("clone")]),
+pub static DEF: OpDef = OpDef::new(
+    "channel_shuffle(Tensor self, int groups) -> Tensor",
+    Rule::Structured(rule),
     // The inverse is a shuffle with `channels / groups` groups.
-    derivative: Derivative::of_grad(|b, g| {
+    Derivative::of_grad(|b, g| {
         g.set(0, || b.grad(0)?.channel_shuffle((b.sizes(0)[1] / b.int(1)?.max(1) as usize).max(1)))
     }),
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
-    samples: || {
+    || {
         let call = |sizes: &[usize], groups| sample([plain(sizes), SampleArg::Int(groups)]);
         vec![
             call(&[2, 6, 3], 2),
@@ -74,14 +71,14 @@ pub static DEF: OpDef = OpDef {
             call(&[0, 4, 2, 2], 2),
         ]
     },
-    errors: || {
-        let call = |sizes: &[usize], groups, message| error([plain(sizes), SampleArg::Int(groups)], message);
-        vec![
-            call(&[4, 4], 2, "of 3 or more dimensions"),
-            call(&[1, 4, 2, 2], 0, "a divisor of the 4 channels"),
-            call(&[1, 4, 2, 2], 3, "a divisor of the 4 channels"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.errors(|| {
+    let call = |sizes: &[usize], groups, message| error([plain(sizes), SampleArg::Int(groups)], message);
+    vec![
+        call(&[4, 4], 2, "of 3 or more dimensions"),
+        call(&[1, 4, 2, 2], 0, "a divisor of the 4 channels"),
+        call(&[1, 4, 2, 2], 3, "a divisor of the 4 channels"),
+    ]
+})
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::EXACT);

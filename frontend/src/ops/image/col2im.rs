@@ -4,13 +4,13 @@ use super::geometry::{Places, each_under};
 use super::im2col::{self, CASES, options};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, float_tensor, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::rules::{wrong_shape, wrong_value};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 /// The sizes of the images, and the window positions in them.
 fn geometry(args: &Args<'_>) -> RuleResult<(Dims, Places)> {
@@ -51,22 +51,17 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `col2im`: sums columns of sliding windows into images; overlapping elements are added.
-pub static DEF: OpDef = OpDef {
-    schema: "col2im(Tensor self, int[] output_size, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[Part::widened("fill"), Part::widened("add"), Part::widened("to_dtype"), Part::new("to_dtype")],
-    ),
-    derivative: Derivative::of_grad(|b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "col2im(Tensor self, int[] output_size, int[] kernel_size, int[] dilation, int[] padding, \
+     int[] stride) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_grad(|b, g| {
         g.set(0, || {
             let [kernel, dilation, padding, stride] = [2, 3, 4, 5].map(|i| b.arg(i));
             im2col::DEF.run(&[b.grad(0)?.into(), kernel, dilation, padding, stride])
         })
     }),
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples: || {
+    || {
         let call = |(sizes, lists): &(&[usize], [[i64; 2]; 4])| {
             let [kernel, dilation, padding, stride] = *lists;
             let place = |d: usize| {
@@ -79,18 +74,19 @@ pub static DEF: OpDef = OpDef {
         };
         CASES.iter().map(call).collect()
     },
-    errors: || {
-        let call = |columns: &[usize], output: &[i64], kernel: [i64; 2], message| {
-            let lists = options([kernel, [1, 1], [0, 0], [1, 1]]);
-            error([plain(columns), SampleArg::Ints(output.to_vec())].into_iter().chain(lists), message)
-        };
-        vec![
-            call(&[4, 4], &[3, 3], [2, 2], "of 3 dimensions"),
-            call(&[1, 4, 4], &[3], [2, 2], "2 numbers of 1 or more, height and width"),
-            call(&[1, 6, 4], &[3, 3], [2, 2], "of shape [_, n * 4, 4]"),
-            call(&[1, 4, 5], &[3, 3], [2, 2], "of shape [_, n * 4, 4]"),
-            call(&[1, 4, 4], &[3, 1], [2, 2], "reaches over 2 elements of 1"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let call = |columns: &[usize], output: &[i64], kernel: [i64; 2], message| {
+        let lists = options([kernel, [1, 1], [0, 0], [1, 1]]);
+        error([plain(columns), SampleArg::Ints(output.to_vec())].into_iter().chain(lists), message)
+    };
+    vec![
+        call(&[4, 4], &[3, 3], [2, 2], "of 3 dimensions"),
+        call(&[1, 4, 4], &[3], [2, 2], "2 numbers of 1 or more, height and width"),
+        call(&[1, 6, 4], &[3, 3], [2, 2], "of shape [_, n * 4, 4]"),
+        call(&[1, 4, 5], &[3, 3], [2, 2], "of shape [_, n * 4, 4]"),
+        call(&[1, 4, 4], &[3, 1], [2, 2], "reaches over 2 elements of 1"),
+    ]
+})
+.decomposed(|args| one(compose(args)));

@@ -1,17 +1,17 @@
 //! `grid_sample`
 
-use super::grid_taps::{CASES, Case, Reading, Sampled, check_grid, check_pixels, check_rank, filled, parts};
+use super::grid_taps::{CASES, Case, Reading, Sampled, check_grid, check_pixels, check_rank, filled};
 use super::options::GridOptions;
 use super::{grid_sample_grid_grad, grid_sample_input_grad};
+use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, float_tensor, in_format_of, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, float_tensor, in_format_of, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::pool::{spatial, with_spatial};
 use crate::ops::rules::{FIRST_TWO, kept};
 use crate::ops::sample::{ErrorSample, SampleArg, error, plain, sample};
-use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
     /// Samples images `[batch, channels, height, width]` at the locations of a grid `[batch, rows, columns, 2]`; the result is
@@ -101,14 +101,11 @@ fn errors() -> Vec<ErrorSample> {
 }
 
 /// `grid_sample`
-pub static DEF: OpDef = OpDef {
-    schema: "grid_sample(Tensor input, Tensor grid, str mode=bilinear, str padding_mode=zeros, bool align_corners=False) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        parts![Part::widened; Part::widened("gather"), Part::widened("sum")],
-    ),
-    derivative: Derivative::of_inputs(FIRST_TWO, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "grid_sample(Tensor input, Tensor grid, str mode=bilinear, str padding_mode=zeros, \
+     bool align_corners=False) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_inputs(FIRST_TWO, |b, g| {
         let (grad, [mode, padding, align]) = (b.grad(0)?, [2, 3, 4].map(|i| b.arg(i)));
         g.set(0, || {
             let (grid, sizes) = (b.input(1)?, spatial(b.sizes(0)));
@@ -120,15 +117,14 @@ pub static DEF: OpDef = OpDef {
             grid_sample_grid_grad::DEF.run(&[grad.into(), (&x).into(), (&grid).into(), mode, padding, align])
         })
     }),
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples: || {
+    || {
         let one = |case: &Case| {
             let [x, _, grid, options @ ..] = filled(case);
             sample([x, grid].into_iter().chain(options))
         };
         CASES.iter().map(one).collect()
     },
-    errors,
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::FLOAT)
+.errors(errors)
+.decomposed(|args| one(compose(args)));

@@ -1,18 +1,16 @@
 //! `grid_sample_grid_grad`
 
-use super::grid_taps::{
-    CASES, Case, Reading, Sampled, check_grid, check_pixels, check_rank, filled, in_f64, parts,
-};
+use super::grid_taps::{CASES, Case, Reading, Sampled, check_grid, check_pixels, check_rank, filled};
 use super::options::GridMode;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, float_tensor, in_format_of, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, float_tensor, in_format_of, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::rules::{kept, require, wrong_shape};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Args, Plan, Rule};
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let (grad, x) = (float_tensor(args, 0)?, args.tensor(1)?);
@@ -49,17 +47,12 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 /// `grid_sample_grid_grad`: the gradient of `grid_sample` with respect to its grid: for each location, the sum over channels
 /// and taps of `grad * tap`, times the derivative of the tap's weight with respect to the location. It is 0 for locations that
 /// padding clamped to the border and with `nearest`.
-pub static DEF: OpDef = OpDef {
-    schema: "grid_sample_grid_grad(Tensor grad, Tensor input, Tensor grid, str mode, str padding_mode, bool align_corners) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        parts![in_f64; Part::widened("gather"), Part::widened("stack"), Part::widened("sum")],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "grid_sample_grid_grad(Tensor grad, Tensor input, Tensor grid, str mode, str padding_mode, \
+     bool align_corners) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Composite,
+    || {
         let one = |case: &Case| {
             let [x, grad, grid, options @ ..] = filled(case);
             let made = sample([grad, x, grid].into_iter().chain(options));
@@ -70,21 +63,22 @@ pub static DEF: OpDef = OpDef {
         };
         CASES.iter().map(one).collect()
     },
-    errors: || {
-        let call = |grad: &[usize], x: &[usize], grid: &[usize], mode, message| {
-            let options = [SampleArg::Str(mode), SampleArg::Str("zeros"), SampleArg::Bool(false)];
-            error([plain(grad), plain(x), plain(grid)].into_iter().chain(options), message)
-        };
-        let (grad, x, grid): (&[usize], &[usize], &[usize]) = (&[2, 3, 2, 5], &[2, 3, 4, 4], &[2, 2, 5, 2]);
-        vec![
-            call(&[3, 4], x, grid, "bilinear", "of 3 to 5 dimensions"),
-            call(&[2, 3, 4], x, grid, "bilinear", "of 4 or 5 dimensions"),
-            call(grad, &[2, 2, 4, 4], grid, "bilinear", "of 4 dimensions, [2, 3, ..]"),
-            call(grad, &[2, 3, 4], grid, "bilinear", "of 4 dimensions, [2, 3, ..]"),
-            call(grad, &[2, 3, 0, 4], grid, "bilinear", "1 or more elements in each spatial dimension"),
-            call(grad, x, &[2, 5, 2, 2], "bilinear", "of 4 dimensions, [2, 2, 5, 2]"),
-            call(grad, x, grid, "cubic", "`bicubic`"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let call = |grad: &[usize], x: &[usize], grid: &[usize], mode, message| {
+        let options = [SampleArg::Str(mode), SampleArg::Str("zeros"), SampleArg::Bool(false)];
+        error([plain(grad), plain(x), plain(grid)].into_iter().chain(options), message)
+    };
+    let (grad, x, grid): (&[usize], &[usize], &[usize]) = (&[2, 3, 2, 5], &[2, 3, 4, 4], &[2, 2, 5, 2]);
+    vec![
+        call(&[3, 4], x, grid, "bilinear", "of 3 to 5 dimensions"),
+        call(&[2, 3, 4], x, grid, "bilinear", "of 4 or 5 dimensions"),
+        call(grad, &[2, 2, 4, 4], grid, "bilinear", "of 4 dimensions, [2, 3, ..]"),
+        call(grad, &[2, 3, 4], grid, "bilinear", "of 4 dimensions, [2, 3, ..]"),
+        call(grad, &[2, 3, 0, 4], grid, "bilinear", "1 or more elements in each spatial dimension"),
+        call(grad, x, &[2, 5, 2, 2], "bilinear", "of 4 dimensions, [2, 2, 5, 2]"),
+        call(grad, x, grid, "cubic", "`bicubic`"),
+    ]
+})
+.decomposed(|args| one(compose(args)));

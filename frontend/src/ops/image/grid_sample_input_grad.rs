@@ -1,16 +1,16 @@
 //! `grid_sample_input_grad`
 
-use super::grid_taps::{CASES, Case, Reading, Sampled, check_grid, check_rank, filled, in_f64, parts};
+use super::grid_taps::{CASES, Case, Reading, Sampled, check_grid, check_rank, filled};
 use super::{grid_sample, grid_sample_grid_grad};
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, float_tensor, in_format_of, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, float_tensor, in_format_of, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::pool::{sizes, spatial, with_spatial};
 use crate::ops::rules::{FIRST_TWO, kept};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Args, Plan, Rule};
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let grad = float_tensor(args, 0)?;
@@ -34,14 +34,11 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 
 /// `grid_sample_input_grad`: the gradient of `grid_sample` with respect to its images, whose spatial sizes are `input_sizes`:
 /// scatters each element of `grad` to its taps, times their weights.
-pub static DEF: OpDef = OpDef {
-    schema: "grid_sample_input_grad(Tensor grad, Tensor grid, int[] input_sizes, str mode, str padding_mode, bool align_corners) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        parts![in_f64; Part::widened("fill"), Part::widened("scatter_add")],
-    ),
-    derivative: Derivative::of_inputs(FIRST_TWO, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "grid_sample_input_grad(Tensor grad, Tensor grid, int[] input_sizes, str mode, str padding_mode, \
+     bool align_corners) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_inputs(FIRST_TWO, |b, g| {
         // The op is linear in `grad`, and the inner product of its result with any images is that of `grad` with their samples.
         let (images, [mode, padding, align]) = (b.grad(0)?, [3, 4, 5].map(|i| b.arg(i)));
         g.set(0, || grid_sample::DEF.run(&[images.into(), (&b.input(1)?).into(), mode, padding, align]))?;
@@ -52,31 +49,30 @@ pub static DEF: OpDef = OpDef {
             grid_sample_grid_grad::DEF.run(&args)
         })
     }),
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples: || {
+    || {
         let one = |case: &Case| {
             let [_, grad, grid, options @ ..] = filled(case);
             sample([grad, grid, SampleArg::Ints(spatial(case.0))].into_iter().chain(options))
         };
         CASES.iter().map(one).collect()
     },
-    errors: || {
-        let call = |grad: &[usize], grid: &[usize], sizes: &[i64], mode, message| {
-            let tensors = [plain(grad), plain(grid), SampleArg::Ints(sizes.to_vec())];
-            let options = [SampleArg::Str(mode), SampleArg::Str("zeros"), SampleArg::Bool(false)];
-            error(tensors.into_iter().chain(options), message)
-        };
-        let (grad, grid): (&[usize], &[usize]) = (&[2, 3, 2, 5], &[2, 2, 5, 2]);
-        vec![
-            call(&[3, 4], grid, &[4], "bilinear", "of 3 to 5 dimensions"),
-            call(&[2, 3, 4], grid, &[4], "bilinear", "of 4 or 5 dimensions"),
-            call(grad, grid, &[4], "bilinear", "2 numbers of 1 or more"),
-            call(grad, grid, &[4, 0], "bilinear", "2 numbers of 1 or more"),
-            call(grad, &[2, 5, 2, 2], &[4, 4], "bilinear", "of 4 dimensions, [2, 2, 5, 2]"),
-            call(grad, &[1, 2, 5, 2], &[4, 4], "bilinear", "of 4 dimensions, [2, 2, 5, 2]"),
-            call(grad, grid, &[4, 4], "cubic", "`bicubic`"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let call = |grad: &[usize], grid: &[usize], sizes: &[i64], mode, message| {
+        let tensors = [plain(grad), plain(grid), SampleArg::Ints(sizes.to_vec())];
+        let options = [SampleArg::Str(mode), SampleArg::Str("zeros"), SampleArg::Bool(false)];
+        error(tensors.into_iter().chain(options), message)
+    };
+    let (grad, grid): (&[usize], &[usize]) = (&[2, 3, 2, 5], &[2, 2, 5, 2]);
+    vec![
+        call(&[3, 4], grid, &[4], "bilinear", "of 3 to 5 dimensions"),
+        call(&[2, 3, 4], grid, &[4], "bilinear", "of 4 or 5 dimensions"),
+        call(grad, grid, &[4], "bilinear", "2 numbers of 1 or more"),
+        call(grad, grid, &[4, 0], "bilinear", "2 numbers of 1 or more"),
+        call(grad, &[2, 5, 2, 2], &[4, 4], "bilinear", "of 4 dimensions, [2, 2, 5, 2]"),
+        call(grad, &[1, 2, 5, 2], &[4, 4], "bilinear", "of 4 dimensions, [2, 2, 5, 2]"),
+        call(grad, grid, &[4, 4], "cubic", "`bicubic`"),
+    ]
+})
+.decomposed(|args| one(compose(args)));

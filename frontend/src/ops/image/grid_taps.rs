@@ -8,7 +8,7 @@ use crate::ops::rules::{require, wrong_shape, wrong_value};
 use crate::ops::sample::{SampleArg, plain, uniform};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Part};
+use keyway_dispatcher::op::Args;
 
 const MODES: [(GridMode, &str); 3] =
     [(GridMode::Bilinear, "bilinear"), (GridMode::Nearest, "nearest"), (GridMode::Bicubic, "bicubic")];
@@ -365,51 +365,6 @@ impl Sampled {
         Tensor::stack(&axes.collect::<Result<Vec<_>>>()?, -1)
     }
 }
-
-/// The ops of the decomposition, those of the tap computation in the dtype of `$places`, and `$part`.
-macro_rules! parts {
-    ($places:path; $($part:expr),*) => {
-        &[
-            $places("abs"),
-            $places("add"),
-            $places("arange"),
-            $places("cat"),
-            $places("clamp"),
-            $places("clone"),
-            $places("div"),
-            $places("eq"),
-            $places("floor"),
-            $places("fmod"),
-            $places("ge"),
-            $places("gt"),
-            $places("le"),
-            $places("lt"),
-            $places("mul"),
-            $places("round"),
-            $places("sub"),
-            $places("to_dtype"),
-            $places("where"),
-            Part::widened("clone"),
-            Part::widened("mul"),
-            Part::widened("to_dtype"),
-            Part::widened("where"),
-            Part::fixed("logical_and", DType::BOOL),
-            Part::fixed("add", DType::I64),
-            Part::fixed("mul", DType::I64),
-            Part::fixed("to_dtype", DType::I64),
-            Part::new("to_dtype"),
-            $($part),*
-        ]
-    };
-}
-
-/// A part of the gradient ops, which compute taps in f64: small weights would lose their precision otherwise, and dominate
-/// where large elements cancel.
-pub(super) const fn in_f64(op: &'static str) -> Part {
-    Part::fixed(op, DType::F64)
-}
-
-pub(super) use parts;
 
 /// A case of all three ops: image sizes, spatial sizes of the result; mode, padding mode, `align_corners`.
 pub(super) type Case = (&'static [usize], &'static [usize], &'static str, &'static str, bool);

@@ -4,15 +4,15 @@ use super::col2im;
 use super::geometry::{Places, columns, each_under};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, float_tensor, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{float_tensor, one, tensor};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::memory::clone;
 use crate::ops::pool::spatial;
 use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let x = float_tensor(args, 0)?;
@@ -75,38 +75,31 @@ pub(super) fn options(lists: [[i64; 2]; 4]) -> impl Iterator<Item = SampleArg> {
 }
 
 /// `im2col`: the sliding windows of images as columns.
-pub static DEF: OpDef = OpDef {
-    schema: "im2col(Tensor self, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[Part::new("constant_pad"), Part::new("clone"), Part::new("fill"), Part::new("copy")],
-    ),
-    derivative: Derivative::of_grad(|b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "im2col(Tensor self, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_grad(|b, g| {
         g.set(0, || {
             let sizes = spatial(b.sizes(0));
             let [kernel, dilation, padding, stride] = [1, 2, 3, 4].map(|i| b.arg(i));
             col2im::DEF.run(&[b.grad(0)?.into(), Arg::Ints(&sizes), kernel, dilation, padding, stride])
         })
     }),
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples: || {
-        CASES.iter().map(|(sizes, lists)| sample([plain(sizes)].into_iter().chain(options(*lists)))).collect()
-    },
-    errors: || {
-        let call = |sizes: &[usize], lists: [[i64; 2]; 4], message| {
-            error([plain(sizes)].into_iter().chain(options(lists)), message)
-        };
-        let image: &[usize] = &[1, 2, 4, 4];
-        vec![
-            call(&[2, 4, 4], [[2, 2], [1, 1], [0, 0], [1, 1]], "of 4 dimensions"),
-            call(image, [[0, 2], [1, 1], [0, 0], [1, 1]], "2 numbers of 1 or more"),
-            call(image, [[2, 2], [1, 0], [0, 0], [1, 1]], "2 numbers of 1 or more"),
-            call(image, [[2, 2], [1, 1], [-1, 0], [1, 1]], "2 numbers of 0 or more"),
-            call(image, [[2, 2], [1, 1], [0, 0], [1, 0]], "2 numbers of 1 or more"),
-            call(image, [[2, 3], [1, 3], [0, 1], [1, 1]], "reaches over 7 elements of 6"),
-        ]
-    },
-    registration: Registration::new(),
-};
+    || CASES.iter().map(|(sizes, lists)| sample([plain(sizes)].into_iter().chain(options(*lists)))).collect(),
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let call = |sizes: &[usize], lists: [[i64; 2]; 4], message| {
+        error([plain(sizes)].into_iter().chain(options(lists)), message)
+    };
+    let image: &[usize] = &[1, 2, 4, 4];
+    vec![
+        call(&[2, 4, 4], [[2, 2], [1, 1], [0, 0], [1, 1]], "of 4 dimensions"),
+        call(image, [[0, 2], [1, 1], [0, 0], [1, 1]], "2 numbers of 1 or more"),
+        call(image, [[2, 2], [1, 0], [0, 0], [1, 1]], "2 numbers of 1 or more"),
+        call(image, [[2, 2], [1, 1], [-1, 0], [1, 1]], "2 numbers of 0 or more"),
+        call(image, [[2, 2], [1, 1], [0, 0], [1, 0]], "2 numbers of 1 or more"),
+        call(image, [[2, 3], [1, 3], [0, 1], [1, 1]], "reaches over 7 elements of 6"),
+    ]
+})
+.decomposed(|args| one(compose(args)));

@@ -1,7 +1,7 @@
 //! `interpolate`
 
 use super::interpolate_backward;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::pool::{rank, sizes, spatial, with_spatial};
 use crate::ops::rules::{FIRST, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
@@ -97,20 +97,18 @@ fn samples() -> Vec<Sample> {
 /// `interpolate`: resizes images. Output element `i` of a dimension is sampled at `(i + 1/2) * input / output - 1/2`, with
 /// `align_corners` at `i * (input - 1) / (output - 1)`, and with scales at `(i + 1/2) / scale - 1/2`; the mode determines the
 /// interpolation kernel, and indices are clamped to the image. `nearest` reads element `⌊i * input / output⌋`.
-pub static DEF: OpDef = OpDef {
-    schema: "interpolate(Tensor self, int[] size, str mode, bool align_corners, float[] scales) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::of_grad(|b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "interpolate(Tensor self, int[] size, str mode, bool align_corners, float[] scales) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_grad(|b, g| {
         g.set(0, || {
             let sizes = spatial(b.sizes(0));
             let grad = b.grad(0)?.into();
             interpolate_backward::DEF.run(&[grad, Arg::Ints(&sizes), b.arg(2), b.arg(3), b.arg(4)])
         })
     }),
-    forms: Forms::Out,
-    dtypes: Dtypes::FLOAT,
     samples,
-    errors,
-    registration: Registration::new(),
-};
+)
+.forms(Forms::Out)
+.dtypes(Dtypes::FLOAT)
+.errors(errors);

@@ -3,13 +3,13 @@
 use super::geometry::{joined, with_factor};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor, whole};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::composite::{one, tensor, whole};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::rules::{kept, wrong_shape};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Args, Plan, Rule};
 
 impl Tensor {
     /// Rearranges `[.., channels, height * factor, width * factor]` to `[.., channels * factor², height, width]`: the inverse
@@ -55,14 +55,11 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `pixel_unshuffle`
-pub static DEF: OpDef = OpDef {
-    schema: "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(|args| one(compose(args)), &[Part::new("clone")]),
-    derivative: Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.pixel_shuffle(b.int(1)?.max(1) as usize))),
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.pixel_shuffle(b.int(1)?.max(1) as usize))),
+    || {
         let call = |sizes: &[usize], factor| sample([plain(sizes), SampleArg::Int(factor)]);
         vec![
             call(&[2, 4, 6], 2),
@@ -73,14 +70,14 @@ pub static DEF: OpDef = OpDef {
             call(&[0, 2, 4, 4], 2),
         ]
     },
-    errors: || {
-        let call = |sizes: &[usize], factor, message| error([plain(sizes), SampleArg::Int(factor)], message);
-        vec![
-            call(&[4, 4], 2, "of 3 or more dimensions"),
-            call(&[1, 4, 2, 2], 0, "1 or more"),
-            call(&[1, 1, 4, 3], 2, "the factor 2 divides"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.errors(|| {
+    let call = |sizes: &[usize], factor, message| error([plain(sizes), SampleArg::Int(factor)], message);
+    vec![
+        call(&[4, 4], 2, "of 3 or more dimensions"),
+        call(&[1, 4, 2, 2], 0, "1 or more"),
+        call(&[1, 1, 4, 3], 2, "the factor 2 divides"),
+    ]
+})
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::EXACT);

@@ -4,15 +4,15 @@ use super::geometry::index as index_of;
 use super::unique::Unique;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, float_tensor, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, float_tensor, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::index::geometry::wrong_shape;
 use crate::ops::rules::kept;
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, plain, sample, uniform};
 use crate::{DType, Layout};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Out, Part, Plan, Rule};
+use keyway_dispatcher::op::{Args, Out, Plan, Rule};
 use keyway_dispatcher::registry::serving::{Candidate, server};
 
 /// The coefficients of an Adam step, with the bias corrections folded into `eps` and `rate`.
@@ -185,32 +185,15 @@ fn errors() -> Vec<ErrorSample> {
 /// `p`, the moments become `m = beta1 * m + (1 - beta1) * g` and `v = beta2 * v + (1 - beta2) * g^2`, and the row
 /// `shrink * p - rate * m / (sqrt(v) + eps)`. Gradients with equal indices are added first. f16 and bf16 are computed in f32
 /// and rounded once. The derivative of `sqrt(v)` is defined as 0 where `v` is 0.
-pub static DEF: OpDef = OpDef {
-    schema: "adam_rows(Tensor self, Tensor exp_avg, Tensor exp_avg_sq, Tensor index, Tensor grad, float beta1, float beta2, float eps, float rate, float decay, float shrink) -> (Tensor, Tensor, Tensor)",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()),
-        &[
-            Part::fixed("unique", DType::I64),
-            Part::new("index_select"),
-            Part::widened("fill"),
-            Part::widened("index_add"),
-            Part::widened("mul"),
-            Part::widened("add"),
-            Part::widened("addcmul"),
-            Part::widened("eq"),
-            Part::widened("masked_fill"),
-            Part::widened("sqrt"),
-            Part::widened("addcdiv"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-            Part::new("index_copy"),
-        ],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::Out,
-    dtypes: Dtypes::FLOAT,
+pub static DEF: OpDef = OpDef::new(
+    "adam_rows(Tensor self, Tensor exp_avg, Tensor exp_avg_sq, Tensor index, Tensor grad, \
+     float beta1, float beta2, float eps, float rate, float decay, float shrink) -> (Tensor, Tensor, \
+     Tensor)",
+    Rule::Structured(rule),
+    Derivative::Composite,
     samples,
-    errors,
-    registration: Registration::new(),
-};
+)
+.forms(Forms::Out)
+.dtypes(Dtypes::FLOAT)
+.errors(errors)
+.decomposed(|args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()));

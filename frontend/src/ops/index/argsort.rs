@@ -1,15 +1,15 @@
 //! `argsort`
 
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{one, tensor};
+use crate::ops::def::{Derivative, OpDef};
 use crate::ops::index::geometry::kept;
 use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor as filled};
 use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
     /// The permutation that sorts along `dim`: the indices that [`Tensor::sort`] returns.
@@ -59,14 +59,11 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `argsort`
-pub static DEF: OpDef = OpDef {
-    schema: "argsort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(|args| one(compose(args)), &[Part::new("sort")]),
-    derivative: Derivative::NotDifferentiable,
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "argsort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::NotDifferentiable,
+    || {
         let call = |sizes: &[usize], dim, descending| {
             let values = filled(sizes, Fill::Distinct(-20.0, 20.0));
             sample([values, SampleArg::Int(dim), SampleArg::Bool(descending), SampleArg::Bool(true)])
@@ -81,9 +78,9 @@ pub static DEF: OpDef = OpDef {
             call(&[0, 3], 0, false),
         ]
     },
-    errors: || {
-        let no = SampleArg::Bool(false);
-        vec![error([plain(&[3]), SampleArg::Int(1), no.clone(), no], "out of range")]
-    },
-    registration: Registration::new(),
-};
+)
+.errors(|| {
+    let no = SampleArg::Bool(false);
+    vec![error([plain(&[3]), SampleArg::Int(1), no.clone(), no], "out of range")]
+})
+.decomposed(|args| one(compose(args)));

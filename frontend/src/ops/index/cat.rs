@@ -2,14 +2,14 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::composite::one;
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::index::geometry::{piece, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Role, Sample, SampleArg, TensorSample, error, sample};
 use crate::tensor::{Int, refs};
 use keyway_dispatcher::dims::{Dims, channels_last_strides, contiguous_strides, wrap_dim};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 use keyway_dispatcher::tensor::Images;
 use std::borrow::Borrow;
 
@@ -113,11 +113,10 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `cat`
-pub static DEF: OpDef = OpDef {
-    schema: "cat(Tensor[] tensors, int dim=0) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(|args| one(compose(args)), &[Part::new("copy")]),
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::new(
+    "cat(Tensor[] tensors, int dim=0) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Formula {
         saves: 0,
         saves_outputs: 0,
         formula: |b, g| {
@@ -132,10 +131,9 @@ pub static DEF: OpDef = OpDef {
             Ok(())
         },
     },
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
     samples,
-    errors,
-    registration: Registration::new(),
-}
+)
+.forms(Forms::Out)
+.errors(errors)
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::EXACT);

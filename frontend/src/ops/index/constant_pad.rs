@@ -1,15 +1,15 @@
 //! `constant_pad`
 
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::composite::{one, tensor};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::index::geometry::{kept, wrong_value};
 use crate::ops::rules::holds;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::{Dims, contiguous_strides};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// Pads with `value`. The widths are two numbers for each dimension, before and after, starting with the last dimension; a
@@ -84,17 +84,14 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `constant_pad`
-pub static DEF: OpDef = OpDef {
-    schema: "constant_pad(Tensor self, int[] pad, Scalar value=0) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(|args| one(compose(args)), &[Part::new("fill"), Part::new("copy")]),
-    derivative: Derivative::of_grad(|b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "constant_pad(Tensor self, int[] pad, Scalar value=0) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_grad(|b, g| {
         let back: Vec<i64> = b.ints(1)?.iter().map(|w| -w).collect();
         g.set(0, || b.grad(0)?.constant_pad(&back, 0))
     }),
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
-    samples: || {
+    || {
         let call = |sizes: &[usize], widths: &[i64], value| {
             sample([plain(sizes), SampleArg::Ints(widths.to_vec()), SampleArg::Int(value)])
         };
@@ -110,22 +107,22 @@ pub static DEF: OpDef = OpDef {
             call(&[0, 3], &[0, 0, 1, 1], 1),
         ]
     },
-    errors: || {
-        let call = |widths: &[i64], message| {
-            error([plain(&[3]), SampleArg::Ints(widths.to_vec()), SampleArg::Int(0)], message)
-        };
-        let bytes =
-            [fixed(&[3], DType::I8, Fill::Index(3)), SampleArg::Ints(vec![1, 1]), SampleArg::Int(300)];
-        let beyond = error(bytes, "a number that i8 holds");
-        vec![
-            beyond,
-            call(&[1], "two widths"),
-            call(&[1, 1, 1, 1], "two widths"),
-            call(&[-2, -2], "off dimension 0"),
-            call(&[-4, 4], "off dimension 0"),
-            call(&[i64::MAX, i64::MIN], "off dimension 0"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.forms(Forms::Out)
+.errors(|| {
+    let call = |widths: &[i64], message| {
+        error([plain(&[3]), SampleArg::Ints(widths.to_vec()), SampleArg::Int(0)], message)
+    };
+    let bytes = [fixed(&[3], DType::I8, Fill::Index(3)), SampleArg::Ints(vec![1, 1]), SampleArg::Int(300)];
+    let beyond = error(bytes, "a number that i8 holds");
+    vec![
+        beyond,
+        call(&[1], "two widths"),
+        call(&[1, 1, 1, 1], "two widths"),
+        call(&[-2, -2], "off dimension 0"),
+        call(&[-4, 4], "off dimension 0"),
+        call(&[i64::MAX, i64::MIN], "off dimension 0"),
+    ]
+})
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::EXACT);

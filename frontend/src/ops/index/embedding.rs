@@ -3,13 +3,13 @@
 use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::composite::{one, tensor};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::index::geometry::{index as index_of, row, wrong_shape, zeros};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, index, plain, sample};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// The rows of this matrix at `indices`, of any shape; the result has one dimension more.
@@ -99,14 +99,10 @@ pub(super) fn errors() -> Vec<ErrorSample> {
 }
 
 /// `embedding`
-pub static DEF: OpDef = OpDef {
-    schema: "embedding(Tensor weight, Tensor indices, int? padding_idx=None) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[Part::new("index_select"), Part::fixed("clone", DType::I64)],
-    ),
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::new(
+    "embedding(Tensor weight, Tensor indices, int? padding_idx=None) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Formula {
         saves: 0b10,
         saves_outputs: 0,
         formula: |b, g| {
@@ -121,10 +117,9 @@ pub static DEF: OpDef = OpDef {
             })
         },
     },
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
     samples,
-    errors,
-    registration: Registration::new(),
-}
+)
+.forms(Forms::Out)
+.errors(errors)
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::EXACT);

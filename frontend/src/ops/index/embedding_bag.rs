@@ -3,14 +3,14 @@
 use super::bags::{Cells, as_grid};
 use crate::autograd::is_grad_enabled;
 use crate::error::{Result, called};
-use crate::ops::composite::{cast, counting, decomposed, float_tensor, one, optional, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, counting, float_tensor, one, optional, tensor};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::index::geometry::{index as index_of, row, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, index, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 /// The reduction over the rows of a bag.
 ///
@@ -307,35 +307,14 @@ fn errors() -> Vec<ErrorSample> {
 }
 
 /// `embedding_bag`
-pub static DEF: OpDef = OpDef {
-    schema: "embedding_bag(Tensor weight, Tensor indices, Tensor? offsets=None, str mode='mean', Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::new("embedding"),
-            Part::widened("mul"),
-            Part::fixed("eq", DType::I64),
-            Part::fixed("index_select", DType::I64),
-            Part::fixed("logical_or", DType::BOOL),
-            Part::fixed("logical_not", DType::BOOL),
-            Part::fixed("all", DType::BOOL),
-            Part::widened("masked_fill"),
-            Part::widened("fill"),
-            Part::widened("sum"),
-            Part::widened("max"),
-            Part::widened("index_add"),
-            Part::widened("clamp"),
-            Part::widened("div"),
-            Part::fixed("to_dtype", DType::I64),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
+pub static DEF: OpDef = OpDef::new(
+    "embedding_bag(Tensor weight, Tensor indices, Tensor? offsets=None, str mode='mean', \
+     Tensor? per_sample_weights=None, bool include_last_offset=False, \
+     int? padding_idx=None) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Composite,
     samples,
-    errors,
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::FLOAT)
+.errors(errors)
+.decomposed(|args| one(compose(args)));

@@ -2,7 +2,7 @@
 
 use super::embedding;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::tensor::{COO, sparse_layout};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::wrap_dim;
@@ -68,21 +68,18 @@ fn by_rows(grad: &Tensor, indices: &Tensor, sizes: &[usize], padding: Arg<'_>) -
     Tensor::sparse_coo(&at.unsqueeze(0)?, &rows, sizes)
 }
 
-/// `embedding_sparse`
-pub static DEF: OpDef = OpDef {
-    schema: "embedding_sparse(Tensor weight, Tensor indices, int? padding_idx=None) -> Tensor",
-    rule: Rule::Structured(embedding::rule),
-    // The kernel comes with a backend that serves `sparse_coo`: without one the call fails here, not in the backward pass.
-    decomposition: None,
-    derivative: Derivative::Formula {
+/// `embedding_sparse`. It has no decomposition: without a backend that serves `sparse_coo` the call fails here, not in the
+/// backward pass.
+pub static DEF: OpDef = OpDef::new(
+    "embedding_sparse(Tensor weight, Tensor indices, int? padding_idx=None) -> Tensor",
+    Rule::Structured(embedding::rule),
+    Derivative::Formula {
         saves: 0b10,
         saves_outputs: 0,
         formula: |b, g| g.set_sparse(0, || by_rows(b.grad(0)?, &b.input(1)?, b.sizes(0), b.arg(2))),
     },
-    forms: Forms::New,
-    dtypes: Dtypes::NUMERIC,
-    samples: embedding::samples,
-    errors: embedding::errors,
-    registration: Registration::new(),
-}
+    embedding::samples,
+)
+.dtypes(Dtypes::NUMERIC)
+.errors(embedding::errors)
 .with(OpFlags::EXACT);

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::rules::reduced_dims;
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::tensor::IntoShape;
@@ -34,14 +34,11 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// `flip`
-pub static DEF: OpDef = OpDef {
-    schema: "flip(Tensor self, int[] dims) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.flip(b.ints(1)?))),
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "flip(Tensor self, int[] dims) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.flip(b.ints(1)?))),
+    || {
         let call = |sizes: &[usize], dims: &[i64]| sample([plain(sizes), SampleArg::Ints(dims.to_vec())]);
         vec![
             call(&[], &[]),
@@ -54,12 +51,12 @@ pub static DEF: OpDef = OpDef {
             call(&[2, 1, 2, 3, 2], &[0, 3]),
         ]
     },
-    errors: || {
-        vec![
-            error([plain(&[3]), SampleArg::Ints(vec![1])], "out of range"),
-            error([plain(&[3, 3]), SampleArg::Ints(vec![0, -2])], "different dimensions"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.forms(Forms::Out)
+.errors(|| {
+    vec![
+        error([plain(&[3]), SampleArg::Ints(vec![1])], "out of range"),
+        error([plain(&[3, 3]), SampleArg::Ints(vec![0, -2])], "different dimensions"),
+    ]
+})
 .with(OpFlags::EXACT);

@@ -1,7 +1,7 @@
 //! `gather`
 
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::index::geometry::{along, kept, zeros};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
 use crate::tensor::Int;
@@ -39,16 +39,13 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// `gather`
-pub static DEF: OpDef = OpDef {
-    schema: "gather(Tensor self, int dim, Tensor index) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::of_inputs(0b100, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "gather(Tensor self, int dim, Tensor index) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_inputs(0b100, |b, g| {
         g.set(0, || zeros(b.grad(0)?, b.sizes(0))?.scatter_add(b.int(1)?, &b.input(2)?, b.grad(0)?))
     }),
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
-    samples: || {
+    || {
         let call =
             |sizes: &[usize], dim, at: &[usize], n| sample([plain(sizes), SampleArg::Int(dim), index(at, n)]);
         vec![
@@ -62,21 +59,15 @@ pub static DEF: OpDef = OpDef {
             call(&[3, 4], 0, &[0, 4], 3),
         ]
     },
-    errors: || {
-        vec![
-            error(
-                [plain(&[3]), SampleArg::Int(0), fixed(&[1], DType::I64, Fill::Values(vec![3.0]))],
-                "index 3",
-            ),
-            error(
-                [plain(&[3]), SampleArg::Int(0), fixed(&[1], DType::I64, Fill::Values(vec![-1.0]))],
-                "0..3",
-            ),
-            error([plain(&[3, 2]), SampleArg::Int(0), index(&[3], 3)], "of 2 dimensions"),
-            error([plain(&[3, 2]), SampleArg::Int(0), index(&[3, 4], 3)], "no larger than"),
-            error([plain(&[3]), SampleArg::Int(0), fixed(&[1], DType::F32, Fill::Index(3))], "of integers"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.forms(Forms::Out)
+.errors(|| {
+    vec![
+        error([plain(&[3]), SampleArg::Int(0), fixed(&[1], DType::I64, Fill::Values(vec![3.0]))], "index 3"),
+        error([plain(&[3]), SampleArg::Int(0), fixed(&[1], DType::I64, Fill::Values(vec![-1.0]))], "0..3"),
+        error([plain(&[3, 2]), SampleArg::Int(0), index(&[3], 3)], "of 2 dimensions"),
+        error([plain(&[3, 2]), SampleArg::Int(0), index(&[3, 4], 3)], "no larger than"),
+        error([plain(&[3]), SampleArg::Int(0), fixed(&[1], DType::F32, Fill::Index(3))], "of integers"),
+    ]
+})
 .with(OpFlags::EXACT);

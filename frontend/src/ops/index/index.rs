@@ -1,7 +1,7 @@
 //! `index`
 
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::index::geometry::{check_index, wrong_shape, wrong_value, zeros};
 use crate::ops::index::index_put::put_at;
 use crate::ops::rules::keeping;
@@ -152,34 +152,28 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `index`
-pub static DEF: OpDef = OpDef {
-    schema: "index(Tensor self, Tensor[] indices, int[] dims) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::of_inputs(0b10, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "index(Tensor self, Tensor[] indices, int[] dims) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_inputs(0b10, |b, g| {
         g.set(0, || {
             let grad = b.grad(0)?;
             put_at(&zeros(grad, b.sizes(0))?, &b.inputs(1)?, b.ints(2)?, grad.into(), true)
         })
     }),
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
     samples,
-    errors: || {
-        let one = |v: f64| {
-            let fill = Fill::Values(vec![v]);
-            SampleArg::Tensors(vec![TensorSample { sizes: vec![1], fill, role: Role::Fixed(DType::I64) }])
-        };
-        vec![
-            error([plain(&[3]), one(3.0), SampleArg::Ints(vec![0])], "index 3"),
-            error([plain(&[3]), one(-4.0), SampleArg::Ints(vec![0])], "-3..3"),
-            error([plain(&[3]), one(0.0), SampleArg::Ints(vec![1])], "below 1"),
-            error(
-                [plain(&[3, 3]), indices(&[&[2], &[3]], 3), SampleArg::Ints(vec![0, 1])],
-                "do not broadcast",
-            ),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.forms(Forms::Out)
+.errors(|| {
+    let one = |v: f64| {
+        let fill = Fill::Values(vec![v]);
+        SampleArg::Tensors(vec![TensorSample { sizes: vec![1], fill, role: Role::Fixed(DType::I64) }])
+    };
+    vec![
+        error([plain(&[3]), one(3.0), SampleArg::Ints(vec![0])], "index 3"),
+        error([plain(&[3]), one(-4.0), SampleArg::Ints(vec![0])], "-3..3"),
+        error([plain(&[3]), one(0.0), SampleArg::Ints(vec![1])], "below 1"),
+        error([plain(&[3, 3]), indices(&[&[2], &[3]], 3), SampleArg::Ints(vec![0, 1])], "do not broadcast"),
+    ]
+})
 .with(OpFlags::EXACT);

@@ -1,15 +1,15 @@
 //! `index_add`
 
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, one, tensor};
+use crate::ops::def::{Derivative, Forms, OpDef};
 use crate::ops::index::geometry::{slices, spread, with_dim};
 use crate::ops::rules::whole_factor;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
 use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
-use keyway_dispatcher::op::{Arg, Args, Part, Rule};
+use keyway_dispatcher::op::{Arg, Args, Rule};
 
 impl Tensor {
     /// Adds the slices of `source` to those at `index` along `dim`, on a copy of this tensor. The order of addition is that of
@@ -103,14 +103,13 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `index_add`
-pub static DEF: OpDef = OpDef {
-    schema: "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
-    rule: Rule::Structured(|args| {
+pub static DEF: OpDef = OpDef::new(
+    "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+    Rule::Structured(|args| {
         whole_factor(args, 4, args.tensor(0)?.dtype())?;
         slices(args, false)
     }),
-    decomposition: decomposed(|args| one(compose(args)), &[Part::new("mul"), Part::new("scatter_add")]),
-    derivative: Derivative::of_inputs(0b100, |b, g| {
+    Derivative::of_inputs(0b100, |b, g| {
         g.set(0, || Ok(b.grad(0)?.clone()))?;
         g.set(3, || {
             let grad = b.grad(0)?.index_select(b.int(1)?, &b.input(2)?)?;
@@ -118,9 +117,7 @@ pub static DEF: OpDef = OpDef {
             grad.reshape_as_sizes(b.sizes(3))
         })
     }),
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
-    samples: || {
+    || {
         let call = |sizes: &[usize], dim, at: &[usize], n, source: &[usize], alpha| {
             sample([plain(sizes), SampleArg::Int(dim), index(at, n), plain(source), SampleArg::Int(alpha)])
         };
@@ -134,15 +131,16 @@ pub static DEF: OpDef = OpDef {
             call(&[3, 2], 0, &[0], 3, &[0, 2], 1),
         ]
     },
-    errors: || {
-        let at = |v: f64| fixed(&[1], DType::I64, Fill::Values(vec![v]));
-        vec![
-            error([plain(&[3]), SampleArg::Int(0), at(3.0), plain(&[1]), SampleArg::Int(1)], "index 3"),
-            error(
-                [plain(&[3]), SampleArg::Int(0), at(0.0), plain(&[2]), SampleArg::Int(1)],
-                "each of the 1 indices",
-            ),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.forms(Forms::InPlace)
+.errors(|| {
+    let at = |v: f64| fixed(&[1], DType::I64, Fill::Values(vec![v]));
+    vec![
+        error([plain(&[3]), SampleArg::Int(0), at(3.0), plain(&[1]), SampleArg::Int(1)], "index 3"),
+        error(
+            [plain(&[3]), SampleArg::Int(0), at(0.0), plain(&[2]), SampleArg::Int(1)],
+            "each of the 1 indices",
+        ),
+    ]
+})
+.decomposed(|args| one(compose(args)));

@@ -1,6 +1,6 @@
 //! `index_copy`
 
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::forms;
 use crate::ops::index::geometry::slices;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
@@ -38,18 +38,15 @@ forms! {
 }
 
 /// `index_copy`
-pub static DEF: OpDef = OpDef {
-    schema: "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
-    rule: Rule::Structured(|args| slices(args, true)),
-    decomposition: None,
-    derivative: Derivative::of_inputs(0b100, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+    Rule::Structured(|args| slices(args, true)),
+    Derivative::of_inputs(0b100, |b, g| {
         let (dim, index) = (b.int(1)?, b.input(2)?);
         g.set(0, || b.grad(0)?.index_copy(dim, &index, 0))?;
         g.set(3, || b.grad(0)?.index_select(dim, &index))
     }),
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
-    samples: || {
+    || {
         let call = |sizes: &[usize], dim, at: &[usize], values: &[i32], source| {
             sample([
                 plain(sizes),
@@ -69,13 +66,13 @@ pub static DEF: OpDef = OpDef {
             call(&[3, 4], 0, &[1], &[2], SampleArg::Float(0.5)),
         ]
     },
-    errors: || {
-        let at = |v: f64| fixed(&[1], DType::I64, Fill::Values(vec![v]));
-        vec![
-            error([plain(&[3]), SampleArg::Int(0), at(3.0), plain(&[1])], "index 3"),
-            error([plain(&[3]), SampleArg::Int(0), at(0.0), plain(&[2])], "each of the 1 indices"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.forms(Forms::InPlace)
+.errors(|| {
+    let at = |v: f64| fixed(&[1], DType::I64, Fill::Values(vec![v]));
+    vec![
+        error([plain(&[3]), SampleArg::Int(0), at(3.0), plain(&[1])], "index 3"),
+        error([plain(&[3]), SampleArg::Int(0), at(0.0), plain(&[2])], "each of the 1 indices"),
+    ]
+})
 .with(OpFlags::EXACT);

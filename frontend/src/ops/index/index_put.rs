@@ -1,7 +1,7 @@
 //! `index_put`
 
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Forms, OpDef};
 use crate::ops::index::geometry::{kept, same_dtype, wrong_shape};
 use crate::ops::index::index::{at, indexed_shape, indices, resolve};
 use crate::ops::sample::{Fill, Role, Sample, SampleArg, TensorSample, error, plain, sample};
@@ -157,11 +157,11 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `index_put`
-pub static DEF: OpDef = OpDef {
-    schema: "index_put(Tensor self, Tensor[] indices, int[] dims, Tensor values, bool accumulate=False) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::of_inputs(0b10, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "index_put(Tensor self, Tensor[] indices, int[] dims, Tensor values, \
+     bool accumulate=False) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_inputs(0b10, |b, g| {
         let (indices, dims, add) = (b.inputs(1)?, b.ints(2)?, b.bool(4)?);
         g.set(0, || match add {
             true => Ok(b.grad(0)?.clone()),
@@ -169,18 +169,13 @@ pub static DEF: OpDef = OpDef {
         })?;
         g.set(3, || at(b.grad(0)?, &indices, dims))
     }),
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
     samples,
-    errors: || {
-        let (dims, no) = (SampleArg::Ints(vec![0]), SampleArg::Bool(false));
-        vec![
-            error(
-                [plain(&[3]), indices(&[&[2]], 3), dims.clone(), plain(&[3]), no.clone()],
-                "do not broadcast",
-            ),
-            error([plain(&[3]), indices(&[&[1]], 3), dims, plain(&[3]), no], "that broadcasts to [1]"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.forms(Forms::InPlace)
+.errors(|| {
+    let (dims, no) = (SampleArg::Ints(vec![0]), SampleArg::Bool(false));
+    vec![
+        error([plain(&[3]), indices(&[&[2]], 3), dims.clone(), plain(&[3]), no.clone()], "do not broadcast"),
+        error([plain(&[3]), indices(&[&[1]], 3), dims, plain(&[3]), no], "that broadcasts to [1]"),
+    ]
+});

@@ -3,15 +3,15 @@
 use super::scatter_reduce::{Joined, Reduce, check};
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, one, tensor};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::forms;
 use crate::ops::index::geometry::{slices, spread, with_dim};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample, tensor as filled};
 use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
-use keyway_dispatcher::op::{Arg, Args, Part, Rule};
+use keyway_dispatcher::op::{Arg, Args, Rule};
 
 /// The supported reductions: all but the sum, for which there is [`Tensor::index_add`].
 const REDUCTIONS: &[Reduce] = Reduce::ALL.split_at(1).1;
@@ -101,17 +101,15 @@ fn derivative(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
 }
 
 /// `index_reduce`
-pub static DEF: OpDef = OpDef {
-    schema: "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
-    rule: Rule::Structured(|args| {
+pub static DEF: OpDef = OpDef::new(
+    "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, \
+     bool include_self=True) -> Tensor",
+    Rule::Structured(|args| {
         check(args, REDUCTIONS)?;
         slices(args, false)
     }),
-    decomposition: decomposed(|args| one(compose(args)), &[Part::new("scatter_reduce")]),
-    derivative: Derivative::Formula { saves: 0b1101, saves_outputs: 0b1, formula: derivative },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::NUMERIC,
-    samples: || {
+    Derivative::Formula { saves: 0b1101, saves_outputs: 0b1, formula: derivative },
+    || {
         let mut samples = Vec::new();
         for (nth, reduce) in REDUCTIONS.iter().enumerate() {
             let call = |sizes: &[usize], dim, at: &[usize], n, source: &[usize], include| {
@@ -133,17 +131,19 @@ pub static DEF: OpDef = OpDef {
         }
         samples
     },
-    errors: || {
-        let call = |at: f64, source: &[usize], reduce, message| {
-            let at = fixed(&[1], DType::I64, Fill::Values(vec![at]));
-            let rest = [SampleArg::Str(reduce), SampleArg::Bool(true)];
-            error([plain(&[3]), SampleArg::Int(0), at, plain(source)].into_iter().chain(rest), message)
-        };
-        vec![
-            call(3.0, &[1], "amax", "index 3"),
-            call(0.0, &[2], "mean", "each of the 1 indices"),
-            call(0.0, &[1], "sum", "`prod`"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.forms(Forms::InPlace)
+.dtypes(Dtypes::NUMERIC)
+.errors(|| {
+    let call = |at: f64, source: &[usize], reduce, message| {
+        let at = fixed(&[1], DType::I64, Fill::Values(vec![at]));
+        let rest = [SampleArg::Str(reduce), SampleArg::Bool(true)];
+        error([plain(&[3]), SampleArg::Int(0), at, plain(source)].into_iter().chain(rest), message)
+    };
+    vec![
+        call(3.0, &[1], "amax", "index 3"),
+        call(0.0, &[2], "mean", "each of the 1 indices"),
+        call(0.0, &[1], "sum", "`prod`"),
+    ]
+})
+.decomposed(|args| one(compose(args)));

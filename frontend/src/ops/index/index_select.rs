@@ -3,14 +3,14 @@
 use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::composite::{one, tensor};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::index::geometry::{index as index_of, kept, spread, with_dim, wrong_shape, zeros};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
     /// Selects the slices at the one-dimensional `index` along `dim`.
@@ -58,11 +58,10 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `index_select`
-pub static DEF: OpDef = OpDef {
-    schema: "index_select(Tensor self, int dim, Tensor index) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(|args| one(compose(args)), &[Part::new("gather")]),
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::new(
+    "index_select(Tensor self, int dim, Tensor index) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Formula {
         saves: 0b100,
         saves_outputs: 0,
         formula: |b, g| {
@@ -75,9 +74,7 @@ pub static DEF: OpDef = OpDef {
             })
         },
     },
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
-    samples: || {
+    || {
         let call =
             |sizes: &[usize], dim, at: &[usize], n| sample([plain(sizes), SampleArg::Int(dim), index(at, n)]);
         vec![
@@ -91,14 +88,15 @@ pub static DEF: OpDef = OpDef {
             call(&[3, 4], 0, &[0], 3),
         ]
     },
-    errors: || {
-        let at = |v: f64| fixed(&[1], DType::I64, Fill::Values(vec![v]));
-        vec![
-            error([plain(&[3, 2]), SampleArg::Int(0), at(3.0)], "index 3"),
-            error([plain(&[3, 2]), SampleArg::Int(0), index(&[1, 1], 3)], "one dimension"),
-            error([plain(&[3, 2]), SampleArg::Int(2), at(0.0)], "out of range"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.forms(Forms::Out)
+.errors(|| {
+    let at = |v: f64| fixed(&[1], DType::I64, Fill::Values(vec![v]));
+    vec![
+        error([plain(&[3, 2]), SampleArg::Int(0), at(3.0)], "index 3"),
+        error([plain(&[3, 2]), SampleArg::Int(0), index(&[1, 1], 3)], "one dimension"),
+        error([plain(&[3, 2]), SampleArg::Int(2), at(0.0)], "out of range"),
+    ]
+})
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::EXACT);

@@ -1,14 +1,14 @@
 //! `isin`
 
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, in_format_of, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, in_format_of, one, tensor};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::rules::{FIRST_TWO, keeping, require};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, sample, tensor as filled};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
     /// Whether each element occurs in `test_elements`, which may have any shape; both promoted. NaN is never found.
@@ -73,27 +73,11 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `isin`
-pub static DEF: OpDef = OpDef {
-    schema: "isin(Tensor self, Tensor test_elements, bool invert=False) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::new("sort"),
-            Part::new("searchsorted"),
-            Part::fixed("minimum", DType::I64),
-            Part::new("index_select"),
-            Part::new("eq"),
-            Part::new("ne"),
-            Part::new("clone"),
-            Part::fixed("fill", DType::BOOL),
-            Part::fixed("clone", DType::BOOL),
-        ],
-    ),
-    derivative: Derivative::NotDifferentiable,
-    forms: Forms::New,
-    dtypes: Dtypes::NUMERIC,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "isin(Tensor self, Tensor test_elements, bool invert=False) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::NotDifferentiable,
+    || {
         let own = |sizes: &[usize]| filled(sizes, Fill::Values(vec![3.0, -1.0, 0.0, 7.0, 2.0, -0.0, 5.0]));
         let among = |sizes: &[usize]| filled(sizes, Fill::Values(vec![2.0, 3.0, 9.0, 0.0, 3.0]));
         let call = |a: &[usize], b: &[usize], invert| sample([own(a), among(b), SampleArg::Bool(invert)]);
@@ -110,9 +94,10 @@ pub static DEF: OpDef = OpDef {
             call(&[0, 3], &[2], false),
         ]
     },
-    errors: || {
-        let truth = || fixed(&[2], DType::BOOL, Fill::Values(vec![0.0, 1.0]));
-        vec![error([truth(), truth(), SampleArg::Bool(false)], "a number dtype")]
-    },
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::NUMERIC)
+.errors(|| {
+    let truth = || fixed(&[2], DType::BOOL, Fill::Values(vec![0.0, 1.0]));
+    vec![error([truth(), truth(), SampleArg::Bool(false)], "a number dtype")]
+})
+.decomposed(|args| one(compose(args)));

@@ -1,15 +1,15 @@
 //! `masked_fill`
 
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::composite::{cast, one, tensor};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::forms;
 use crate::ops::index::geometry::{mask as mask_of, wrong_shape};
 use crate::ops::rules::{FIRST_THREE, holds};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Typing};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Typing};
 
 forms! {
     /// Replaces the elements where `mask` is true by `value`, a number or a 0-d tensor, on a copy of this tensor.
@@ -61,18 +61,15 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `masked_fill`
-pub static DEF: OpDef = OpDef {
-    schema: "masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(|args| one(compose(args)), &[Part::new("fill"), Part::new("where")]),
-    derivative: Derivative::of_inputs(0b10, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_inputs(0b10, |b, g| {
         let mask = b.input(1)?;
         g.set(0, || b.grad(0)?.masked_fill(&mask, 0))?;
         g.set(2, || mask.where_cond(b.grad(0)?, 0)?.sum_all())
     }),
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
-    samples: || {
+    || {
         let mask = |sizes: &[usize]| fixed(sizes, DType::BOOL, Fill::Values(vec![1.0, 0.0, 0.0, 1.0, 1.0]));
         let call = |sizes: &[usize], m: &[usize], value| sample([plain(sizes), mask(m), value]);
         vec![
@@ -87,18 +84,19 @@ pub static DEF: OpDef = OpDef {
             call(&[0, 3], &[3], SampleArg::Int(1)),
         ]
     },
-    errors: || {
-        let mask = |sizes: &[usize], dtype| fixed(sizes, dtype, Fill::Values(vec![1.0]));
-        vec![
-            error([plain(&[3]), mask(&[3], DType::F32), SampleArg::Int(0)], "a mask of bool"),
-            error([plain(&[3]), mask(&[2], DType::BOOL), SampleArg::Int(0)], "do not broadcast"),
-            error([plain(&[3]), mask(&[3], DType::BOOL), plain(&[3])], "0-d tensor"),
-            error(
-                [fixed(&[3], DType::U8, Fill::Index(3)), mask(&[3], DType::BOOL), SampleArg::Int(-1)],
-                "a number that u8 holds, from 0 to 255",
-            ),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.forms(Forms::InPlace)
+.errors(|| {
+    let mask = |sizes: &[usize], dtype| fixed(sizes, dtype, Fill::Values(vec![1.0]));
+    vec![
+        error([plain(&[3]), mask(&[3], DType::F32), SampleArg::Int(0)], "a mask of bool"),
+        error([plain(&[3]), mask(&[2], DType::BOOL), SampleArg::Int(0)], "do not broadcast"),
+        error([plain(&[3]), mask(&[3], DType::BOOL), plain(&[3])], "0-d tensor"),
+        error(
+            [fixed(&[3], DType::U8, Fill::Index(3)), mask(&[3], DType::BOOL), SampleArg::Int(-1)],
+            "a number that u8 holds, from 0 to 255",
+        ),
+    ]
+})
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::EXACT);

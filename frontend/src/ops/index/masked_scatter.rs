@@ -1,15 +1,15 @@
 //! `masked_scatter`
 
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::composite::{cast, one, tensor};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::forms;
 use crate::ops::index::geometry::{mask as mask_of, same_dtype, wrong_shape};
 use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Part, Plan, Rule, Typing};
+use keyway_dispatcher::op::{Args, Plan, Rule, Typing};
 
 forms! {
     /// Replaces the elements where `mask` is true by the elements of `source`, both in row-major order, on a copy of this
@@ -71,24 +71,10 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `masked_scatter`
-pub static DEF: OpDef = OpDef {
-    schema: "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::new("where"),
-            Part::new("index_select"),
-            Part::new("clone"),
-            Part::new("to_dtype"),
-            Part::fixed("clone", DType::BOOL),
-            Part::fixed("to_dtype", DType::I64),
-            Part::fixed("cumsum", DType::I64),
-            Part::fixed("sub", DType::I64),
-            Part::fixed("maximum", DType::I64),
-        ],
-    ),
-    derivative: Derivative::of_inputs(0b10, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_inputs(0b10, |b, g| {
         let mask = b.input(1)?;
         g.set(0, || b.grad(0)?.masked_fill(&mask, 0))?;
         g.set(2, || {
@@ -97,9 +83,7 @@ pub static DEF: OpDef = OpDef {
             read.constant_pad(&[0, left as i64], 0)?.reshape_as_sizes(b.sizes(2))
         })
     }),
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
-    samples: || {
+    || {
         let mask = |sizes: &[usize]| fixed(sizes, DType::BOOL, Fill::Values(vec![1.0, 0.0, 0.0, 1.0, 1.0]));
         let call =
             |sizes: &[usize], m: &[usize], source: &[usize]| sample([plain(sizes), mask(m), plain(source)]);
@@ -115,17 +99,18 @@ pub static DEF: OpDef = OpDef {
             call(&[0, 3], &[3], &[0]),
         ]
     },
-    errors: || {
-        let mask = |sizes: &[usize], dtype| fixed(sizes, dtype, Fill::Values(vec![1.0]));
-        let other = || fixed(&[3], DType::I8, Fill::Values(vec![1.0]));
-        vec![
-            error([plain(&[3]), mask(&[3], DType::F32), plain(&[3])], "a mask of bool"),
-            error([plain(&[3]), mask(&[2], DType::BOOL), plain(&[3])], "do not broadcast"),
-            error([plain(&[3]), mask(&[3], DType::BOOL), plain(&[2])], "of 3 elements at least"),
-            error([plain(&[3]), mask(&[3], DType::BOOL), other()], "as `self` is"),
-            error([plain(&[3]), mask(&[3], DType::BOOL), SampleArg::Int(1)], "a tensor"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.forms(Forms::InPlace)
+.errors(|| {
+    let mask = |sizes: &[usize], dtype| fixed(sizes, dtype, Fill::Values(vec![1.0]));
+    let other = || fixed(&[3], DType::I8, Fill::Values(vec![1.0]));
+    vec![
+        error([plain(&[3]), mask(&[3], DType::F32), plain(&[3])], "a mask of bool"),
+        error([plain(&[3]), mask(&[2], DType::BOOL), plain(&[3])], "do not broadcast"),
+        error([plain(&[3]), mask(&[3], DType::BOOL), plain(&[2])], "of 3 elements at least"),
+        error([plain(&[3]), mask(&[3], DType::BOOL), other()], "as `self` is"),
+        error([plain(&[3]), mask(&[3], DType::BOOL), SampleArg::Int(1)], "a tensor"),
+    ]
+})
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::EXACT);

@@ -1,7 +1,7 @@
 //! `masked_select`
 
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::index::geometry::{mask as mask_of, zeros};
 use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Fill, error, fixed, plain, sample};
@@ -35,11 +35,10 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// `masked_select`
-pub static DEF: OpDef = OpDef {
-    schema: "masked_select(Tensor self, Tensor mask) -> Tensor",
-    rule: Rule::Allocates(rule),
-    decomposition: None,
-    derivative: Derivative::of_inputs(0b10, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "masked_select(Tensor self, Tensor mask) -> Tensor",
+    Rule::Allocates(rule),
+    Derivative::of_inputs(0b10, |b, g| {
         g.set(0, || {
             let shape = broadcast("masked_select", b.sizes(0), b.sizes(1))?;
             let numel = shape.iter().product();
@@ -48,9 +47,7 @@ pub static DEF: OpDef = OpDef {
             zeros(b.grad(0)?, &[numel])?.index_copy(0, &places, b.grad(0)?)?.reshape_as_sizes(&shape)
         })
     }),
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
-    samples: || {
+    || {
         let mask = |sizes: &[usize]| fixed(sizes, DType::BOOL, Fill::Values(vec![1.0, 0.0, 0.0, 1.0, 1.0]));
         let call = |sizes: &[usize], m: &[usize]| sample([plain(sizes), mask(m)]);
         vec![
@@ -65,13 +62,12 @@ pub static DEF: OpDef = OpDef {
             call(&[0, 3], &[3]),
         ]
     },
-    errors: || {
-        let mask = |sizes: &[usize], dtype| fixed(sizes, dtype, Fill::Values(vec![1.0]));
-        vec![
-            error([plain(&[3]), mask(&[3], DType::F32)], "a mask of bool"),
-            error([plain(&[3]), mask(&[2], DType::BOOL)], "do not broadcast"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.errors(|| {
+    let mask = |sizes: &[usize], dtype| fixed(sizes, dtype, Fill::Values(vec![1.0]));
+    vec![
+        error([plain(&[3]), mask(&[3], DType::F32)], "a mask of bool"),
+        error([plain(&[3]), mask(&[2], DType::BOOL)], "do not broadcast"),
+    ]
+})
 .with(OpFlags::EXACT);

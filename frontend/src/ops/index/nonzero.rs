@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, OpDef};
 use crate::ops::sample::{Fill, sample, tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -35,18 +35,13 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// `nonzero`
-pub static DEF: OpDef = OpDef {
-    schema: "nonzero(Tensor self) -> Tensor",
-    rule: Rule::Allocates(rule),
-    decomposition: None,
-    derivative: Derivative::NotDifferentiable,
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "nonzero(Tensor self) -> Tensor",
+    Rule::Allocates(rule),
+    Derivative::NotDifferentiable,
+    || {
         let shapes: [&[usize]; 7] =
             [&[], &[7], &[3, 4], &[0, 3], &[2, 3, 4], &[2, 3, 2, 5], &[2, 1, 2, 3, 2]];
         shapes.iter().map(|s| sample([tensor(s, Fill::Values(vec![0.0, 1.0, -2.0, 0.0, 3.0]))])).collect()
     },
-    errors: Vec::new,
-    registration: Registration::new(),
-};
+);

@@ -3,14 +3,14 @@
 use crate::DType;
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{one, tensor};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::index::geometry::{index as index_of, wrong_value};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// One-hot encoding as i64: for each index a row of `num_classes` zeros with a 1 at the index. A `num_classes` of -1 is
@@ -65,14 +65,11 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `one_hot`
-pub static DEF: OpDef = OpDef {
-    schema: "one_hot(Tensor self, int num_classes) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(|args| one(compose(args)), &[Part::new("fill"), Part::new("scatter_add")]),
-    derivative: Derivative::NotDifferentiable,
-    forms: Forms::New,
-    dtypes: Dtypes::INT,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "one_hot(Tensor self, int num_classes) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::NotDifferentiable,
+    || {
         let call = |at: &[usize], n| sample([index(at, n), SampleArg::Int(n)]);
         vec![
             call(&[], 3),
@@ -84,12 +81,10 @@ pub static DEF: OpDef = OpDef {
             call(&[0], 3),
         ]
     },
-    errors: || {
-        let at = |v: f64| fixed(&[1], DType::I64, Fill::Values(vec![v]));
-        vec![
-            error([at(3.0), SampleArg::Int(3)], "index 3"),
-            error([at(0.0), SampleArg::Int(-1)], "0 or more"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::INT)
+.errors(|| {
+    let at = |v: f64| fixed(&[1], DType::I64, Fill::Values(vec![v]));
+    vec![error([at(3.0), SampleArg::Int(3)], "index 3"), error([at(0.0), SampleArg::Int(-1)], "0 or more")]
+})
+.decomposed(|args| one(compose(args)));

@@ -2,15 +2,15 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{collected, decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{collected, one, tensor};
+use crate::ops::def::{Derivative, OpDef};
 use crate::ops::index::constant_pad::padded_sizes;
 use crate::ops::index::geometry::{kept, wrong_value};
 use crate::ops::rules::holds;
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::tensor::IntoShape;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 /// The padding mode.
 ///
@@ -182,17 +182,11 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `pad`
-pub static DEF: OpDef = OpDef {
-    schema: "pad(Tensor self, int[] pad, str mode=constant, Scalar value=0) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[Part::new("constant_pad"), Part::new("index_select")],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "pad(Tensor self, int[] pad, str mode=constant, Scalar value=0) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Composite,
+    || {
         let call = |sizes: &[usize], widths: &[i64], mode| {
             sample([plain(sizes), SampleArg::Ints(widths.to_vec()), SampleArg::Str(mode), SampleArg::Int(1)])
         };
@@ -216,19 +210,19 @@ pub static DEF: OpDef = OpDef {
             call(&[0, 3], &[1, 1], "reflect"),
         ]
     },
-    errors: || {
-        let call = |widths: &[i64], mode, message| {
-            error(
-                [plain(&[3]), SampleArg::Ints(widths.to_vec()), SampleArg::Str(mode), SampleArg::Int(0)],
-                message,
-            )
-        };
-        vec![
-            call(&[3, 0], "reflect", "at most 2"),
-            call(&[4, 0], "circular", "at most 3"),
-            call(&[1, 1], "mirror", "`replicate`"),
-            call(&[1], "constant", "two widths"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.errors(|| {
+    let call = |widths: &[i64], mode, message| {
+        error(
+            [plain(&[3]), SampleArg::Ints(widths.to_vec()), SampleArg::Str(mode), SampleArg::Int(0)],
+            message,
+        )
+    };
+    vec![
+        call(&[3, 0], "reflect", "at most 2"),
+        call(&[4, 0], "circular", "at most 3"),
+        call(&[1, 1], "mirror", "`replicate`"),
+        call(&[1], "constant", "two widths"),
+    ]
+})
+.decomposed(|args| one(compose(args)));

@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::in_format_of;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::index::geometry::wrong_value;
 use crate::ops::rules::keeping;
 use crate::ops::sample::{SampleArg, error, plain, sample};
@@ -61,11 +61,10 @@ pub(super) fn repeated(args: &Args<'_>, repeats: &[i64]) -> RuleResult<Plan> {
 }
 
 /// `repeat`
-pub static DEF: OpDef = OpDef {
-    schema: "repeat(Tensor self, int[] repeats) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::new(
+    "repeat(Tensor self, int[] repeats) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Formula {
         saves: 0,
         saves_outputs: 0,
         formula: |b, g| {
@@ -85,9 +84,7 @@ pub static DEF: OpDef = OpDef {
             })
         },
     },
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
-    samples: || {
+    || {
         let call =
             |sizes: &[usize], repeats: &[i64]| sample([plain(sizes), SampleArg::Ints(repeats.to_vec())]);
         vec![
@@ -103,14 +100,14 @@ pub static DEF: OpDef = OpDef {
             call(&[0, 2], &[2, 2]),
         ]
     },
-    errors: || {
-        vec![
-            error([plain(&[2, 3]), SampleArg::Ints(vec![2])], "each of the 2 dimensions"),
-            error([plain(&[2]), SampleArg::Ints(vec![-1])], "0 or more"),
-            error([plain(&[2]), SampleArg::Ints(vec![1 << 40, 1 << 40])], "more elements or bytes than"),
-            error([plain(&[0]), SampleArg::Ints(vec![1 << 40, 1 << 40, 1])], "more elements or bytes than"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.forms(Forms::Out)
+.errors(|| {
+    vec![
+        error([plain(&[2, 3]), SampleArg::Ints(vec![2])], "each of the 2 dimensions"),
+        error([plain(&[2]), SampleArg::Ints(vec![-1])], "0 or more"),
+        error([plain(&[2]), SampleArg::Ints(vec![1 << 40, 1 << 40])], "more elements or bytes than"),
+        error([plain(&[0]), SampleArg::Ints(vec![1 << 40, 1 << 40, 1])], "more elements or bytes than"),
+    ]
+})
 .with(OpFlags::EXACT);

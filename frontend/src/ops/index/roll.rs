@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::index::geometry::{kept, wrong_value};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::tensor::{IntoDims, IntoShape};
@@ -63,17 +63,14 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// `roll`
-pub static DEF: OpDef = OpDef {
-    schema: "roll(Tensor self, int[] shifts, int[] dims=[]) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::of_grad(|b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "roll(Tensor self, int[] shifts, int[] dims=[]) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_grad(|b, g| {
         let back: Vec<i64> = b.ints(1)?.iter().map(|s| s.wrapping_neg()).collect();
         g.set(0, || DEF.run(&[b.grad(0)?.into(), Arg::Ints(&back), b.arg(2)]))
     }),
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
-    samples: || {
+    || {
         let call = |sizes: &[usize], shifts: &[i64], dims: &[i64]| {
             sample([plain(sizes), SampleArg::Ints(shifts.to_vec()), SampleArg::Ints(dims.to_vec())])
         };
@@ -88,14 +85,14 @@ pub static DEF: OpDef = OpDef {
             call(&[], &[1], &[0]),
         ]
     },
-    errors: || {
-        let ints = |v: &[i64]| SampleArg::Ints(v.to_vec());
-        vec![
-            error([plain(&[3]), ints(&[1]), ints(&[1])], "out of range"),
-            error([plain(&[3]), ints(&[1, 2]), ints(&[0])], "one for each dimension"),
-            error([plain(&[3]), ints(&[]), ints(&[])], "one shift or more"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.forms(Forms::Out)
+.errors(|| {
+    let ints = |v: &[i64]| SampleArg::Ints(v.to_vec());
+    vec![
+        error([plain(&[3]), ints(&[1]), ints(&[1])], "out of range"),
+        error([plain(&[3]), ints(&[1, 2]), ints(&[0])], "one for each dimension"),
+        error([plain(&[3]), ints(&[]), ints(&[])], "one shift or more"),
+    ]
+})
 .with(OpFlags::EXACT);

@@ -1,7 +1,7 @@
 //! `scatter`
 
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::forms;
 use crate::ops::index::geometry::{along, kept, same_dtype, with_dim, wrong_shape};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
@@ -70,18 +70,15 @@ pub(super) fn to_source(grad: Tensor, sizes: &[usize]) -> Result<Tensor> {
 }
 
 /// `scatter`
-pub static DEF: OpDef = OpDef {
-    schema: "scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::of_inputs(0b100, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_inputs(0b100, |b, g| {
         let (dim, index) = (b.int(1)?, b.input(2)?);
         g.set(0, || b.grad(0)?.scatter(dim, &index, 0))?;
         g.set(3, || to_source(b.grad(0)?.gather(dim, &index)?, b.sizes(3)))
     }),
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
-    samples: || {
+    || {
         let call = |sizes: &[usize], dim, at: &[usize], values: &[i32], src| {
             sample([
                 plain(sizes),
@@ -103,18 +100,18 @@ pub static DEF: OpDef = OpDef {
             call(&[5], 0, &[0], &[0], plain(&[0])),
         ]
     },
-    errors: || {
-        let at = |v: f64| fixed(&[1], DType::I64, Fill::Values(vec![v]));
-        vec![
-            error([plain(&[3]), SampleArg::Int(0), at(3.0), plain(&[1])], "index 3"),
-            error([plain(&[3]), SampleArg::Int(0), index(&[2], 3), plain(&[1])], "as large as the index"),
-            error([plain(&[3]), SampleArg::Int(1), at(0.0), plain(&[1])], "out of range"),
-            error(
-                [fixed(&[3], DType::I8, Fill::Index(3)), SampleArg::Int(0), at(0.0), SampleArg::Int(300)],
-                "a number that i8 holds",
-            ),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.forms(Forms::InPlace)
+.errors(|| {
+    let at = |v: f64| fixed(&[1], DType::I64, Fill::Values(vec![v]));
+    vec![
+        error([plain(&[3]), SampleArg::Int(0), at(3.0), plain(&[1])], "index 3"),
+        error([plain(&[3]), SampleArg::Int(0), index(&[2], 3), plain(&[1])], "as large as the index"),
+        error([plain(&[3]), SampleArg::Int(1), at(0.0), plain(&[1])], "out of range"),
+        error(
+            [fixed(&[3], DType::I8, Fill::Index(3)), SampleArg::Int(0), at(0.0), SampleArg::Int(300)],
+            "a number that i8 holds",
+        ),
+    ]
+})
 .with(OpFlags::EXACT);

@@ -1,6 +1,6 @@
 //! `scatter_add`
 
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Forms, OpDef};
 use crate::ops::forms;
 use crate::ops::index::geometry::wrong_value;
 use crate::ops::index::scatter::{rule as scatter_rule, to_source};
@@ -48,17 +48,14 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// `scatter_add`
-pub static DEF: OpDef = OpDef {
-    schema: "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::of_inputs(0b100, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_inputs(0b100, |b, g| {
         g.set(0, || Ok(b.grad(0)?.clone()))?;
         g.set(3, || to_source(b.grad(0)?.gather(b.int(1)?, &b.input(2)?)?, b.sizes(3)))
     }),
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
-    samples: || {
+    || {
         let call = |sizes: &[usize], dim, at: &[usize], n, src: &[usize]| {
             sample([plain(sizes), SampleArg::Int(dim), index(at, n), plain(src)])
         };
@@ -73,12 +70,12 @@ pub static DEF: OpDef = OpDef {
             call(&[3], 0, &[0], 3, &[0]),
         ]
     },
-    errors: || {
-        let at = |v: f64| fixed(&[1], DType::I64, Fill::Values(vec![v]));
-        vec![
-            error([plain(&[3]), SampleArg::Int(0), at(-1.0), plain(&[1])], "index -1"),
-            error([plain(&[3]), SampleArg::Int(0), at(0.0), SampleArg::Int(1)], "a tensor"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.forms(Forms::InPlace)
+.errors(|| {
+    let at = |v: f64| fixed(&[1], DType::I64, Fill::Values(vec![v]));
+    vec![
+        error([plain(&[3]), SampleArg::Int(0), at(-1.0), plain(&[1])], "index -1"),
+        error([plain(&[3]), SampleArg::Int(0), at(0.0), SampleArg::Int(1)], "a tensor"),
+    ]
+});

@@ -3,8 +3,8 @@
 use super::segments::Segments;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, divided_by_count, in_format_of, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, divided_by_count, in_format_of, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::forms;
 use crate::ops::index::geometry::{with_dim, wrong_value};
 use crate::ops::index::scatter::{rule as scatter_rule, to_source};
@@ -15,7 +15,7 @@ use crate::ops::sample::{
 use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 /// The reduction over elements with the same index.
 ///
@@ -356,41 +356,14 @@ fn errors() -> Vec<ErrorSample> {
 }
 
 /// `scatter_reduce`
-pub static DEF: OpDef = OpDef {
-    schema: "scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::new("scatter"),
-            Part::new("scatter_add"),
-            Part::widened("scatter"),
-            Part::widened("scatter_add"),
-            Part::widened("gather"),
-            Part::widened("mul"),
-            Part::widened("maximum"),
-            Part::widened("minimum"),
-            Part::widened("where"),
-            Part::widened("div"),
-            Part::widened("cat"),
-            Part::widened("fill"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-            Part::new("floor_divide"),
-            Part::fixed("to_dtype", DType::I64),
-            Part::fixed("fill", DType::I64),
-            Part::fixed("maximum", DType::I64),
-            Part::fixed("floor_divide", DType::I64),
-            Part::fixed("scatter", DType::I64),
-            Part::fixed("scatter_add", DType::I64),
-            Part::fixed("sort", DType::I64),
-            Part::fixed("eq", DType::I64),
-        ],
-    ),
-    derivative: Derivative::Formula { saves: 0b1101, saves_outputs: 0b1, formula: derivative },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::NUMERIC,
+pub static DEF: OpDef = OpDef::new(
+    "scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, \
+     bool include_self=True) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Formula { saves: 0b1101, saves_outputs: 0b1, formula: derivative },
     samples,
-    errors,
-    registration: Registration::new(),
-};
+)
+.forms(Forms::InPlace)
+.dtypes(Dtypes::NUMERIC)
+.errors(errors)
+.decomposed(|args| one(compose(args)));

@@ -3,7 +3,7 @@
 use crate::DType;
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::index::geometry::wrong_shape;
 use crate::ops::rules::{FIRST_TWO, require};
 use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor};
@@ -88,14 +88,11 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// `searchsorted`
-pub static DEF: OpDef = OpDef {
-    schema: "searchsorted(Tensor sorted_sequence, Tensor values, bool right=False) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::NotDifferentiable,
-    forms: Forms::Out,
-    dtypes: Dtypes::NUMERIC,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "searchsorted(Tensor sorted_sequence, Tensor values, bool right=False) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::NotDifferentiable,
+    || {
         let sequence = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![-2.0, -1.0, 0.0, 0.0, 1.0]));
         // Values that equal one bound, two, or none.
         let among = |sizes: &[usize]| tensor(sizes, Fill::Values(vec![0.0, 1.0, -2.0, 0.5, -1.0]));
@@ -113,6 +110,7 @@ pub static DEF: OpDef = OpDef {
             call(&[2, 5], among(&[2, 3]), true),
         ]
     },
-    errors: || vec![error([plain(&[2, 5]), plain(&[3, 3]), SampleArg::Bool(false)], "but for the last")],
-    registration: Registration::new(),
-};
+)
+.forms(Forms::Out)
+.dtypes(Dtypes::NUMERIC)
+.errors(|| vec![error([plain(&[2, 5]), plain(&[3, 3]), SampleArg::Bool(false)], "but for the last")]);

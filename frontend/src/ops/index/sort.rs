@@ -3,7 +3,7 @@
 use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::index::geometry::{kept, zeros};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
 use crate::tensor::Int;
@@ -73,24 +73,21 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `sort`
-pub static DEF: OpDef = OpDef {
-    schema: "sort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> (Tensor, Tensor)",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::new(
+    "sort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> (Tensor, Tensor)",
+    Rule::Structured(rule),
+    Derivative::Formula {
         saves: 0,
         saves_outputs: 0b10,
         formula: |b, g| {
             g.set(0, || zeros(b.grad(0)?, b.sizes(0))?.scatter(b.int(1)?, &b.output(1)?, b.grad(0)?))
         },
     },
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
     samples,
-    errors: || {
-        let no = SampleArg::Bool(false);
-        vec![error([plain(&[3]), SampleArg::Int(1), no.clone(), no], "out of range")]
-    },
-    registration: Registration::new(),
-}
+)
+.forms(Forms::Out)
+.errors(|| {
+    let no = SampleArg::Bool(false);
+    vec![error([plain(&[3]), SampleArg::Int(1), no.clone(), no], "out of range")]
+})
 .with(OpFlags::EXACT);

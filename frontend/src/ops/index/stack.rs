@@ -2,15 +2,15 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::one;
+use crate::ops::def::{Derivative, Forms, OpDef};
 use crate::ops::index::cat::list;
 use crate::ops::index::geometry::{wrong_shape, wrong_value};
 use crate::ops::sample::{SampleArg, error, sample};
 use crate::tensor::{Int, refs};
 use keyway_dispatcher::dims::{Dims, channels_last_strides, is_channels_last};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 use keyway_dispatcher::tensor::TensorRef;
 use std::borrow::Borrow;
 
@@ -98,14 +98,11 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `stack`
-pub static DEF: OpDef = OpDef {
-    schema: "stack(Tensor[] tensors, int dim=0) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(|args| one(compose(args)), &[Part::new("cat")]),
-    derivative: Derivative::Composite,
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "stack(Tensor[] tensors, int dim=0) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Composite,
+    || {
         let call = |shapes: &[&[usize]], dim| sample([list(shapes), SampleArg::Int(dim)]);
         vec![
             call(&[&[], &[]], 0),
@@ -117,11 +114,12 @@ pub static DEF: OpDef = OpDef {
             call(&[&[0]], 0),
         ]
     },
-    errors: || {
-        vec![
-            error([list(&[]), SampleArg::Int(0)], "one tensor at least"),
-            error([list(&[&[2], &[3]]), SampleArg::Int(0)], "as the first is"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.forms(Forms::Out)
+.errors(|| {
+    vec![
+        error([list(&[]), SampleArg::Int(0)], "one tensor at least"),
+        error([list(&[&[2], &[3]]), SampleArg::Int(0)], "as the first is"),
+    ]
+})
+.decomposed(|args| one(compose(args)));

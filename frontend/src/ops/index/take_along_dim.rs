@@ -1,15 +1,15 @@
 //! `take_along_dim`
 
+use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, in_format_of, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{in_format_of, one, tensor};
+use crate::ops::def::{Derivative, Forms, OpDef};
 use crate::ops::index::geometry::{index as index_of, kept, wrong_shape};
 use crate::ops::sample::{SampleArg, error, index, plain, sample};
 use crate::tensor::Int;
-use crate::{DType, Tensor};
 use keyway_dispatcher::dims::{Dims, broadcast};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// Gathers the elements at `indices` along `dim`, as [`Tensor::gather`], with the other dimensions broadcast.
@@ -78,17 +78,11 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `take_along_dim`
-pub static DEF: OpDef = OpDef {
-    schema: "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[Part::new("gather"), Part::new("clone"), Part::fixed("clone", DType::I64)],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Composite,
+    || {
         let call = |sizes: &[usize], at: &[usize], n, dim: Option<i64>| {
             sample([plain(sizes), index(at, n), dim.map_or(SampleArg::None, SampleArg::Int)])
         };
@@ -105,6 +99,7 @@ pub static DEF: OpDef = OpDef {
             call(&[3, 4], &[2, 5], 12, None),
         ]
     },
-    errors: || vec![error([plain(&[3, 4]), index(&[2], 3), SampleArg::Int(0)], "of 2 dimensions")],
-    registration: Registration::new(),
-};
+)
+.forms(Forms::Out)
+.errors(|| vec![error([plain(&[3, 4]), index(&[2], 3), SampleArg::Int(0)], "of 2 dimensions")])
+.decomposed(|args| one(compose(args)));

@@ -2,13 +2,13 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{one, tensor};
+use crate::ops::def::{Derivative, Forms, OpDef};
 use crate::ops::index::repeat::repeated;
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::tensor::IntoShape;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Rule};
+use keyway_dispatcher::op::{Arg, Args, Rule};
 use smallvec::SmallVec;
 
 impl Tensor {
@@ -42,14 +42,11 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `tile`
-pub static DEF: OpDef = OpDef {
-    schema: "tile(Tensor self, int[] dims) -> Tensor",
-    rule: Rule::Structured(|args| repeated(args, &repeats(args)?)),
-    decomposition: decomposed(|args| one(compose(args)), &[Part::new("repeat")]),
-    derivative: Derivative::Composite,
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "tile(Tensor self, int[] dims) -> Tensor",
+    Rule::Structured(|args| repeated(args, &repeats(args)?)),
+    Derivative::Composite,
+    || {
         let call =
             |sizes: &[usize], repeats: &[i64]| sample([plain(sizes), SampleArg::Ints(repeats.to_vec())]);
         vec![
@@ -63,6 +60,7 @@ pub static DEF: OpDef = OpDef {
             call(&[0, 2], &[2, 1]),
         ]
     },
-    errors: || vec![error([plain(&[2]), SampleArg::Ints(vec![-1])], "0 or more")],
-    registration: Registration::new(),
-};
+)
+.forms(Forms::Out)
+.errors(|| vec![error([plain(&[2]), SampleArg::Ints(vec![-1])], "0 or more")])
+.decomposed(|args| one(compose(args)));

@@ -4,7 +4,7 @@ use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::whole;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::index::geometry::{kept, with_dim, wrong_value, zeros};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
 use crate::tensor::Int;
@@ -93,26 +93,22 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `topk`
-pub static DEF: OpDef = OpDef {
-    schema: "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor, Tensor)",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::new(
+    "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor, Tensor)",
+    Rule::Structured(rule),
+    Derivative::Formula {
         saves: 0,
         saves_outputs: 0b10,
         formula: |b, g| {
             g.set(0, || zeros(b.grad(0)?, b.sizes(0))?.scatter(b.int(2)?, &b.output(1)?, b.grad(0)?))
         },
     },
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
     samples,
-    errors: || {
-        let (zero, yes) = (SampleArg::Int(0), SampleArg::Bool(true));
-        let call =
-            |sizes: &[usize], k| [plain(sizes), SampleArg::Int(k), zero.clone(), yes.clone(), yes.clone()];
-        vec![error(call(&[3], 4), "0 to 3"), error(call(&[], 0), "1 to 1")]
-    },
-    registration: Registration::new(),
-}
+)
+.forms(Forms::Out)
+.errors(|| {
+    let (zero, yes) = (SampleArg::Int(0), SampleArg::Bool(true));
+    let call = |sizes: &[usize], k| [plain(sizes), SampleArg::Int(k), zero.clone(), yes.clone(), yes.clone()];
+    vec![error(call(&[3], 4), "0 to 3"), error(call(&[], 0), "1 to 1")]
+})
 .with(OpFlags::EXACT);

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::{Fill, SampleArg, sample, tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -75,21 +75,17 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// `unique`
-pub static DEF: OpDef = OpDef {
-    schema: "unique(Tensor self, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
-    rule: Rule::Allocates(rule),
-    decomposition: None,
+pub static DEF: OpDef = OpDef::new(
+    "unique(Tensor self, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, \
+     Tensor)",
+    Rule::Allocates(rule),
     // A value of several equal elements is not a function of them: changing one produces a new value.
-    derivative: Derivative::NotDifferentiable,
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
-    samples: || {
+    Derivative::NotDifferentiable,
+    || {
         let yes = SampleArg::Bool(true);
         let shapes: [&[usize]; 7] = [&[], &[7], &[3, 4], &[2, 3, 2], &[2, 3, 2, 2], &[2, 1, 2, 3, 2], &[0]];
         let fill = Fill::Values(vec![2.0, 1.0, 2.0, 0.0, 3.0]);
         shapes.iter().map(|s| sample([tensor(s, fill.clone()), yes.clone(), yes.clone()])).collect()
     },
-    errors: Vec::new,
-    registration: Registration::new(),
-}
+)
 .with(OpFlags::EXACT);

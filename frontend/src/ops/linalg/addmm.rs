@@ -3,10 +3,9 @@
 use super::added;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::decomposed;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
-use keyway_dispatcher::op::{Arg, Part, Rule};
+use keyway_dispatcher::op::{Arg, Rule};
 
 impl Tensor {
     /// `self + mat1 @ mat2` for matrices; `self` is broadcast to the product's shape. The result is sparse if all three tensors
@@ -82,21 +81,10 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `addmm`
-pub static DEF: OpDef = OpDef {
-    schema: "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    rule: Rule::Structured(|args| added::rule(args, super::mm::product_sizes)),
-    decomposition: decomposed(
-        |args| added::compose(args, Tensor::mm, &super::mm::product_sizes(args, 1, 2)?),
-        &[
-            Part::new("expand"),
-            Part::widened("mm"),
-            Part::widened("mul"),
-            Part::widened("add"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::new(
+    "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    Rule::Structured(|args| added::rule(args, super::mm::product_sizes)),
+    Derivative::Formula {
         saves: 0b110,
         saves_outputs: 0,
         formula: |b, g| {
@@ -111,25 +99,20 @@ pub static DEF: OpDef = OpDef {
             })
         },
     },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::NUMERIC,
     samples,
-    errors: || {
-        vec![
-            error(
-                [plain(&[2]), plain(&[2, 3]), plain(&[4, 2]), SampleArg::Int(1), SampleArg::Int(1)],
-                "3 rows",
-            ),
-            error(
-                [plain(&[2]), plain(&[3]), plain(&[3, 2]), SampleArg::Int(1), SampleArg::Int(1)],
-                "a matrix",
-            ),
-            error(
-                [plain(&[3]), plain(&[2, 3]), plain(&[3, 2]), SampleArg::Int(1), SampleArg::Int(1)],
-                "broadcast",
-            ),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.forms(Forms::InPlace)
+.dtypes(Dtypes::NUMERIC)
+.errors(|| {
+    vec![
+        error([plain(&[2]), plain(&[2, 3]), plain(&[4, 2]), SampleArg::Int(1), SampleArg::Int(1)], "3 rows"),
+        error([plain(&[2]), plain(&[3]), plain(&[3, 2]), SampleArg::Int(1), SampleArg::Int(1)], "a matrix"),
+        error(
+            [plain(&[3]), plain(&[2, 3]), plain(&[3, 2]), SampleArg::Int(1), SampleArg::Int(1)],
+            "broadcast",
+        ),
+    ]
+})
+.decomposed(|args| added::compose(args, Tensor::mm, &super::mm::product_sizes(args, 1, 2)?))
+.viewing(&["expand"])
 .with(OpFlags::AUTOCAST);

@@ -3,10 +3,9 @@
 use super::added;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::decomposed;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
-use keyway_dispatcher::op::{Arg, Part, Rule};
+use keyway_dispatcher::op::{Arg, Rule};
 
 impl Tensor {
     /// `self + batch1 @ batch2` for batches of matrices; `self` is broadcast to the product's shape.
@@ -82,20 +81,10 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `baddbmm`
-pub static DEF: OpDef = OpDef {
-    schema: "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    rule: Rule::Structured(|args| added::rule(args, super::bmm::product_sizes)),
-    decomposition: decomposed(
-        |args| added::compose(args, Tensor::bmm, &super::bmm::product_sizes(args, 1, 2)?),
-        &[
-            Part::widened("bmm"),
-            Part::widened("mul"),
-            Part::widened("add"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::new(
+    "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    Rule::Structured(|args| added::rule(args, super::bmm::product_sizes)),
+    Derivative::Formula {
         saves: 0b110,
         saves_outputs: 0,
         formula: |b, g| {
@@ -104,21 +93,21 @@ pub static DEF: OpDef = OpDef {
             g.set(2, || added::scaled(b.input(1)?.transpose(1, 2)?.bmm(b.grad(0)?)?, b.arg(4)))
         },
     },
-    forms: Forms::InPlace,
-    dtypes: Dtypes::NUMERIC,
     samples,
-    errors: || {
-        vec![
-            error(
-                [plain(&[2]), plain(&[1, 2, 3]), plain(&[1, 4, 2]), SampleArg::Int(1), SampleArg::Int(1)],
-                "[1, 3, _]",
-            ),
-            error(
-                [plain(&[2]), plain(&[3]), plain(&[3, 2]), SampleArg::Int(1), SampleArg::Int(1)],
-                "batch of matrices",
-            ),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.forms(Forms::InPlace)
+.dtypes(Dtypes::NUMERIC)
+.errors(|| {
+    vec![
+        error(
+            [plain(&[2]), plain(&[1, 2, 3]), plain(&[1, 4, 2]), SampleArg::Int(1), SampleArg::Int(1)],
+            "[1, 3, _]",
+        ),
+        error(
+            [plain(&[2]), plain(&[3]), plain(&[3, 2]), SampleArg::Int(1), SampleArg::Int(1)],
+            "batch of matrices",
+        ),
+    ]
+})
+.decomposed(|args| added::compose(args, Tensor::bmm, &super::bmm::product_sizes(args, 1, 2)?))
 .with(OpFlags::AUTOCAST);

@@ -3,14 +3,14 @@
 use super::mm::{product_at, product_plan};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::composite::{one, tensor};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags};
 use crate::ops::forms;
 use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Sample, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Args, Plan, Rule};
 
 forms! {
     /// The batched matrix product, `[b, n, k]` by `[b, k, m]` to `[b, n, m]`.
@@ -81,24 +81,23 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `bmm`
-pub static DEF: OpDef = OpDef {
-    schema: "bmm(Tensor self, Tensor mat2) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(|args| one(compose(args)), &[Part::new("mm"), Part::new("copy")]),
-    derivative: Derivative::of_inputs(0b11, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "bmm(Tensor self, Tensor mat2) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_inputs(0b11, |b, g| {
         g.set(0, || product_at(&b.input(0)?, b.grad(0)?, &b.input(1)?.transpose(1, 2)?))?;
         g.set(1, || product_at(&b.input(1)?, &b.input(0)?.transpose(1, 2)?, b.grad(0)?))
     }),
-    forms: Forms::Out,
-    dtypes: Dtypes::NUMERIC,
     samples,
-    errors: || {
-        vec![
-            error([plain(&[1, 2, 3]), plain(&[1, 4, 2])], "[1, 3, _]"),
-            error([plain(&[2, 2, 3]), plain(&[1, 3, 2])], "[2, 3, _]"),
-            error([plain(&[2, 3]), plain(&[1, 3, 2])], "batch of matrices"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.forms(Forms::Out)
+.dtypes(Dtypes::NUMERIC)
+.errors(|| {
+    vec![
+        error([plain(&[1, 2, 3]), plain(&[1, 4, 2])], "[1, 3, _]"),
+        error([plain(&[2, 2, 3]), plain(&[1, 3, 2])], "[2, 3, _]"),
+        error([plain(&[2, 3]), plain(&[1, 3, 2])], "batch of matrices"),
+    ]
+})
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::AUTOCAST);

@@ -1,14 +1,14 @@
 //! `cross`
 
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, in_format_of, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, in_format_of, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::rules::{FIRST_TWO, kept, require, wrong_shape};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
     /// The cross product along the last dimension, which has 3 elements; the others broadcast, the dtypes promote.
@@ -78,24 +78,11 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `cross`
-pub static DEF: OpDef = OpDef {
-    schema: "cross(Tensor self, Tensor other, int dim=-1) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::widened("mul"),
-            Part::widened("sub"),
-            Part::widened("stack"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-            Part::new("clone"),
-        ],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::NUMERIC,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "cross(Tensor self, Tensor other, int dim=-1) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Composite,
+    || {
         let call = |a: &[usize], b: &[usize], dim| sample([plain(a), plain(b), SampleArg::Int(dim)]);
         vec![
             call(&[3], &[3], 0),
@@ -106,16 +93,16 @@ pub static DEF: OpDef = OpDef {
             call(&[0, 3], &[1, 3], 1),
         ]
     },
-    errors: || {
-        let call = |a: &[usize], b: &[usize], dim, message| {
-            error([plain(a), plain(b), SampleArg::Int(dim)], message)
-        };
-        vec![
-            call(&[2], &[2], 0, "of 3 elements along dimension 0"),
-            call(&[2, 3], &[3], -1, "of 2 dimensions"),
-            call(&[2, 3], &[4, 3], -1, "do not broadcast"),
-            call(&[3], &[3], 1, "out of range"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::NUMERIC)
+.errors(|| {
+    let call =
+        |a: &[usize], b: &[usize], dim, message| error([plain(a), plain(b), SampleArg::Int(dim)], message);
+    vec![
+        call(&[2], &[2], 0, "of 3 elements along dimension 0"),
+        call(&[2, 3], &[3], -1, "of 2 dimensions"),
+        call(&[2, 3], &[4, 3], -1, "do not broadcast"),
+        call(&[3], &[3], 1, "out of range"),
+    ]
+})
+.decomposed(|args| one(compose(args)));

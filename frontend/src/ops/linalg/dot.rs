@@ -2,13 +2,13 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{one, tensor};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Sample, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// The dot product of two vectors.
@@ -54,11 +54,10 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `dot`
-pub static DEF: OpDef = OpDef {
-    schema: "dot(Tensor self, Tensor tensor) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(|args| one(compose(args)), &[Part::new("mm")]),
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::new(
+    "dot(Tensor self, Tensor tensor) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Formula {
         saves: 0b11,
         saves_outputs: 0,
         formula: |b, g| {
@@ -66,14 +65,11 @@ pub static DEF: OpDef = OpDef {
             g.set(1, || b.grad(0)?.mul(b.saved(0)?.arg()))
         },
     },
-    forms: Forms::Out,
-    dtypes: Dtypes::NUMERIC,
     samples,
-    errors: || {
-        vec![
-            error([plain(&[3]), plain(&[2])], "3 elements"),
-            error([plain(&[2, 3]), plain(&[3])], "a vector"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.forms(Forms::Out)
+.dtypes(Dtypes::NUMERIC)
+.errors(|| {
+    vec![error([plain(&[3]), plain(&[2])], "3 elements"), error([plain(&[2, 3]), plain(&[3])], "a vector")]
+})
+.decomposed(|args| one(compose(args)));

@@ -2,15 +2,15 @@
 
 use super::equation::{Equation, Label, pair};
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, one, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::composite::{cast, one, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::rules::{require, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Role, Sample, SampleArg, TensorSample, error, sample};
 use crate::tensor::refs;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::{Dims, contiguous_strides};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 use keyway_dispatcher::tensor::TensorRef;
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -241,27 +241,14 @@ fn errors() -> Vec<ErrorSample> {
 }
 
 /// `einsum`
-pub static DEF: OpDef = OpDef {
-    schema: "einsum(str equation, Tensor[] operands) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::new("diagonal"),
-            Part::new("bmm"),
-            Part::widened("bmm"),
-            Part::new("clone"),
-            Part::widened("clone"),
-            Part::widened("sum"),
-            Part::new("to_dtype"),
-            Part::widened("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::NUMERIC,
+pub static DEF: OpDef = OpDef::new(
+    "einsum(str equation, Tensor[] operands) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Composite,
     samples,
-    errors,
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::NUMERIC)
+.errors(errors)
+.decomposed(|args| one(compose(args)))
+.viewing(&["diagonal"])
 .with(OpFlags::AUTOCAST);

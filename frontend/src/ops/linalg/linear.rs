@@ -2,13 +2,13 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, optional, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::composite::{one, optional, tensor};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::rules::{FIRST_THREE, FIRST_TWO, wrong_shape};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// `self @ weight^T + bias`, for a weight `[out, in]` and inputs `[.., in]`.
@@ -80,24 +80,19 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `linear`
-pub static DEF: OpDef = OpDef {
-    schema: "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[Part::new("addmm"), Part::new("mm"), Part::new("matmul"), Part::new("clone")],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::NUMERIC,
+pub static DEF: OpDef = OpDef::new(
+    "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Composite,
     samples,
-    errors: || {
-        vec![
-            error([plain(&[2, 4]), plain(&[2, 3]), SampleArg::None], "3 elements"),
-            error([plain(&[2, 3]), plain(&[2, 3]), plain(&[3])], "2 elements"),
-            error([plain(&[2, 3]), plain(&[3]), SampleArg::None], "a matrix"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::NUMERIC)
+.errors(|| {
+    vec![
+        error([plain(&[2, 4]), plain(&[2, 3]), SampleArg::None], "3 elements"),
+        error([plain(&[2, 3]), plain(&[2, 3]), plain(&[3])], "2 elements"),
+        error([plain(&[2, 3]), plain(&[3]), SampleArg::None], "a matrix"),
+    ]
+})
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::AUTOCAST);

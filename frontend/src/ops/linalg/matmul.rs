@@ -2,13 +2,13 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::composite::{one, tensor};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::rules::{FIRST_TWO, wrong_shape};
 use crate::ops::sample::{Sample, error, plain, sample};
 use keyway_dispatcher::dims::{Dims, broadcast};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// The matrix product of the last two dimensions, with leading dimensions broadcast; a vector is a row on the left and a
@@ -144,24 +144,19 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `matmul`
-pub static DEF: OpDef = OpDef {
-    schema: "matmul(Tensor self, Tensor other) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[Part::new("dot"), Part::new("mv"), Part::new("mm"), Part::new("bmm"), Part::new("clone")],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::NUMERIC,
+pub static DEF: OpDef = OpDef::new(
+    "matmul(Tensor self, Tensor other) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Composite,
     samples,
-    errors: || {
-        vec![
-            error([plain(&[2, 3]), plain(&[4, 2])], "3 rows"),
-            error([plain(&[]), plain(&[3])], "at least one dimension"),
-            error([plain(&[2, 2, 3]), plain(&[3, 3, 4])], "broadcast"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::NUMERIC)
+.errors(|| {
+    vec![
+        error([plain(&[2, 3]), plain(&[4, 2])], "3 rows"),
+        error([plain(&[]), plain(&[3])], "at least one dimension"),
+        error([plain(&[2, 2, 3]), plain(&[3, 3, 4])], "broadcast"),
+    ]
+})
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::AUTOCAST);

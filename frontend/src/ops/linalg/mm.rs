@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags};
 use crate::ops::forms;
 use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Sample, error, plain, sample};
@@ -101,11 +101,10 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `mm`
-pub static DEF: OpDef = OpDef {
-    schema: "mm(Tensor self, Tensor other) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::of_inputs(0b11, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "mm(Tensor self, Tensor other) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_inputs(0b11, |b, g| {
         g.set(0, || match b.input(0)? {
             a if a.as_ref().is_strided() => b.grad(0)?.mm(&b.input(1)?.t()?),
             a => product_at(&a, b.grad(0)?, &b.input(1)?.t()?),
@@ -116,15 +115,11 @@ pub static DEF: OpDef = OpDef {
             (a, other) => product_at(&other, &a.t()?, b.grad(0)?),
         })
     }),
-    forms: Forms::Out,
-    dtypes: Dtypes::NUMERIC,
     samples,
-    errors: || {
-        vec![
-            error([plain(&[2, 3]), plain(&[4, 2])], "3 rows"),
-            error([plain(&[3]), plain(&[3, 2])], "a matrix"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.forms(Forms::Out)
+.dtypes(Dtypes::NUMERIC)
+.errors(|| {
+    vec![error([plain(&[2, 3]), plain(&[4, 2])], "3 rows"), error([plain(&[3]), plain(&[3, 2])], "a matrix")]
+})
 .with(OpFlags::AUTOCAST);

@@ -2,13 +2,13 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::composite::{one, tensor};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags};
 use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Sample, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// A matrix times a vector, `[n, k]` by `[k]` to `[n]`.
@@ -71,11 +71,10 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `mv`
-pub static DEF: OpDef = OpDef {
-    schema: "mv(Tensor self, Tensor vec) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(|args| one(compose(args)), &[Part::new("mm")]),
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::new(
+    "mv(Tensor self, Tensor vec) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Formula {
         saves: 0b11,
         saves_outputs: 0,
         formula: |b, g| {
@@ -86,15 +85,12 @@ pub static DEF: OpDef = OpDef {
             g.set(1, || b.input(0)?.t()?.mv(b.grad(0)?))
         },
     },
-    forms: Forms::Out,
-    dtypes: Dtypes::NUMERIC,
     samples,
-    errors: || {
-        vec![
-            error([plain(&[2, 3]), plain(&[2])], "3 elements"),
-            error([plain(&[3]), plain(&[3])], "a matrix"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.forms(Forms::Out)
+.dtypes(Dtypes::NUMERIC)
+.errors(|| {
+    vec![error([plain(&[2, 3]), plain(&[2])], "3 elements"), error([plain(&[3]), plain(&[3])], "a matrix")]
+})
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::AUTOCAST);

@@ -2,13 +2,13 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{one, tensor};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::rules::{FIRST_TWO, wrong_shape};
 use crate::ops::sample::{Sample, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// The outer product of two vectors, `[n]` by `[m]` to `[n, m]`.
@@ -57,14 +57,12 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `outer`
-pub static DEF: OpDef = OpDef {
-    schema: "outer(Tensor self, Tensor vec2) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(|args| one(compose(args)), &[Part::new("mul")]),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::NUMERIC,
+pub static DEF: OpDef = OpDef::new(
+    "outer(Tensor self, Tensor vec2) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Composite,
     samples,
-    errors: || vec![error([plain(&[2, 3]), plain(&[3])], "a vector")],
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::NUMERIC)
+.errors(|| vec![error([plain(&[2, 3]), plain(&[3])], "a vector")])
+.decomposed(|args| one(compose(args)));

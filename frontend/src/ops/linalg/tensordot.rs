@@ -1,15 +1,15 @@
 //! `tensordot`
 
 use crate::error::{Result, called};
-use crate::ops::composite::{cast, decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, one, tensor};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::rules::{FIRST_TWO, require, wrong_value};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
 use crate::tensor::IntoShape;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// The tensor contraction over pairs of dimensions, `dims[k]` of this tensor with `other_dims[k]` of `other`; the result
@@ -159,17 +159,12 @@ fn errors() -> Vec<ErrorSample> {
 }
 
 /// `tensordot`
-pub static DEF: OpDef = OpDef {
-    schema: "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[Part::new("sum"), Part::new("to_dtype"), Part::new("clone"), Part::new("mm")],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::NUMERIC,
+pub static DEF: OpDef = OpDef::new(
+    "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Composite,
     samples,
-    errors,
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::NUMERIC)
+.errors(errors)
+.decomposed(|args| one(compose(args)));

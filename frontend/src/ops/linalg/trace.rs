@@ -1,14 +1,14 @@
 //! `trace`
 
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{one, tensor};
+use crate::ops::def::{Derivative, OpDef};
 use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{error, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// The sum of the diagonal elements of a matrix. Sums of integers and bool are i64.
@@ -38,20 +38,11 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// `trace`
-pub static DEF: OpDef = OpDef {
-    schema: "trace(Tensor self) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(tensor(args, 0).and_then(|t| t.diagonal()?.sum_all())),
-        &[Part::new("sum"), Part::new("diagonal")],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
-    samples: || {
+pub static DEF: OpDef =
+    OpDef::new("trace(Tensor self) -> Tensor", Rule::Structured(rule), Derivative::Composite, || {
         let shapes: [&[usize]; 5] = [&[1, 1], &[3, 3], &[2, 5], &[5, 2], &[0, 3]];
         shapes.iter().map(|sizes| sample([plain(sizes)])).collect()
-    },
-    errors: || vec![error([plain(&[3])], "a matrix"), error([plain(&[2, 2, 2])], "a matrix")],
-    registration: Registration::new(),
-};
+    })
+    .errors(|| vec![error([plain(&[3])], "a matrix"), error([plain(&[2, 2, 2])], "a matrix")])
+    .decomposed(|args| one(tensor(args, 0).and_then(|t| t.diagonal()?.sum_all())))
+    .viewing(&["diagonal"]);

@@ -1,15 +1,15 @@
 //! `binary_cross_entropy`
 
 use super::Reduction;
-use super::{decomposed, one, reduce_narrowed, wide_pair};
+use super::{one, reduce_narrowed, wide_pair};
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
 use crate::ops::composite::{optional, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{Fill, Sample, SampleArg, plain, sample, tensor, uniform};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::broadcast;
-use keyway_dispatcher::op::{Arg, Args, Part, Rule};
+use keyway_dispatcher::op::{Arg, Args, Rule};
 
 impl Tensor {
     /// The mean of `-(t log(x) + (1 - t) log(1 - x))` for probabilities `x`, with logarithms clamped at -100. An `x` below 0 or
@@ -98,30 +98,12 @@ fn slope(x: &Tensor, target: &Tensor) -> Result<Tensor> {
 }
 
 /// `binary_cross_entropy`
-pub static DEF: OpDef = OpDef {
-    schema: "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, str reduction='mean') -> Tensor",
-    rule: Rule::Structured(|args| super::rule(args, 3, 0b111)),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::widened("abs"),
-            Part::widened("le"),
-            Part::widened("where"),
-            Part::widened("log"),
-            Part::widened("sub"),
-            Part::widened("mul"),
-            Part::widened("add"),
-            Part::widened("neg"),
-            Part::widened("mean"),
-            Part::widened("sum"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Formula { saves: 0b111, saves_outputs: 0, formula },
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, \
+     str reduction='mean') -> Tensor",
+    Rule::Structured(|args| super::rule(args, 3, 0b111)),
+    Derivative::Formula { saves: 0b111, saves_outputs: 0, formula },
+    || {
         let weighted =
             [uniform(&[4], 0.1, 0.9), uniform(&[4], 0.1, 0.9), plain(&[4]), SampleArg::Str("mean")];
         let pair = |sizes: &[usize]| [uniform(sizes, 0.1, 0.9), uniform(sizes, 0.1, 0.9)];
@@ -141,7 +123,8 @@ pub static DEF: OpDef = OpDef {
             [certain, no_probability].map(|args| Sample { smooth: false, ..sample(args) });
         super::samples(vec![sample(weighted), certain, no_probability], pair, &[SampleArg::None])
     },
-    errors: || super::errors(&[SampleArg::None]),
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| super::errors(&[SampleArg::None]))
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::AUTOCAST_F32);

@@ -1,13 +1,13 @@
 //! `binary_cross_entropy_with_logits`
 
 use super::Reduction;
-use super::{decomposed, one, reduce_narrowed, wide_pair};
+use super::{one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{optional, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{Fill, SampleArg, plain, sample, tensor as filled, uniform};
-use keyway_dispatcher::op::{Arg, Args, Part, Rule};
+use keyway_dispatcher::op::{Arg, Args, Rule};
 
 impl Tensor {
     /// [`Tensor::binary_cross_entropy`] of the sigmoid of this tensor, without overflow.
@@ -76,27 +76,12 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `binary_cross_entropy_with_logits`
-pub static DEF: OpDef = OpDef {
-    schema: "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, str reduction='mean') -> Tensor",
-    rule: Rule::Structured(|args| super::rule(args, 4, 0b1111)),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::widened("neg"),
-            Part::widened("softplus"),
-            Part::widened("add"),
-            Part::widened("sub"),
-            Part::widened("mul"),
-            Part::widened("mean"),
-            Part::widened("sum"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, \
+     Tensor? pos_weight=None, str reduction='mean') -> Tensor",
+    Rule::Structured(|args| super::rule(args, 4, 0b1111)),
+    Derivative::Composite,
+    || {
         let full = [
             filled(&[4], Fill::Distinct(-3.0, -0.1)),
             uniform(&[4], 0.1, 0.9),
@@ -114,7 +99,8 @@ pub static DEF: OpDef = OpDef {
         ];
         super::samples(vec![sample(full), sample(zeros)], pair, &[SampleArg::None, SampleArg::None])
     },
-    errors: || super::errors(&[SampleArg::None, SampleArg::None]),
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| super::errors(&[SampleArg::None, SampleArg::None]))
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::AUTOCAST_F32);

@@ -2,10 +2,10 @@
 
 use super::nll_loss_forward::{self, weighted_mean};
 use super::{NO_CLASS, Reduction};
-use super::{decomposed, one, reduce, reduced, tensor};
+use super::{one, reduce, reduced, tensor};
 use crate::error::Result;
 use crate::ops::composite::{cast, float_tensor, optional, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::rules::{FIRST_TWO, wrong_shape, wrong_value};
 use crate::ops::sample::{
     Fill, Sample, SampleArg, error, fixed, index, plain, sample, tensor as filled, uniform,
@@ -14,7 +14,7 @@ use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
     /// [`Tensor::nll_loss`] of [`Tensor::log_softmax`]. An integer `target` holds classes; a float one of the input's shape
@@ -151,37 +151,12 @@ fn loss(args: &Args<'_>, x: &Tensor, target: &Tensor) -> Result<Tensor> {
 }
 
 /// `cross_entropy`
-pub static DEF: OpDef = OpDef {
-    schema: "cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int ignore_index=-100, Scalar label_smoothing=0, str reduction='mean') -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::new("log_softmax"),
-            Part::widened("log_softmax"),
-            Part::new("nll_loss_forward"),
-            Part::widened("nll_loss_forward"),
-            Part::widened("mul"),
-            Part::widened("add"),
-            Part::widened("sum"),
-            Part::widened("neg"),
-            Part::fixed("eq", DType::I64),
-            Part::widened("gt"),
-            Part::widened("ne"),
-            Part::fixed("logical_or", DType::BOOL),
-            Part::widened("where"),
-            Part::widened("div"),
-            Part::widened("mean"),
-            Part::new("mul"),
-            Part::new("sum"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int ignore_index=-100, \
+     Scalar label_smoothing=0, str reduction='mean') -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Composite,
+    || {
         let call = |sizes: &[usize],
                     to: &[usize],
                     weight: SampleArg,
@@ -209,8 +184,7 @@ pub static DEF: OpDef = OpDef {
         let none = f64::NEG_INFINITY;
         let impossible = |target, weight, smoothing| {
             let x = filled(&[3, 3], Fill::Values(vec![0.5, none, 1.0, 0.0, none, -1.0, none, none, none]));
-            let rest =
-                [SampleArg::Int(2), SampleArg::Float(smoothing), SampleArg::Str("none")];
+            let rest = [SampleArg::Int(2), SampleArg::Float(smoothing), SampleArg::Str("none")];
             Sample { smooth: false, ..sample([x, target, weight].into_iter().chain(rest)) }
         };
         let classes = || fixed(&[3], DType::I64, Fill::Values(vec![0.0, 1.0, 2.0]));
@@ -248,34 +222,35 @@ pub static DEF: OpDef = OpDef {
             ]),
         ]
     },
-    errors: || {
-        let target = fixed(&[2], DType::I64, Fill::Values(vec![0.0, 7.0]));
-        let call = |target| {
-            [
-                plain(&[2, 3]),
-                target,
-                SampleArg::None,
-                SampleArg::Int(-100),
-                SampleArg::Float(0.0),
-                SampleArg::Str("mean"),
-            ]
-        };
-        let smoothed = |share| {
-            let mut args = call(index(&[2], 3));
-            args[4] = SampleArg::Float(share);
-            args
-        };
-        let scalar = [plain(&[]), index(&[], 1)].into_iter().chain(call(index(&[], 1)).into_iter().skip(2));
-        vec![
-            error(call(target), "0..3"),
-            error(call(index(&[5], 3)), "of shape"),
-            error(call(plain(&[2])), "of the input's shape"),
-            error(scalar, "one dimension or more"),
-            error(smoothed(-0.1), "a share from 0 to 1"),
-            error(smoothed(1.5), "a share from 0 to 1"),
-            error(smoothed(f64::NAN), "a share from 0 to 1"),
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let target = fixed(&[2], DType::I64, Fill::Values(vec![0.0, 7.0]));
+    let call = |target| {
+        [
+            plain(&[2, 3]),
+            target,
+            SampleArg::None,
+            SampleArg::Int(-100),
+            SampleArg::Float(0.0),
+            SampleArg::Str("mean"),
         ]
-    },
-    registration: Registration::new(),
-}
+    };
+    let smoothed = |share| {
+        let mut args = call(index(&[2], 3));
+        args[4] = SampleArg::Float(share);
+        args
+    };
+    let scalar = [plain(&[]), index(&[], 1)].into_iter().chain(call(index(&[], 1)).into_iter().skip(2));
+    vec![
+        error(call(target), "0..3"),
+        error(call(index(&[5], 3)), "of shape"),
+        error(call(plain(&[2])), "of the input's shape"),
+        error(scalar, "one dimension or more"),
+        error(smoothed(-0.1), "a share from 0 to 1"),
+        error(smoothed(1.5), "a share from 0 to 1"),
+        error(smoothed(f64::NAN), "a share from 0 to 1"),
+    ]
+})
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::AUTOCAST_F32);

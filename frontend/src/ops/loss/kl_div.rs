@@ -1,16 +1,16 @@
 //! `kl_div`
 
 use super::Reduction;
-use super::{decomposed, one, reduce_narrowed, wide_pair};
+use super::{one, reduce_narrowed, wide_pair};
+use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, float_tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Fill, Sample, SampleArg, plain, sample, tensor as filled, uniform};
-use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// The mean of `t (log(t) - x)` for log-probabilities `x` and probabilities `t`. The Kullback-Leibler divergence itself is
@@ -85,31 +85,11 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `kl_div`
-pub static DEF: OpDef = OpDef {
-    schema: "kl_div(Tensor self, Tensor target, bool log_target=False, str reduction='mean') -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::widened("exp"),
-            Part::widened("sub"),
-            Part::widened("mul"),
-            Part::widened("eq"),
-            Part::widened("isinf"),
-            Part::fixed("logical_and", DType::BOOL),
-            Part::widened("where"),
-            Part::widened("log"),
-            Part::widened("div"),
-            Part::widened("mean"),
-            Part::widened("sum"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "kl_div(Tensor self, Tensor target, bool log_target=False, str reduction='mean') -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Composite,
+    || {
         let logs = [plain(&[3, 4]), plain(&[3, 4]), SampleArg::Bool(true), SampleArg::Str("batchmean")];
         let pair = |sizes: &[usize]| [plain(sizes), uniform(sizes, 0.1, 0.9)];
         // Targets of 0 with inputs of 0 and others, as probabilities and as logarithms.
@@ -122,7 +102,8 @@ pub static DEF: OpDef = OpDef {
         let of_logs = impossible(vec![f64::NEG_INFINITY, f64::NEG_INFINITY, 0.0, f64::NEG_INFINITY], true);
         super::samples(vec![sample(logs), shares, of_logs], pair, &[SampleArg::Bool(false)])
     },
-    errors: || super::errors(&[SampleArg::Bool(false)]),
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| super::errors(&[SampleArg::Bool(false)]))
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::AUTOCAST_F32);

@@ -1,12 +1,12 @@
 //! `l1_loss`
 
 use super::Reduction;
-use super::{decomposed, one, reduce_narrowed, wide_pair};
+use super::{one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{Fill, plain, tensor as filled};
-use keyway_dispatcher::op::{Args, Part, Rule};
+use keyway_dispatcher::op::{Args, Rule};
 
 impl Tensor {
     /// The mean absolute difference from `target`.
@@ -50,25 +50,13 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `l1_loss`
-pub static DEF: OpDef = OpDef {
-    schema: "l1_loss(Tensor self, Tensor target, str reduction='mean') -> Tensor",
-    rule: Rule::Structured(|args| super::rule(args, 2, 0b11)),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::widened("sub"),
-            Part::widened("abs"),
-            Part::widened("mean"),
-            Part::widened("sum"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples: || super::samples(vec![], |sizes| [filled(sizes, Fill::Distinct(2.1, 4.0)), plain(sizes)], &[]),
-    errors: || super::errors(&[]),
-    registration: Registration::new(),
-}
+pub static DEF: OpDef = OpDef::new(
+    "l1_loss(Tensor self, Tensor target, str reduction='mean') -> Tensor",
+    Rule::Structured(|args| super::rule(args, 2, 0b11)),
+    Derivative::Composite,
+    || super::samples(vec![], |sizes| [filled(sizes, Fill::Distinct(2.1, 4.0)), plain(sizes)], &[]),
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| super::errors(&[]))
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::AUTOCAST_F32);

@@ -1,7 +1,7 @@
 //! Loss functions.
 
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, widened};
+use crate::ops::composite::{cast, float_tensor, one, tensor, widened};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;

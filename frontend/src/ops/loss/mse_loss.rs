@@ -1,12 +1,12 @@
 //! `mse_loss`
 
 use super::Reduction;
-use super::{decomposed, one, reduce_narrowed, wide_pair};
+use super::{one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::plain;
-use keyway_dispatcher::op::{Args, Part, Rule};
+use keyway_dispatcher::op::{Args, Rule};
 
 impl Tensor {
     /// The mean squared difference from `target`.
@@ -49,25 +49,13 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `mse_loss`
-pub static DEF: OpDef = OpDef {
-    schema: "mse_loss(Tensor self, Tensor target, str reduction='mean') -> Tensor",
-    rule: Rule::Structured(|args| super::rule(args, 2, 0b11)),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::widened("sub"),
-            Part::widened("square"),
-            Part::widened("mean"),
-            Part::widened("sum"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples: || super::samples(vec![], |sizes| [plain(sizes), plain(sizes)], &[]),
-    errors: || super::errors(&[]),
-    registration: Registration::new(),
-}
+pub static DEF: OpDef = OpDef::new(
+    "mse_loss(Tensor self, Tensor target, str reduction='mean') -> Tensor",
+    Rule::Structured(|args| super::rule(args, 2, 0b11)),
+    Derivative::Composite,
+    || super::samples(vec![], |sizes| [plain(sizes), plain(sizes)], &[]),
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| super::errors(&[]))
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::AUTOCAST_F32);

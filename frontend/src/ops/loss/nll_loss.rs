@@ -2,15 +2,15 @@
 
 use super::nll_loss_forward::{self, weighted_mean};
 use super::{NO_CLASS, Reduction};
-use super::{decomposed, one, reduce, reduced};
+use super::{one, reduce, reduced};
 use crate::error::Result;
 use crate::ops::composite::optional;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, fixed, index, plain, sample, uniform};
 use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
     /// The mean negative log-likelihood of the target classes; the input is log-probabilities. Classes are in dimension 1, or 0
@@ -84,24 +84,12 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `nll_loss`
-pub static DEF: OpDef = OpDef {
-    schema: "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int ignore_index=-100, str reduction='mean') -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::new("nll_loss_forward"),
-            Part::new("sum"),
-            Part::widened("to_dtype"),
-            Part::widened("sum"),
-            Part::widened("div"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int ignore_index=-100, \
+     str reduction='mean') -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Composite,
+    || {
         let call = |sizes: &[usize], to: &[usize], weight: SampleArg, ignored: i64, how: &'static str| {
             sample([plain(sizes), index(to, 3), weight, SampleArg::Int(ignored), SampleArg::Str(how)])
         };
@@ -126,12 +114,13 @@ pub static DEF: OpDef = OpDef {
             ignored("sum"),
         ]
     },
-    errors: || {
-        let target = fixed(&[2], DType::I64, Fill::Values(vec![0.0, 7.0]));
-        let call =
-            |target| [plain(&[2, 3]), target, SampleArg::None, SampleArg::Int(-100), SampleArg::Str("mean")];
-        vec![error(call(target), "0..3"), error(call(index(&[5], 3)), "of shape")]
-    },
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let target = fixed(&[2], DType::I64, Fill::Values(vec![0.0, 7.0]));
+    let call =
+        |target| [plain(&[2, 3]), target, SampleArg::None, SampleArg::Int(-100), SampleArg::Str("mean")];
+    vec![error(call(target), "0..3"), error(call(index(&[5], 3)), "of shape")]
+})
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::AUTOCAST_F32);

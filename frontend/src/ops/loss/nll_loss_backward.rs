@@ -1,14 +1,14 @@
 //! `nll_loss_backward`
 
 use super::nll_loss_forward;
-use crate::ops::composite::{cast, decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, one, tensor};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::rules::{require, wrong_shape};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
 use crate::{DType, Tensor, error::Result};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let grad = args.tensor(0)?;
@@ -50,26 +50,12 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `nll_loss_backward`: zeros of the input's shape, except `-grad * weight` at each target's class.
-pub static DEF: OpDef = OpDef {
-    schema: "nll_loss_backward(Tensor grad, Tensor target, Tensor weights, int classes, int ignore_index) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::fixed("eq", DType::I64),
-            Part::fixed("masked_fill", DType::I64),
-            Part::new("mul"),
-            Part::new("neg"),
-            Part::new("masked_fill"),
-            Part::new("fill"),
-            Part::new("scatter_add"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Formula { saves: 0b111, saves_outputs: 0, formula },
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "nll_loss_backward(Tensor grad, Tensor target, Tensor weights, int classes, \
+     int ignore_index) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Formula { saves: 0b111, saves_outputs: 0, formula },
+    || {
         let weights = fixed(&[4], DType::F64, Fill::Values(vec![0.5, 1.5, 2.0, 1.0]));
         let learned =
             [plain(&[2, 2]), index(&[2, 2], 3), plain(&[2, 2]), SampleArg::Int(3), SampleArg::Int(1)];
@@ -78,14 +64,15 @@ pub static DEF: OpDef = OpDef {
             sample([plain(&[4]), index(&[4], 3), weights, SampleArg::Int(3), SampleArg::Int(-100)]),
         ]
     },
-    errors: || {
-        let call = |grad: &[usize], weights: &[usize]| {
-            [plain(grad), index(&[4], 3), plain(weights), SampleArg::Int(3), SampleArg::Int(-100)]
-        };
-        vec![
-            error(call(&[3], &[4]), "of the targets' shape [4]"),
-            error(call(&[4], &[]), "of the targets' shape [4]"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let call = |grad: &[usize], weights: &[usize]| {
+        [plain(grad), index(&[4], 3), plain(weights), SampleArg::Int(3), SampleArg::Int(-100)]
+    };
+    vec![
+        error(call(&[3], &[4]), "of the targets' shape [4]"),
+        error(call(&[4], &[]), "of the targets' shape [4]"),
+    ]
+})
+.decomposed(|args| one(compose(args)));

@@ -3,8 +3,8 @@
 use super::nll_loss_backward;
 use crate::autograd::Backward;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, optional, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::composite::{cast, optional, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::rules::{require, wrong_shape};
 use crate::ops::sample::{
     Fill, Sample, SampleArg, error, fixed, index, plain, sample, tensor as filled, uniform,
@@ -12,7 +12,7 @@ use crate::ops::sample::{
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 /// The sizes of the loss of arguments `(self, target, weight)`: those of the input without the class dimension.
 ///
@@ -108,26 +108,11 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 2]> {
 
 /// `nll_loss_forward`: for each target the negated input at its class times the class's weight, and that weight; both are 0
 /// where the target is ignored.
-pub static DEF: OpDef = OpDef {
-    schema: "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int ignore_index) -> (Tensor, Tensor)",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()),
-        &[
-            Part::fixed("eq", DType::I64),
-            Part::fixed("masked_fill", DType::I64),
-            Part::fixed("clone", DType::I64),
-            Part::new("eq"),
-            Part::new("gather"),
-            Part::new("fill"),
-            Part::new("masked_fill"),
-            Part::new("neg"),
-            Part::new("mul"),
-            Part::new("clone"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::new(
+    "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int ignore_index) -> (Tensor, \
+     Tensor)",
+    Rule::Structured(rule),
+    Derivative::Formula {
         saves: 0b11,
         saves_outputs: 0b10,
         formula: |b, g| {
@@ -142,9 +127,7 @@ pub static DEF: OpDef = OpDef {
             g.set(2, || weight_gradient(b))
         },
     },
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples: || {
+    || {
         let weight = fixed(&[3], DType::F64, Fill::Values(vec![0.5, 1.5, 2.0]));
         let learned = |x: &[usize], to: &[usize]| {
             sample([plain(x), index(to, 3), uniform(&[3], 0.5, 2.0), SampleArg::Int(1)])
@@ -169,9 +152,8 @@ pub static DEF: OpDef = OpDef {
             impossible(),
         ]
     },
-    errors: || {
-        vec![error([plain(&[2, 3]), index(&[3], 3), SampleArg::None, SampleArg::Int(-100)], "of shape")]
-    },
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| vec![error([plain(&[2, 3]), index(&[3], 3), SampleArg::None, SampleArg::Int(-100)], "of shape")])
+.decomposed(|args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()))
 .with(OpFlags::AUTOCAST_F32);

@@ -2,14 +2,14 @@
 
 use super::Reduction;
 use super::smooth_l1_loss_backward;
-use super::{decomposed, in_pieces, one, reduce_narrowed, wide_pair};
+use super::{in_pieces, one, reduce_narrowed, wide_pair};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::rules::wrong_value;
 use crate::ops::sample::{Fill, SampleArg, sample, tensor as filled, uniform};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
     /// The mean smooth L1 loss of the differences `d` from `target`: `d^2 / (2 beta)` where `|d| < beta`, else
@@ -71,33 +71,17 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `smooth_l1_loss`
-pub static DEF: OpDef = OpDef {
-    schema: "smooth_l1_loss(Tensor self, Tensor target, Scalar beta=1, str reduction='mean') -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::widened("sub"),
-            Part::widened("abs"),
-            Part::widened("mul"),
-            Part::widened("ge"),
-            Part::widened("where"),
-            Part::widened("mean"),
-            Part::widened("sum"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::of_inputs(0b11, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "smooth_l1_loss(Tensor self, Tensor target, Scalar beta=1, str reduction='mean') -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_inputs(0b11, |b, g| {
         let (x, target) = (b.input(0)?, b.input(1)?);
         let args = [b.grad(0)?.into(), (&x).into(), (&target).into(), b.arg(2), b.arg(3)];
         let made = smooth_l1_loss_backward::DEF.run(&args)?;
         g.set(0, || Ok(made.clone()))?;
         g.set(1, || made.neg())
     }),
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples: || {
+    || {
         let near = [
             filled(&[4], Fill::Distinct(0.1, 0.5)),
             uniform(&[4], -0.1, 0.0),
@@ -107,7 +91,8 @@ pub static DEF: OpDef = OpDef {
         let pair = |sizes: &[usize]| [filled(sizes, Fill::Distinct(2.1, 4.0)), uniform(sizes, -1.0, 1.0)];
         super::samples(vec![sample(near)], pair, &[SampleArg::Float(0.7)])
     },
-    errors: || super::errors(&[SampleArg::Float(1.0)]),
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| super::errors(&[SampleArg::Float(1.0)]))
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::AUTOCAST_F32);

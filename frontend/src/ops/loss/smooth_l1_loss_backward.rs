@@ -1,16 +1,16 @@
 //! `smooth_l1_loss_backward`
 
+use super::one;
 use super::smooth_l1_loss::check;
-use super::{decomposed, one};
 use crate::Tensor;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
 use crate::ops::composite::{cast, float_tensor, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::rules::{FIRST_THREE, wrong_shape};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor as filled, uniform};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Typing};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Typing};
 
 /// Arguments 1 and 2, input and target.
 const PAIR: u32 = 0b110;
@@ -102,37 +102,23 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `smooth_l1_loss_backward`: the gradient of the input; that of the target is its negative.
-pub static DEF: OpDef = OpDef {
-    schema: "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar beta=1, str reduction='mean') -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::widened("sub"),
-            Part::widened("sign"),
-            Part::widened("abs"),
-            Part::widened("ge"),
-            Part::widened("div"),
-            Part::widened("where"),
-            Part::widened("mul"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Formula { saves: 0b111, saves_outputs: 0, formula },
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
+pub static DEF: OpDef = OpDef::new(
+    "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar beta=1, \
+     str reduction='mean') -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Formula { saves: 0b111, saves_outputs: 0, formula },
     samples,
-    errors: || {
-        let call = |grad: &[usize], beta, how| {
-            [plain(grad), plain(&[3]), plain(&[3]), SampleArg::Float(beta), SampleArg::Str(how)]
-        };
-        vec![
-            error(call(&[3], 1.0, "avg"), "none, mean or sum"),
-            error(call(&[3], -1.0, "none"), "0 or more"),
-            error(call(&[2, 3], 1.0, "none"), "that of the loss"),
-            error(call(&[4], 1.0, "none"), "do not broadcast"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let call = |grad: &[usize], beta, how| {
+        [plain(grad), plain(&[3]), plain(&[3]), SampleArg::Float(beta), SampleArg::Str(how)]
+    };
+    vec![
+        error(call(&[3], 1.0, "avg"), "none, mean or sum"),
+        error(call(&[3], -1.0, "none"), "0 or more"),
+        error(call(&[2, 3], 1.0, "none"), "that of the loss"),
+        error(call(&[4], 1.0, "none"), "do not broadcast"),
+    ]
+})
+.decomposed(|args| one(compose(args)));

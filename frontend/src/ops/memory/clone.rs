@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::rules::check_images;
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::{Dims, channels_last_strides};
@@ -62,14 +62,11 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// `clone`: a copy of `self` in new memory, in the memory format of this name; `preserve` is that of `self`.
-pub static DEF: OpDef = OpDef {
-    schema: "clone(Tensor self, *, str memory_format=preserve) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::of_grad(|b, g| g.set(0, || Ok(b.grad(0)?.clone()))),
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "clone(Tensor self, *, str memory_format=preserve) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_grad(|b, g| g.set(0, || Ok(b.grad(0)?.clone()))),
+    || {
         vec![
             sample([plain(&[2, 3]), SampleArg::Str("preserve")]),
             sample([plain(&[]), SampleArg::Str("contiguous")]),
@@ -80,12 +77,11 @@ pub static DEF: OpDef = OpDef {
             sample([plain(&[0, 3]), SampleArg::Str("contiguous")]),
         ]
     },
-    errors: || {
-        vec![
-            error([plain(&[2]), SampleArg::Str("channels_last")], "3, 4 or 5 dimensions"),
-            error([plain(&[2]), SampleArg::Str("nhwc")], "channels_last"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.errors(|| {
+    vec![
+        error([plain(&[2]), SampleArg::Str("channels_last")], "3, 4 or 5 dimensions"),
+        error([plain(&[2]), SampleArg::Str("nhwc")], "channels_last"),
+    ]
+})
 .with(OpFlags::EXACT.and(OpFlags::SETS_FORMAT));

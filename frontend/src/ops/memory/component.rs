@@ -3,7 +3,7 @@
 use super::from_components;
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::{SampleArg, error, plain};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Outputs, Rule};
@@ -104,21 +104,17 @@ fn whole(like: &Tensor, name: &str, grad: &Tensor) -> Result<Tensor> {
 }
 
 /// `component`
-pub static DEF: OpDef = OpDef {
-    schema: "component(Tensor self, str name) -> Tensor",
-    rule: Rule::Host(compose),
-    decomposition: None,
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::new(
+    "component(Tensor self, str name) -> Tensor",
+    Rule::Host(compose),
+    Derivative::Formula {
         saves: 0b1,
         saves_outputs: 0,
         formula: |b, g| g.set(0, || whole(&b.input(0)?, b.str(1)?, b.grad(0)?)),
     },
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
     // Only plugins define composite layouts.
-    samples: Vec::new,
-    errors: || vec![error([plain(&[2]), SampleArg::Str("values")], "a strided one has none")],
-    registration: Registration::new(),
-}
+    Vec::new,
+)
+.errors(|| vec![error([plain(&[2]), SampleArg::Str("values")], "a strided one has none")])
 .with(OpFlags::SETS_FORMAT)
 .with(OpFlags::UNCOALESCED);

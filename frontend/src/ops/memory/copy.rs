@@ -5,7 +5,7 @@ use super::from_components::stored;
 use crate::Tensor;
 use crate::autograd::{AutogradError, is_grad_enabled, no_grad};
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::rules::conversion_key;
 use crate::ops::sample::{error, plain, sample};
 use keyway_dispatcher::dims::broadcast;
@@ -129,17 +129,14 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// `copy`
-pub static DEF: OpDef = OpDef {
-    schema: "copy(Tensor self, Tensor src) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::of_grad(|b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "copy(Tensor self, Tensor src) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_grad(|b, g| {
         g.set(0, || b.grad(0)?.zeros_like())?;
         g.set(1, || Ok(b.grad(0)?.clone()))
     }),
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
-    samples: || {
+    || {
         vec![
             sample([plain(&[2, 3]), plain(&[2, 3])]),
             sample([plain(&[2, 3]), plain(&[3])]),
@@ -151,7 +148,7 @@ pub static DEF: OpDef = OpDef {
             sample([plain(&[0]), plain(&[1])]),
         ]
     },
-    errors: || vec![error([plain(&[3]), plain(&[2, 3])], "broadcasts to")],
-    registration: Registration::new(),
-}
+)
+.forms(Forms::InPlace)
+.errors(|| vec![error([plain(&[3]), plain(&[2, 3])], "broadcasts to")])
 .with(OpFlags::EXACT.and(OpFlags::CASTS).and(OpFlags::SETS_FORMAT));

@@ -1,7 +1,7 @@
 //! `fill`
 
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::rules;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample, unary_of};
 use crate::{DType, Tensor};
@@ -65,26 +65,23 @@ impl Tensor {
 }
 
 /// `fill`: sets every element of `self` to `value`, in place.
-pub static DEF: OpDef = OpDef {
-    schema: "fill(Tensor self, Scalar value) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST, |args| {
+pub static DEF: OpDef = OpDef::new(
+    "fill(Tensor self, Scalar value) -> Tensor",
+    Rule::Elementwise(rules::FIRST, |args| {
         let typing = rules::unary(args)?;
         rules::holds(args, 1, typing.result)?;
         Ok(typing)
     }),
-    decomposition: None,
-    derivative: Derivative::ZERO,
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
-    samples: || {
+    Derivative::ZERO,
+    || {
         let zeros = sample([plain(&[3, 4]), SampleArg::Int(0)]);
         [unary_of(&Fill::Uniform(-2.0, 2.0), &[SampleArg::Int(1)]), vec![zeros]].concat()
     },
-    errors: || {
-        let bytes = || fixed(&[2], DType::I8, Fill::Index(2));
-        let wrong = [SampleArg::Int(300), SampleArg::Float(f64::INFINITY), SampleArg::Float(f64::NAN)];
-        wrong.map(|value| error([bytes(), value], "a number that i8 holds, from -128 to 127")).into()
-    },
-    registration: Registration::new(),
-}
+)
+.forms(Forms::InPlace)
+.errors(|| {
+    let bytes = || fixed(&[2], DType::I8, Fill::Index(2));
+    let wrong = [SampleArg::Int(300), SampleArg::Float(f64::INFINITY), SampleArg::Float(f64::NAN)];
+    wrong.map(|value| error([bytes(), value], "a number that i8 holds, from -128 to 127")).into()
+})
 .with(OpFlags::EXACT);

@@ -2,7 +2,7 @@
 
 use super::component::holds_values;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::{Fill, Role, SampleArg, TensorSample, error};
 use crate::{DType, Layout, Tensor};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
@@ -167,12 +167,11 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
 }
 
 /// `from_components`
-pub static DEF: OpDef = OpDef {
-    schema: "from_components(str layout, Tensor[] components, int[] sizes, dtype dtype, int[] attrs, *, \
+pub static DEF: OpDef = OpDef::new(
+    "from_components(str layout, Tensor[] components, int[] sizes, dtype dtype, int[] attrs, *, \
              bool check=True, str typed_attrs=\"\") -> Tensor",
-    rule: Rule::Host(compose),
-    decomposition: None,
-    derivative: Derivative::Formula {
+    Rule::Host(compose),
+    Derivative::Formula {
         saves: 0,
         saves_outputs: 0b1,
         formula: |b, g| {
@@ -183,24 +182,21 @@ pub static DEF: OpDef = OpDef {
             parts.into_iter().enumerate().try_for_each(|(k, part)| g.set_list_item(1, k, || Ok(part)))
         },
     },
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
     // Only plugins define composite layouts.
-    samples: Vec::new,
-    errors: || {
-        let part = TensorSample { sizes: vec![2], fill: Fill::Uniform(-2.0, 2.0), role: Role::Tested };
-        let call = |layout, size| {
-            let parts = SampleArg::Tensors(vec![part.clone()]);
-            let (sizes, attrs) = (SampleArg::Ints(vec![size]), SampleArg::Ints(vec![]));
-            let (check, typed) = (SampleArg::Bool(true), SampleArg::Str(""));
-            [SampleArg::Str(layout), parts, sizes, SampleArg::DType(DType::F32), attrs, check, typed]
-        };
-        vec![
-            error(call("strided", 2), "a composite layout that a backend brings"),
-            error(call("nothing.example/none", 2), "a composite layout that a backend brings"),
-        ]
-    },
-    registration: Registration::new(),
-}
+    Vec::new,
+)
+.errors(|| {
+    let part = TensorSample { sizes: vec![2], fill: Fill::Uniform(-2.0, 2.0), role: Role::Tested };
+    let call = |layout, size| {
+        let parts = SampleArg::Tensors(vec![part.clone()]);
+        let (sizes, attrs) = (SampleArg::Ints(vec![size]), SampleArg::Ints(vec![]));
+        let (check, typed) = (SampleArg::Bool(true), SampleArg::Str(""));
+        [SampleArg::Str(layout), parts, sizes, SampleArg::DType(DType::F32), attrs, check, typed]
+    };
+    vec![
+        error(call("strided", 2), "a composite layout that a backend brings"),
+        error(call("nothing.example/none", 2), "a composite layout that a backend brings"),
+    ]
+})
 .with(OpFlags::SETS_FORMAT)
 .with(OpFlags::UNCOALESCED);

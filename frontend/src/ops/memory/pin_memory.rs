@@ -1,7 +1,7 @@
 //! `pin_memory`
 
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, OpDef};
 use crate::ops::sample::{plain, sample};
 use crate::{Device, Tensor};
 use keyway_dispatcher::dims::is_dense;
@@ -105,18 +105,9 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
 }
 
 /// `pin_memory`
-pub static DEF: OpDef = OpDef {
-    schema: "pin_memory(Tensor self, str? device=None) -> Tensor",
-    rule: Rule::Host(compose),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0,
-        saves_outputs: 0,
-        formula: |b, g| g.set(0, || b.grad(0).cloned()),
-    },
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
-    samples: || vec![sample([plain(&[2, 3])])],
-    errors: Vec::new,
-    registration: Registration::new(),
-};
+pub static DEF: OpDef = OpDef::new(
+    "pin_memory(Tensor self, str? device=None) -> Tensor",
+    Rule::Host(compose),
+    Derivative::Formula { saves: 0, saves_outputs: 0, formula: |b, g| g.set(0, || b.grad(0).cloned()) },
+    || vec![sample([plain(&[2, 3])])],
+);

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::{error, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::layouts::project;
@@ -34,11 +34,10 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
 }
 
 /// `sparse_mask_like`
-pub static DEF: OpDef = OpDef {
-    schema: "sparse_mask_like(Tensor self, Tensor like) -> Tensor",
-    rule: Rule::Host(compose),
-    decomposition: None,
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::new(
+    "sparse_mask_like(Tensor self, Tensor like) -> Tensor",
+    Rule::Host(compose),
+    Derivative::Formula {
         saves: 0b10,
         saves_outputs: 0,
         // The derivative with respect to `like` is 0, since only its pattern matters. Dropped elements have the gradient 0 and
@@ -48,11 +47,8 @@ pub static DEF: OpDef = OpDef {
             g.set(1, || b.grad(0)?.zeros_like())
         },
     },
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
-    samples: || vec![sample([plain(&[2, 3]), plain(&[2, 3])])],
-    errors: || vec![error([plain(&[2]), plain(&[3])], "must be like")],
-    registration: Registration::new(),
-}
+    || vec![sample([plain(&[2, 3]), plain(&[2, 3])])],
+)
+.errors(|| vec![error([plain(&[2]), plain(&[3])], "must be like")])
 .with(OpFlags::SETS_FORMAT)
 .with(OpFlags::UNCOALESCED);

@@ -1,7 +1,7 @@
 //! `to_device`
 
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, OpDef};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::{Device, Tensor};
 use keyway_dispatcher::dims::Dims;
@@ -117,11 +117,10 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
 }
 
 /// `to_device`
-pub static DEF: OpDef = OpDef {
-    schema: "to_device(Tensor self, str device, bool non_blocking=False) -> Tensor",
-    rule: Rule::Host(compose),
-    decomposition: None,
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::new(
+    "to_device(Tensor self, str device, bool non_blocking=False) -> Tensor",
+    Rule::Host(compose),
+    Derivative::Formula {
         saves: 0,
         saves_outputs: 0,
         formula: |b, g| {
@@ -129,14 +128,11 @@ pub static DEF: OpDef = OpDef {
             g.set(0, || b.grad(0)?.to_device(home))
         },
     },
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
-    samples: || {
+    || {
         vec![
             sample([plain(&[2, 3]), SampleArg::Str("cpu")]),
             sample([plain(&[2, 3]), SampleArg::Str("cpu"), SampleArg::Bool(true)]),
         ]
     },
-    errors: || vec![error([plain(&[2]), SampleArg::Str("nowhere")], "no backend for device")],
-    registration: Registration::new(),
-};
+)
+.errors(|| vec![error([plain(&[2]), SampleArg::Str("nowhere")], "no backend for device")]);

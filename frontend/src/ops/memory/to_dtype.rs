@@ -1,7 +1,7 @@
 //! `to_dtype`
 
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::rules::conversion_key;
 use crate::ops::sample::{Fill, SampleArg, unary_of};
 use crate::{DType, Tensor};
@@ -50,19 +50,14 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// `to_dtype`
-pub static DEF: OpDef = OpDef {
-    schema: "to_dtype(Tensor self, dtype dtype) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::of_grad(|b, g| g.set(0, || Ok(b.grad(0)?.clone()))),
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "to_dtype(Tensor self, dtype dtype) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_grad(|b, g| g.set(0, || Ok(b.grad(0)?.clone()))),
+    || {
         let to = [DType::F64, DType::F32, DType::I64, DType::BOOL];
         let fill = Fill::Uniform(-2.0, 2.0);
         to.iter().flat_map(|d| unary_of(&fill, &[SampleArg::DType(*d)])).collect()
     },
-    errors: Vec::new,
-    registration: Registration::new(),
-}
+)
 .with(OpFlags::EXACT.and(OpFlags::CASTS));

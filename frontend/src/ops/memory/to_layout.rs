@@ -1,7 +1,7 @@
 //! `to_layout`
 
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::tensor::{COO, CSR};
 use crate::{Layout, Tensor};
@@ -112,27 +112,23 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
 }
 
 /// `to_layout`
-pub static DEF: OpDef = OpDef {
-    schema: "to_layout(Tensor self, str layout, *, str options=\"\") -> Tensor",
-    rule: Rule::Host(compose),
-    decomposition: None,
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::new(
+    "to_layout(Tensor self, str layout, *, str options=\"\") -> Tensor",
+    Rule::Host(compose),
+    Derivative::Formula {
         saves: 0,
         saves_outputs: 0,
         // Straight-through. If the layout declares projected gradients, this one has already been projected.
         formula: |b, g| g.set(0, || b.grad(0)?.to_strided()),
     },
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
-    samples: || vec![sample([plain(&[2, 3]), SampleArg::Str("strided"), SampleArg::Str("")])],
-    errors: || {
-        let call = |layout, options| [plain(&[2]), SampleArg::Str(layout), SampleArg::Str(options)];
-        vec![
-            error(call("nothing.example/none", ""), "a layout that a backend brings"),
-            error(call("strided", "block=16"), "empty for the layout `strided`"),
-            error(call("strided", "block"), "options such as"),
-        ]
-    },
-    registration: Registration::new(),
-}
+    || vec![sample([plain(&[2, 3]), SampleArg::Str("strided"), SampleArg::Str("")])],
+)
+.errors(|| {
+    let call = |layout, options| [plain(&[2]), SampleArg::Str(layout), SampleArg::Str(options)];
+    vec![
+        error(call("nothing.example/none", ""), "a layout that a backend brings"),
+        error(call("strided", "block=16"), "empty for the layout `strided`"),
+        error(call("strided", "block"), "options such as"),
+    ]
+})
 .with(OpFlags::SETS_FORMAT);

@@ -6,14 +6,14 @@ use crate::Tensor;
 use crate::autograd::{Backward, Grads, is_grad_enabled};
 use crate::error::Result;
 use crate::ops::composite::{
-    cast, centred, decomposed, float_tensor, gradient_in_format_of, optional, tensor, wide, widened,
+    cast, centred, float_tensor, gradient_in_format_of, optional, tensor, wide, widened,
 };
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 use keyway_dispatcher::tensor::TensorRef;
 
 /// The dimensions over which mean and variance are computed.
@@ -139,36 +139,22 @@ fn samples() -> Vec<Sample> {
 
 /// `channel_norm`: `batch_norm`, or `instance_norm` with `per_sample`, of an input with its own statistics; also returns the
 /// mean and (biased) variance of each channel or row, with the reduced dimensions of size 1, in f32 for f16 and bf16.
-pub static DEF: OpDef = OpDef {
-    schema: "channel_norm(Tensor self, Tensor? weight, Tensor? bias, bool per_sample, float eps) -> (Tensor, Tensor, Tensor)",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()),
-        &[
-            Part::widened("mean"),
-            Part::widened("var"),
-            Part::widened("sub"),
-            Part::widened("add"),
-            Part::widened("rsqrt"),
-            Part::widened("mul"),
-            Part::widened("addcmul"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Formula { saves: 0b011, saves_outputs: 0b110, formula },
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
+pub static DEF: OpDef = OpDef::new(
+    "channel_norm(Tensor self, Tensor? weight, Tensor? bias, bool per_sample, float eps) -> (Tensor, \
+     Tensor, Tensor)",
+    Rule::Structured(rule),
+    Derivative::Formula { saves: 0b011, saves_outputs: 0b110, formula },
     samples,
-    errors: || {
-        let call = |sizes: &[usize], weight| {
-            [plain(sizes), weight, SampleArg::None, SampleArg::Bool(false), SampleArg::Float(0.1)]
-        };
-        vec![
-            error(call(&[3], SampleArg::None), "2 or more dimensions"),
-            error(call(&[2, 3], plain(&[2])), "of shape [3]"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let call = |sizes: &[usize], weight| {
+        [plain(sizes), weight, SampleArg::None, SampleArg::Bool(false), SampleArg::Float(0.1)]
+    };
+    vec![
+        error(call(&[3], SampleArg::None), "2 or more dimensions"),
+        error(call(&[2, 3], plain(&[2])), "of shape [3]"),
+    ]
+})
+.decomposed(|args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()))
 .with(OpFlags::DERIVED_IN_F32);

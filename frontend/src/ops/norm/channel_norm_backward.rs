@@ -4,13 +4,13 @@ use super::channel_norm::{dims, gradients};
 use super::channels::check_channels;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, float_tensor, optional, tensor, wide, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, float_tensor, optional, tensor, wide, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::rules::{require, wrong_shape};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let x = float_tensor(args, 1)?;
@@ -82,40 +82,25 @@ fn samples() -> Vec<Sample> {
 
 /// `channel_norm_backward`: the gradients of input, weight and bias of `channel_norm` from its mean and variance; those of
 /// weight and bias in f32 for f16 and bf16. Used where they are not differentiated again.
-pub static DEF: OpDef = OpDef {
-    schema: "channel_norm_backward(Tensor grad, Tensor self, Tensor mean, Tensor var, Tensor? weight, bool per_sample, float eps) -> (Tensor, Tensor, Tensor)",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()),
-        &[
-            Part::widened("mean"),
-            Part::widened("sub"),
-            Part::widened("add"),
-            Part::widened("rsqrt"),
-            Part::widened("mul"),
-            Part::widened("sum"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Missing(
-        "`channel_norm` uses tensor ops where its gradients are differentiated again",
-    ),
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
+pub static DEF: OpDef = OpDef::new(
+    "channel_norm_backward(Tensor grad, Tensor self, Tensor mean, Tensor var, Tensor? weight, \
+     bool per_sample, float eps) -> (Tensor, Tensor, Tensor)",
+    Rule::Structured(rule),
+    Derivative::Missing("`channel_norm` uses tensor ops where its gradients are differentiated again"),
     samples,
-    errors: || {
-        let call = |grad: &[usize], x: &[usize], mean: &[usize], weight| {
-            let tensors = [plain(grad), plain(x), plain(mean), uniform(&[1, 3, 1], 0.5, 2.0)];
-            tensors.into_iter().chain([weight, SampleArg::Bool(false), SampleArg::Float(0.1)])
-        };
-        let (x, kept) = (&[2, 3, 4], &[1, 3, 1]);
-        vec![
-            error(call(&[3], &[3], kept, SampleArg::None), "2 or more dimensions"),
-            error(call(&[2, 3], x, kept, SampleArg::None), "of the input's shape [2, 3, 4]"),
-            error(call(x, x, &[3], SampleArg::None), "of shape [1, 3, 1]"),
-            error(call(x, x, kept, plain(&[2])), "of shape [3]"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let call = |grad: &[usize], x: &[usize], mean: &[usize], weight| {
+        let tensors = [plain(grad), plain(x), plain(mean), uniform(&[1, 3, 1], 0.5, 2.0)];
+        tensors.into_iter().chain([weight, SampleArg::Bool(false), SampleArg::Float(0.1)])
+    };
+    let (x, kept) = (&[2, 3, 4], &[1, 3, 1]);
+    vec![
+        error(call(&[3], &[3], kept, SampleArg::None), "2 or more dimensions"),
+        error(call(&[2, 3], x, kept, SampleArg::None), "of the input's shape [2, 3, 4]"),
+        error(call(x, x, &[3], SampleArg::None), "of shape [1, 3, 1]"),
+        error(call(x, x, kept, plain(&[2])), "of shape [3]"),
+    ]
+})
+.decomposed(|args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()));

@@ -3,13 +3,13 @@
 use super::channels::{check_channels, spread};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, float_tensor, tensor, wide, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, float_tensor, tensor, wide, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{error, plain, sample, uniform};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let x = float_tensor(args, 1)?;
@@ -42,30 +42,23 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 2]> {
 
 /// `channel_sums`: the sums over each channel of `grad * (self - mean)` and of `grad`, in f32 for f16 and bf16, from which the
 /// gradients of weight and bias of a norm with given statistics are computed.
-pub static DEF: OpDef = OpDef {
-    schema: "channel_sums(Tensor grad, Tensor self, Tensor mean) -> (Tensor, Tensor)",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()),
-        &[Part::widened("sub"), Part::widened("mul"), Part::widened("sum"), Part::widened("to_dtype")],
-    ),
-    derivative: Derivative::Missing(
-        "`frozen_norm` uses tensor ops where its gradients are differentiated again",
-    ),
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "channel_sums(Tensor grad, Tensor self, Tensor mean) -> (Tensor, Tensor)",
+    Rule::Structured(rule),
+    Derivative::Missing("`frozen_norm` uses tensor ops where its gradients are differentiated again"),
+    || {
         let shapes: [&[usize]; 6] =
             [&[4, 3], &[2, 3, 2], &[2, 2, 5, 7], &[2, 9, 3, 5], &[2, 1, 2, 1, 2], &[0, 3, 2]];
         let call = |sizes: &[usize]| sample([plain(sizes), plain(sizes), uniform(&sizes[1..2], -0.5, 0.5)]);
         shapes.into_iter().map(call).collect()
     },
-    errors: || {
-        vec![
-            error([plain(&[3]), plain(&[3]), plain(&[3])], "2 or more dimensions"),
-            error([plain(&[2, 3]), plain(&[2, 3, 4]), plain(&[3])], "of the input's shape [2, 3, 4]"),
-            error([plain(&[2, 3]), plain(&[2, 3]), plain(&[1, 3])], "of shape [3]"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    vec![
+        error([plain(&[3]), plain(&[3]), plain(&[3])], "2 or more dimensions"),
+        error([plain(&[2, 3]), plain(&[2, 3, 4]), plain(&[3])], "of the input's shape [2, 3, 4]"),
+        error([plain(&[2, 3]), plain(&[2, 3]), plain(&[1, 3])], "of shape [3]"),
+    ]
+})
+.decomposed(|args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()));

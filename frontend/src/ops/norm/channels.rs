@@ -11,7 +11,7 @@ use crate::ops::sample::{Sample, SampleArg, fixed, plain, sample, tensor as fill
 use crate::{DType, ops::sample::Fill};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Strides};
 
 /// The arguments `(self, running_mean, running_var, weight, bias, from input, momentum, eps)`.
 pub(super) struct Call {
@@ -24,22 +24,6 @@ pub(super) struct Call {
     momentum: f64,
     eps: f64,
 }
-
-/// The ops that [`Call::run`] calls.
-pub(super) const PARTS: [Part; 6] = [
-    Part::new("channel_norm"),
-    Part::new("frozen_norm"),
-    Part::widened("mul"),
-    Part::widened("lerp"),
-    // Running statistics of a narrower dtype than the computation's.
-    Part::new("copy"),
-    Part::widened("to_dtype"),
-];
-/// [`PARTS`] with statistics per sample.
-pub(super) const PARTS_PER_SAMPLE: [Part; 7] = {
-    let [norm, frozen, mul, lerp, copy, to_dtype] = PARTS;
-    [norm, frozen, mul, lerp, copy, to_dtype, Part::widened("mean")]
-};
 
 /// Refuses an argument `i` that is given and is not of shape `[channels]`.
 pub(super) fn check_channels(args: &Args<'_>, i: usize, channels: usize) -> RuleResult<()> {

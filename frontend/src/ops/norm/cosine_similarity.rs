@@ -2,13 +2,13 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::composite::{cast, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::rules::{FIRST_TWO, binary_real, reduced_sizes};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, plain, sample, tensor as filled};
 use crate::tensor::Int;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// The cosine of the angle between the vectors along `dim` of both tensors, which broadcast and promote; 0 if a vector is
@@ -69,25 +69,11 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `cosine_similarity`
-pub static DEF: OpDef = OpDef {
-    schema: "cosine_similarity(Tensor self, Tensor other, int dim=1, float eps=1e-08) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::widened("norm"),
-            Part::widened("clamp"),
-            Part::widened("div"),
-            Part::widened("mul"),
-            Part::widened("sum"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "cosine_similarity(Tensor self, Tensor other, int dim=1, float eps=1e-08) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Composite,
+    || {
         let call = |a: &[usize], b: &[usize], dim| {
             let x = filled(a, Fill::Distinct(0.3, 2.0));
             sample([x, plain(b), SampleArg::Int(dim), SampleArg::Float(1e-8)])
@@ -102,18 +88,19 @@ pub static DEF: OpDef = OpDef {
             call(&[0, 3], &[1, 3], 1),
         ]
     },
-    errors: || {
-        let rest = |dim| [SampleArg::Int(dim), SampleArg::Float(1e-8)];
-        let call = |a: &[usize], b: &[usize], dim, message| {
-            error([plain(a), plain(b)].into_iter().chain(rest(dim)), message)
-        };
-        let ints = || fixed(&[2], crate::DType::I64, Fill::Index(3));
-        vec![
-            call(&[3], &[3], 1, "out of range"),
-            call(&[2, 3], &[2], 1, "do not broadcast"),
-            error([ints(), ints()].into_iter().chain(rest(0)), "a floating-point dtype"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let rest = |dim| [SampleArg::Int(dim), SampleArg::Float(1e-8)];
+    let call = |a: &[usize], b: &[usize], dim, message| {
+        error([plain(a), plain(b)].into_iter().chain(rest(dim)), message)
+    };
+    let ints = || fixed(&[2], crate::DType::I64, Fill::Index(3));
+    vec![
+        call(&[3], &[3], 1, "out of range"),
+        call(&[2, 3], &[2], 1, "do not broadcast"),
+        error([ints(), ints()].into_iter().chain(rest(0)), "a floating-point dtype"),
+    ]
+})
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::AUTOCAST_F32);

@@ -4,14 +4,14 @@ use super::channel_sums;
 use super::channels::{check_channels, normalised, spread};
 use crate::autograd::{Backward, Grads, is_grad_enabled};
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, float_tensor, one, optional, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration, no_result};
+use crate::ops::composite::{cast, float_tensor, one, optional, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef, no_result};
 use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample, uniform};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let x = float_tensor(args, 0)?;
@@ -120,25 +120,13 @@ fn errors() -> Vec<ErrorSample> {
 
 /// `frozen_norm`: `(x - mean) / sqrt(var + eps) * weight + bias` with given statistics of shape `[channels]`: `batch_norm` in
 /// evaluation.
-pub static DEF: OpDef = OpDef {
-    schema: "frozen_norm(Tensor self, Tensor mean, Tensor var, Tensor? weight, Tensor? bias, float eps) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::widened("sub"),
-            Part::widened("add"),
-            Part::widened("rsqrt"),
-            Part::widened("mul"),
-            Part::widened("addcmul"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Formula { saves: 0b1111, saves_outputs: 0, formula },
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
+pub static DEF: OpDef = OpDef::new(
+    "frozen_norm(Tensor self, Tensor mean, Tensor var, Tensor? weight, Tensor? bias, \
+     float eps) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Formula { saves: 0b1111, saves_outputs: 0, formula },
     samples,
-    errors,
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::FLOAT)
+.errors(errors)
+.decomposed(|args| one(compose(args)));

@@ -5,14 +5,14 @@ use super::group_norm_backward::{self, check_groups, gradients};
 use crate::Tensor;
 use crate::autograd::{Backward, Grads, is_grad_enabled};
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, gradient_in_format_of, one, optional, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::composite::{cast, gradient_in_format_of, one, optional, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::rules::kept;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
     /// Group normalization: `(x - mean) / sqrt(variance + 1e-5) * weight + bias` for an input `[batch, channels, ..]`, with
@@ -137,40 +137,24 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `group_norm`
-pub static DEF: OpDef = OpDef {
-    schema: "group_norm(Tensor self, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::widened("layer_norm"),
-            Part::widened("mean"),
-            Part::widened("var"),
-            Part::widened("sub"),
-            Part::widened("add"),
-            Part::widened("rsqrt"),
-            Part::widened("mul"),
-            Part::widened("addcmul"),
-            Part::widened("clone"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Formula { saves: 0b101, saves_outputs: 0, formula },
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
+pub static DEF: OpDef = OpDef::new(
+    "group_norm(Tensor self, int num_groups, Tensor? weight=None, Tensor? bias=None, \
+     float eps=1e-05) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Formula { saves: 0b101, saves_outputs: 0, formula },
     samples,
-    errors: || {
-        let call = |sizes: &[usize], groups, weight| {
-            [plain(sizes), SampleArg::Int(groups), weight, SampleArg::None, SampleArg::Float(0.1)]
-        };
-        vec![
-            error(call(&[4], 2, SampleArg::None), "2 or more dimensions"),
-            error(call(&[2, 4], 3, SampleArg::None), "a divisor of the 4 channels"),
-            error(call(&[2, 4], 0, SampleArg::None), "a divisor of the 4 channels"),
-            error(call(&[2, 4], 2, plain(&[2])), "of shape [4]"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let call = |sizes: &[usize], groups, weight| {
+        [plain(sizes), SampleArg::Int(groups), weight, SampleArg::None, SampleArg::Float(0.1)]
+    };
+    vec![
+        error(call(&[4], 2, SampleArg::None), "2 or more dimensions"),
+        error(call(&[2, 4], 3, SampleArg::None), "a divisor of the 4 channels"),
+        error(call(&[2, 4], 0, SampleArg::None), "a divisor of the 4 channels"),
+        error(call(&[2, 4], 2, plain(&[2])), "of shape [4]"),
+    ]
+})
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::AUTOCAST_F32);

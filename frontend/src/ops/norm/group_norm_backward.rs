@@ -4,13 +4,13 @@ use super::channels::{check_channels, spread};
 use super::{channel_norm_backward, channel_sums};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, centred, decomposed, float_tensor, optional, tensor, wide, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration, no_result};
+use crate::ops::composite::{cast, centred, float_tensor, optional, tensor, wide, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef, no_result};
 use crate::ops::rules::{kept, wrong_shape, wrong_value};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor as filled, uniform};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 use keyway_dispatcher::tensor::TensorRef;
 
 /// Checks that argument `i` is an input `[batch, channels, ..]` whose channels are divisible by the number of groups in
@@ -152,43 +152,23 @@ fn samples() -> Vec<Sample> {
 
 /// `group_norm_backward`: the gradients of input, weight and bias of `group_norm`; those of weight and bias in f32 for f16 and
 /// bf16. Used where they are not differentiated again.
-pub static DEF: OpDef = OpDef {
-    schema: "group_norm_backward(Tensor grad, Tensor self, int num_groups, Tensor? weight=None, float eps=1e-05) -> (Tensor, Tensor, Tensor)",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()),
-        &[
-            Part::widened("channel_norm_backward"),
-            Part::widened("channel_sums"),
-            Part::widened("mean"),
-            Part::widened("var"),
-            Part::widened("sub"),
-            Part::widened("square"),
-            Part::widened("add"),
-            Part::widened("rsqrt"),
-            Part::widened("mul"),
-            Part::widened("sum"),
-            Part::widened("clone"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Missing(
-        "`group_norm` uses tensor ops where its gradients are differentiated again",
-    ),
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
+pub static DEF: OpDef = OpDef::new(
+    "group_norm_backward(Tensor grad, Tensor self, int num_groups, Tensor? weight=None, \
+     float eps=1e-05) -> (Tensor, Tensor, Tensor)",
+    Rule::Structured(rule),
+    Derivative::Missing("`group_norm` uses tensor ops where its gradients are differentiated again"),
     samples,
-    errors: || {
-        let call = |grad: &[usize], x: &[usize], groups, weight| {
-            [plain(grad), plain(x), SampleArg::Int(groups), weight, SampleArg::Float(0.1)]
-        };
-        vec![
-            error(call(&[4], &[4], 2, SampleArg::None), "2 or more dimensions"),
-            error(call(&[2, 4], &[2, 4], 3, SampleArg::None), "a divisor of the 4 channels"),
-            error(call(&[2, 4], &[2, 4, 3], 2, SampleArg::None), "of the input's shape [2, 4, 3]"),
-            error(call(&[2, 4], &[2, 4], 2, plain(&[2])), "of shape [4]"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let call = |grad: &[usize], x: &[usize], groups, weight| {
+        [plain(grad), plain(x), SampleArg::Int(groups), weight, SampleArg::Float(0.1)]
+    };
+    vec![
+        error(call(&[4], &[4], 2, SampleArg::None), "2 or more dimensions"),
+        error(call(&[2, 4], &[2, 4], 3, SampleArg::None), "a divisor of the 4 channels"),
+        error(call(&[2, 4], &[2, 4, 3], 2, SampleArg::None), "of the input's shape [2, 4, 3]"),
+        error(call(&[2, 4], &[2, 4], 2, plain(&[2])), "of shape [4]"),
+    ]
+})
+.decomposed(|args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()));

@@ -3,8 +3,8 @@
 use super::channels;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::one;
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::sample::{ErrorSample, SampleArg, error, plain};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Plan, Rule};
@@ -78,14 +78,14 @@ fn errors() -> Vec<ErrorSample> {
 }
 
 /// `instance_norm`
-pub static DEF: OpDef = OpDef {
-    schema: "instance_norm(Tensor self, Tensor? running_mean=None, Tensor? running_var=None, Tensor? weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(|args| one(compose(args)), &channels::PARTS_PER_SAMPLE),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples: || channels::samples(&[&[2, 3, 4], &[2, 2, 2, 3], &[1, 2, 2, 1, 2]]),
-    errors,
-    registration: Registration::new(),
-};
+pub static DEF: OpDef = OpDef::new(
+    "instance_norm(Tensor self, Tensor? running_mean=None, Tensor? running_var=None, \
+     Tensor? weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, \
+     float eps=1e-05) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Composite,
+    || channels::samples(&[&[2, 3, 4], &[2, 2, 2, 3], &[1, 2, 2, 1, 2]]),
+)
+.dtypes(Dtypes::FLOAT)
+.errors(errors)
+.decomposed(|args| one(compose(args)));

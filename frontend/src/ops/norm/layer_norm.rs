@@ -5,17 +5,16 @@ use crate::Tensor;
 use crate::autograd::{Backward, Grads, is_grad_enabled};
 use crate::error::Result;
 use crate::ops::composite::{
-    cast, centred, decomposed, float_tensor, gradient_in_format_of, in_format_of, one, optional, tensor,
-    widened,
+    cast, centred, float_tensor, gradient_in_format_of, in_format_of, one, optional, tensor, widened,
 };
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::rules::keeping;
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor as filled, uniform};
 use crate::tensor::IntoShape;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Error;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
     /// Layer normalization: `(x - mean) / sqrt(variance + 1e-5) * weight + bias`, with mean and (biased) variance over the last
@@ -190,34 +189,20 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `layer_norm`; its second and third results are the mean and the reciprocal standard deviation, which have no gradient.
-pub static DEF: OpDef = OpDef {
-    schema: "layer_norm(Tensor self, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, Scalar eps=1e-05) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::widened("mean"),
-            Part::widened("sub"),
-            Part::widened("square"),
-            Part::widened("add"),
-            Part::widened("rsqrt"),
-            Part::widened("mul"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-            Part::new("clone"),
-        ],
-    ),
-    derivative: Derivative::Formula { saves: 0b101, saves_outputs: 0, formula },
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
+pub static DEF: OpDef = OpDef::new(
+    "layer_norm(Tensor self, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, \
+     Scalar eps=1e-05) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Formula { saves: 0b101, saves_outputs: 0, formula },
     samples,
-    errors: || {
-        let none = SampleArg::None;
-        vec![error(
-            [plain(&[3, 4]), SampleArg::Ints(vec![3]), none.clone(), none, SampleArg::Float(0.1)],
-            "normalized shape",
-        )]
-    },
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let none = SampleArg::None;
+    vec![error(
+        [plain(&[3, 4]), SampleArg::Ints(vec![3]), none.clone(), none, SampleArg::Float(0.1)],
+        "normalized shape",
+    )]
+})
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::AUTOCAST_F32);

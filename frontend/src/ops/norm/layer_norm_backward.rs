@@ -3,13 +3,13 @@
 use super::layer_norm::{check, leading, standardised};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, centred, decomposed, in_format_of, optional, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, centred, in_format_of, optional, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::rules::{keeping, wrong_shape};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(1)?;
@@ -58,30 +58,12 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
 }
 
 /// `layer_norm_backward`: the gradients of input, weight and bias in one pass. Used where they are not differentiated again.
-pub static DEF: OpDef = OpDef {
-    schema: "layer_norm_backward(Tensor grad, Tensor self, int[] normalized_shape, Tensor? weight=None, Scalar eps=1e-05) -> (Tensor, Tensor, Tensor)",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()),
-        &[
-            Part::widened("mean"),
-            Part::widened("sub"),
-            Part::widened("square"),
-            Part::widened("add"),
-            Part::widened("rsqrt"),
-            Part::widened("mul"),
-            Part::widened("sum"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-            Part::new("clone"),
-        ],
-    ),
-    derivative: Derivative::Missing(
-        "`layer_norm` uses tensor ops where its gradients are differentiated again",
-    ),
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "layer_norm_backward(Tensor grad, Tensor self, int[] normalized_shape, Tensor? weight=None, \
+     Scalar eps=1e-05) -> (Tensor, Tensor, Tensor)",
+    Rule::Structured(rule),
+    Derivative::Missing("`layer_norm` uses tensor ops where its gradients are differentiated again"),
+    || {
         let shape = || SampleArg::Ints(vec![4]);
         vec![
             sample([plain(&[3, 4]), plain(&[3, 4]), shape(), plain(&[4]), SampleArg::Float(0.1)]),
@@ -91,17 +73,17 @@ pub static DEF: OpDef = OpDef {
             sample([plain(&[0, 4]), plain(&[0, 4]), shape(), plain(&[4]), SampleArg::Float(0.1)]),
         ]
     },
-    errors: || {
-        let shape = SampleArg::Ints(vec![3]);
-        let call = |grad: &[usize], shape, weight| {
-            [plain(grad), plain(&[3, 4]), shape, weight, SampleArg::Float(0.1)]
-        };
-        let last = || SampleArg::Ints(vec![4]);
-        vec![
-            error(call(&[3, 4], shape, SampleArg::None), "normalized shape"),
-            error(call(&[4], last(), SampleArg::None), "of the input's shape [3, 4]"),
-            error(call(&[3, 4], last(), plain(&[3])), "of the normalized shape [4]"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let shape = SampleArg::Ints(vec![3]);
+    let call =
+        |grad: &[usize], shape, weight| [plain(grad), plain(&[3, 4]), shape, weight, SampleArg::Float(0.1)];
+    let last = || SampleArg::Ints(vec![4]);
+    vec![
+        error(call(&[3, 4], shape, SampleArg::None), "normalized shape"),
+        error(call(&[4], last(), SampleArg::None), "of the input's shape [3, 4]"),
+        error(call(&[3, 4], last(), plain(&[3])), "of the normalized shape [4]"),
+    ]
+})
+.decomposed(|args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()));

@@ -2,13 +2,13 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, whole, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, float_tensor, one, tensor, whole, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::rules::{kept, wrong_shape, wrong_value};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
     /// Local response normalization: `x / (1 + 1e-4 * mean)^0.75` for an input `[batch, channels, ..]`, with the mean of
@@ -85,26 +85,12 @@ fn call(sizes: &[usize], size: i64, [alpha, beta, k]: [f64; 3]) -> Vec<SampleArg
 }
 
 /// `local_response_norm`
-pub static DEF: OpDef = OpDef {
-    schema: "local_response_norm(Tensor self, int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::widened("square"),
-            Part::widened("constant_pad"),
-            Part::widened("add"),
-            Part::widened("mul"),
-            Part::widened("pow"),
-            Part::widened("div"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "local_response_norm(Tensor self, int size, float alpha=0.0001, float beta=0.75, \
+     float k=1.0) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Composite,
+    || {
         let usual = [0.5, 0.75, 1.0];
         let sample = |args| sample(args).tolerance_factor(4.0, "a negative `k` cancels most of the mean");
         vec![
@@ -116,11 +102,12 @@ pub static DEF: OpDef = OpDef {
             sample(call(&[0, 3, 2, 2], 2, usual)),
         ]
     },
-    errors: || {
-        vec![
-            error(call(&[2, 4], 3, [1.0; 3]), "of 3 or more dimensions"),
-            error(call(&[2, 4, 2], 0, [1.0; 3]), "1 or more channels"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    vec![
+        error(call(&[2, 4], 3, [1.0; 3]), "of 3 or more dimensions"),
+        error(call(&[2, 4, 2], 0, [1.0; 3]), "1 or more channels"),
+    ]
+})
+.decomposed(|args| one(compose(args)));

@@ -1,12 +1,11 @@
 //! `log_softmax_backward`
 
 use super::softmax_backward::{compose, errors, rule, samples};
+use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::decomposed;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::sample::{Fill, Sample, SampleArg, sample, tensor as filled};
-use crate::{DType, Tensor};
-use keyway_dispatcher::op::{Part, Rule};
+use keyway_dispatcher::op::Rule;
 
 /// `grad - softmax * sum(grad)`, where `logs` is the logarithm of the softmax.
 pub(super) fn by_tensor_ops(grad: &Tensor, logs: &Tensor, dim: i64) -> Result<Tensor> {
@@ -19,36 +18,18 @@ pub(super) fn by_tensor_ops(grad: &Tensor, logs: &Tensor, dim: i64) -> Result<Te
 
 /// `log_softmax_backward`: the input gradient from the output gradient and the output. Used where it is not differentiated
 /// again.
-pub static DEF: OpDef = OpDef {
-    schema: "log_softmax_backward(Tensor grad_output, Tensor output, int dim) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| compose(args, by_tensor_ops),
-        &[
-            Part::widened("eq"),
-            Part::widened("ne"),
-            Part::fixed("logical_or", DType::BOOL),
-            Part::widened("where"),
-            Part::widened("exp"),
-            Part::widened("sum"),
-            Part::widened("mul"),
-            Part::widened("sub"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Missing(
-        "`log_softmax` uses tensor ops where its gradient is differentiated again",
-    ),
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "log_softmax_backward(Tensor grad_output, Tensor output, int dim) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Missing("`log_softmax` uses tensor ops where its gradient is differentiated again"),
+    || {
         // An ignored row, which may be NaN.
         let logs = filled(&[2, 3], Fill::Values(vec![f64::NAN, f64::NAN, f64::NAN, -1.0, -2.0, -0.5]));
         let grad = filled(&[2, 3], Fill::Values(vec![0.0, 0.0, 0.0, 0.5, -1.5, 2.0]));
         let ignored = Sample { smooth: false, ..sample([grad, logs, SampleArg::Int(1)]) };
         samples().into_iter().chain([ignored]).collect()
     },
-    errors,
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::FLOAT)
+.errors(errors)
+.decomposed(|args| compose(args, by_tensor_ops));

@@ -2,13 +2,13 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, float_tensor, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::rules::{like_first, reduced_dims};
 use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor as filled};
 use crate::tensor::{Int, IntoDims};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
     /// Divides each vector along `dim` by its Euclidean norm; a zero vector is unchanged.
@@ -61,23 +61,11 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `normalize`
-pub static DEF: OpDef = OpDef {
-    schema: "normalize(Tensor self, Scalar p=2, int[]? dim=1, float eps=1e-12) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::widened("norm"),
-            Part::widened("clamp"),
-            Part::widened("div"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::Out,
-    dtypes: Dtypes::FLOAT,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "normalize(Tensor self, Scalar p=2, int[]? dim=1, float eps=1e-12) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Composite,
+    || {
         let call = |sizes: &[usize], p: f64, dims: &[i64]| {
             let x = filled(sizes, Fill::Distinct(0.3, 2.0));
             sample([x, SampleArg::Float(p), SampleArg::Ints(dims.to_vec()), SampleArg::Float(1e-12)])
@@ -94,12 +82,14 @@ pub static DEF: OpDef = OpDef {
             call(&[0, 3], 2.0, &[1]),
         ]
     },
-    errors: || {
-        let call = |dims: &[i64], message| {
-            let rest = [SampleArg::Float(2.0), SampleArg::Ints(dims.to_vec()), SampleArg::Float(1e-12)];
-            error([plain(&[3, 3])].into_iter().chain(rest), message)
-        };
-        vec![call(&[2], "out of range"), call(&[0, -2], "different dimensions")]
-    },
-    registration: Registration::new(),
-};
+)
+.forms(Forms::Out)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let call = |dims: &[i64], message| {
+        let rest = [SampleArg::Float(2.0), SampleArg::Ints(dims.to_vec()), SampleArg::Float(1e-12)];
+        error([plain(&[3, 3])].into_iter().chain(rest), message)
+    };
+    vec![call(&[2], "out of range"), call(&[0, -2], "different dimensions")]
+})
+.decomposed(|args| one(compose(args)));

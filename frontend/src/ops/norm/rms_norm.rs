@@ -4,16 +4,14 @@ use super::layer_norm::{check, leading};
 use super::rms_norm_backward::{self, gradients};
 use crate::autograd::{Backward, Grads, is_grad_enabled};
 use crate::error::Result;
-use crate::ops::composite::{
-    cast, decomposed, float_tensor, gradient_in_format_of, one, optional, tensor, widened,
-};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::composite::{cast, float_tensor, gradient_in_format_of, one, optional, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample, uniform};
 use crate::tensor::IntoShape;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// RMS normalization: `x / sqrt(mean(x^2) + eps) * weight`, with the mean over the last dimensions, whose sizes are
@@ -140,32 +138,19 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `rms_norm`
-pub static DEF: OpDef = OpDef {
-    schema: "rms_norm(Tensor self, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::widened("square"),
-            Part::widened("mean"),
-            Part::widened("add"),
-            Part::widened("rsqrt"),
-            Part::widened("mul"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Formula { saves: 0b101, saves_outputs: 0, formula },
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
+pub static DEF: OpDef = OpDef::new(
+    "rms_norm(Tensor self, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Formula { saves: 0b101, saves_outputs: 0, formula },
     samples,
-    errors: || {
-        let call = |shape, weight| [plain(&[3, 4]), SampleArg::Ints(shape), weight, SampleArg::None];
-        vec![
-            error(call(vec![3], SampleArg::None), "normalized shape"),
-            error(call(vec![4], plain(&[3])), "of the normalized shape [4]"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let call = |shape, weight| [plain(&[3, 4]), SampleArg::Ints(shape), weight, SampleArg::None];
+    vec![
+        error(call(vec![3], SampleArg::None), "normalized shape"),
+        error(call(vec![4], plain(&[3])), "of the normalized shape [4]"),
+    ]
+})
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::AUTOCAST_F32);

@@ -4,13 +4,13 @@ use super::layer_norm::{check, leading};
 use super::rms_norm::{epsilon, optional_float, reciprocal_root};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, in_format_of, optional, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, in_format_of, optional, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::rules::{keeping, wrong_shape};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor as filled, uniform};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let x = args.tensor(1)?;
@@ -90,39 +90,22 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `rms_norm_backward`: the gradients of input and weight in one pass. Used where they are not differentiated again.
-pub static DEF: OpDef = OpDef {
-    schema: "rms_norm_backward(Tensor grad, Tensor self, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> (Tensor, Tensor)",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()),
-        &[
-            Part::widened("square"),
-            Part::widened("mean"),
-            Part::widened("add"),
-            Part::widened("rsqrt"),
-            Part::widened("mul"),
-            Part::widened("sub"),
-            Part::widened("sum"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-            Part::new("clone"),
-        ],
-    ),
-    derivative: Derivative::Missing(
-        "`rms_norm` uses tensor ops where its gradients are differentiated again",
-    ),
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
+pub static DEF: OpDef = OpDef::new(
+    "rms_norm_backward(Tensor grad, Tensor self, int[] normalized_shape, Tensor? weight=None, \
+     float? eps=None) -> (Tensor, Tensor)",
+    Rule::Structured(rule),
+    Derivative::Missing("`rms_norm` uses tensor ops where its gradients are differentiated again"),
     samples,
-    errors: || {
-        let call = |grad: &[usize], shape, weight| {
-            [plain(grad), plain(&[3, 4]), SampleArg::Ints(shape), weight, SampleArg::None]
-        };
-        vec![
-            error(call(&[3, 4], vec![3], SampleArg::None), "normalized shape"),
-            error(call(&[4], vec![4], SampleArg::None), "of the input's shape [3, 4]"),
-            error(call(&[3, 4], vec![4], plain(&[3])), "of the normalized shape [4]"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let call = |grad: &[usize], shape, weight| {
+        [plain(grad), plain(&[3, 4]), SampleArg::Ints(shape), weight, SampleArg::None]
+    };
+    vec![
+        error(call(&[3, 4], vec![3], SampleArg::None), "normalized shape"),
+        error(call(&[4], vec![4], SampleArg::None), "of the input's shape [3, 4]"),
+        error(call(&[3, 4], vec![4], plain(&[3])), "of the normalized shape [4]"),
+    ]
+})
+.decomposed(|args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()));

@@ -3,8 +3,8 @@
 use super::softmax_backward;
 use crate::autograd::is_grad_enabled;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::composite::{cast, one, tensor, widened};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::memory::from_components::{stored, with_stored};
 use crate::ops::rules;
 use crate::ops::sample::{SampleArg, error, plain, sample};
@@ -12,7 +12,7 @@ use crate::ops::sparse::lines::at_entries;
 use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
     /// Softmax: `exp(x) / sum(exp(x))` along `dim`, without overflow. Integers become f32.
@@ -63,22 +63,10 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `softmax`
-pub static DEF: OpDef = OpDef {
-    schema: "softmax(Tensor self, int dim) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::widened("amax"),
-            Part::widened("sub"),
-            Part::widened("exp"),
-            Part::widened("sum"),
-            Part::widened("div"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::new(
+    "softmax(Tensor self, int dim) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Formula {
         saves: 0,
         saves_outputs: 0b1,
         formula: |b, g| {
@@ -99,9 +87,7 @@ pub static DEF: OpDef = OpDef {
             })
         },
     },
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
-    samples: || {
+    || {
         let call = |sizes: &[usize], dim: i64| sample([plain(sizes), SampleArg::Int(dim)]);
         vec![
             call(&[], 0),
@@ -114,7 +100,8 @@ pub static DEF: OpDef = OpDef {
             call(&[2, 0], 1),
         ]
     },
-    errors: || vec![error([plain(&[3]), SampleArg::Int(1)], "out of range")],
-    registration: Registration::new(),
-}
+)
+.forms(Forms::Out)
+.errors(|| vec![error([plain(&[3]), SampleArg::Int(1)], "out of range")])
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::AUTOCAST_F32);

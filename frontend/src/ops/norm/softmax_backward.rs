@@ -2,13 +2,13 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::rules::{keeping, require, wrong_shape};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Outputs, Part, Plan, Rule};
+use keyway_dispatcher::op::{Args, Outputs, Plan, Rule};
 
 /// The rule for a gradient and an output of equal shape, and a dimension.
 pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
@@ -61,23 +61,12 @@ pub(super) fn compose(
 }
 
 /// `softmax_backward`: the input gradient from the output gradient and the output. Used where it is not differentiated again.
-pub static DEF: OpDef = OpDef {
-    schema: "softmax_backward(Tensor grad_output, Tensor output, int dim) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| compose(args, by_tensor_ops),
-        &[
-            Part::widened("mul"),
-            Part::widened("sum"),
-            Part::widened("sub"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Missing("`softmax` uses tensor ops where its gradient is differentiated again"),
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
+pub static DEF: OpDef = OpDef::new(
+    "softmax_backward(Tensor grad_output, Tensor output, int dim) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Missing("`softmax` uses tensor ops where its gradient is differentiated again"),
     samples,
-    errors,
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::FLOAT)
+.errors(errors)
+.decomposed(|args| compose(args, by_tensor_ops));

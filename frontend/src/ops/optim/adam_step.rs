@@ -2,14 +2,14 @@
 
 use super::lists::{self, list, plan, refs, tensors};
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, in_format_of, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, in_format_of, widened};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::index::adam_rows::{Step, root};
 use crate::ops::rules::{require, wrong_shape, wrong_value};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Out, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Out, Plan, Rule};
 
 /// Parameters with their gradients and moments, in lists of equal length.
 #[derive(Default, Debug)]
@@ -177,29 +177,14 @@ fn errors() -> Vec<ErrorSample> {
 /// `eps` and `rate` are numbers, or 0-d f64 tensors, whose values may change between replays of captured work. In f32 and f64
 /// each operation is rounded separately, in the order of the formula; f16 and bf16 are computed in f32 and rounded once. The
 /// derivative of `sqrt(v)` is defined as 0 where `v` is 0.
-pub static DEF: OpDef = OpDef {
-    schema: "adam_step(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, float beta1, float beta2, Tensor eps, Tensor rate, float decay, float shrink) -> Tensor[]",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()),
-        &[
-            Part::widened("mul"),
-            Part::widened("add"),
-            Part::widened("addcmul"),
-            Part::widened("eq"),
-            Part::widened("masked_fill"),
-            Part::widened("sqrt"),
-            Part::widened("div"),
-            Part::widened("sub"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-            Part::new("clone"),
-        ],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::Out,
-    dtypes: Dtypes::FLOAT,
+pub static DEF: OpDef = OpDef::new(
+    "adam_step(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, float beta1, \
+     float beta2, Tensor eps, Tensor rate, float decay, float shrink) -> Tensor[]",
+    Rule::Structured(rule),
+    Derivative::Composite,
     samples,
-    errors,
-    registration: Registration::new(),
-};
+)
+.forms(Forms::Out)
+.dtypes(Dtypes::FLOAT)
+.errors(errors)
+.decomposed(|args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()));

@@ -3,11 +3,11 @@
 use super::lists::{self, list, plan, refs, tensors};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, in_format_of, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, in_format_of, widened};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, sample};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Out, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Out, Plan, Rule};
 
 /// The coefficients of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -172,23 +172,14 @@ fn errors() -> Vec<ErrorSample> {
 /// `nesterov`, `(1 - lr * weight_decay) * p - lr * grad - lr * momentum * v`, without the last product if the list of buffers
 /// is empty, as it may be without momentum. The results are the parameters, then the buffers. In f32 and f64 each operation is
 /// rounded separately, those of `d` one by one; f16 and bf16 are computed in f32 and rounded once.
-pub static DEF: OpDef = OpDef {
-    schema: "sgd_step(Tensor[] self, Tensor[] grads, Tensor[] momentum_buffers, float lr, float momentum, float dampening, float weight_decay, bool nesterov, bool first) -> Tensor[]",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()),
-        &[
-            Part::widened("mul"),
-            Part::widened("add"),
-            Part::new("to_dtype"),
-            Part::widened("to_dtype"),
-            Part::new("clone"),
-        ],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::Out,
-    dtypes: Dtypes::FLOAT,
+pub static DEF: OpDef = OpDef::new(
+    "sgd_step(Tensor[] self, Tensor[] grads, Tensor[] momentum_buffers, float lr, float momentum, \
+     float dampening, float weight_decay, bool nesterov, bool first) -> Tensor[]",
+    Rule::Structured(rule),
+    Derivative::Composite,
     samples,
-    errors,
-    registration: Registration::new(),
-};
+)
+.forms(Forms::Out)
+.dtypes(Dtypes::FLOAT)
+.errors(errors)
+.decomposed(|args| Ok(compose(args)?.into_iter().map(Tensor::into_ref).collect()));

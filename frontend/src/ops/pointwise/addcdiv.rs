@@ -3,7 +3,7 @@
 use super::derived;
 use crate::Tensor;
 use crate::ops::composite::in_range;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::sample::{ErrorSample, Fill, SampleArg, error, fixed, plain};
 use crate::ops::{forms, rules};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -74,11 +74,10 @@ fn errors() -> Vec<ErrorSample> {
 }
 
 /// `addcdiv`
-pub static DEF: OpDef = OpDef {
-    schema: "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST_THREE, rule),
-    decomposition: None,
-    derivative: Derivative::of_inputs(0b110, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    Rule::Elementwise(rules::FIRST_THREE, rule),
+    Derivative::of_inputs(0b110, |b, g| {
         g.set(0, || Ok(b.grad(0)?.clone()))?;
         let scaled = in_range(b.grad(0)?)?.mul(b.arg(3))?;
         g.set(1, || scaled.div(b.saved(2)?.arg()))?;
@@ -89,10 +88,9 @@ pub static DEF: OpDef = OpDef {
             scaled.mul(&quotient)?.div(by.arg())?.neg()
         })
     }),
-    forms: Forms::InPlace,
-    dtypes: Dtypes::FLOAT,
-    samples: super::addcmul::samples,
-    errors,
-    registration: Registration::new(),
-}
+    super::addcmul::samples,
+)
+.forms(Forms::InPlace)
+.dtypes(Dtypes::FLOAT)
+.errors(errors)
 .decomposed(derived::ADDCDIV);

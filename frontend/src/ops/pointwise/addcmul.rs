@@ -3,7 +3,7 @@
 use super::derived;
 use crate::Tensor;
 use crate::ops::composite::in_range;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, SampleArg, error, fixed, plain, sample, tensor};
 use crate::ops::{forms, rules};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -82,20 +82,18 @@ fn errors() -> Vec<ErrorSample> {
 }
 
 /// `addcmul`
-pub static DEF: OpDef = OpDef {
-    schema: "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST_THREE, rule),
-    decomposition: None,
-    derivative: Derivative::of_inputs(0b110, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    Rule::Elementwise(rules::FIRST_THREE, rule),
+    Derivative::of_inputs(0b110, |b, g| {
         g.set(0, || Ok(b.grad(0)?.clone()))?;
         let scaled = in_range(b.grad(0)?)?.mul(b.arg(3))?;
         g.set(1, || scaled.mul(b.saved(2)?.arg()))?;
         g.set(2, || scaled.mul(b.saved(1)?.arg()))
     }),
-    forms: Forms::InPlace,
-    dtypes: Dtypes::NUMERIC,
     samples,
-    errors,
-    registration: Registration::new(),
-}
+)
+.forms(Forms::InPlace)
+.dtypes(Dtypes::NUMERIC)
+.errors(errors)
 .decomposed(derived::ADDCMUL);

@@ -7,7 +7,7 @@ use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, plain, unary_of};
 use crate::ops::{forms, rules, sample};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Decomposition, Part, Typing};
+use keyway_dispatcher::op::{Arg, Args, Typing};
 
 forms! {
     /// `x` where it is above 0, else `alpha * (e^(x / alpha) - 1)`, whose slope at 0 is 1 for every `alpha`; here `alpha` is 1
@@ -79,14 +79,4 @@ pub static DEF: OpDef = OpDef::unary(
 .dtypes(Dtypes::FLOAT)
 .samples(samples)
 .errors(errors)
-.decomposed(Decomposition {
-    run: |args| one(compose(args)),
-    parts: &[
-        Part::widened("mul"),
-        Part::widened("expm1"),
-        Part::widened("gt"),
-        Part::widened("where"),
-        Part::widened("to_dtype"),
-        Part::new("to_dtype"),
-    ],
-});
+.decomposed(|args| one(compose(args)));

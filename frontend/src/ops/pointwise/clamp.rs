@@ -3,7 +3,7 @@
 use super::derived;
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags};
 use crate::ops::rules;
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, fixed, plain, sample, tensor};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
@@ -160,11 +160,10 @@ fn errors() -> Vec<ErrorSample> {
 }
 
 /// `clamp`
-pub static DEF: OpDef = OpDef {
-    schema: "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST, rule),
-    decomposition: None,
-    derivative: Derivative::of_inputs(0b1, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+    Rule::Elementwise(rules::FIRST, rule),
+    Derivative::of_inputs(0b1, |b, g| {
         g.set(0, || {
             let (x, grad) = (b.input(0)?, b.grad(0)?);
             let inside = match (b.arg(1), b.arg(2)) {
@@ -175,11 +174,10 @@ pub static DEF: OpDef = OpDef {
             inside.where_cond(grad, 0)
         })
     }),
-    forms: Forms::InPlace,
-    dtypes: Dtypes::NUMERIC,
     samples,
-    errors,
-    registration: Registration::new(),
-}
+)
+.forms(Forms::InPlace)
+.dtypes(Dtypes::NUMERIC)
+.errors(errors)
 .decomposed(derived::CLAMP)
 .with(OpFlags::ZERO_PRESERVING_IF_IN_BOUNDS);

@@ -1,13 +1,13 @@
 //! `copysign`
 
 use super::pair;
+use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, one};
 use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::{Fill, PAIRS, Sample, SampleArg, sample, tensor};
 use crate::ops::{forms, rules};
-use crate::{DType, Tensor};
-use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
+use keyway_dispatcher::op::{Arg, Args};
 
 forms! {
     /// The magnitude of `self` with the sign of `other`, including the sign of a zero; broadcast and promoted. Integers become
@@ -61,19 +61,6 @@ pub static DEF: OpDef = OpDef::binary(
     },
 )
 .samples(samples)
-.decomposed(Decomposition {
-    run: |args| one(compose(args)),
-    parts: &[
-        Part::widened("abs"),
-        Part::widened("lt"),
-        Part::widened("div"),
-        Part::widened("neg"),
-        Part::widened("where"),
-        Part::widened("fill"),
-        Part::widened("to_dtype"),
-        Part::new("to_dtype"),
-        Part::fixed("logical_or", DType::BOOL),
-    ],
-})
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::EXACT)
 .with(OpFlags::SIGNED_ZEROS);

@@ -2,96 +2,62 @@
 //!
 //! Decisions:
 //! - comparisons are reduced to `ge`, logical ops to `where` of bool, selections to `where` and `maximum`;
-//! - formulas of several roundings compute f16 and bf16 in f32;
-//! - the dispatcher casts arguments of several dtypes to their common one, so these casts are not listed as parts.
+//! - formulas of several roundings compute f16 and bf16 in f32.
 
 use super::{add, div, ge, gt, maximum, minimum, mul, ne, where_};
 use crate::error::Result;
 use crate::ops::composite::{cast, one, tensor, widened};
+use crate::ops::def::Decompose;
 use crate::ops::rules::{FIRST_THREE, FIRST_TWO, float_of};
 use crate::{DType, Tensor};
-use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
+use keyway_dispatcher::op::{Arg, Args};
 use keyway_sdk::mills;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
-/// Declares a decomposition for each name: the function that composes it, and the ops that it calls.
+/// Declares a decomposition for each name: the function that composes its only result.
 macro_rules! derived {
-    ($($name:ident = $run:expr, [$($part:expr),* $(,)?];)*) => {$(
-        pub(super) const $name: Decomposition =
-            Decomposition { run: |args| one($run(args)), parts: &[$($part),*] };
+    ($($name:ident = $run:expr;)*) => {$(
+        pub(super) const $name: Decompose = |args| one($run(args));
     )*};
 }
 
-const fn new(op: &'static str) -> Part {
-    Part::new(op)
-}
-
-const fn wide(op: &'static str) -> Part {
-    Part::widened(op)
-}
-
-const fn of_bool(op: &'static str) -> Part {
-    Part::fixed(op, DType::BOOL)
-}
-
 derived! {
-    ABS = abs, [new("gt"), new("sub"), new("where")];
-    ADDCDIV = addcdiv, [wide("div"), wide("add"), wide("to_dtype"), new("to_dtype")];
-    ADDCMUL = addcmul, [wide("mul"), wide("add"), wide("to_dtype"), new("to_dtype")];
-    CLAMP = clamp, [new("maximum"), new("minimum")];
-    EQ = eq, [new("ge"), of_bool("logical_and")];
-    GELU = gelu, [wide("erf"), wide("sigmoid"), wide("mul"), wide("add"), wide("to_dtype"), new("to_dtype")];
-    GELU_BACKWARD = gelu_backward, [
-        wide("clamp"), wide("sigmoid"), wide("abs"), wide("ge"), wide("where"), wide("exp"), wide("square"),
-        wide("sub"), wide("mul"), wide("add"), wide("div"), wide("to_dtype"), new("to_dtype"),
-    ];
-    GT = gt, [new("ge"), of_bool("logical_and"), of_bool("logical_not")];
-    HARDSWISH_BACKWARD = hardswish_backward, [
-        wide("mul"), wide("add"), wide("ge"), wide("le"), wide("where"), wide("to_dtype"), new("to_dtype"),
-    ];
-    ISNAN = isnan, [new("ne")];
-    LE = le, [new("ge")];
-    LEAKY_RELU = leaky_relu, [new("gt"), new("mul"), new("where")];
-    LOG1P = log1p, [
-        wide("add"), wide("sub"), wide("log"), wide("div"), wide("mul"), wide("eq"), wide("where"), wide("to_dtype"),
-        new("to_dtype"),
-    ];
-    LOGICAL_AND = logical_and, [of_bool("where"), of_bool("to_dtype")];
-    LOGICAL_NOT = logical_not, [of_bool("where"), of_bool("to_dtype")];
-    LOGICAL_OR = logical_or, [of_bool("where"), of_bool("to_dtype")];
-    LOGICAL_XOR = logical_xor, [of_bool("where"), of_bool("logical_not"), of_bool("to_dtype")];
-    LT = lt, [new("gt")];
-    MINIMUM = minimum, [new("lt"), new("ne"), of_bool("logical_or"), new("where"), new("to_dtype")];
-    NE = ne, [new("eq"), of_bool("logical_not")];
-    NEG = neg, [new("mul")];
-    RECIPROCAL = reciprocal, [new("div")];
-    RELU = relu, [new("maximum")];
-    RELU_BACKWARD = relu_backward, [new("le"), new("where")];
-    RSQRT = rsqrt, [new("sqrt"), new("div")];
-    SIGMOID = sigmoid, [wide("neg"), wide("exp"), wide("add"), wide("div"), wide("to_dtype"), new("to_dtype")];
-    SIGMOID_BACKWARD = sigmoid_backward, [
-        wide("neg"), wide("sigmoid"), wide("mul"), wide("to_dtype"), new("to_dtype"),
-    ];
-    SIGN = sign, [new("gt"), new("lt"), new("sub"), new("to_dtype")];
-    SILU = silu, [wide("neg"), wide("exp"), wide("add"), wide("div"), wide("to_dtype"), new("to_dtype")];
-    SILU_BACKWARD = silu_backward, [
-        wide("sigmoid"), wide("sub"), wide("add"), wide("mul"), wide("to_dtype"), new("to_dtype"),
-    ];
-    SOFTPLUS = softplus, [
-        wide("mul"), wide("abs"), wide("neg"), wide("exp"), wide("log1p"), wide("maximum"), wide("add"), wide("div"),
-        wide("gt"), wide("where"), wide("to_dtype"), new("to_dtype"),
-    ];
-    SOFTPLUS_BACKWARD = softplus_backward, [
-        wide("mul"), wide("sigmoid"), wide("gt"), wide("where"), wide("to_dtype"), new("to_dtype"),
-    ];
-    SOFTSHRINK_BACKWARD = softshrink_backward, [
-        wide("le"), wide("ge"), of_bool("logical_and"), wide("where"), wide("to_dtype"), new("to_dtype"),
-    ];
-    SQUARE = square, [new("mul"), new("to_dtype")];
-    SUB = difference, [new("add")];
-    TANH_BACKWARD = tanh_backward, [
-        wide("neg"), wide("sigmoid"), wide("mul"), wide("to_dtype"), new("to_dtype"),
-    ];
+    ABS = abs;
+    ADDCDIV = addcdiv;
+    ADDCMUL = addcmul;
+    CLAMP = clamp;
+    EQ = eq;
+    GELU = gelu;
+    GELU_BACKWARD = gelu_backward;
+    GT = gt;
+    HARDSWISH_BACKWARD = hardswish_backward;
+    ISNAN = isnan;
+    LE = le;
+    LEAKY_RELU = leaky_relu;
+    LOG1P = log1p;
+    LOGICAL_AND = logical_and;
+    LOGICAL_NOT = logical_not;
+    LOGICAL_OR = logical_or;
+    LOGICAL_XOR = logical_xor;
+    LT = lt;
+    MINIMUM = minimum;
+    NE = ne;
+    NEG = neg;
+    RECIPROCAL = reciprocal;
+    RELU = relu;
+    RELU_BACKWARD = relu_backward;
+    RSQRT = rsqrt;
+    SIGMOID = sigmoid;
+    SIGMOID_BACKWARD = sigmoid_backward;
+    SIGN = sign;
+    SILU = silu;
+    SILU_BACKWARD = silu_backward;
+    SOFTPLUS = softplus;
+    SOFTPLUS_BACKWARD = softplus_backward;
+    SOFTSHRINK_BACKWARD = softshrink_backward;
+    SQUARE = square;
+    SUB = difference;
+    TANH_BACKWARD = tanh_backward;
 }
 
 /// A tensor or number argument.

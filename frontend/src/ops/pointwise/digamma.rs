@@ -1,13 +1,13 @@
 //! `digamma`
 
-use super::gamma::{PARTS, cotangent, digamma_above_0, is_pole, operand};
+use super::gamma::{cotangent, digamma_above_0, is_pole, operand};
 use super::lgamma::samples;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, in_range, one};
 use crate::ops::def::{Derivative, OpDef};
 use crate::ops::{forms, rules};
-use keyway_dispatcher::op::{Args, Decomposition};
+use keyway_dispatcher::op::Args;
 use std::f64::consts::PI;
 
 forms! {
@@ -46,4 +46,4 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&in_range(&b.input(0)?)?.polygamma(1)?))),
 )
 .samples(samples)
-.decomposed(Decomposition { run: |args| one(compose(args)), parts: PARTS });
+.decomposed(|args| one(compose(args)));

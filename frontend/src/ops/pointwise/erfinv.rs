@@ -7,7 +7,7 @@ use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::{Fill, Sample, sample, tensor, unary};
 use crate::ops::{forms, rules};
 use crate::{DType, Tensor};
-use keyway_dispatcher::op::{Args, Decomposition, Part};
+use keyway_dispatcher::op::Args;
 use keyway_sdk::quantile::{MIDDLE, OUTSIDE, TAIL};
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
@@ -70,24 +70,4 @@ pub static DEF: OpDef = OpDef::unary(
 )
 .samples(samples)
 .with(OpFlags::ZERO_PRESERVING)
-.decomposed(Decomposition {
-    run: |args| one(compose(args)),
-    parts: &[
-        Part::widened("abs"),
-        Part::widened("add"),
-        Part::widened("div"),
-        Part::widened("eq"),
-        Part::widened("fill"),
-        Part::widened("le"),
-        Part::widened("log"),
-        Part::widened("lt"),
-        Part::widened("mul"),
-        Part::widened("neg"),
-        Part::widened("sqrt"),
-        Part::widened("square"),
-        Part::widened("sub"),
-        Part::widened("to_dtype"),
-        Part::widened("where"),
-        Part::new("to_dtype"),
-    ],
-});
+.decomposed(|args| one(compose(args)));

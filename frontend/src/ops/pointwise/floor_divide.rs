@@ -2,11 +2,10 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::decomposed;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::sample::{Fill, PAIRS, Sample, SampleArg, plain, sample, tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Out, Outputs, Part};
+use keyway_dispatcher::op::{Arg, Args, Out, Outputs};
 
 impl Tensor {
     /// `self / other`, rounded towards negative infinity; integers stay integers.
@@ -53,14 +52,12 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `floor_divide`
-pub static DEF: OpDef = OpDef {
-    schema: "floor_divide(Tensor self, Tensor other) -> Tensor",
-    rule: super::modulus::RULE,
-    decomposition: decomposed(compose, &[Part::new("div")]),
-    derivative: Derivative::Composite,
-    forms: Forms::InPlace,
-    dtypes: Dtypes::NUMERIC,
+pub static DEF: OpDef = OpDef::new(
+    "floor_divide(Tensor self, Tensor other) -> Tensor",
+    super::modulus::RULE,
+    Derivative::Composite,
     samples,
-    errors: Vec::new,
-    registration: Registration::new(),
-};
+)
+.forms(Forms::InPlace)
+.dtypes(Dtypes::NUMERIC)
+.decomposed(compose);

@@ -7,34 +7,9 @@ use crate::error::Result;
 use crate::ops::composite::{cast, tensor, widened};
 use crate::ops::rules::float_of;
 use crate::{DType, Tensor};
-use keyway_dispatcher::op::{Args, Part};
+use keyway_dispatcher::op::Args;
 use keyway_sdk::gamma::{BERNOULLI, LARGE, LOG_NARROW, LOG_WIDE, ROOT, SLOPE_NARROW, SLOPE_WIDE};
 use std::f64::consts::PI;
-
-/// The ops that the decompositions of `lgamma` and `digamma` call.
-pub(super) const PARTS: &[Part] = &[
-    Part::widened("abs"),
-    Part::widened("add"),
-    Part::widened("div"),
-    Part::widened("eq"),
-    Part::widened("fill"),
-    Part::widened("floor"),
-    Part::widened("gt"),
-    Part::widened("le"),
-    Part::widened("log"),
-    Part::widened("lt"),
-    Part::widened("mul"),
-    Part::widened("neg"),
-    Part::widened("reciprocal"),
-    Part::widened("round"),
-    Part::widened("sin"),
-    Part::widened("square"),
-    Part::widened("sub"),
-    Part::widened("to_dtype"),
-    Part::widened("where"),
-    Part::new("to_dtype"),
-    Part::fixed("logical_and", DType::BOOL),
-];
 
 /// The argument in the float compute dtype, with f16 and bf16 as f32, and the dtype of the result.
 pub(super) fn operand(args: &Args<'_>) -> Result<(Tensor, DType)> {

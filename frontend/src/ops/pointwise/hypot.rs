@@ -1,6 +1,7 @@
 //! `hypot`
 
 use super::pair;
+use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, one};
 use crate::ops::def::{Derivative, Dtypes, OpDef};
@@ -8,8 +9,7 @@ use crate::ops::sample::{
     Fill, PAIRS, Sample, SampleArg, broadcast_errors, refuses_integer_pairs, sample, tensor,
 };
 use crate::ops::{forms, rules};
-use crate::{DType, Tensor};
-use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
+use keyway_dispatcher::op::{Arg, Args};
 
 forms! {
     /// `sqrt(self^2 + other^2)` without intermediate overflow, broadcast and promoted. Infinite if either operand is, even if
@@ -62,22 +62,4 @@ pub static DEF: OpDef = OpDef::binary(
 .dtypes(Dtypes::FLOAT)
 .samples(samples)
 .errors(|| [broadcast_errors(&[]), refuses_integer_pairs()].concat())
-.decomposed(Decomposition {
-    run: |args| one(compose(args)),
-    parts: &[
-        Part::widened("abs"),
-        Part::widened("maximum"),
-        Part::widened("minimum"),
-        Part::widened("div"),
-        Part::widened("square"),
-        Part::widened("add"),
-        Part::widened("sqrt"),
-        Part::widened("mul"),
-        Part::widened("eq"),
-        Part::widened("where"),
-        Part::widened("fill"),
-        Part::widened("to_dtype"),
-        Part::new("to_dtype"),
-        Part::fixed("logical_or", DType::BOOL),
-    ],
-});
+.decomposed(|args| one(compose(args)));

@@ -2,15 +2,15 @@
 
 use super::{eq, pair};
 use crate::error::{Result, called};
-use crate::ops::composite::{cast, decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, one, tensor};
+use crate::ops::def::{Derivative, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{
     ErrorSample, Fill, PAIRS, Sample, SampleArg, error, plain, sample, tensor as filled,
 };
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Rule, Typing};
+use keyway_dispatcher::op::{Arg, Args, Rule, Typing};
 
 /// The usual tolerances, relative and absolute.
 const CUSTOM: (f64, f64) = (1e-5, 1e-8);
@@ -190,47 +190,12 @@ fn errors() -> Vec<ErrorSample> {
 }
 
 /// `isclose`
-pub static DEF: OpDef = OpDef {
-    schema: "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST_TWO, rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::new("eq"),
-            Part::new("isnan"),
-            Part::widened("sub"),
-            Part::widened("abs"),
-            Part::widened("mul"),
-            Part::widened("add"),
-            Part::widened("isfinite"),
-            Part::widened("le"),
-            Part::widened("fill"),
-            Part::widened("to_dtype"),
-            Part::widened("maximum"),
-            Part::widened("minimum"),
-            Part::fixed("maximum", DType::I64),
-            Part::fixed("minimum", DType::I64),
-            Part::fixed("sub", DType::I64),
-            Part::fixed("fill", DType::I64),
-            Part::fixed("to_dtype", DType::I64),
-            Part::fixed("sub", DType::F64),
-            Part::fixed("abs", DType::F64),
-            Part::fixed("mul", DType::F64),
-            Part::fixed("add", DType::F64),
-            Part::fixed("isfinite", DType::F64),
-            Part::fixed("le", DType::F64),
-            Part::fixed("ge", DType::F64),
-            Part::fixed("where", DType::F64),
-            Part::fixed("fill", DType::F64),
-            Part::fixed("to_dtype", DType::F64),
-            Part::fixed("logical_and", DType::BOOL),
-            Part::fixed("logical_or", DType::BOOL),
-        ],
-    ),
-    derivative: Derivative::NotDifferentiable,
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
+pub static DEF: OpDef = OpDef::new(
+    "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, \
+     bool equal_nan=False) -> Tensor",
+    Rule::Elementwise(rules::FIRST_TWO, rule),
+    Derivative::NotDifferentiable,
     samples,
-    errors,
-    registration: Registration::new(),
-};
+)
+.errors(errors)
+.decomposed(|args| one(compose(args)));

@@ -1,7 +1,7 @@
 //! `lerp`
 
 use crate::Tensor;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, SampleArg, error, fixed, plain, sample, uniform};
 use crate::ops::{forms, rules};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -56,11 +56,10 @@ fn errors() -> Vec<ErrorSample> {
 }
 
 /// `lerp`
-pub static DEF: OpDef = OpDef {
-    schema: "lerp(Tensor self, Tensor end, Tensor weight) -> Tensor",
-    rule: Rule::Elementwise(rules::FIRST_THREE, rule),
-    decomposition: None,
-    derivative: Derivative::of_inputs(0b111, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "lerp(Tensor self, Tensor end, Tensor weight) -> Tensor",
+    Rule::Elementwise(rules::FIRST_THREE, rule),
+    Derivative::of_inputs(0b111, |b, g| {
         let grad = b.grad(0)?;
         // `1 - weight` is exact near 1; the difference of two gradients would be dominated by rounding.
         g.set(0, || match b.saved(2)?.arg() {
@@ -73,9 +72,8 @@ pub static DEF: OpDef = OpDef {
             grad.mul(&span)
         })
     }),
-    forms: Forms::InPlace,
-    dtypes: Dtypes::FLOAT,
     samples,
-    errors,
-    registration: Registration::new(),
-};
+)
+.forms(Forms::InPlace)
+.dtypes(Dtypes::FLOAT)
+.errors(errors);

@@ -1,13 +1,13 @@
 //! `lgamma`
 
-use super::gamma::{PARTS, is_pole, log_gamma_above_0, operand, sine};
+use super::gamma::{is_pole, log_gamma_above_0, operand, sine};
 use crate::error::Result;
 use crate::ops::composite::{cast, one};
 use crate::ops::def::{Derivative, OpDef};
 use crate::ops::sample::{Fill, Sample, sample, tensor, unary};
 use crate::ops::{forms, rules};
 use crate::{DType, Tensor};
-use keyway_dispatcher::op::{Args, Decomposition};
+use keyway_dispatcher::op::Args;
 use std::f64::consts::PI;
 
 forms! {
@@ -57,4 +57,4 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.digamma()?))),
 )
 .samples(samples)
-.decomposed(Decomposition { run: |args| one(compose(args)), parts: PARTS });
+.decomposed(|args| one(compose(args)));

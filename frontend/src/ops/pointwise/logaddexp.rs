@@ -7,7 +7,7 @@ use crate::ops::composite::{cast, one, widened};
 use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags};
 use crate::ops::sample::{PAIRS, Sample, SampleArg, broadcast_errors, plain, refuses_integer_pairs, sample};
 use crate::ops::{forms, rules};
-use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
+use keyway_dispatcher::op::{Arg, Args};
 use std::f64::consts::LN_2;
 
 forms! {
@@ -60,21 +60,5 @@ pub static DEF: OpDef = OpDef::binary(
 .dtypes(Dtypes::FLOAT)
 .samples(samples)
 .errors(|| [broadcast_errors(&[]), refuses_integer_pairs()].concat())
-.decomposed(Decomposition {
-    run: |args| one(compose(args)),
-    parts: &[
-        Part::widened("maximum"),
-        Part::widened("sub"),
-        Part::widened("abs"),
-        Part::widened("neg"),
-        Part::widened("exp"),
-        Part::widened("log1p"),
-        Part::widened("eq"),
-        Part::widened("where"),
-        Part::widened("add"),
-        Part::widened("fill"),
-        Part::widened("to_dtype"),
-        Part::new("to_dtype"),
-    ],
-})
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::AUTOCAST_F32);

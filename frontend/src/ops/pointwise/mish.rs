@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::ops::composite::{cast, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::{forms, rules, sample};
-use keyway_dispatcher::op::{Args, Decomposition, Part};
+use keyway_dispatcher::op::Args;
 
 forms! {
     /// `x * tanh(log(1 + e^x))` of each element `x` (D. Misra, "Mish: a self regularized non-monotonic activation function",
@@ -55,13 +55,4 @@ pub static DEF: OpDef = OpDef::unary(
 .dtypes(Dtypes::FLOAT)
 .samples(|| sample::unary(-4.0, 4.0))
 .errors(|| sample::refuses_integers(&[]))
-.decomposed(Decomposition {
-    run: |args| one(compose(args)),
-    parts: &[
-        Part::widened("softplus"),
-        Part::widened("tanh"),
-        Part::widened("mul"),
-        Part::widened("to_dtype"),
-        Part::new("to_dtype"),
-    ],
-});
+.decomposed(|args| one(compose(args)));

@@ -6,7 +6,7 @@ use crate::ops::composite::{one, tensor};
 use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::{Fill, Sample, SampleArg, sample, tensor as filled, unary_of};
 use crate::ops::{forms, rules};
-use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
+use keyway_dispatcher::op::{Arg, Args};
 
 forms! {
     /// Replaces NaN by 0, and the infinities by the largest and the smallest finite value of the dtype. The gradient of
@@ -82,10 +82,7 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.input(0)?.isfinite()?.where_cond(b.grad(0)?, 0))),
 )
 .samples(samples)
-.decomposed(Decomposition {
-    run: |args| one(compose(args)),
-    parts: &[Part::new("eq"), Part::new("isnan"), Part::new("where"), Part::new("clone")],
-})
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::EXACT)
 .with(OpFlags::SIGNED_ZEROS)
 .with(OpFlags::ZERO_PRESERVING);

@@ -9,7 +9,7 @@ use crate::ops::sample::{
 };
 use crate::ops::{forms, rules};
 use crate::{DType, Tensor};
-use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
+use keyway_dispatcher::op::{Arg, Args};
 
 forms! {
     /// The next representable value of the dtype after `self` towards `other`, broadcast and promoted; `other` where both are
@@ -96,26 +96,6 @@ pub static DEF: OpDef = OpDef::binary(
 .dtypes(Dtypes::FLOAT)
 .samples(samples)
 .errors(|| [broadcast_errors(&[]), refuses_integer_pairs()].concat())
-.decomposed(Decomposition {
-    run: |args| one(compose(args)),
-    parts: &[
-        Part::new("abs"),
-        Part::new("mul"),
-        Part::new("add"),
-        Part::new("sub"),
-        Part::new("lt"),
-        Part::new("gt"),
-        Part::new("eq"),
-        Part::new("isnan"),
-        Part::new("where"),
-        Part::new("fill"),
-        Part::new("copysign"),
-        Part::widened("fill"),
-        Part::widened("to_dtype"),
-        Part::new("to_dtype"),
-        Part::fixed("logical_or", DType::BOOL),
-        Part::fixed("logical_xor", DType::BOOL),
-    ],
-})
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::EXACT)
 .with(OpFlags::SIGNED_ZEROS);

@@ -2,14 +2,14 @@
 
 use super::gamma::{cotangent, is_pole, operand, polynomial};
 use super::lgamma;
+use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, in_range, one, whole};
 use crate::ops::def::{Derivative, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain};
-use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Decomposition, Part, Typing};
+use keyway_dispatcher::op::{Args, Typing};
 use std::f64::consts::PI;
 
 impl Tensor {
@@ -155,29 +155,4 @@ pub static DEF: OpDef = OpDef::unary(
 )
 .samples(samples)
 .errors(errors)
-.decomposed(Decomposition {
-    run: |args| one(compose(args)),
-    parts: &[
-        Part::widened("digamma"),
-        Part::widened("abs"),
-        Part::widened("add"),
-        Part::widened("div"),
-        Part::widened("eq"),
-        Part::widened("fill"),
-        Part::widened("floor"),
-        Part::widened("le"),
-        Part::widened("lt"),
-        Part::widened("mul"),
-        Part::widened("neg"),
-        Part::widened("pow"),
-        Part::widened("reciprocal"),
-        Part::widened("round"),
-        Part::widened("sin"),
-        Part::widened("square"),
-        Part::widened("sub"),
-        Part::widened("to_dtype"),
-        Part::widened("where"),
-        Part::new("to_dtype"),
-        Part::fixed("logical_and", DType::BOOL),
-    ],
-});
+.decomposed(|args| one(compose(args)));

@@ -6,7 +6,7 @@ use crate::ops::composite::{cast, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{Fill, unary_of};
 use crate::ops::{forms, rules, sample};
-use keyway_dispatcher::op::{Args, Decomposition, Part};
+use keyway_dispatcher::op::Args;
 
 forms! {
     /// `1.0507 * x` where `x` is above 0, else `1.0507 * 1.6733 * (e^x - 1)`; these constants preserve mean 0 and variance 1 of
@@ -50,7 +50,4 @@ pub static DEF: OpDef = OpDef::unary(
 .dtypes(Dtypes::FLOAT)
 .samples(|| unary_of(&Fill::AwayFrom(-2.2, 2.2, 0.05), &[]))
 .errors(|| sample::refuses_integers(&[]))
-.decomposed(Decomposition {
-    run: |args| one(compose(args)),
-    parts: &[Part::widened("elu"), Part::widened("mul"), Part::widened("to_dtype"), Part::new("to_dtype")],
-});
+.decomposed(|args| one(compose(args)));

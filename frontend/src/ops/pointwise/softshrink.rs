@@ -10,7 +10,7 @@ use crate::ops::sample::{
 };
 use crate::ops::{forms, rules, sample as samples_of};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Decomposition, Part, Typing};
+use keyway_dispatcher::op::{Arg, Args, Typing};
 
 forms! {
     /// Soft thresholding of each element `x`: `sign(x) * max(|x| - lambd, 0)`, with a `lambd` of 0.5. The gradient where the
@@ -89,16 +89,4 @@ pub static DEF: OpDef = OpDef::unary(
 .dtypes(Dtypes::FLOAT)
 .samples(samples)
 .errors(errors)
-.decomposed(Decomposition {
-    run: |args| one(compose(args)),
-    parts: &[
-        Part::widened("lt"),
-        Part::widened("gt"),
-        Part::widened("add"),
-        Part::widened("sub"),
-        Part::widened("mul"),
-        Part::widened("where"),
-        Part::widened("to_dtype"),
-        Part::new("to_dtype"),
-    ],
-});
+.decomposed(|args| one(compose(args)));

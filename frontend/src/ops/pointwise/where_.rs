@@ -1,7 +1,7 @@
 //! `where`
 
 use crate::error::{Result, called_as};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::rules;
 use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, SampleArg, error, fixed, plain, sample};
 use crate::{DType, Tensor};
@@ -99,18 +99,15 @@ fn errors() -> Vec<ErrorSample> {
 }
 
 /// `where`: the elements of `self` where `condition` is true, those of `other` elsewhere; all three broadcast.
-pub static DEF: OpDef = OpDef {
-    schema: "where(Tensor condition, Tensor self, Tensor other) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::of_inputs(0b1, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "where(Tensor condition, Tensor self, Tensor other) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_inputs(0b1, |b, g| {
         g.set(1, || b.input(0)?.where_cond(b.grad(0)?, 0))?;
         g.set(2, || b.input(0)?.where_cond(0, b.grad(0)?))
     }),
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
     samples,
-    errors,
-    registration: Registration::new(),
-}
+)
+.forms(Forms::Out)
+.errors(errors)
 .with(OpFlags::EXACT);

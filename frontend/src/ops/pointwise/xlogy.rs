@@ -7,7 +7,7 @@ use crate::ops::composite::{cast, in_range, one};
 use crate::ops::def::{Derivative, OpDef};
 use crate::ops::sample::{PAIRS, Sample, SampleArg, sample, uniform};
 use crate::ops::{forms, rules};
-use keyway_dispatcher::op::{Arg, Args, Decomposition, Part};
+use keyway_dispatcher::op::{Arg, Args};
 
 forms! {
     /// `self * log(other)`, and 0 where `self` is 0 and `other` is not NaN; broadcast and promoted. Integers become f32. The
@@ -53,16 +53,4 @@ pub static DEF: OpDef = OpDef::binary(
     }),
 )
 .samples(samples)
-.decomposed(Decomposition {
-    run: |args| one(compose(args)),
-    parts: &[
-        Part::widened("log"),
-        Part::widened("mul"),
-        Part::widened("eq"),
-        Part::widened("isnan"),
-        Part::widened("where"),
-        Part::widened("fill"),
-        Part::widened("to_dtype"),
-        Part::new("to_dtype"),
-    ],
-});
+.decomposed(|args| one(compose(args)));

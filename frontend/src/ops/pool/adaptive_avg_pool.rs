@@ -2,7 +2,7 @@
 
 use super::adaptive_avg_pool_backward;
 use super::geometry::{rank, spatial, with_spatial};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::rules::{FIRST, wrong_shape};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
 use crate::ops::spatial::{list, size_from};
@@ -63,19 +63,17 @@ fn samples() -> Vec<Sample> {
 
 /// `adaptive_avg_pool`: output `i` is the mean of the elements `⌊i * input / output⌋ .. ⌈(i + 1) * input / output⌉` of each
 /// spatial dimension.
-pub static DEF: OpDef = OpDef {
-    schema: "adaptive_avg_pool(Tensor self, int[] output_size) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::of_grad(|b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "adaptive_avg_pool(Tensor self, int[] output_size) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_grad(|b, g| {
         g.set(0, || {
             let sizes = spatial(b.sizes(0));
             adaptive_avg_pool_backward::DEF.run(&[b.grad(0)?.into(), Arg::Ints(&sizes)])
         })
     }),
-    forms: Forms::Out,
-    dtypes: Dtypes::FLOAT,
     samples,
-    errors,
-    registration: Registration::new(),
-};
+)
+.forms(Forms::Out)
+.dtypes(Dtypes::FLOAT)
+.errors(errors);

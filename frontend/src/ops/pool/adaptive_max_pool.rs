@@ -4,7 +4,7 @@ use super::adaptive_avg_pool::{CASES, errors, result_sizes};
 use super::geometry::{rank_of_numbers, spatial};
 use super::max_pool_backward;
 use crate::DType;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::rules::FIRST;
 use crate::ops::sample::{Fill, SampleArg, sample, tensor};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -19,11 +19,10 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 
 /// `adaptive_max_pool`: the maximum of each window of `adaptive_avg_pool`, and its flat index in the spatial dimensions of its
 /// channel: the first of equal elements, the last NaN.
-pub static DEF: OpDef = OpDef {
-    schema: "adaptive_max_pool(Tensor self, int[] output_size) -> (Tensor, Tensor)",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::new(
+    "adaptive_max_pool(Tensor self, int[] output_size) -> (Tensor, Tensor)",
+    Rule::Structured(rule),
+    Derivative::Formula {
         saves: 0,
         saves_outputs: 0b10,
         formula: |b, g| {
@@ -33,15 +32,13 @@ pub static DEF: OpDef = OpDef {
             })
         },
     },
-    forms: Forms::New,
-    dtypes: Dtypes::NUMERIC,
-    samples: || {
+    || {
         let call = |(input, to): &(&[usize], &[i64])| {
             sample([tensor(input, Fill::Distinct(-2.0, 2.0)), SampleArg::Ints(to.to_vec())])
         };
         CASES.iter().map(call).collect()
     },
-    errors,
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::NUMERIC)
+.errors(errors)
 .with(OpFlags::EXACT);

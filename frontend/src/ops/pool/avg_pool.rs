@@ -2,7 +2,7 @@
 
 use super::avg_pool_backward;
 use super::geometry::{Window, rank, spatial, with_spatial};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::rules::{FIRST, wrong_value};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -70,11 +70,11 @@ fn errors() -> Vec<ErrorSample> {
 }
 
 /// `avg_pool`: the mean of each position of a sliding window.
-pub static DEF: OpDef = OpDef {
-    schema: "avg_pool(Tensor self, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::of_grad(|b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "avg_pool(Tensor self, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode, \
+     bool count_include_pad, int? divisor_override) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_grad(|b, g| {
         g.set(0, || {
             let sizes = spatial(b.sizes(0));
             let [kernel, stride, padding, ceil, include, divisor] = [1, 2, 3, 4, 5, 6].map(|i| b.arg(i));
@@ -91,9 +91,8 @@ pub static DEF: OpDef = OpDef {
             ])
         })
     }),
-    forms: Forms::Out,
-    dtypes: Dtypes::FLOAT,
     samples,
-    errors,
-    registration: Registration::new(),
-};
+)
+.forms(Forms::Out)
+.dtypes(Dtypes::FLOAT)
+.errors(errors);

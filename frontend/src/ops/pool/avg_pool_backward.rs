@@ -2,7 +2,7 @@
 
 use super::avg_pool::{self, CASES, check_divisor, options};
 use super::geometry::{Window, rank, sizes, spatial, with_spatial};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::rules::{FIRST, wrong_shape};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -22,19 +22,17 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// `avg_pool_backward`: adds each element of the gradient, divided by its window's divisor, to the elements of the window.
-pub static DEF: OpDef = OpDef {
-    schema: "avg_pool_backward(Tensor grad, int[] input_sizes, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::of_grad(|b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "avg_pool_backward(Tensor grad, int[] input_sizes, int[] kernel_size, int[] stride, \
+     int[] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_grad(|b, g| {
         g.set(0, || {
             let [kernel, stride, padding, ceil, include, divisor] = [2, 3, 4, 5, 6, 7].map(|i| b.arg(i));
             avg_pool::DEF.run(&[b.grad(0)?.into(), kernel, stride, padding, ceil, include, divisor])
         })
     }),
-    forms: Forms::Out,
-    dtypes: Dtypes::FLOAT,
-    samples: || {
+    || {
         let one = |(case, places): &(avg_pool::Case, &[usize])| {
             let grad = with_spatial(case.0, places);
             let sizes = SampleArg::Ints(spatial(case.0));
@@ -42,18 +40,19 @@ pub static DEF: OpDef = OpDef {
         };
         CASES.iter().map(one).collect()
     },
-    errors: || {
-        let (case, places) = &CASES[1];
-        let call = |grad: &[usize], sizes: &[i64], message| {
-            error([plain(grad), SampleArg::Ints(sizes.to_vec())].into_iter().chain(options(case)), message)
-        };
-        let grad = with_spatial(case.0, places);
-        vec![
-            call(&[2, 2], &[4, 5], "of 3 to 5 dimensions"),
-            call(&grad, &[4], "2 numbers of 1 or more"),
-            call(&grad, &[4, 6], "of shape [_, _, [2, 3]]"),
-            call(&grad, &[1, 5], "reaches over 2 elements of 1"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.forms(Forms::Out)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let (case, places) = &CASES[1];
+    let call = |grad: &[usize], sizes: &[i64], message| {
+        error([plain(grad), SampleArg::Ints(sizes.to_vec())].into_iter().chain(options(case)), message)
+    };
+    let grad = with_spatial(case.0, places);
+    vec![
+        call(&[2, 2], &[4, 5], "of 3 to 5 dimensions"),
+        call(&grad, &[4], "2 numbers of 1 or more"),
+        call(&grad, &[4, 6], "of shape [_, _, [2, 3]]"),
+        call(&grad, &[1, 5], "reaches over 2 elements of 1"),
+    ]
+});

@@ -4,12 +4,12 @@ use super::avg_pool;
 use super::geometry::{Window, rank, with_spatial};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::rules::{kept, wrong_value};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample, uniform};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let (rank, x) = (rank(args, 0)?, args.tensor(0)?);
@@ -71,25 +71,13 @@ fn errors() -> Vec<ErrorSample> {
 
 /// `lp_pool`: `(Σ x^p)^(1/p)` of each position of a sliding window, where `p` is `norm_type`; a window that exceeds the input
 /// counts as a full window with the same mean of powers.
-pub static DEF: OpDef = OpDef {
-    schema: "lp_pool(Tensor self, float norm_type, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::widened("pow"),
-            Part::widened("avg_pool"),
-            Part::widened("eq"),
-            Part::widened("masked_fill"),
-            Part::widened("mul"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
+pub static DEF: OpDef = OpDef::new(
+    "lp_pool(Tensor self, float norm_type, int[] kernel_size, int[] stride, int[] padding, \
+     bool ceil_mode) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Composite,
     samples,
-    errors,
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::FLOAT)
+.errors(errors)
+.decomposed(|args| one(compose(args)));

@@ -3,7 +3,7 @@
 use super::geometry::{Window, rank_of_numbers, spatial, with_spatial};
 use super::max_pool_backward;
 use crate::DType;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::rules::FIRST;
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, sample, tensor};
 use keyway_dispatcher::dims::Dims;
@@ -69,11 +69,11 @@ pub(super) fn errors() -> Vec<ErrorSample> {
 
 /// `max_pool`: the maximum of each position of a sliding window, and its flat index in the spatial dimensions of its channel:
 /// the first of equal elements, the last NaN.
-pub static DEF: OpDef = OpDef {
-    schema: "max_pool(Tensor self, int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool ceil_mode) -> (Tensor, Tensor)",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::new(
+    "max_pool(Tensor self, int[] kernel_size, int[] stride, int[] padding, int[] dilation, \
+     bool ceil_mode) -> (Tensor, Tensor)",
+    Rule::Structured(rule),
+    Derivative::Formula {
         saves: 0,
         saves_outputs: 0b10,
         formula: |b, g| {
@@ -83,10 +83,8 @@ pub static DEF: OpDef = OpDef {
             })
         },
     },
-    forms: Forms::New,
-    dtypes: Dtypes::NUMERIC,
     samples,
-    errors,
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::NUMERIC)
+.errors(errors)
 .with(OpFlags::EXACT);

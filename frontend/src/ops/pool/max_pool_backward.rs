@@ -1,7 +1,7 @@
 //! `max_pool_backward`
 
 use super::geometry::{rank, sizes, with_spatial};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::rules::{FIRST, FIRST_TWO, require, wrong_shape};
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
 use crate::{DType, Tensor, error::Result};
@@ -33,14 +33,11 @@ pub(super) fn at(t: &Tensor, indices: &Tensor) -> Result<Tensor> {
 
 /// `max_pool_backward`: zeros of the input's shape, to which each element of the gradient is added at its index in the channel,
 /// in the order of the gradient's elements.
-pub static DEF: OpDef = OpDef {
-    schema: "max_pool_backward(Tensor grad, Tensor indices, int[] input_sizes) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::of_inputs(0b10, |b, g| g.set(0, || at(b.grad(0)?, &b.input(1)?))),
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "max_pool_backward(Tensor grad, Tensor indices, int[] input_sizes) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_inputs(0b10, |b, g| g.set(0, || at(b.grad(0)?, &b.input(1)?))),
+    || {
         let call = |grad: &[usize], sizes: &[i64]| {
             let places = index(grad, sizes.iter().product());
             sample([plain(grad), places, SampleArg::Ints(sizes.to_vec())])
@@ -55,19 +52,19 @@ pub static DEF: OpDef = OpDef {
             call(&[0, 2, 2, 2], &[4, 4]),
         ]
     },
-    errors: || {
-        let call = |grad: &[usize], indices: SampleArg, sizes: &[i64], message| {
-            error([plain(grad), indices, SampleArg::Ints(sizes.to_vec())], message)
-        };
-        let at = |v: f64| fixed(&[1, 1, 2], DType::I64, Fill::Values(vec![v]));
-        vec![
-            call(&[2], index(&[2], 2), &[2], "of 3 to 5 dimensions"),
-            call(&[1, 1, 2], index(&[2], 2), &[4], "of the shape of `grad`, [1, 1, 2]"),
-            call(&[1, 1, 2], fixed(&[1, 1, 2], DType::F32, Fill::Index(2)), &[4], "integers"),
-            call(&[1, 1, 2], index(&[1, 1, 2], 2), &[4, 4], "1 numbers of 1 or more"),
-            call(&[1, 1, 2], at(4.0), &[4], "0..4"),
-            call(&[1, 1, 2], at(-1.0), &[4], "0..4"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let call = |grad: &[usize], indices: SampleArg, sizes: &[i64], message| {
+        error([plain(grad), indices, SampleArg::Ints(sizes.to_vec())], message)
+    };
+    let at = |v: f64| fixed(&[1, 1, 2], DType::I64, Fill::Values(vec![v]));
+    vec![
+        call(&[2], index(&[2], 2), &[2], "of 3 to 5 dimensions"),
+        call(&[1, 1, 2], index(&[2], 2), &[4], "of the shape of `grad`, [1, 1, 2]"),
+        call(&[1, 1, 2], fixed(&[1, 1, 2], DType::F32, Fill::Index(2)), &[4], "integers"),
+        call(&[1, 1, 2], index(&[1, 1, 2], 2), &[4, 4], "1 numbers of 1 or more"),
+        call(&[1, 1, 2], at(4.0), &[4], "0..4"),
+        call(&[1, 1, 2], at(-1.0), &[4], "0..4"),
+    ]
+});

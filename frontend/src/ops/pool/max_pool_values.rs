@@ -1,11 +1,11 @@
 //! `max_pool_values`
 
 use super::max_pool::{self, errors, result_sizes, samples};
-use crate::ops::composite::{decomposed, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::composite::tensor;
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::rules::FIRST;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Outputs, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Outputs, Plan, Rule, Strides};
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let dtype = args.tensor(0)?.dtype();
@@ -22,15 +22,14 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
 
 /// `max_pool_values`: only the values of `max_pool`. Its indices, of eight bytes each, take longer to write than the values,
 /// and only a gradient needs them: with a graph it is implemented with `max_pool`.
-pub static DEF: OpDef = OpDef {
-    schema: "max_pool_values(Tensor self, int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool ceil_mode) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(compose, &[Part::new("max_pool")]),
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::NUMERIC,
+pub static DEF: OpDef = OpDef::new(
+    "max_pool_values(Tensor self, int[] kernel_size, int[] stride, int[] padding, int[] dilation, \
+     bool ceil_mode) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Composite,
     samples,
-    errors,
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::NUMERIC)
+.errors(errors)
+.decomposed(compose)
 .with(OpFlags::EXACT);

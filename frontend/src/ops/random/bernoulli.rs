@@ -1,7 +1,7 @@
 //! `bernoulli`
 
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{Fill, Sample, SampleArg, error, fixed, plain, sample, uniform};
 use crate::{DType, Tensor};
@@ -79,17 +79,14 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `bernoulli`
-pub static DEF: OpDef = OpDef {
-    schema: "bernoulli(Tensor self, float? p, int seed, int offset) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::ZERO,
-    forms: Forms::InPlace,
-    dtypes: Dtypes::ALL,
+pub static DEF: OpDef = OpDef::new(
+    "bernoulli(Tensor self, float? p, int seed, int offset) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::ZERO,
     samples,
-    errors: || {
-        let call = |p| [uniform(&[2], 0.0, 1.0), p, SampleArg::Int(0), SampleArg::Int(0)];
-        vec![error(call(SampleArg::Float(1.5)), "from 0 to 1")]
-    },
-    registration: Registration::new(),
-};
+)
+.forms(Forms::InPlace)
+.errors(|| {
+    let call = |p| [uniform(&[2], 0.0, 1.0), p, SampleArg::Int(0), SampleArg::Int(0)];
+    vec![error(call(SampleArg::Float(1.5)), "from 0 to 1")]
+});

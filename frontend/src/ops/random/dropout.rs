@@ -3,13 +3,13 @@
 use crate::DType;
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::composite::{cast, decomposed, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::memory::from_components::map_stored;
 use crate::ops::rules;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
     /// Dropout: in training, sets each element to 0 with probability `p` and divides the others by `1 - p`; otherwise returns
@@ -68,31 +68,20 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `dropout`
-pub static DEF: OpDef = OpDef {
-    schema: "dropout(Tensor self, float p, int seed, int offset) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::fixed("bernoulli", DType::BOOL),
-            Part::widened("mul"),
-            Part::widened("where"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::new(
+    "dropout(Tensor self, float p, int seed, int offset) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Formula {
         saves: 0,
         saves_outputs: 0,
         // The same offset of the random stream drops the same elements, so no mask is saved.
         formula: |b, g| g.set(0, || DEF.run(&[b.grad(0)?.into(), b.arg(1), b.arg(2), b.arg(3)])),
     },
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
     samples,
-    errors: || {
-        let call = [plain(&[2]), SampleArg::Float(-0.5), SampleArg::Int(0), SampleArg::Int(0)];
-        vec![error(call, "from 0 to 1")]
-    },
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let call = [plain(&[2]), SampleArg::Float(-0.5), SampleArg::Int(0), SampleArg::Int(0)];
+    vec![error(call, "from 0 to 1")]
+})
+.decomposed(|args| one(compose(args)));

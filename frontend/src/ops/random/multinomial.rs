@@ -1,8 +1,8 @@
 //! `multinomial`
 
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor, whole};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{one, tensor, whole};
+use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::rules::{unary_real, wrong_shape, wrong_value};
 use crate::ops::sample::{
     ErrorSample, Fill, Sample, SampleArg, error, fixed, plain, sample, tensor as filled,
@@ -10,7 +10,7 @@ use crate::ops::sample::{
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// Draws `num_samples` indices from each row without replacement, with probabilities proportional to the elements. The
@@ -173,36 +173,12 @@ fn errors() -> Vec<ErrorSample> {
 }
 
 /// `multinomial`
-pub static DEF: OpDef = OpDef {
-    schema: "multinomial(Tensor self, int num_samples, bool replacement, int seed, int offset) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::fixed("uniform", DType::F64),
-            Part::fixed("to_dtype", DType::F64),
-            Part::fixed("clone", DType::F64),
-            Part::fixed("amax", DType::F64),
-            Part::fixed("amin", DType::F64),
-            Part::fixed("gt", DType::F64),
-            Part::fixed("div", DType::F64),
-            Part::fixed("mul", DType::F64),
-            Part::fixed("neg", DType::F64),
-            Part::fixed("log1p", DType::F64),
-            Part::fixed("cumsum", DType::F64),
-            Part::fixed("searchsorted", DType::F64),
-            Part::fixed("where", DType::F64),
-            Part::fixed("topk", DType::F64),
-            Part::fixed("to_dtype", DType::I64),
-            Part::fixed("sum", DType::I64),
-            Part::fixed("amin", DType::I64),
-            Part::fixed("fill", DType::I64),
-        ],
-    ),
-    derivative: Derivative::NotDifferentiable,
-    forms: Forms::New,
-    dtypes: Dtypes::FLOAT,
+pub static DEF: OpDef = OpDef::new(
+    "multinomial(Tensor self, int num_samples, bool replacement, int seed, int offset) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::NotDifferentiable,
     samples,
-    errors,
-    registration: Registration::new(),
-};
+)
+.dtypes(Dtypes::FLOAT)
+.errors(errors)
+.decomposed(|args| one(compose(args)));

@@ -1,7 +1,7 @@
 //! `random_int`
 
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{SampleArg, error, plain};
 use crate::tensor::{Int, IntoOptions, IntoShape, filled::new, shape::sizes};
@@ -180,17 +180,15 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// `random_int`: uniform random integers in `low..high`, from the Philox4x32-10 stream of `seed` at `offset`.
-pub static DEF: OpDef = OpDef {
-    schema: "random_int(Tensor self, int low, int high, int seed, int offset) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::ZERO,
-    forms: Forms::InPlace,
-    dtypes: Dtypes::NUMERIC,
-    samples: || super::samples(&[SampleArg::Int(3), SampleArg::Int(90)]),
-    errors: || {
-        let call = [plain(&[2]), SampleArg::Int(1), SampleArg::Int(1), SampleArg::Int(0), SampleArg::Int(0)];
-        vec![error(call, "below `high`")]
-    },
-    registration: Registration::new(),
-};
+pub static DEF: OpDef = OpDef::new(
+    "random_int(Tensor self, int low, int high, int seed, int offset) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::ZERO,
+    || super::samples(&[SampleArg::Int(3), SampleArg::Int(90)]),
+)
+.forms(Forms::InPlace)
+.dtypes(Dtypes::NUMERIC)
+.errors(|| {
+    let call = [plain(&[2]), SampleArg::Int(1), SampleArg::Int(1), SampleArg::Int(0), SampleArg::Int(0)];
+    vec![error(call, "below `high`")]
+});

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{SampleArg, error, plain};
 use crate::tensor::filled::new;
@@ -106,18 +106,16 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// `uniform`: uniform random values in `low..high`, from the Philox4x32-10 stream of `seed` at `offset`.
-pub static DEF: OpDef = OpDef {
-    schema: "uniform(Tensor self, float low, float high, int seed, int offset) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::ZERO,
-    forms: Forms::InPlace,
-    dtypes: Dtypes::FLOAT,
-    samples: || super::samples(&[SampleArg::Float(-1.0), SampleArg::Float(2.5)]),
-    errors: || {
-        let call =
-            [plain(&[2]), SampleArg::Float(1.0), SampleArg::Float(0.0), SampleArg::Int(0), SampleArg::Int(0)];
-        vec![error(call, "at most `high`")]
-    },
-    registration: Registration::new(),
-};
+pub static DEF: OpDef = OpDef::new(
+    "uniform(Tensor self, float low, float high, int seed, int offset) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::ZERO,
+    || super::samples(&[SampleArg::Float(-1.0), SampleArg::Float(2.5)]),
+)
+.forms(Forms::InPlace)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let call =
+        [plain(&[2]), SampleArg::Float(1.0), SampleArg::Float(0.0), SampleArg::Int(0), SampleArg::Int(0)];
+    vec![error(call, "at most `high`")]
+});

@@ -2,11 +2,11 @@
 
 use super::forms::reduction;
 use super::{any, truth};
+use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{one, tensor};
 use crate::ops::def::OpDef;
-use crate::{DType, Tensor};
-use keyway_dispatcher::op::{Args, Decomposition, Part};
+use keyway_dispatcher::op::Args;
 
 reduction! {
     /// Whether all elements over `dims`, or of the tensor with `..`, are nonzero; true if there are none.
@@ -33,11 +33,4 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 
 /// `all`
 pub static DEF: OpDef = truth::def("all(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")
-    .decomposed(Decomposition {
-        run: |args| one(compose(args)),
-        parts: &[
-            Part::new("logical_not"),
-            Part::fixed("logical_not", DType::BOOL),
-            Part::fixed("any", DType::BOOL),
-        ],
-    });
+    .decomposed(|args| one(compose(args)));

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::ops::composite::{cast, one, tensor};
 use crate::ops::def::OpDef;
 use crate::{DType, Tensor};
-use keyway_dispatcher::op::{Args, Decomposition, Part};
+use keyway_dispatcher::op::Args;
 
 reduction! {
     /// Whether any element over `dims`, or of the tensor with `..`, is nonzero; false if there are none.
@@ -33,11 +33,4 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 
 /// `any`
 pub static DEF: OpDef = truth::def("any(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")
-    .decomposed(Decomposition {
-        run: |args| one(compose(args)),
-        parts: &[
-            Part::fixed("to_dtype", DType::BOOL),
-            Part::fixed("sum", DType::BOOL),
-            Part::fixed("ne", DType::I64),
-        ],
-    });
+    .decomposed(|args| one(compose(args)));

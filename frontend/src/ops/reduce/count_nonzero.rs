@@ -2,14 +2,14 @@
 
 use super::sum;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{one, tensor};
+use crate::ops::def::{Derivative, OpDef};
 use crate::ops::rules::{keeping, reduced_dims, reduced_sizes};
 use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor as filled};
 use crate::tensor::IntoDims;
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
     /// The number of nonzero elements over `dims`, or of all elements with `..`, as i64. NaN counts as nonzero.
@@ -42,14 +42,11 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `count_nonzero`
-pub static DEF: OpDef = OpDef {
-    schema: "count_nonzero(Tensor self, int[]? dim=None) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(|args| one(compose(args)), &[Part::new("ne"), Part::fixed("sum", DType::BOOL)]),
-    derivative: Derivative::NotDifferentiable,
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "count_nonzero(Tensor self, int[]? dim=None) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::NotDifferentiable,
+    || {
         let call = |sizes: &[usize], dims: Option<&[i64]>| {
             let values = Fill::Values(vec![0.0, 1.0, -2.0, 0.0, 3.0, -0.0, f64::NAN]);
             let dims = dims.map_or(SampleArg::None, |dims| SampleArg::Ints(dims.to_vec()));
@@ -66,11 +63,11 @@ pub static DEF: OpDef = OpDef {
             call(&[0, 3], Some(&[0])),
         ]
     },
-    errors: || {
-        let call = |sizes: &[usize], dims: &[i64], message| {
-            error([plain(sizes), SampleArg::Ints(dims.to_vec())], message)
-        };
-        vec![call(&[3], &[1], "out of range"), call(&[3, 3], &[0, -2], "different dimensions")]
-    },
-    registration: Registration::new(),
-};
+)
+.errors(|| {
+    let call = |sizes: &[usize], dims: &[i64], message| {
+        error([plain(sizes), SampleArg::Ints(dims.to_vec())], message)
+    };
+    vec![call(&[3], &[1], "out of range"), call(&[3, 3], &[0, -2], "different dimensions")]
+})
+.decomposed(|args| one(compose(args)));

@@ -1,12 +1,10 @@
 //! `cummin`
 
 use super::cumulative;
-use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::OpDef;
 use crate::tensor::Int;
-use keyway_dispatcher::op::{Decomposition, Part};
 
 impl Tensor {
     /// The cumulative minimum along `dim` and its index: the last of equal elements; NaN propagates. Only the element at that
@@ -29,22 +27,6 @@ impl Tensor {
 }
 
 /// `cummin`
-pub static DEF: OpDef = cumulative::extremum(
-    "cummin(Tensor self, int dim) -> (Tensor, Tensor)",
-    Decomposition {
-        run: |args| cumulative::compose(args, |after, before| after.le(before)),
-        parts: &[
-            Part::new("le"),
-            Part::new("isnan"),
-            Part::new("where"),
-            Part::new("clone"),
-            Part::new("cat"),
-            Part::fixed("logical_and", DType::BOOL),
-            Part::fixed("logical_or", DType::BOOL),
-            Part::fixed("logical_not", DType::BOOL),
-            Part::fixed("where", DType::I64),
-            Part::fixed("clone", DType::I64),
-            Part::fixed("cat", DType::I64),
-        ],
-    },
-);
+pub static DEF: OpDef = cumulative::extremum("cummin(Tensor self, int dim) -> (Tensor, Tensor)", |args| {
+    cumulative::compose(args, |after, before| after.le(before))
+});

@@ -4,7 +4,7 @@ use super::scan::running;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::sample::{Fill, SampleArg, error, plain, sample, tensor};
 use crate::tensor::Int;
 use keyway_dispatcher::op::{Arg, Rule};
@@ -54,11 +54,10 @@ fn by_recurrence(x: &Tensor, grad: &Tensor, dim: i64) -> Result<Tensor> {
 }
 
 /// `cumprod`
-pub static DEF: OpDef = OpDef {
-    schema: "cumprod(Tensor self, int dim) -> Tensor",
-    rule: Rule::Structured(super::cumsum::rule),
-    decomposition: None,
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::new(
+    "cumprod(Tensor self, int dim) -> Tensor",
+    Rule::Structured(super::cumsum::rule),
+    Derivative::Formula {
         saves: 0b1,
         saves_outputs: 0,
         formula: |b, g| {
@@ -78,9 +77,7 @@ pub static DEF: OpDef = OpDef {
             })
         },
     },
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
-    samples: || {
+    || {
         let call = |sizes: &[usize], dim: i64| sample([plain(sizes), SampleArg::Int(dim)]);
         let zeros = tensor(&[2, 4], Fill::Values(vec![1.5, 0.0, -0.5, 2.0, 0.0, 1.0, 0.0, 3.0]));
         let mut all = vec![
@@ -96,8 +93,8 @@ pub static DEF: OpDef = OpDef {
         all.push(sample([zeros, SampleArg::Int(1)]));
         all
     },
-    errors: || vec![error([plain(&[3]), SampleArg::Int(1)], "out of range")],
-    registration: Registration::new(),
-}
+)
+.forms(Forms::Out)
+.errors(|| vec![error([plain(&[3]), SampleArg::Int(1)], "out of range")])
 .with(OpFlags::MAY_OVERFLOW)
 .with(OpFlags::AUTOCAST_F32);

@@ -1,7 +1,7 @@
 //! `cumsum`
 
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use crate::{DType, Tensor};
@@ -55,16 +55,11 @@ pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// `cumsum`
-pub static DEF: OpDef = OpDef {
-    schema: "cumsum(Tensor self, int dim, bool reverse=False) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::of_grad(|b, g| {
-        g.set(0, || DEF.run(&[b.grad(0)?.into(), b.arg(1), Arg::Bool(!b.bool(2)?)]))
-    }),
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "cumsum(Tensor self, int dim, bool reverse=False) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_grad(|b, g| g.set(0, || DEF.run(&[b.grad(0)?.into(), b.arg(1), Arg::Bool(!b.bool(2)?)]))),
+    || {
         let call = |sizes: &[usize], dim: i64, reverse: bool| {
             sample([plain(sizes), SampleArg::Int(dim), SampleArg::Bool(reverse)])
         };
@@ -79,7 +74,7 @@ pub static DEF: OpDef = OpDef {
             call(&[2, 0, 4], 1, false),
         ]
     },
-    errors: || vec![error([plain(&[3]), SampleArg::Int(1), SampleArg::Bool(false)], "out of range")],
-    registration: Registration::new(),
-}
+)
+.forms(Forms::Out)
+.errors(|| vec![error([plain(&[3]), SampleArg::Int(1), SampleArg::Bool(false)], "out of range")])
 .with(OpFlags::AUTOCAST_F32);

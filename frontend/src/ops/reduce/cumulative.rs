@@ -4,16 +4,16 @@ use super::scan::running;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
 use crate::ops::composite::{counting, in_format_of, tensor};
-use crate::ops::def::{Derivative, OpDef, OpFlags};
+use crate::ops::def::{Decompose, Derivative, OpDef, OpFlags};
 use crate::ops::rules::kept;
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor as filled};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Decomposition, Outputs, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Outputs, Plan, Rule};
 
 /// The definition of `cummax` or `cummin`.
-pub(super) const fn extremum(schema: &'static str, decomposition: Decomposition) -> OpDef {
+pub(super) const fn extremum(schema: &'static str, decomposition: Decompose) -> OpDef {
     let derivative = Derivative::Formula { saves: 0, saves_outputs: 0b10, formula: to_place };
     OpDef::new(schema, Rule::Structured(rule), derivative, samples)
         .errors(|| vec![error([plain(&[3]), SampleArg::Int(1)], "out of range")])

@@ -1,15 +1,15 @@
 //! `diff`
 
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, in_order_of, one, tensor, whole, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, in_order_of, one, tensor, whole, widened};
+use crate::ops::def::{Derivative, Forms, OpDef};
 use crate::ops::rules::{ordered, wrong_shape, wrong_value};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
     /// The differences of neighbours along `dim`: each element minus the previous one. For bool: whether they differ. For a
@@ -87,26 +87,11 @@ fn gradient(grad: &Tensor, sizes: &[usize], n: i64, dim: i64) -> Result<Tensor> 
 }
 
 /// `diff`
-pub static DEF: OpDef = OpDef {
-    schema: "diff(Tensor self, int n=1, int dim=-1) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::new("sub"),
-            Part::widened("sub"),
-            Part::fixed("logical_xor", DType::BOOL),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-            Part::new("clone"),
-        ],
-    ),
-    derivative: Derivative::of_grad(|b, g| {
-        g.set(0, || gradient(b.grad(0)?, b.sizes(0), b.int(1)?, b.int(2)?))
-    }),
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
-    samples: || {
+pub static DEF: OpDef = OpDef::new(
+    "diff(Tensor self, int n=1, int dim=-1) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_grad(|b, g| g.set(0, || gradient(b.grad(0)?, b.sizes(0), b.int(1)?, b.int(2)?))),
+    || {
         let call = |sizes: &[usize], n, dim| sample([plain(sizes), SampleArg::Int(n), SampleArg::Int(dim)]);
         vec![
             call(&[7], 1, 0),
@@ -122,15 +107,16 @@ pub static DEF: OpDef = OpDef {
             call(&[0, 3], 1, 0),
         ]
     },
-    errors: || {
-        let call = |sizes: &[usize], n, dim, message| {
-            error([plain(sizes), SampleArg::Int(n), SampleArg::Int(dim)], message)
-        };
-        vec![
-            call(&[3], 1, 1, "out of range"),
-            call(&[3], -1, 0, "0 or more"),
-            call(&[], 1, 0, "of one dimension at least"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.forms(Forms::Out)
+.errors(|| {
+    let call = |sizes: &[usize], n, dim, message| {
+        error([plain(sizes), SampleArg::Int(n), SampleArg::Int(dim)], message)
+    };
+    vec![
+        call(&[3], 1, 1, "out of range"),
+        call(&[3], -1, 0, "0 or more"),
+        call(&[], 1, 0, "of one dimension at least"),
+    ]
+})
+.decomposed(|args| one(compose(args)));

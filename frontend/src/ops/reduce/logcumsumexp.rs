@@ -3,13 +3,13 @@
 use super::scan::running;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, in_format_of, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, in_format_of, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::rules::{keeping, unary_real};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, refuses_integers, sample, tensor as filled};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
-use keyway_dispatcher::op::{Arg, Args, Part, Rule};
+use keyway_dispatcher::op::{Arg, Args, Rule};
 
 impl Tensor {
     /// `log(cumsum(exp(x)))` along `dim`, without overflow: the cumulative sum in log space.
@@ -95,31 +95,21 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `logcumsumexp`
-pub static DEF: OpDef = OpDef {
-    schema: "logcumsumexp(Tensor self, int dim) -> Tensor",
-    rule: Rule::Structured(|args| {
+pub static DEF: OpDef = OpDef::new(
+    "logcumsumexp(Tensor self, int dim) -> Tensor",
+    Rule::Structured(|args| {
         let (t, dtype) = (args.tensor(0)?, unary_real(args)?.compute);
         args.dim(1, t.ndim())?;
         Ok(keeping(t, dtype, Dims::from_slice(t.sizes()), dtype))
     }),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::widened("logaddexp"),
-            Part::widened("cat"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-            Part::new("clone"),
-        ],
-    ),
-    derivative: Derivative::of_inputs(0b1, |b, g| g.set(0, || gradient(&b.input(0)?, b.grad(0)?, b.int(1)?))),
-    forms: Forms::Out,
-    dtypes: Dtypes::FLOAT,
+    Derivative::of_inputs(0b1, |b, g| g.set(0, || gradient(&b.input(0)?, b.grad(0)?, b.int(1)?))),
     samples,
-    errors: || {
-        let mut errors = vec![error([plain(&[3]), SampleArg::Int(1)], "out of range")];
-        errors.extend(refuses_integers(&[SampleArg::Int(0)]));
-        errors
-    },
-    registration: Registration::new(),
-};
+)
+.forms(Forms::Out)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    let mut errors = vec![error([plain(&[3]), SampleArg::Int(1)], "out of range")];
+    errors.extend(refuses_integers(&[SampleArg::Int(0)]));
+    errors
+})
+.decomposed(|args| one(compose(args)));

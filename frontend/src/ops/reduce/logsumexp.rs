@@ -5,12 +5,12 @@ use super::{amax, cases, sum};
 use crate::Tensor;
 use crate::autograd::Backward;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::composite::{cast, one, tensor, widened};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::rules::{float_of, keeping, reduced_count, reduced_dims, reduced_sizes};
 use crate::ops::sample::{SampleArg, error, plain};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 reduction! {
     /// `log(sum(exp(x)))` over `dims`, or over all elements with `..`, without overflow. Integers become f32.
@@ -71,42 +71,18 @@ fn gradient(b: &Backward<'_>) -> Result<Tensor> {
 }
 
 /// `logsumexp`
-pub static DEF: OpDef = OpDef {
-    schema: "logsumexp(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::widened("amax"),
-            Part::widened("abs"),
-            Part::widened("ge"),
-            Part::widened("masked_fill"),
-            Part::widened("sub"),
-            Part::widened("exp"),
-            Part::widened("sum"),
-            Part::widened("log"),
-            Part::widened("add"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Formula {
-        saves: 0b1,
-        saves_outputs: 0b1,
-        formula: |b, g| g.set(0, || gradient(b)),
-    },
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
-    samples: || cases::over_dims(plain, &[]),
-    errors: || {
-        vec![
-            error([plain(&[3]), SampleArg::Ints(vec![1]), SampleArg::Bool(false)], "out of range"),
-            error(
-                [plain(&[3, 3]), SampleArg::Ints(vec![0, -2]), SampleArg::Bool(false)],
-                "different dimensions",
-            ),
-        ]
-    },
-    registration: Registration::new(),
-}
+pub static DEF: OpDef = OpDef::new(
+    "logsumexp(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Formula { saves: 0b1, saves_outputs: 0b1, formula: |b, g| g.set(0, || gradient(b)) },
+    || cases::over_dims(plain, &[]),
+)
+.forms(Forms::Out)
+.errors(|| {
+    vec![
+        error([plain(&[3]), SampleArg::Ints(vec![1]), SampleArg::Bool(false)], "out of range"),
+        error([plain(&[3, 3]), SampleArg::Ints(vec![0, -2]), SampleArg::Bool(false)], "different dimensions"),
+    ]
+})
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::AUTOCAST_F32);

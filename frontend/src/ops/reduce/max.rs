@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::ops::def::OpDef;
 use crate::tensor::Int;
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Arg, Args, Decomposition, Outputs, Part};
+use keyway_dispatcher::op::{Arg, Args, Outputs};
 
 impl Tensor {
     /// The maximum along `dim` and its index: the first of equal elements; NaN counts as the largest. Only the element at that
@@ -50,5 +50,5 @@ fn compose(args: &Args<'_>) -> RuleResult<Outputs> {
 }
 
 /// `max`
-pub static DEF: OpDef = extremum::along("max(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)")
-    .decomposed(Decomposition { run: compose, parts: &[Part::new("amax"), Part::new("argmax")] });
+pub static DEF: OpDef =
+    extremum::along("max(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)").decomposed(compose);

@@ -4,13 +4,13 @@ use super::forms::reduction;
 use super::{cases, sum};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, float_tensor, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::rules::{keeping, reduced_count, reduced_dims, reduced_sizes};
 use crate::ops::sample::{SampleArg, error, plain};
 use crate::ops::sparse::lines::{length, sum_grad};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Part, Plan, Rule};
+use keyway_dispatcher::op::{Args, Plan, Rule};
 
 reduction! {
     /// The mean over `dims`, or over all elements with `..`; NaN if there are none. Integers are an error.
@@ -47,14 +47,10 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `mean`
-pub static DEF: OpDef = OpDef {
-    schema: "mean(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[Part::widened("sum"), Part::widened("div"), Part::widened("to_dtype"), Part::new("to_dtype")],
-    ),
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::new(
+    "mean(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Formula {
         saves: 0,
         saves_outputs: 0,
         formula: |b, g| {
@@ -66,17 +62,14 @@ pub static DEF: OpDef = OpDef {
             g.set(0, || Ok(grad))
         },
     },
-    forms: Forms::Out,
-    dtypes: Dtypes::FLOAT,
-    samples: || cases::over_dims(plain, &[]),
-    errors: || {
-        vec![
-            error([plain(&[3]), SampleArg::Ints(vec![1]), SampleArg::Bool(false)], "out of range"),
-            error(
-                [plain(&[3, 3]), SampleArg::Ints(vec![0, -2]), SampleArg::Bool(false)],
-                "different dimensions",
-            ),
-        ]
-    },
-    registration: Registration::new(),
-};
+    || cases::over_dims(plain, &[]),
+)
+.forms(Forms::Out)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    vec![
+        error([plain(&[3]), SampleArg::Ints(vec![1]), SampleArg::Bool(false)], "out of range"),
+        error([plain(&[3, 3]), SampleArg::Ints(vec![0, -2]), SampleArg::Bool(false)], "different dimensions"),
+    ]
+})
+.decomposed(|args| one(compose(args)));

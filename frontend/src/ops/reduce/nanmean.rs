@@ -2,12 +2,12 @@
 
 use super::forms::reduction;
 use super::{cases, nansum, sum};
+use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, decomposed, float_tensor, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{cast, float_tensor, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::ops::sample::{Sample, plain};
-use crate::{DType, Tensor};
-use keyway_dispatcher::op::{Args, Part, Rule};
+use keyway_dispatcher::op::{Args, Rule};
 
 reduction! {
     /// The mean over `dims`, or over all elements with `..`, of the elements that are not NaN; NaN if there are none.
@@ -42,28 +42,16 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `nanmean`
-pub static DEF: OpDef = OpDef {
-    schema: "nanmean(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-    rule: Rule::Structured(|args| {
+pub static DEF: OpDef = OpDef::new(
+    "nanmean(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+    Rule::Structured(|args| {
         float_tensor(args, 0)?;
         sum::rule(args)
     }),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[
-            Part::widened("isnan"),
-            Part::fixed("logical_not", DType::BOOL),
-            Part::fixed("sum", DType::BOOL),
-            Part::widened("nansum"),
-            Part::widened("div"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Composite,
-    forms: Forms::Out,
-    dtypes: Dtypes::FLOAT,
+    Derivative::Composite,
     samples,
-    errors: || cases::dim_errors(&[]),
-    registration: Registration::new(),
-};
+)
+.forms(Forms::Out)
+.dtypes(Dtypes::FLOAT)
+.errors(|| cases::dim_errors(&[]))
+.decomposed(|args| one(compose(args)));

@@ -4,10 +4,10 @@ use super::forms::reduction;
 use super::{cases, sum};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{one, tensor};
+use crate::ops::def::{Derivative, Forms, OpDef};
 use crate::ops::sample::{Fill, Sample, plain, tensor as filled};
-use keyway_dispatcher::op::{Args, Part, Rule};
+use keyway_dispatcher::op::{Args, Rule};
 
 reduction! {
     /// The sum over `dims`, or over all elements with `..`, with NaN as 0. Sums of integers and bool are i64.
@@ -48,22 +48,17 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `nansum`
-pub static DEF: OpDef = OpDef {
-    schema: "nansum(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-    rule: Rule::Structured(sum::rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[Part::new("isnan"), Part::new("where"), Part::new("sum")],
-    ),
-    derivative: Derivative::of_inputs(0b1, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "nansum(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+    Rule::Structured(sum::rule),
+    Derivative::of_inputs(0b1, |b, g| {
         g.set(0, || {
             let grad = b.unsqueeze_reduced(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?;
             b.input(0)?.isnan()?.where_cond(0, &grad)
         })
     }),
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
     samples,
-    errors: || cases::dim_errors(&[]),
-    registration: Registration::new(),
-};
+)
+.forms(Forms::Out)
+.errors(|| cases::dim_errors(&[]))
+.decomposed(|args| one(compose(args)));

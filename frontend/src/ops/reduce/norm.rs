@@ -5,7 +5,7 @@ use crate::Tensor;
 use crate::autograd::Backward;
 use crate::error::Result;
 use crate::ops::composite::{cast, float_tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags};
 use crate::ops::memory::from_components::{map_stored_as, stored, with_stored};
 use crate::ops::rules::{keeping, reduced_dims, reduced_sizes, wrong_value};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
@@ -180,34 +180,28 @@ fn gradient(b: &Backward<'_>) -> Result<Tensor> {
 }
 
 /// `norm`
-pub static DEF: OpDef = OpDef {
-    schema: "norm(Tensor self, Scalar p=2, int[]? dim=None, bool keepdim=False) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::Formula {
-        saves: 0b1,
-        saves_outputs: 0b1,
-        formula: |b, g| g.set(0, || gradient(b)),
-    },
-    forms: Forms::Out,
-    dtypes: Dtypes::FLOAT,
+pub static DEF: OpDef = OpDef::new(
+    "norm(Tensor self, Scalar p=2, int[]? dim=None, bool keepdim=False) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::Formula { saves: 0b1, saves_outputs: 0b1, formula: |b, g| g.set(0, || gradient(b)) },
     samples,
-    errors: || {
-        vec![
-            error(
-                [plain(&[3]), SampleArg::Float(2.0), SampleArg::Ints(vec![1]), SampleArg::Bool(false)],
-                "out of range",
-            ),
-            error(
-                [plain(&[3, 3]), SampleArg::Float(2.0), SampleArg::Ints(vec![0, -2]), SampleArg::Bool(false)],
-                "different dimensions",
-            ),
-            error(
-                [plain(&[3]), SampleArg::Float(f64::NAN), SampleArg::None, SampleArg::Bool(false)],
-                "`p` must be a number other than NaN, but got the number NaN",
-            ),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.forms(Forms::Out)
+.dtypes(Dtypes::FLOAT)
+.errors(|| {
+    vec![
+        error(
+            [plain(&[3]), SampleArg::Float(2.0), SampleArg::Ints(vec![1]), SampleArg::Bool(false)],
+            "out of range",
+        ),
+        error(
+            [plain(&[3, 3]), SampleArg::Float(2.0), SampleArg::Ints(vec![0, -2]), SampleArg::Bool(false)],
+            "different dimensions",
+        ),
+        error(
+            [plain(&[3]), SampleArg::Float(f64::NAN), SampleArg::None, SampleArg::Bool(false)],
+            "`p` must be a number other than NaN, but got the number NaN",
+        ),
+    ]
+})
 .with(OpFlags::AUTOCAST_F32);

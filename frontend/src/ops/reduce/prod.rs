@@ -5,7 +5,7 @@ use super::forms::reduction;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{cast, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::sample::plain;
 use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -88,11 +88,10 @@ fn by_halves(x: &Tensor) -> Result<Tensor> {
 }
 
 /// `prod`
-pub static DEF: OpDef = OpDef {
-    schema: "prod(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-    rule: Rule::Structured(super::sum::rule),
-    decomposition: None,
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::new(
+    "prod(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+    Rule::Structured(super::sum::rule),
+    Derivative::Formula {
         saves: 0b1,
         saves_outputs: 0,
         formula: |b, g| {
@@ -103,11 +102,9 @@ pub static DEF: OpDef = OpDef {
             })
         },
     },
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
-    samples: || cases::over_dims(plain, &[]),
-    errors: || cases::dim_errors(&[]),
-    registration: Registration::new(),
-}
+    || cases::over_dims(plain, &[]),
+)
+.forms(Forms::Out)
+.errors(|| cases::dim_errors(&[]))
 .with(OpFlags::MAY_OVERFLOW)
 .with(OpFlags::AUTOCAST_F32);

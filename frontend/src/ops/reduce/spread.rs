@@ -9,24 +9,13 @@ use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::rules::{keeping, kept, reduced_count, reduced_dims, reduced_sizes};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, sample, tensor as filled};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Arg, Args, Outputs, Part, Plan, Rule};
+use keyway_dispatcher::op::{Arg, Args, Outputs, Plan, Rule};
 
 pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = float_tensor(args, 0)?;
     let mask = reduced_dims(args, 1, t.ndim())?;
     Ok(keeping(t, t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(3)?), t.dtype()))
 }
-
-/// The ops that [`variance`] calls.
-pub(super) const PARTS: &[Part] = &[
-    Part::widened("mean"),
-    Part::widened("sub"),
-    Part::widened("square"),
-    Part::widened("sum"),
-    Part::widened("div"),
-    Part::widened("to_dtype"),
-    Part::new("to_dtype"),
-];
 
 /// The variance, with f16 and bf16 widened to f32.
 fn wide_variance(args: &Args<'_>) -> Result<Tensor> {

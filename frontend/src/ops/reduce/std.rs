@@ -4,10 +4,10 @@ use super::forms::reduction;
 use super::spread;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{centred, decomposed, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{centred, widened};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::tensor::IntoDims;
-use keyway_dispatcher::op::{Arg, Part, Rule};
+use keyway_dispatcher::op::{Arg, Rule};
 
 reduction! {
     /// The standard deviation over `dims`, or of all elements with `..`, with Bessel's correction: the divisor is the count
@@ -48,23 +48,10 @@ impl Tensor {
 }
 
 /// `std`
-pub static DEF: OpDef = OpDef {
-    schema: "std(Tensor self, int[]? dim=None, Scalar correction=1, bool keepdim=False) -> Tensor",
-    rule: Rule::Structured(spread::rule),
-    decomposition: decomposed(
-        spread::deviation,
-        &[
-            Part::widened("mean"),
-            Part::widened("sub"),
-            Part::widened("square"),
-            Part::widened("sum"),
-            Part::widened("div"),
-            Part::widened("sqrt"),
-            Part::widened("to_dtype"),
-            Part::new("to_dtype"),
-        ],
-    ),
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::new(
+    "std(Tensor self, int[]? dim=None, Scalar correction=1, bool keepdim=False) -> Tensor",
+    Rule::Structured(spread::rule),
+    Derivative::Formula {
         saves: 0b1,
         saves_outputs: 0b1,
         formula: |b, g| {
@@ -82,9 +69,9 @@ pub static DEF: OpDef = OpDef {
             })
         },
     },
-    forms: Forms::Out,
-    dtypes: Dtypes::FLOAT,
-    samples: spread::samples,
-    errors: spread::errors,
-    registration: Registration::new(),
-};
+    spread::samples,
+)
+.forms(Forms::Out)
+.dtypes(Dtypes::FLOAT)
+.errors(spread::errors)
+.decomposed(spread::deviation);

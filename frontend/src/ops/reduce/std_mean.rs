@@ -6,7 +6,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::OpDef;
 use crate::tensor::IntoDims;
-use keyway_dispatcher::op::{Arg, Decomposition, Part};
+use keyway_dispatcher::op::Arg;
 
 reduction! {
     /// The standard deviation and the mean over `dims`, or of all elements with `..`; the divisor of the deviation is the count
@@ -56,7 +56,4 @@ impl Tensor {
 pub static DEF: OpDef = spread::beside_mean(
     "std_mean(Tensor self, int[]? dim=None, Scalar correction=1, bool keepdim=False) -> (Tensor, Tensor)",
 )
-.decomposed(Decomposition {
-    run: |args| spread::with_mean(args, &std::DEF),
-    parts: &[Part::new("std"), Part::new("mean")],
-});
+.decomposed(|args| spread::with_mean(args, &std::DEF));

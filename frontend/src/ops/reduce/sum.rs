@@ -2,7 +2,7 @@
 
 use super::cases;
 use super::forms::reduction;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::rules::{keeping, reduced_dims, reduced_sizes};
 use crate::ops::sample::{Sample, plain};
 use crate::ops::sparse::lines::sum_grad;
@@ -48,21 +48,18 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `sum`
-pub static DEF: OpDef = OpDef {
-    schema: "sum(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-    rule: Rule::Structured(rule),
-    decomposition: None,
-    derivative: Derivative::of_grad(|b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "sum(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+    Rule::Structured(rule),
+    Derivative::of_grad(|b, g| {
         if !g.needs(0) {
             return Ok(());
         }
         let grad = sum_grad(b, g, b.grad(0)?)?;
         g.set(0, || Ok(grad))
     }),
-    forms: Forms::Out,
-    dtypes: Dtypes::ALL,
     samples,
-    errors: || cases::dim_errors(&[]),
-    registration: Registration::new(),
-}
+)
+.forms(Forms::Out)
+.errors(|| cases::dim_errors(&[]))
 .with(OpFlags::AUTOCAST_F32);

@@ -4,8 +4,8 @@ use super::forms::reduction;
 use super::spread;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{centred, decomposed, in_range};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::composite::{centred, in_range};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
 use crate::tensor::IntoDims;
 use keyway_dispatcher::op::{Arg, Rule};
 
@@ -48,11 +48,10 @@ impl Tensor {
 }
 
 /// `var`
-pub static DEF: OpDef = OpDef {
-    schema: "var(Tensor self, int[]? dim=None, Scalar correction=1, bool keepdim=False) -> Tensor",
-    rule: Rule::Structured(spread::rule),
-    decomposition: decomposed(spread::variance, spread::PARTS),
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::new(
+    "var(Tensor self, int[]? dim=None, Scalar correction=1, bool keepdim=False) -> Tensor",
+    Rule::Structured(spread::rule),
+    Derivative::Formula {
         saves: 0b1,
         saves_outputs: 0,
         formula: |b, g| {
@@ -63,9 +62,9 @@ pub static DEF: OpDef = OpDef {
             })
         },
     },
-    forms: Forms::Out,
-    dtypes: Dtypes::FLOAT,
-    samples: spread::samples,
-    errors: spread::errors,
-    registration: Registration::new(),
-};
+    spread::samples,
+)
+.forms(Forms::Out)
+.dtypes(Dtypes::FLOAT)
+.errors(spread::errors)
+.decomposed(spread::variance);

@@ -6,7 +6,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::OpDef;
 use crate::tensor::IntoDims;
-use keyway_dispatcher::op::{Arg, Decomposition, Part};
+use keyway_dispatcher::op::Arg;
 
 reduction! {
     /// The variance and the mean over `dims`, or of all elements with `..`; the divisor of the variance is the count minus 1.
@@ -55,7 +55,4 @@ impl Tensor {
 pub static DEF: OpDef = spread::beside_mean(
     "var_mean(Tensor self, int[]? dim=None, Scalar correction=1, bool keepdim=False) -> (Tensor, Tensor)",
 )
-.decomposed(Decomposition {
-    run: |args| spread::with_mean(args, &var::DEF),
-    parts: &[Part::new("var"), Part::new("mean")],
-});
+.decomposed(|args| spread::with_mean(args, &var::DEF));

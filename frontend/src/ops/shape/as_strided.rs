@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::whole;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::IntoShape;
 use keyway_dispatcher::dims::{Dims, may_self_overlap};
@@ -141,35 +141,31 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `as_strided`
-pub static DEF: OpDef = OpDef {
-    schema: "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
-    rule: Rule::View(rule),
-    decomposition: None,
-    derivative: Derivative::of_inputs(0b1, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
+    Rule::View(rule),
+    Derivative::of_inputs(0b1, |b, g| {
         g.set(0, || {
             let offset = if b.is_some(3) { Some(b.int(3)?) } else { None };
             backward(b.grad(0)?, &b.input_geometry(0)?, b.ints(1)?, b.ints(2)?, offset)
         })
     }),
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
     samples,
-    errors: || {
-        vec![
-            error(
-                [plain(&[3]), SampleArg::Ints(vec![4]), SampleArg::Ints(vec![1]), SampleArg::None],
-                "within the storage",
-            ),
-            error(
-                [plain(&[3]), SampleArg::Ints(vec![2]), SampleArg::Ints(vec![]), SampleArg::None],
-                "one for each size",
-            ),
-            error(
-                [plain(&[3]), SampleArg::Ints(vec![2]), SampleArg::Ints(vec![-1]), SampleArg::None],
-                "0 or more",
-            ),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.errors(|| {
+    vec![
+        error(
+            [plain(&[3]), SampleArg::Ints(vec![4]), SampleArg::Ints(vec![1]), SampleArg::None],
+            "within the storage",
+        ),
+        error(
+            [plain(&[3]), SampleArg::Ints(vec![2]), SampleArg::Ints(vec![]), SampleArg::None],
+            "one for each size",
+        ),
+        error(
+            [plain(&[3]), SampleArg::Ints(vec![2]), SampleArg::Ints(vec![-1]), SampleArg::None],
+            "0 or more",
+        ),
+    ]
+})
 .with(OpFlags::STRIDE_DEPENDENT);

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
@@ -87,28 +87,24 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `diagonal`
-pub static DEF: OpDef = OpDef {
-    schema: "diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor",
-    rule: Rule::View(rule),
-    decomposition: None,
-    derivative: Derivative::of_grad(|b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor",
+    Rule::View(rule),
+    Derivative::of_grad(|b, g| {
         g.set(0, || {
             super::placed(b.grad(0)?, b.sizes(0), |zeros| {
                 zeros.diagonal_with(b.int(1)?, b.int(2)?, b.int(3)?)
             })
         })
     }),
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
     samples,
-    errors: || {
-        vec![
-            error(
-                [plain(&[3, 3]), SampleArg::Int(0), SampleArg::Int(0), SampleArg::Int(-2)],
-                "different dimensions",
-            ),
-            error([plain(&[3]), SampleArg::Int(0), SampleArg::Int(0), SampleArg::Int(1)], "out of range"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.errors(|| {
+    vec![
+        error(
+            [plain(&[3, 3]), SampleArg::Int(0), SampleArg::Int(0), SampleArg::Int(-2)],
+            "different dimensions",
+        ),
+        error([plain(&[3]), SampleArg::Int(0), SampleArg::Int(0), SampleArg::Int(1)], "out of range"),
+    ]
+});

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::IntoShape;
 use keyway_dispatcher::dims::{Dims, expanded_strides};
@@ -72,19 +72,15 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `expand`
-pub static DEF: OpDef = OpDef {
-    schema: "expand(Tensor self, int[] size) -> Tensor",
-    rule: Rule::View(rule),
-    decomposition: None,
-    derivative: Derivative::Formula {
+pub static DEF: OpDef = OpDef::new(
+    "expand(Tensor self, int[] size) -> Tensor",
+    Rule::View(rule),
+    Derivative::Formula {
         saves: 0,
         saves_outputs: 0,
         // The engine sums the gradient over the expanded dimensions when it reduces it to the argument's shape.
         formula: |b, g| g.set(0, || Ok(b.grad(0)?.clone())),
     },
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
     samples,
-    errors: || vec![error([plain(&[3]), SampleArg::Ints(vec![4])], "repeated")],
-    registration: Registration::new(),
-};
+)
+.errors(|| vec![error([plain(&[3]), SampleArg::Ints(vec![4])], "repeated")]);

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::{Int, IntoShape};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
@@ -97,11 +97,10 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `permute`
-pub static DEF: OpDef = OpDef {
-    schema: "permute(Tensor self, int[] dims) -> Tensor",
-    rule: Rule::View(rule),
-    decomposition: None,
-    derivative: Derivative::of_grad(|b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "permute(Tensor self, int[] dims) -> Tensor",
+    Rule::View(rule),
+    Derivative::of_grad(|b, g| {
         g.set(0, || {
             let order = order("permute", b.ints(1)?, b.sizes(0).len())?;
             let mut inverse: SmallVec<[i64; 8]> = SmallVec::from_elem(0, order.len());
@@ -109,15 +108,12 @@ pub static DEF: OpDef = OpDef {
             b.grad(0)?.permute(&inverse)
         })
     }),
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
     samples,
-    errors: || {
-        vec![
-            error([plain(&[2, 3]), SampleArg::Ints(vec![0])], "each of the 2"),
-            error([plain(&[2, 3]), SampleArg::Ints(vec![0, -2])], "each of the 2"),
-            error([plain(&[2, 3]), SampleArg::Ints(vec![0, 2])], "out of range"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.errors(|| {
+    vec![
+        error([plain(&[2, 3]), SampleArg::Ints(vec![0])], "each of the 2"),
+        error([plain(&[2, 3]), SampleArg::Ints(vec![0, -2])], "each of the 2"),
+        error([plain(&[2, 3]), SampleArg::Ints(vec![0, 2])], "out of range"),
+    ]
+});

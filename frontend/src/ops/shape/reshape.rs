@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, OpDef};
 use crate::ops::rules::resolve_sizes;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::IntoShape;
@@ -65,19 +65,15 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `reshape`
-pub static DEF: OpDef = OpDef {
-    schema: "reshape(Tensor self, int[] shape) -> Tensor",
-    rule: Rule::Host(compose),
-    decomposition: None,
-    derivative: Derivative::Composite,
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
+pub static DEF: OpDef = OpDef::new(
+    "reshape(Tensor self, int[] shape) -> Tensor",
+    Rule::Host(compose),
+    Derivative::Composite,
     samples,
-    errors: || {
-        vec![
-            error([plain(&[6]), SampleArg::Ints(vec![4, 2])], "product is the 6"),
-            error([plain(&[6]), SampleArg::Ints(vec![-1, -1])], "at most one -1"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.errors(|| {
+    vec![
+        error([plain(&[6]), SampleArg::Ints(vec![4, 2])], "product is the 6"),
+        error([plain(&[6]), SampleArg::Ints(vec![-1, -1])], "at most one -1"),
+    ]
+});

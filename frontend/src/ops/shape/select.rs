@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
@@ -61,22 +61,18 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `select`
-pub static DEF: OpDef = OpDef {
-    schema: "select(Tensor self, int dim, int index) -> Tensor",
-    rule: Rule::View(rule),
-    decomposition: None,
-    derivative: Derivative::of_grad(|b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "select(Tensor self, int dim, int index) -> Tensor",
+    Rule::View(rule),
+    Derivative::of_grad(|b, g| {
         g.set(0, || super::placed_back(b, |whole| whole.select(b.int(1)?, b.int(2)?)))
     }),
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
     samples,
-    errors: || {
-        vec![
-            error([plain(&[3]), SampleArg::Int(0), SampleArg::Int(3)], "dimension 0 of size 3"),
-            error([plain(&[3]), SampleArg::Int(1), SampleArg::Int(0)], "out of range"),
-            error([plain(&[]), SampleArg::Int(0), SampleArg::Int(0)], "one dimension"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.errors(|| {
+    vec![
+        error([plain(&[3]), SampleArg::Int(0), SampleArg::Int(3)], "dimension 0 of size 3"),
+        error([plain(&[3]), SampleArg::Int(1), SampleArg::Int(0)], "out of range"),
+        error([plain(&[]), SampleArg::Int(0), SampleArg::Int(0)], "one dimension"),
+    ]
+});

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
@@ -131,34 +131,27 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `slice`
-pub static DEF: OpDef = OpDef {
-    schema: "slice(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
-    rule: Rule::View(rule),
-    decomposition: None,
-    derivative: Derivative::of_grad(|b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "slice(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
+    Rule::View(rule),
+    Derivative::of_grad(|b, g| {
         g.set(0, || {
             let position = |i: usize| if b.is_some(i) { b.int(i).map(Some) } else { Ok(None) };
             super::placed_back(b, |whole| whole.slice(b.int(1)?, position(2)?, position(3)?, b.int(4)?))
         })
     }),
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
     samples,
-    errors: || {
-        vec![
-            error(
-                [plain(&[3]), SampleArg::Int(0), SampleArg::None, SampleArg::None, SampleArg::Int(-1)],
-                "flip",
-            ),
-            error(
-                [plain(&[3]), SampleArg::Int(1), SampleArg::None, SampleArg::None, SampleArg::Int(1)],
-                "out of range",
-            ),
-            error(
-                [plain(&[]), SampleArg::Int(0), SampleArg::None, SampleArg::None, SampleArg::Int(1)],
-                "one dimension",
-            ),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.errors(|| {
+    vec![
+        error([plain(&[3]), SampleArg::Int(0), SampleArg::None, SampleArg::None, SampleArg::Int(-1)], "flip"),
+        error(
+            [plain(&[3]), SampleArg::Int(1), SampleArg::None, SampleArg::None, SampleArg::Int(1)],
+            "out of range",
+        ),
+        error(
+            [plain(&[]), SampleArg::Int(0), SampleArg::None, SampleArg::None, SampleArg::Int(1)],
+            "one dimension",
+        ),
+    ]
+});

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
@@ -222,11 +222,10 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `split`
-pub static DEF: OpDef = OpDef {
-    schema: "split(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]",
-    rule: Rule::Views(rule),
-    decomposition: None,
-    derivative: Derivative::of_grad(|b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "split(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]",
+    Rule::Views(rule),
+    Derivative::of_grad(|b, g| {
         g.set(0, || {
             let (sizes, dim) = (b.ints(1)?, b.int(2)?);
             let whole = b.grad(0)?.new_uninit(b.sizes(0))?;
@@ -238,14 +237,11 @@ pub static DEF: OpDef = OpDef {
             Ok(whole)
         })
     }),
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
     samples,
-    errors: || {
-        vec![
-            error([plain(&[3]), SampleArg::Ints(vec![1, 1]), SampleArg::Int(0)], "whose sum is 3"),
-            error([plain(&[3]), SampleArg::Ints(vec![3]), SampleArg::Int(1)], "out of range"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.errors(|| {
+    vec![
+        error([plain(&[3]), SampleArg::Ints(vec![1, 1]), SampleArg::Int(0)], "whose sum is 3"),
+        error([plain(&[3]), SampleArg::Ints(vec![3]), SampleArg::Int(1)], "out of range"),
+    ]
+});

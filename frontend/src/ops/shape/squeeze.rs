@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::autograd::Backward;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, OpDef};
 use crate::ops::rules::{reduced_by, wrong_value};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::IntoDims;
@@ -80,19 +80,15 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `squeeze`
-pub static DEF: OpDef = OpDef {
-    schema: "squeeze(Tensor self, int[]? dim=None) -> Tensor",
-    rule: Rule::View(rule),
-    decomposition: None,
-    derivative: Derivative::of_grad(|b, g| g.set(0, || unsqueezed(b))),
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
+pub static DEF: OpDef = OpDef::new(
+    "squeeze(Tensor self, int[]? dim=None) -> Tensor",
+    Rule::View(rule),
+    Derivative::of_grad(|b, g| g.set(0, || unsqueezed(b))),
     samples,
-    errors: || {
-        vec![
-            error([plain(&[3]), SampleArg::Ints(vec![1])], "out of range"),
-            error([plain(&[1, 1]), SampleArg::Ints(vec![0, -2])], "different dimensions"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.errors(|| {
+    vec![
+        error([plain(&[3]), SampleArg::Ints(vec![1])], "out of range"),
+        error([plain(&[1, 1]), SampleArg::Ints(vec![0, -2])], "different dimensions"),
+    ]
+});

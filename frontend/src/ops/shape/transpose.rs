@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
@@ -85,14 +85,10 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `transpose`
-pub static DEF: OpDef = OpDef {
-    schema: "transpose(Tensor self, int dim0, int dim1) -> Tensor",
-    rule: Rule::View(rule),
-    decomposition: None,
-    derivative: Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.transpose(b.int(1)?, b.int(2)?))),
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
+pub static DEF: OpDef = OpDef::new(
+    "transpose(Tensor self, int dim0, int dim1) -> Tensor",
+    Rule::View(rule),
+    Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.transpose(b.int(1)?, b.int(2)?))),
     samples,
-    errors: || vec![error([plain(&[2, 3]), SampleArg::Int(0), SampleArg::Int(2)], "out of range")],
-    registration: Registration::new(),
-};
+)
+.errors(|| vec![error([plain(&[2, 3]), SampleArg::Int(0), SampleArg::Int(2)], "out of range")]);

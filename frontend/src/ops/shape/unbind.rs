@@ -3,7 +3,7 @@
 use super::split::room_for_parts;
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::{Dims, wrap_dim};
@@ -71,11 +71,10 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `unbind`
-pub static DEF: OpDef = OpDef {
-    schema: "unbind(Tensor self, int dim=0) -> Tensor[]",
-    rule: Rule::Views(rule),
-    decomposition: None,
-    derivative: Derivative::of_grad(|b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "unbind(Tensor self, int dim=0) -> Tensor[]",
+    Rule::Views(rule),
+    Derivative::of_grad(|b, g| {
         g.set(0, || {
             let count = b.sizes(0)[wrap_dim("unbind", b.int(1)?, b.sizes(0).len())?];
             let whole = b.grad(0)?.new_uninit(b.sizes(0))?;
@@ -85,14 +84,11 @@ pub static DEF: OpDef = OpDef {
             Ok(whole)
         })
     }),
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
     samples,
-    errors: || {
-        vec![
-            error([plain(&[]), SampleArg::Int(0)], "one dimension"),
-            error([plain(&[3]), SampleArg::Int(1)], "out of range"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.errors(|| {
+    vec![
+        error([plain(&[]), SampleArg::Int(0)], "one dimension"),
+        error([plain(&[3]), SampleArg::Int(1)], "out of range"),
+    ]
+});

@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::whole;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
@@ -74,27 +74,20 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `unfold`
-pub static DEF: OpDef = OpDef {
-    schema: "unfold(Tensor self, int dimension, int size, int step) -> Tensor",
-    rule: Rule::View(rule),
-    decomposition: None,
-    derivative: Derivative::of_grad(|b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "unfold(Tensor self, int dimension, int size, int step) -> Tensor",
+    Rule::View(rule),
+    Derivative::of_grad(|b, g| {
         g.set(0, || {
             let (dim, size, step) = (b.int(1)?, b.int(2)? as usize, b.int(3)? as usize);
             super::gathered(b.grad(0)?, b.sizes(0), |zeros| zeros.unfold(dim, size, step))
         })
     }),
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
     samples,
-    errors: || {
-        vec![
-            error(
-                [plain(&[3]), SampleArg::Int(0), SampleArg::Int(4), SampleArg::Int(1)],
-                "size of dimension 0",
-            ),
-            error([plain(&[3]), SampleArg::Int(0), SampleArg::Int(2), SampleArg::Int(0)], "1 or more"),
-        ]
-    },
-    registration: Registration::new(),
-};
+)
+.errors(|| {
+    vec![
+        error([plain(&[3]), SampleArg::Int(0), SampleArg::Int(4), SampleArg::Int(1)], "size of dimension 0"),
+        error([plain(&[3]), SampleArg::Int(0), SampleArg::Int(2), SampleArg::Int(0)], "1 or more"),
+    ]
+});

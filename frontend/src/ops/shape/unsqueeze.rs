@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, Registration};
+use crate::ops::def::{Derivative, OpDef};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
@@ -53,14 +53,10 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `unsqueeze`
-pub static DEF: OpDef = OpDef {
-    schema: "unsqueeze(Tensor self, int dim) -> Tensor",
-    rule: Rule::View(rule),
-    decomposition: None,
-    derivative: Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.squeeze(b.int(1)?))),
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
+pub static DEF: OpDef = OpDef::new(
+    "unsqueeze(Tensor self, int dim) -> Tensor",
+    Rule::View(rule),
+    Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.squeeze(b.int(1)?))),
     samples,
-    errors: || vec![error([plain(&[3]), SampleArg::Int(2)], "out of range")],
-    registration: Registration::new(),
-};
+)
+.errors(|| vec![error([plain(&[3]), SampleArg::Int(2)], "out of range")]);

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::rules::resolve_sizes;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::IntoShape;
@@ -114,17 +114,13 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `view`
-pub static DEF: OpDef = OpDef {
-    schema: "view(Tensor self, int[] size) -> Tensor",
-    rule: Rule::View(rule),
-    decomposition: None,
-    derivative: Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.reshape_as_sizes(b.sizes(0)))),
-    forms: Forms::New,
-    dtypes: Dtypes::ALL,
+pub static DEF: OpDef = OpDef::new(
+    "view(Tensor self, int[] size) -> Tensor",
+    Rule::View(rule),
+    Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.reshape_as_sizes(b.sizes(0)))),
     samples,
-    errors: || vec![error([plain(&[6]), SampleArg::Ints(vec![4, 2])], "product is the 6")],
-    registration: Registration::new(),
-}
+)
+.errors(|| vec![error([plain(&[6]), SampleArg::Ints(vec![4, 2])], "product is the 6")])
 .with(OpFlags::STRIDE_DEPENDENT);
 
 #[cfg(test)]

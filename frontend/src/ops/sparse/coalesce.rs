@@ -2,12 +2,12 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::layouts::may_repeat;
-use keyway_dispatcher::op::{Args, Decomposition, Outputs, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Outputs, Plan, Rule, Strides};
 
 impl Tensor {
     /// Sorts the entries of a sparse tensor in row-major order and adds duplicates, floats in f64; a sum that cancels is a
@@ -46,12 +46,11 @@ fn same(args: &Args<'_>) -> RuleResult<Outputs> {
 }
 
 /// `coalesce`
-pub static DEF: OpDef = OpDef {
-    schema: "coalesce(Tensor self) -> Tensor",
-    rule: Rule::Allocates(rule),
-    decomposition: Some(Decomposition { run: same, parts: &[] }),
+pub static DEF: OpDef = OpDef::new(
+    "coalesce(Tensor self) -> Tensor",
+    Rule::Allocates(rule),
     // The elements are unchanged; each entry takes the gradient at its coordinate.
-    derivative: Derivative::of_inputs(0b1, |b, g| {
+    Derivative::of_inputs(0b1, |b, g| {
         g.set(0, || {
             let (grad, entries) = (b.grad(0)?, b.input(0)?);
             if may_repeat(entries.as_ref()) {
@@ -61,9 +60,7 @@ pub static DEF: OpDef = OpDef {
             }
         })
     }),
-    forms: Forms::New,
-    dtypes: Dtypes::NUMERIC,
-    samples: || {
+    || {
         vec![
             sample([plain(&[3, 4])]),
             sample([plain(&[2, 3, 4])]),
@@ -71,8 +68,8 @@ pub static DEF: OpDef = OpDef {
             sample([plain(&[])]),
         ]
     },
-    errors: Vec::new,
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::NUMERIC)
+.decomposed(same)
 .with(OpFlags::SETS_FORMAT)
 .with(OpFlags::UNCOALESCED);

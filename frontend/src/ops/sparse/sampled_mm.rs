@@ -2,14 +2,14 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::composite::{one, tensor};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::linalg::mm::product;
 use crate::ops::rules::FIRST_THREE;
 use crate::ops::sample::{error, plain, sample};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// The product of two matrices, or of two batches of matrices, sampled at the coordinates that this tensor stores (SDDMM),
@@ -65,35 +65,30 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `sampled_mm`
-pub static DEF: OpDef = OpDef {
-    schema: "sampled_mm(Tensor self, Tensor mat1, Tensor mat2) -> Tensor",
-    rule: Rule::Allocates(rule),
-    decomposition: decomposed(
-        |args| one(compose(args)),
-        &[Part::new("mm"), Part::new("bmm"), Part::new("sparse_mask")],
-    ),
-    derivative: Derivative::of_inputs(0b111, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "sampled_mm(Tensor self, Tensor mat1, Tensor mat2) -> Tensor",
+    Rule::Allocates(rule),
+    Derivative::of_inputs(0b111, |b, g| {
         g.set(0, || b.grad(0)?.zeros_like())?;
         let stored = |pattern: Tensor| b.grad(0)?.sparse_mask(&pattern.detach());
         g.set(1, || product(&stored(b.input(0)?)?, &b.input(2)?.transpose(-2, -1)?))?;
         g.set(2, || product(&b.input(1)?.transpose(-2, -1)?, &stored(b.input(0)?)?))
     }),
-    forms: Forms::New,
-    dtypes: Dtypes::NUMERIC,
-    samples: || {
+    || {
         [[2, 3, 4], [1, 1, 1], [6, 6, 6], [3, 17, 2], [2, 0, 3]]
             .iter()
             .map(|&[n, k, m]| sample([plain(&[n, m]), plain(&[n, k]), plain(&[k, m])]))
             .chain([sample([plain(&[2, 3, 4]), plain(&[2, 3, 5]), plain(&[2, 5, 4])])])
             .collect()
     },
-    errors: || {
-        vec![
-            error([plain(&[2, 4]), plain(&[3, 3]), plain(&[3, 4])], "2 rows"),
-            error([plain(&[2, 4]), plain(&[2, 3]), plain(&[2, 4])], "shape [3, 4]"),
-            error([plain(&[2, 2, 4]), plain(&[3, 2, 3]), plain(&[3, 3, 4])], "of shape [2, 2, 4]"),
-        ]
-    },
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::NUMERIC)
+.errors(|| {
+    vec![
+        error([plain(&[2, 4]), plain(&[3, 3]), plain(&[3, 4])], "2 rows"),
+        error([plain(&[2, 4]), plain(&[2, 3]), plain(&[2, 4])], "shape [3, 4]"),
+        error([plain(&[2, 2, 4]), plain(&[3, 2, 3]), plain(&[3, 3, 4])], "of shape [2, 2, 4]"),
+    ]
+})
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::SETS_FORMAT);

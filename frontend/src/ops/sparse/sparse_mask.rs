@@ -2,12 +2,12 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{decomposed, one, tensor as argument};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::composite::{one, tensor as argument};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{Fill, Sample, error, plain, sample, tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
-use keyway_dispatcher::op::{Args, Part, Plan, Rule, Strides};
+use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// The elements of this tensor at the coordinates that `mask` stores, coalesced, in the mask's layout. A strided mask
@@ -43,17 +43,14 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
 }
 
 /// `sparse_mask`
-pub static DEF: OpDef = OpDef {
-    schema: "sparse_mask(Tensor self, Tensor mask) -> Tensor",
-    rule: Rule::Allocates(rule),
-    decomposition: decomposed(|args| one(compose(args)), &[Part::new("eq"), Part::new("masked_fill")]),
-    derivative: Derivative::of_inputs(0b10, |b, g| {
+pub static DEF: OpDef = OpDef::new(
+    "sparse_mask(Tensor self, Tensor mask) -> Tensor",
+    Rule::Allocates(rule),
+    Derivative::of_inputs(0b10, |b, g| {
         g.set(0, || b.grad(0)?.sparse_mask(&b.input(1)?.detach()))?;
         g.set(1, || b.grad(0)?.zeros_like())
     }),
-    forms: Forms::New,
-    dtypes: Dtypes::NUMERIC,
-    samples: || {
+    || {
         // At 0 the result is discontinuous in the mask.
         let masked = |sizes: &[usize]| {
             let mask = tensor(sizes, Fill::Values(vec![0.0, 1.0, 2.0, 0.0, 3.0]));
@@ -66,7 +63,8 @@ pub static DEF: OpDef = OpDef {
             sample([plain(&[6]), plain(&[6])]),
         ]
     },
-    errors: || vec![error([plain(&[2]), plain(&[3])], "sizes of `self`")],
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::NUMERIC)
+.errors(|| vec![error([plain(&[2]), plain(&[3])], "sizes of `self`")])
+.decomposed(|args| one(compose(args)))
 .with(OpFlags::SETS_FORMAT);

@@ -2,7 +2,7 @@
 
 use crate::error::{Result, called};
 use crate::ops::composite::whole;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
@@ -119,16 +119,13 @@ fn samples() -> Vec<Sample> {
 }
 
 /// `to_sparse`
-pub static DEF: OpDef = OpDef {
-    schema: "to_sparse(Tensor self, int sparse_dim) -> Tensor",
-    rule: Rule::Allocates(rule),
-    decomposition: None,
+pub static DEF: OpDef = OpDef::new(
+    "to_sparse(Tensor self, int sparse_dim) -> Tensor",
+    Rule::Allocates(rule),
     // The gradient of a strided argument is converted to strided; that of compressed rows is projected on their entries.
-    derivative: Derivative::of_grad(|b, g| g.set(0, || Ok(b.grad(0)?.clone()))),
-    forms: Forms::New,
-    dtypes: Dtypes::NUMERIC,
+    Derivative::of_grad(|b, g| g.set(0, || Ok(b.grad(0)?.clone()))),
     samples,
-    errors: || vec![error([plain(&[2, 3]), SampleArg::Int(3)], "from 0 to 2")],
-    registration: Registration::new(),
-}
+)
+.dtypes(Dtypes::NUMERIC)
+.errors(|| vec![error([plain(&[2, 3]), SampleArg::Int(3)], "from 0 to 2")])
 .with(OpFlags::SETS_FORMAT);

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags, Registration};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{error, plain, sample};
 use crate::tensor::{CSR, sparse_layout};
 use keyway_dispatcher::dims::Dims;
@@ -49,16 +49,13 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
 }
 
 /// `to_sparse_csr`
-pub static DEF: OpDef = OpDef {
-    schema: "to_sparse_csr(Tensor self) -> Tensor",
-    rule: Rule::Allocates(rule),
-    decomposition: None,
+pub static DEF: OpDef = OpDef::new(
+    "to_sparse_csr(Tensor self) -> Tensor",
+    Rule::Allocates(rule),
     // The gradient of a strided argument is converted to strided; that of a sparse one is projected on its entries.
-    derivative: Derivative::of_grad(|b, g| g.set(0, || Ok(b.grad(0)?.clone()))),
-    forms: Forms::New,
-    dtypes: Dtypes::NUMERIC,
-    samples: || [[3, 4], [6, 2], [0, 3], [2, 0], [1, 1]].iter().map(|sizes| sample([plain(sizes)])).collect(),
-    errors: || vec![error([plain(&[3])], "a matrix"), error([plain(&[2, 3, 4])], "a matrix")],
-    registration: Registration::new(),
-}
+    Derivative::of_grad(|b, g| g.set(0, || Ok(b.grad(0)?.clone()))),
+    || [[3, 4], [6, 2], [0, 3], [2, 0], [1, 1]].iter().map(|sizes| sample([plain(sizes)])).collect(),
+)
+.dtypes(Dtypes::NUMERIC)
+.errors(|| vec![error([plain(&[3])], "a matrix"), error([plain(&[2, 3, 4])], "a matrix")])
 .with(OpFlags::SETS_FORMAT);

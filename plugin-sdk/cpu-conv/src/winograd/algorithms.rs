@@ -1,24 +1,24 @@
-//! The algorithms: for each tile size the transforms of one dimension, and their costs.
+//! The algorithms: the one-dimensional transforms for each tile size, and their costs.
 
 use crate::image::Numbers;
 use keyway_cpu_loops::vectors::{ROWS, Vector};
 
-/// F(`WRITE`, 3): `WRITE` neighbouring results of a kernel of three elements from `READ` pixels, by `READ` products of
-/// the transformed pixels and the transformed kernel elements. Two dimensions apply these transforms one after the
-/// other.
+/// F(`WRITE`, 3): `WRITE` neighbouring results of a kernel of three elements from `READ` pixels, by `READ` products of the
+/// transformed pixels and the transformed kernel elements. In two dimensions these transforms are applied to rows, then to
+/// columns.
 pub trait Transforms<const WRITE: usize, const READ: usize> {
     /// The factors by which pixels, kernel elements and results are scaled in addition to the transforms: powers of two, so
     /// that values near 0 lose no precision.
     const PIXELS: f32;
     const ELEMENTS: f32;
     const RESULTS: f32;
-    /// The sum of squares from which on pixels and elements count as large: below it no sum of products overflows.
+    /// The sum of squares above which pixels and elements are large: below it no sum of products overflows.
     const LARGE: f32;
     /// The cost of the transforms of a tile's pixels and results for each channel, and of the weight transform for each
     /// kernel, in products of a channel.
     const TILE: usize;
     const KERNEL: usize;
-    /// Bytes of the transformed weight, at most.
+    /// The maximum size of the transformed weight in bytes.
     const MOST: usize;
     /// The cost of the kernel gradient for each tile, and for its sums, in products of a pair of channels.
     const SUMMED: [usize; 2];
@@ -26,9 +26,9 @@ pub trait Transforms<const WRITE: usize, const READ: usize> {
     fn of_pixels(pixels: [Numbers; READ]) -> [Numbers; READ];
     fn of_elements(elements: [Numbers; 3]) -> [Numbers; READ];
     fn of_products(products: [Numbers; READ]) -> [Numbers; WRITE];
-    /// The transposes of the last two, by which the gradient of the kernel is computed from the gradients of a tile's
-    /// results: then [`Transforms::RESULTS`] scales the kernel elements, and the gradients have the factor of the
-    /// elements.
+    /// The transposed transforms of kernel elements and results, which compute the gradient of the kernel from the
+    /// gradients of a tile's results: [`Transforms::RESULTS`] then scales the kernel elements, and the gradients have the
+    /// factor of the elements.
     fn of_gradients(gradients: [Numbers; WRITE]) -> [Numbers; READ];
     fn of_sums(sums: [Numbers; READ]) -> [Numbers; 3];
 }
@@ -37,7 +37,7 @@ pub trait Transforms<const WRITE: usize, const READ: usize> {
 pub struct F2x2;
 
 /// F(4x4, 3x3), interpolation points 0, 3/4, -3/4, 3/2, -3/2 and infinity. Errors are a quarter of those with the usual
-/// 1 and 2 instead of 3/4 and 3/2, since no factor is larger than 27/8; and nearly all factors are exact.
+/// points 1 and 2 instead of 3/4 and 3/2, since no factor is larger than 27/8; and nearly all factors are exact.
 pub struct F4x4;
 
 /// `factor * a + b`.
@@ -56,7 +56,7 @@ fn subtract(a: Numbers, b: Numbers) -> Numbers {
     add_times(-1.0, b, a)
 }
 
-/// `factor * a`, which costs nothing where the factor is 1.
+/// `factor * a`; free if the factor is 1.
 #[inline(always)]
 pub fn times(factor: f32, a: Numbers) -> Numbers {
     if factor == 1.0 { a } else { add_times(factor, a, Numbers::splat(0.0)) }
@@ -66,7 +66,7 @@ impl Transforms<2, 4> for F2x2 {
     const PIXELS: f32 = 1.0;
     const ELEMENTS: f32 = 1.0;
     const RESULTS: f32 = 0.25;
-    /// Its root is 1e16; both passes of all transforms make a sum of products up to 324 times as large.
+    /// The square of 1e16; both passes of all transforms scale a sum of products by at most 324.
     const LARGE: f32 = 1e32;
     const TILE: usize = 4;
     const KERNEL: usize = 500;
@@ -78,7 +78,7 @@ impl Transforms<2, 4> for F2x2 {
         [subtract(a, c), add(b, c), subtract(c, b), subtract(b, d)]
     }
 
-    /// Twice the usual one, whose halves could lose the last bits of tiny elements.
+    /// Twice the usual transform, whose halves could lose the last bits of tiny elements.
     #[inline(always)]
     fn of_elements([a, b, c]: [Numbers; 3]) -> [Numbers; 4] {
         let ends = add(a, c);
@@ -106,9 +106,9 @@ impl Transforms<4, 6> for F4x4 {
     const PIXELS: f32 = 65536.0;
     const ELEMENTS: f32 = 65536.0;
     const RESULTS: f32 = 1.0 / (65536.0 * 65536.0);
-    /// Both passes of a transform make pixels up to 33 times as large, elements 1.5 times and sums of products 74 times, which
-    /// with the factors from above is 1.6e13. The squares of a kernel are below 22^2 times this number, since those of the
-    /// weight are added up by chunks of its channels, of which there are at most 455.
+    /// Both passes scale pixels by at most 33, elements by 1.5 and sums of products by 74, in total 1.6e13 with the factors
+    /// above. The squares of a kernel are below 22^2 times this value, since those of the weight are added in chunks of its
+    /// channels, at most 455 chunks.
     const LARGE: f32 = 1e22;
     const TILE: usize = 16;
     const KERNEL: usize = 2000;
@@ -118,7 +118,8 @@ impl Transforms<4, 6> for F4x4 {
 
     #[inline(always)]
     fn of_pixels([a, b, c, d, e, f]: [Numbers; 6]) -> [Numbers; 6] {
-        // The products of (x - point) over all points but the one at hand, from 0 or infinity, and from a pair.
+        // The products of `(x - point)` over all interpolation points but the current one, from 0 or infinity, and from a
+        // pair.
         let outer = |a, c, e| add_times(81.0 / 64.0, a, add_times(-45.0 / 16.0, c, e));
         let pair = |point: f32, other: f32| {
             let (even, odd) = (add_times(-other * other, c, e), add_times(-other * other, b, d));

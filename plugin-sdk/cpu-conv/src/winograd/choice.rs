@@ -1,4 +1,4 @@
-//! Which algorithm is the fastest for some sizes.
+//! Selection of the fastest algorithm by sizes.
 
 use super::algorithms::{F2x2, F4x4, Transforms};
 use super::run;
@@ -10,12 +10,12 @@ use keyway_cpu_loops::images::Axis;
 use keyway_sdk::author::{Error, MatmulPrecision, float32_matmul_precision};
 use std::any::TypeId;
 
-/// Pixels of an image in each direction, and channels, rows of results, and pairs of them, below which transforms take
-/// longer than they save.
+/// The minimum number of pixels of an image in each direction, of channels, of rows of results, and of pairs of channels
+/// and rows: below them the transforms take longer than they save.
 pub const SHORT: usize = 4;
 const LEAST: [usize; 3] = [24, 16, 1024];
 
-/// An algorithm, by the results of a tile.
+/// An algorithm, named after the results of a tile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Algorithm {
     F2x2,
@@ -23,7 +23,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// The one that is fastest for these sizes, if any is faster than direct sums.
+    /// The fastest algorithm for these sizes; `None` if direct sums are faster.
     pub fn fastest<T: Pixel>(of: &Product<'_, T>) -> Option<Algorithm> {
         fits(of).then(|| fastest(of, may_be_rounded::<T>()))?
     }
@@ -31,7 +31,7 @@ impl Algorithm {
     /// Computes the results. Returns `false`, with some results unwritten, if values are too large.
     ///
     /// # Safety
-    /// As for [`Product::run`], for sizes for which it is the [fastest](Algorithm::fastest) or might be.
+    /// As for [`Product::run`], for sizes that [fit](fits) the algorithm.
     pub unsafe fn run<T: Pixel>(self, of: &Product<'_, T>) -> Result<bool, Error> {
         // SAFETY: as the caller guarantees.
         unsafe {
@@ -43,7 +43,7 @@ impl Algorithm {
     }
 }
 
-/// Whether the program lets the factors of this type be rounded.
+/// Whether the program allows the factors of this type to be rounded.
 pub fn may_be_rounded<T: Pixel>() -> bool {
     TypeId::of::<T>() == TypeId::of::<f32>() && float32_matmul_precision() == MatmulPrecision::High
 }
@@ -53,7 +53,7 @@ pub fn is_three_wide(axis: &Axis) -> bool {
     axis.step == 1 && axis.taps.len() == 3 && axis.taps.windows(2).all(|pair| pair[1] == pair[0] + 1)
 }
 
-/// Whether it is a 3x3 kernel with stride 1, over enough channels and pixels.
+/// Whether the product is a 3x3 convolution with stride 1, over enough channels and pixels.
 pub fn fits<T: Pixel>(of: &Product<'_, T>) -> bool {
     let axis = |d: usize| is_three_wide(&of.axes[d]) && of.axes[d].size >= SHORT;
     let enough = [of.channels, of.rows, of.channels.saturating_mul(of.rows)]
@@ -63,7 +63,7 @@ pub fn fits<T: Pixel>(of: &Product<'_, T>) -> bool {
     of.groups == 1 && axis(0) && axis(1) && enough
 }
 
-/// The fastest algorithm by sizes, F(4x4) only where factors `may_be_rounded`.
+/// The fastest algorithm by sizes; F(4x4) only if factors `may_be_rounded`.
 pub fn fastest<T: Pixel>(of: &Product<'_, T>, may_be_rounded: bool) -> Option<Algorithm> {
     let by_2x2 = time::<T, F2x2, _, _>(of).map(|time| (time, Algorithm::F2x2));
     let by_4x4 = time::<T, F4x4, _, _>(of).filter(|_| may_be_rounded).map(|time| (time, Algorithm::F4x4));
@@ -71,8 +71,7 @@ pub fn fastest<T: Pixel>(of: &Product<'_, T>, may_be_rounded: bool) -> Option<Al
     (time < of.out.sizes[0] * of.axes[0].count * of.axes[1].count * 9).then_some(algorithm)
 }
 
-/// The estimated cost of an algorithm, in products for each channel and row; `None` if its weight takes too much
-/// memory.
+/// The estimated cost of an algorithm, in products per channel and row; `None` if its weight needs too much memory.
 fn time<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const READ: usize>(
     of: &Product<'_, T>,
 ) -> Option<usize> {

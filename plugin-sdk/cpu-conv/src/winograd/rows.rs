@@ -9,12 +9,12 @@ use keyway_sdk::author::Error;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Rows of pixels of several images, read by tiles.
+/// Rows of pixels of several images, from which tiles are read.
 pub struct Image<'a, T> {
     all: &'a Tiles,
-    /// The first element, which may be one that is not there.
+    /// The address of the first element that a tile reads, which may be outside the image.
     data: *const T,
-    /// Elements from image to image, from row to row and from pixel to pixel.
+    /// The strides between images, rows and pixels, in elements.
     steps: [usize; 3],
     /// The first row and pixel that the first tile of an image reads.
     first: [isize; 2],
@@ -23,7 +23,7 @@ pub struct Image<'a, T> {
 }
 
 /// The number of pixels along an axis up to the last one that a position reads: pixels beyond it that tiles at the edge
-/// would read contribute to no result, and would change last bits.
+/// would read contribute to no result, but would change last bits.
 fn reads(axis: &Axis) -> usize {
     let last = axis.taps.last().copied().unwrap_or(0);
     axis.count.checked_add_signed(last).unwrap_or(0)
@@ -42,7 +42,7 @@ impl<'a, T> Image<'a, T> {
         }
     }
 
-    /// The pixels of a tile, or zeros.
+    /// The addresses of the pixels of a tile, or of zeros.
     #[inline]
     pub fn pixels<const READ: usize>(&self, tile: usize, zeros: *const T) -> [[*const T; READ]; READ] {
         let [step, down, across] = self.steps;
@@ -51,7 +51,7 @@ impl<'a, T> Image<'a, T> {
         let mut pixels = [[zeros; READ]; READ];
         for (y, row) in pixels.iter_mut().enumerate() {
             for (x, pixel) in row.iter_mut().enumerate() {
-                // A pixel above or left of the image wraps to an index beyond its size.
+                // An index above or left of the image wraps to a value beyond its size.
                 let y = (top + y).wrapping_add_signed(self.first[0]);
                 let x = (left + x).wrapping_add_signed(self.first[1]);
                 if y < self.sizes[0] && x < self.sizes[1] {
@@ -64,12 +64,12 @@ impl<'a, T> Image<'a, T> {
 }
 
 impl<T: Pixel> Image<'_, T> {
-    /// Transforms the pixels of a piece's tiles, one vector of channels at a time from multiples of `step` on, to products with
-    /// stride `apart`: `place` returns the address of the first product for a tile of the piece and a first channel. Returns
-    /// the sum of all squares; channels in two vectors count twice.
+    /// Transforms the pixels of a piece's tiles, one vector of channels at a time, starting at multiples of `step`, to
+    /// products with stride `apart`: `place` returns the address of the first product for a tile of the piece and a first
+    /// channel. Returns the sum of all squares; channels in two vectors count twice.
     ///
     /// # Safety
-    /// The image must have the pixels, and there must be as many zeros as channels; `place` must return addresses of
+    /// The image must have the pixels, and `zeros` as many elements as there are channels; `place` must return addresses of
     /// whole vectors, uniquely owned.
     pub unsafe fn transform<const FROM: usize, const TO: usize>(
         &self,
@@ -94,7 +94,7 @@ impl<T: Pixel> Image<'_, T> {
 /// The geometry of the copied rows that the tiles of a piece read, with zero padding. Rows are counted over all images.
 pub struct Rows {
     pub band: Band,
-    /// The positions of an image in height, and the number of rows that they read.
+    /// The number of output rows of an image, and the number of image rows that they read.
     places: usize,
     tall: usize,
 }
@@ -107,7 +107,7 @@ impl Rows {
         Ok(Rows { tall: band.rows(places), places, band })
     }
 
-    /// The images in which a piece has tiles, and for each the range of output rows of these tiles.
+    /// The images in which a piece has tiles, each with the range of output rows of these tiles.
     fn images(&self, all: &Tiles, piece: &Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> {
         let (rows, down, side, places) = (all.rows(piece), all.down, all.side, self.places);
         (rows.start / down..rows.end.div_ceil(down)).map(move |image| {
@@ -132,8 +132,8 @@ impl Rows {
     /// Copies the rows that a piece reads.
     ///
     /// # Safety
-    /// The volume must contain its elements, and be an [image](crate::image::image); the memory must have capacity for [these
-    /// rows](Rows::of_piece), uniquely owned.
+    /// The volume must contain the elements that its sizes describe, and be an [image](crate::image::image); the memory
+    /// must have capacity for [these rows](Rows::of_piece), uniquely owned.
     pub unsafe fn copy<T: Pixel>(
         &self,
         from: &Volume<'_, T>,

@@ -9,7 +9,7 @@ use keyway_cpu_loops::images::{Axis, Volume};
 use keyway_sdk::author::{Float, Lanes};
 use keyway_sdk::half::f16;
 
-/// A convolution of `[n, c, h, w]` by `k` kernels with padding.
+/// A convolution of `[n, c, h, w]` by `k` kernels with zero padding.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     sizes: [usize; 4],
@@ -28,7 +28,7 @@ impl Case {
         [2, 3].map(|d| self.sizes[d] + 2 * self.padding - 2)
     }
 
-    /// The algorithm that is chosen where the program lets factors be rounded, or does not.
+    /// The algorithm that is selected if the program allows factors to be rounded, or does not.
     fn chosen(&self, may_be_rounded: bool) -> Option<Algorithm> {
         let product = self.product::<f32>(&[], &[], &[], &mut []);
         fits(&product).then(|| fastest(&product, may_be_rounded))?
@@ -39,7 +39,7 @@ impl Case {
         [random(n * c * h * w, 1), random(self.k * c * 9, 77), random(self.k, 5)]
     }
 
-    /// The product of an image and a kernel that lie in channels_last order.
+    /// The product of an image and a kernel in channels_last order.
     fn product<'a, T: Pixel>(&self, x: &'a [T], w: &'a [T], bias: &[T], out: &'a mut [T]) -> Product<'a, T> {
         let image = |data: *mut T, [n, c, h, w]: [usize; 4]| Volume {
             // SAFETY: the slices outlive the product; only the output's elements are written.
@@ -68,7 +68,7 @@ impl Case {
     }
 }
 
-/// What an algorithm computes, if it does, or the direct kernel.
+/// The results of an algorithm, if it supports them, or of the direct kernel.
 fn computed(case: Case, x: &[f32], w: &[f32], bias: &[f32], by: Option<Algorithm>) -> Option<Vec<f32>> {
     let [height, width] = case.outs();
     let mut out = vec![f32::NAN; case.sizes[0] * case.k * height * width];
@@ -83,7 +83,7 @@ fn computed(case: Case, x: &[f32], w: &[f32], bias: &[f32], by: Option<Algorithm
     done.unwrap().then_some(out)
 }
 
-/// The products of each result, added one after the other to its bias.
+/// Adds the products of each result sequentially to its bias.
 fn added<S: Copy>(
     case: Case,
     [x, w, bias]: [&[f32]; 3],
@@ -109,12 +109,12 @@ fn added<S: Copy>(
     all
 }
 
-/// The sums in f64.
+/// Computes the sums in f64.
 fn exact(case: Case, numbers: [&[f32]; 3]) -> Vec<f64> {
     added(case, numbers, f64::from, |total, a, b| total + f64::from(a) * f64::from(b))
 }
 
-/// The largest error beside the largest result.
+/// The largest error divided by the largest result.
 fn error(got: &[f32], exact: &[f64]) -> f64 {
     let largest = exact.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
     let errors = got.iter().zip(exact).map(|(got, exact)| (f64::from(*got) - exact).abs());
@@ -136,9 +136,9 @@ const CASES: [Case; 12] = [
     Case { sizes: [3, 64, 6, 20], k: 64, padding: 1 },
 ];
 
-/// Where F(2x2) is chosen its error is at most that of sums in one chain. Other images may be hardly more than a border, with few
-/// products to sum. That of F(4x4) grows as the root of the channels, and direct sums, which are those of short chains, have
-/// half the error of F(2x2), or less.
+/// Where F(2x2) is selected its error is at most that of a sequential sum. Other images may be mostly padding, with few
+/// products to sum. The error of F(4x4) grows as the root of the number of channels, and direct sums, in short chains, have
+/// at most half the error of F(2x2).
 fn check(case: Case, by: Algorithm, numbers: [&[f32]; 3]) {
     let exact = exact(case, numbers);
     let [x, w, bias] = numbers;
@@ -194,7 +194,7 @@ fn results_in_f16_are_rounded_once() {
     // SAFETY: the slices have the elements of these sizes.
     assert!(unsafe { F2x2.run(&case.product(&x, &w, &bias, &mut out)) }.unwrap());
     let error = error(&wide(&out), &exact);
-    // Half an ULP of its eleven bits, plus the error of f32.
+    // Half an ULP of eleven bits, plus the error of f32.
     assert!(error < 1.01 / 2048.0, "{error:e}");
 }
 
@@ -219,7 +219,7 @@ fn numbers_that_would_reach_other_results_are_left_to_direct_sums() {
     let [x, w, bias] = case.numbers();
     let bits = |all: &[f32]| all.iter().map(|v| v.to_bits()).collect::<Vec<u32>>();
     for number in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, -1e20, 1e16, -1e11] {
-        // The first and last number, and others in corners of tiles and channels.
+        // The first and last element, and others in corners of tiles and channels.
         let last = x.len() - 1;
         for (at, of_weight) in
             [(0, false), (last, false), (3333, false), (last - 63, false), (0, true), (36863, true)]
@@ -245,7 +245,7 @@ fn numbers_that_would_reach_other_results_are_left_to_direct_sums() {
     }
 }
 
-/// Tests values just below the limit, all of one magnitude and with the signs that maximise their transforms.
+/// Tests values just below the limit, of equal magnitude and with the signs that maximise their transforms.
 #[test]
 fn sums_of_numbers_below_the_large_ones_do_not_overflow() {
     let case = Case { sizes: [1, 512, 6, 6], k: 32, padding: 0 };
@@ -264,7 +264,7 @@ fn sums_of_numbers_below_the_large_ones_do_not_overflow() {
     }
 }
 
-/// Images may have more pixels than are read, with anything in them.
+/// Images may have more pixels than are read, with arbitrary values.
 #[test]
 fn pixels_that_no_result_is_of_are_not_read() {
     let case = Case { sizes: [2, 32, 9, 11], k: 33, padding: 0 };
@@ -296,7 +296,7 @@ fn kernels_are_read_in_any_order_of_memory() {
     let [x, w, bias] = case.numbers();
     let expected = [F2x2, F4x4].map(|by| computed(case, &x, &w, &bias, Some(by)).unwrap());
     let (k, c) = (case.k, case.sizes[1]);
-    // Steps of rows, channels and taps.
+    // Strides of rows, channels and taps.
     for (row, channel, tap) in [(9 * c, 9, 1), (9, 9 * k, 1), (1, k, k * c), (1, 9 * k, k)] {
         let mut moved = vec![0.0; w.len()];
         for (i, number) in w.iter().enumerate() {

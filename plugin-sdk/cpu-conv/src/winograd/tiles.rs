@@ -6,7 +6,7 @@ use std::ops::Range;
 /// The tiles of all images in order.
 #[derive(Clone, Copy)]
 pub struct Tiles {
-    /// Results of a tile in each direction.
+    /// The number of results of a tile in each direction.
     pub side: usize,
     images: usize,
     pub down: usize,
@@ -35,8 +35,8 @@ impl Tiles {
         piece.start / self.across..piece.end.div_ceil(self.across)
     }
 
-    /// A piece as parts of a row of tiles and as whole rows of an image: for each the position of its first tile, and
-    /// its tiles.
+    /// A piece as parts of a row of tiles and as whole rows of an image: for each the position of its first tile, and its
+    /// tiles.
     pub fn rectangles(&self, piece: &Range<usize>) -> impl Iterator<Item = (usize, usize, usize, usize)> {
         let (all, mut next, end) = (*self, piece.start, piece.end);
         std::iter::from_fn(move || {

@@ -1,5 +1,5 @@
-//! The forward and inverse transforms, each of a vector of channels at once: plain loops with constant bounds, which the
-//! compiler unrolls with all values in registers.
+//! The forward and inverse transforms, each of a vector of channels: plain loops with constant bounds, which the compiler
+//! unrolls with all values in registers.
 
 #![expect(
     clippy::needless_range_loop,
@@ -10,7 +10,7 @@ use super::algorithms::{Transforms, times};
 use crate::image::{Numbers, Pixel};
 use keyway_cpu_loops::vectors::{Vector, read_some, sum};
 
-/// Whether squares add up to more than a [limit](Transforms::LARGE).
+/// Whether a sum of squares exceeds a [limit](Transforms::LARGE), or is NaN.
 #[inline]
 pub fn is_large(squares: f32, limit: f32) -> bool {
     squares.is_nan() || squares >= limit
@@ -28,12 +28,12 @@ fn column<const HEIGHT: usize, const WIDTH: usize>(
     column
 }
 
-/// Transforms the pixels of a tile in both dimensions, each from `FROM` pixels to `TO`, times `scale`; the vector of channels
-/// from `c` on, a multiple of `step`, is stored at `place(c)`, and the vectors of the other products follow with stride
-/// `apart`. Lanes beyond the channels are 0. The squares of all pixels are added to `squares`.
+/// Transforms the pixels of a tile in both dimensions, each from `FROM` pixels to `TO`, times `scale`; the vector of
+/// channels starting at `c`, a multiple of `step`, is stored at `place(c)`, and the vectors of the other products follow
+/// with stride `apart`. Lanes beyond the channels are 0. The squares of all pixels are added to `squares`.
 ///
 /// # Safety
-/// The pixels must have these channels, and the products capacity for whole vectors, uniquely owned.
+/// The pixels must have these channels, and the products must have capacity for whole vectors, uniquely owned.
 #[inline(always)]
 pub unsafe fn spread<T: Pixel, const FROM: usize, const TO: usize>(
     pixels: &[[*const T; FROM]; FROM],
@@ -66,8 +66,8 @@ pub unsafe fn spread<T: Pixel, const FROM: usize, const TO: usize>(
     }
 }
 
-/// Transforms a vector of kernels, given element by element, to a vector for each product, with stride `apart`, and adds the
-/// squares of all elements to `squares`.
+/// Transforms a vector of kernels, passed element by element, to a vector for each product, with stride `apart`, and adds
+/// the squares of all elements to `squares`.
 ///
 /// # Safety
 /// `to` must have capacity for the vectors, uniquely owned.
@@ -95,11 +95,11 @@ pub unsafe fn weight<F: Transforms<WRITE, READ>, const WRITE: usize, const READ:
     }
 }
 
-/// Transforms vectors of sums, with stride `apart`, in both dimensions, each from `FROM` to `TO`, and calls `write` with the
-/// row and column of each result.
+/// Transforms vectors of sums, with stride `apart`, in both dimensions, each from `FROM` to `TO`, and calls `write` with
+/// the row and column of each result.
 ///
 /// # Safety
-/// There must be the sums.
+/// The sums must exist.
 #[inline(always)]
 pub unsafe fn gather<const FROM: usize, const TO: usize>(
     sums: *const f32,

@@ -1,4 +1,4 @@
-//! The weight, transformed.
+//! The transformed weight.
 
 use super::super::block::{WIDE, WORK};
 use super::super::columns::{CHANNELS, columns};
@@ -17,7 +17,7 @@ pub fn apart(channels: usize) -> usize {
     channels * WIDE + Numbers::LANES
 }
 
-/// The weight as `[blocks][READ * READ][channels][WIDE]`, padded with zeros; `None` if it is large.
+/// The weight as `[blocks][READ * READ][channels][WIDE]`, padded with zeros; `None` if its elements are too large.
 ///
 /// # Safety
 /// As for [`Product::run`].
@@ -27,9 +27,9 @@ pub unsafe fn transformed<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usi
     blocks: usize,
 ) -> Result<Option<Scratch<f32>>, Error> {
     let size = READ * READ * apart(of.channels);
-    // SAFETY: all of it is written below, or nothing is read.
+    // SAFETY: all elements are written below, or none is read.
     let mut made = unsafe { Scratch::<f32>::unwritten(blocks * size) }?;
-    // SAFETY: the address is used within this call, each element by one task.
+    // SAFETY: the address is used within this call, and each task has elements of its own.
     let to = unsafe { Lanes::new(made.as_mut_ptr()) };
     let chunks = of.channels.div_ceil(CHANNELS);
     let large = AtomicBool::new(false);
@@ -48,7 +48,7 @@ pub unsafe fn transformed<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usi
             let mut squares = Numbers::splat(0.0);
             for c in 0..channels {
                 for at in (0..WIDE).step_by(Numbers::LANES) {
-                    // SAFETY: arrays and the result have the elements of a vector from here on.
+                    // SAFETY: the arrays and the result have a vector at these offsets.
                     unsafe {
                         let element = |t: usize| Numbers::load(elements[t][c].as_ptr().add(at));
                         let kernels = [

@@ -1,6 +1,6 @@
-//! The gradient of a 3x3 kernel with stride 1 by the transposed algorithms: for each product of a tile, the sum over
-//! all tiles of its transformed pixels times the transformed gradients of its results, and of these sums the kernel's
-//! nine elements. With F(2x2) the four positions of a tile take 16 products for each pair of channels, not 36.
+//! The gradient of a 3x3 kernel with stride 1 by the transposed algorithms: each product of a tile is a sum over all tiles
+//! of transformed pixels times transformed gradients, and the inverse transform of these sums is the kernel's nine
+//! elements. With F(2x2) the four positions of a tile take 16 products per pair of channels instead of 36.
 
 use super::algorithms::{F2x2, F4x4, Transforms, times};
 use super::choice::{SHORT, is_three_wide, may_be_rounded};
@@ -25,16 +25,17 @@ const SHARE: usize = 4;
 /// partial sums.
 const PARTS: usize = 8;
 const SUMS: usize = 1 << 22;
-/// Blocks of rows below which a part of a piece would mostly transform pixels.
+/// The number of blocks of rows below which a part of a piece would mostly transform pixels.
 const FEW: usize = 4;
-/// Channels of each side, and pairs of them, below which transforms take longer than they save.
+/// The minimum number of channels of each side, and of pairs of them: below these the transforms take longer than they
+/// save.
 const LEAST: [usize; 2] = [24, 1024];
 /// The pitch of a tile in a block of channels, in elements; the first [`TALL`] belong to the block.
 const PITCH: usize = TALL.next_multiple_of(Numbers::LANES);
 /// The stride of transposed rows, in elements.
 const ROW: usize = 2 * Numbers::LANES;
 
-/// The reduction.
+/// The operands of the reduction.
 pub struct WeightGrad<'a, T> {
     pub grad: &'a Volume<'a, T>,
     pub input: &'a Volume<'a, T>,
@@ -47,8 +48,8 @@ impl<T: Pixel> WeightGrad<'_, T> {
     /// `false`, and some results may have been written.
     ///
     /// # Safety
-    /// The volumes must contain the elements that their sizes describe, `grad` and `input` be
-    /// [images](crate::image::image), with a position for each gradient, and the elements of `out` be uniquely owned.
+    /// The volumes must contain the elements that their sizes describe, `grad` and `input` must be
+    /// [images](crate::image::image), with a position for each gradient, and the elements of `out` must be uniquely owned.
     pub unsafe fn run(&self) -> Result<bool, Error> {
         // SAFETY: as the caller guarantees.
         unsafe {
@@ -60,7 +61,7 @@ impl<T: Pixel> WeightGrad<'_, T> {
         }
     }
 
-    /// The side of the tiles by which it is fastest, larger ones only where factors `may_be_rounded`.
+    /// The side of the fastest tiles, larger ones only if factors `may_be_rounded`; `None` if direct sums are faster.
     fn fastest(&self, may_be_rounded: bool) -> Option<usize> {
         let fits = |axis: &Axis| is_three_wide(axis) && axis.count >= SHORT;
         let [rows, channels, ..] = self.out.sizes;
@@ -98,7 +99,7 @@ impl<T: Pixel> WeightGrad<'_, T> {
         let parts = PARTS.min(pieces).min(SUMS / (blocks * of_block)).max(1);
         let cuts = PARTS.div_ceil(parts).min(blocks / FEW).max(1);
         let mut sums = Scratch::<f32>::zeroed(parts * blocks * of_block)?;
-        // SAFETY: the address is used within this call, each block of a part by one task.
+        // SAFETY: the address is used within this call, and each task has a block of a part.
         let to = unsafe { Lanes::new(sums.as_mut_ptr()) };
         let (pixels, grads) =
             (Side::of(self.input, self.axes, channels)?, Side::of(self.grad, &self.places(), rows)?);
@@ -138,7 +139,7 @@ impl<T: Pixel> WeightGrad<'_, T> {
                         let right =
                             right.made.as_ptr().wrapping_add((p * columns + nth * WIDE) * piece.len());
                         let at = (part * blocks + b) * of_block + p * of_product;
-                        // SAFETY: the block's sums are this task's; operands were made for as many tiles.
+                        // SAFETY: the block's sums belong to this task; operands were computed for this number of tiles.
                         unsafe {
                             let sums = std::slice::from_raw_parts_mut(to.as_ptr().add(at), of_product);
                             add_products((left, right), piece.len(), rows - b * WIDE, sums);
@@ -161,12 +162,12 @@ impl<T: Pixel> WeightGrad<'_, T> {
                 let n = Numbers::LANES.min(channels - first) * WIDE;
                 for p in 0..products {
                     let at = b * of_block + p * of_product + first * WIDE;
-                    // SAFETY: these sums are one task's.
+                    // SAFETY: these sums belong to one task.
                     let to = unsafe { std::slice::from_raw_parts_mut(total.as_ptr().add(at), n) };
                     others.chunks_exact(blocks * of_block).for_each(|part| add(to, &part[at..at + n]));
                 }
                 let from = total.as_ptr().cast_const().wrapping_add(b * of_block + first * WIDE);
-                // SAFETY: as the caller guarantees; the elements are those of these rows and channels alone.
+                // SAFETY: as the caller guarantees; the elements belong to these rows and channels alone.
                 unsafe { self.write::<F, _, _>((b * WIDE, first), from, of_product) };
             }
             Ok(())
@@ -179,7 +180,7 @@ impl<T: Pixel> WeightGrad<'_, T> {
         [0, 1].map(|d| Axis::of(self.grad, d + 1, self.axes[d].count, 1, vec![0]))
     }
 
-    /// Transforms the sums of some rows and a vector of channels, from these on, and writes their elements.
+    /// Transforms the sums of a block of rows and a vector of channels, and writes their kernel elements.
     ///
     /// # Safety
     /// As for [`WeightGrad::run`]; there must be sums for each product, with stride `apart`.
@@ -213,7 +214,7 @@ impl<T: Pixel> WeightGrad<'_, T> {
                 .data
                 .as_ptr()
                 .wrapping_add(row * by_row + channel * by_channel + t / 3 * down + t % 3 * across);
-            // SAFETY: both arrays have as many rows and columns; the elements exist, as the caller guarantees.
+            // SAFETY: both arrays have the same number of rows and columns; the elements exist, as the caller guarantees.
             unsafe {
                 let (to_rows, from) = (turned.as_mut_ptr().cast::<f32>(), element.as_ptr().cast::<f32>());
                 transpose(to_rows, ROW, from, WIDE, Numbers::LANES, WIDE);
@@ -264,7 +265,7 @@ impl<'a, T: Pixel> Side<'a, T> {
         Ok(Side { image, axes: axes.clone(), rows, zeros, none })
     }
 
-    /// Transforms the pixels that a piece's tiles read in some channels, block by block, to
+    /// Transforms the pixels that a piece's tiles read in a range of channels, block by block, to
     /// `[products][blocks][tiles][pitch]`, and returns the sum of all squares; channels in two blocks count twice.
     ///
     /// # Safety
@@ -299,7 +300,7 @@ impl<'a, T: Pixel> Side<'a, T> {
     }
 }
 
-/// Adds the products of all channels, which are stored in blocks, with a block of rows over `depth` tiles.
+/// Adds the products of all channels, which are stored in blocks, with a block of rows, reduced over `depth` tiles.
 ///
 /// # Safety
 /// Both must have been computed for `depth` tiles.

@@ -1,21 +1,21 @@
-//! Blocks by dot products of vectors (AVX-512 BF16), from the same panels as tiles.
+//! Blocks by vector dot products (AVX-512 BF16), from the same panels as tiles.
 //!
-//! A vector holds pairs of 16 columns; each pair of a row is broadcast to a vector. The register tile is eight rows by
-//! 32 columns, which leaves registers for the operands. Closures would not be inlined here: they lack the features.
+//! A vector holds pairs of 16 columns; each pair of a row is broadcast to a vector. The register tile is eight rows by 32
+//! columns, which leaves registers for the operands. Closures would not be inlined here: they lack the target features.
 
 use super::pack::{SIDE, STEP};
 use super::unit::{Block, Gathered};
 use std::arch::x86_64::*;
 
-/// Rows that are summed at a time.
+/// The number of rows of the register tile.
 const ROWS: usize = 8;
-/// Rows, pairs of a step and columns of a tile.
+/// Rows, pairs of a step, and columns of a tile.
 const HALF: usize = SIDE / 2;
 
-/// Sums of [`ROWS`] rows and `N` vectors of 16 columns.
+/// The accumulators of [`ROWS`] rows and `N` vectors of 16 columns.
 type Sums<const N: usize> = [[__m512; N]; ROWS];
 
-/// The same bits as pairs of bf16.
+/// Reinterprets the bits as pairs of bf16.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
 fn as_pairs(bits: __m512i) -> __m512bh {
@@ -23,7 +23,7 @@ fn as_pairs(bits: __m512i) -> __m512bh {
     unsafe { std::mem::transmute(bits) }
 }
 
-/// Adds the products of one step: rows with stride `line`, and a step of a panel.
+/// Accumulates the products of one step: rows with stride `line`, and a step of a panel.
 ///
 /// # Safety
 /// Both must exist; the caller upholds this.
@@ -48,10 +48,10 @@ unsafe fn add_step<const N: usize>(sums: &mut Sums<N>, left: *const u16, line: u
     }
 }
 
-/// [`super::Unit::block`].
+/// Implements [`super::Unit::block`].
 ///
 /// # Safety
-/// As there; the processor must have AVX-512 F, BW and BF16.
+/// As for `Unit::block`; the processor must have AVX-512 F, BW and BF16.
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
 pub(super) unsafe fn block(block: &Block) {
     let Block { steps, left, right, sums, row, add, soon } = *block;
@@ -59,7 +59,7 @@ pub(super) unsafe fn block(block: &Block) {
         let place = |r: usize, j: usize| sums.wrapping_add((first + r) * row + j * HALF);
         let rows = left.data.wrapping_add(first / HALF * left.half + first % HALF * left.line);
         let mut all: Sums<2> = [[_mm512_setzero_ps(); 2]; ROWS];
-        // SAFETY: the caller guarantees rows, panel and sums; a fetch ahead never fails.
+        // SAFETY: the caller guarantees rows, panel and sums; a prefetch never faults.
         unsafe {
             if add {
                 for (r, sums) in all.iter_mut().enumerate() {
@@ -82,7 +82,7 @@ pub(super) unsafe fn block(block: &Block) {
     }
 }
 
-/// [`super::Unit::gathered`].
+/// Implements [`super::Unit::gathered`].
 ///
 /// # Safety
 /// As for [`block`].

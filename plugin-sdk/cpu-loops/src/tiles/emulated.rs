@@ -1,25 +1,25 @@
-//! The tile unit, and dot products of vectors, in plain Rust.
+//! Emulation of the tile unit, and of vector dot products, in plain Rust.
 
 use super::pack::SIDE;
 use super::unit::{Block, Gathered, Unit};
 
-/// Rows of a tile.
+/// The number of rows of a tile.
 const LINES: usize = 16;
 
-/// A unit in plain Rust, after the processor's manual: for tests on machines that have none.
+/// A tile unit in plain Rust, after the processor's manual: for tests on machines without one.
 #[derive(Clone, Copy, Debug)]
 pub struct Emulated;
 
-/// The same of dot products of vectors.
+/// Vector dot products in plain Rust, likewise.
 #[derive(Clone, Copy, Debug)]
 pub struct EmulatedDots;
 
-/// A tile of sums: `[row][column]`.
+/// A tile of accumulators: `[row][column]`.
 type Sums = [[f32; LINES]; LINES];
 /// A tile of elements: `[line][element]`.
 type Elements = [[u16; SIDE]; LINES];
 
-/// Flushes a subnormal number to 0, as the unit does.
+/// Flushes a subnormal value to 0, as the unit does.
 fn flushed(x: f32) -> f32 {
     if x.is_subnormal() { 0f32.copysign(x) } else { x }
 }
@@ -55,7 +55,7 @@ fn multiply_vectors(sums: &mut Sums, left: &Elements, right: &Elements) {
     }
 }
 
-/// Adds the products of two tiles.
+/// Accumulates the product of two tiles.
 type Multiply = fn(&mut Sums, &Elements, &Elements);
 
 /// `tileloadd` of elements.
@@ -67,10 +67,10 @@ unsafe fn load(from: *const u16, line: usize) -> Elements {
     std::array::from_fn(|i| unsafe { from.add(i * line).cast::<[u16; SIDE]>().read() })
 }
 
-/// [`Unit::block`].
+/// Implements [`Unit::block`].
 ///
 /// # Safety
-/// As there.
+/// As for [`Unit::block`].
 unsafe fn emulated_block(multiply: Multiply, block: &Block) {
     for (i, j) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
         let mut sums = [[0.0; LINES]; LINES];
@@ -91,10 +91,10 @@ unsafe fn emulated_block(multiply: Multiply, block: &Block) {
     }
 }
 
-/// [`Unit::gathered`].
+/// Implements [`Unit::gathered`].
 ///
 /// # Safety
-/// As there.
+/// As for [`Unit::gathered`].
 unsafe fn emulated_gathered(multiply: Multiply, block: &Gathered<'_>) {
     for (i, j) in [(0, 0), (0, 1), (1, 0), (1, 1)].into_iter().filter(|(_, j)| *j == 0 || !block.narrow) {
         let mut sums = [[0.0; LINES]; LINES];

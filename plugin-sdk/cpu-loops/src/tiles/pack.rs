@@ -1,41 +1,42 @@
-//! Panels of an operand as the tile unit reads them.
+//! Packed panels of an operand, in the layout of the tile unit.
 //!
-//! A panel is up to 32 rows of the left operand, or columns of the right one, along the whole reduction dimension, in steps of
-//! 32: `[steps][2][16][32]`. Each `[16][32]` is one tile of 1024 bytes. In a tile of the left operand, a line is a row with its
-//! 32 elements of the step. In one of the right operand, a line is two neighbouring elements of the step from each of 16
-//! columns. As matrices of pairs of elements, one is the transpose of the other. Beyond the operand's edges a panel holds 0.
+//! A panel is up to 32 rows of the left operand, or columns of the right one, along the whole reduction dimension, in steps
+//! of 32: `[steps][2][16][32]`. Each `[16][32]` is one tile of 1024 bytes. In a tile of the left operand, a line is a row
+//! with its 32 elements of the step. In a tile of the right operand, a line is two neighbouring elements of the step from
+//! each of 16 columns. As matrices of pairs of elements, one is the transpose of the other. Panels are padded with zeros
+//! beyond the operand's edges.
 
-/// Rows or columns of a panel, and elements of a step along the reduction dimension.
+/// The number of rows or columns of a panel, and of elements of a step along the reduction dimension.
 pub const SIDE: usize = 32;
-/// Elements of one step of a panel.
+/// The number of elements of one step of a panel.
 pub const STEP: usize = SIDE * SIDE;
-/// Rows or columns of one tile, and pairs of elements in its step.
+/// The number of rows or columns of one tile, and of pairs of elements in its step.
 const HALF: usize = SIDE / 2;
 
-/// A matrix in memory whose rows become those of panels. Strides are in elements.
+/// A matrix whose rows become the rows of panels. Strides are in elements.
 #[derive(Clone, Copy)]
 pub struct Source {
-    /// The first element.
+    /// The address of the first element.
     pub data: *const u16,
-    /// From one row (column) of a panel to the next.
+    /// The stride between rows (columns) of a panel.
     pub row: usize,
-    /// From one element of the reduction dimension to the next.
+    /// The stride between elements of the reduction dimension.
     pub column: usize,
 }
 
 impl Source {
-    /// The part that begins at this element.
+    /// The submatrix that starts at this element.
     pub fn at(self, row: usize, column: usize) -> Self {
         Source { data: self.data.wrapping_add(row * self.row + column * self.column), ..self }
     }
 }
 
-/// Which operand a panel is of.
+/// The operand of a panel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Operand {
-    /// Rows.
+    /// The left operand: panels of rows.
     Left,
-    /// Columns.
+    /// The right operand: panels of columns.
     Right,
 }
 
@@ -48,7 +49,7 @@ enum Lines {
     Inner,
 }
 
-/// Packs whole contiguous panels of `steps * STEP` elements each to `to`.
+/// Packs all panels, of `steps * STEP` elements each, contiguously to `to`.
 ///
 /// # Safety
 /// `from` must have `size` by `inner` elements, and `to` capacity for their panels; with `VECTORS` the processor must have
@@ -60,7 +61,7 @@ pub unsafe fn pack<const VECTORS: bool>(
     operand: Operand,
 ) {
     let steps = inner.div_ceil(SIDE);
-    // Step by step, so that lines of the reduction dimension are read through all panels at once.
+    // Step by step, so that all panels of a step read the same lines of the reduction dimension.
     for (step, panel) in (0..steps).flat_map(|s| (0..size.div_ceil(SIDE)).map(move |p| (s, p))) {
         let (side, deep) = (SIDE.min(size - panel * SIDE), SIDE.min(inner - step * SIDE));
         let block = from.at(panel * SIDE, step * SIDE);
@@ -81,7 +82,7 @@ pub unsafe fn pack<const VECTORS: bool>(
     }
 }
 
-/// Copies part of a block, or one with no dense dimension, to lines of 32.
+/// Copies a partial block, or one without a dense dimension, to lines of 32.
 ///
 /// # Safety
 /// The elements must exist; the caller upholds this.
@@ -101,7 +102,7 @@ unsafe fn gather(to: &mut [u16; STEP], from: Source, (side, deep): (usize, usize
 /// Packs 32 lines of 32 elements.
 ///
 /// # Safety
-/// As for [`pack`], with 32 lines at that distance.
+/// As for [`pack`], with 32 lines at distance `distance`.
 #[inline(always)]
 unsafe fn pack_block<const VECTORS: bool>(
     to: *mut u16,
@@ -177,11 +178,11 @@ mod vectors {
         const { assert!(STEP == 2 * HALF * SIDE) };
     }
 
-    /// Pairs of elements of two lines: the first 16, and the others.
+    /// Interleaves the elements of two lines in pairs: the first 16 pairs, and the last 16.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     fn interleave(a: __m512i, b: __m512i) -> (__m512i, __m512i) {
-        // Each 64 bits of the permuted lines hold four neighbours, so that interleaving within 128 bits keeps the
+        // Each 64 bits of the permuted lines hold four neighbours, so that interleaving within 128 bits preserves the
         // order.
         let spread = |v| {
             let low = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 0, 1, 1, 2, 2, 3, 3), v);
@@ -192,7 +193,7 @@ mod vectors {
         (_mm512_unpacklo_epi16(a_low, b_low), _mm512_unpacklo_epi16(a_high, b_high))
     }
 
-    /// The transpose of 16 by 16 elements of 32 bits.
+    /// Transposes 16 by 16 elements of 32 bits.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     fn transpose(rows: [__m512i; HALF]) -> [__m512i; HALF] {
@@ -201,7 +202,8 @@ mod vectors {
             pairs[2 * i] = _mm512_unpacklo_epi32(rows[2 * i], rows[2 * i + 1]);
             pairs[2 * i + 1] = _mm512_unpackhi_epi32(rows[2 * i], rows[2 * i + 1]);
         }
-        // `fours[4 * i + c]`: within each 128 bits, elements of column `4 * lane + c` from rows `4 * i` and on.
+        // `fours[4 * i + c]`: within each 128 bits, the elements of column `4 * lane + c` from four rows, starting at `4 *
+        // i`.
         let mut fours = [_mm512_setzero_si512(); HALF];
         for i in 0..HALF / 4 {
             for c in 0..2 {
@@ -244,7 +246,7 @@ mod tests {
         }
     }
 
-    /// Whole blocks, parts of one and both; fewer under Miri, which is a thousand times slower.
+    /// Whole and partial blocks in both dimensions; fewer under Miri, which is a thousand times slower.
     const SIZES: &[(usize, usize)] = match cfg!(miri) {
         true => &[(33, 32)],
         false => &[(32, 32), (33, 31), (64, 96), (1, 1), (31, 65), (70, 70)],

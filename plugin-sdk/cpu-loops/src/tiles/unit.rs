@@ -1,5 +1,5 @@
-//! Micro-kernels for panels of bf16: the tile unit (AMX), or vector dot products, behind a trait so that their callers
-//! can be tested without either.
+//! Micro-kernels for panels of bf16: the tile unit (AMX), or vector dot products, behind a trait so that callers can be
+//! tested without either.
 
 #[cfg(target_arch = "x86_64")]
 use super::dots;
@@ -7,52 +7,52 @@ use super::pack::{SIDE, STEP};
 #[cfg(target_arch = "x86_64")]
 use std::sync::OnceLock;
 
-/// A 32 by 32 block of accumulators: its address and the operands.
+/// A 32 by 32 block of accumulators and its operands.
 #[derive(Clone, Copy)]
 pub struct Block {
-    /// Steps of 32 along the reduction dimension, at least 1.
+    /// The number of steps of 32 along the reduction dimension, at least 1.
     pub steps: usize,
-    /// Rows: a panel, or rows in place.
+    /// The rows of the left operand: a panel, or rows in place.
     pub left: Rows,
-    /// A panel of columns, likewise.
+    /// A panel of columns.
     pub right: *const u16,
-    /// The first sum.
+    /// The address of the first accumulator.
     pub sums: *mut f32,
-    /// Elements from one row of sums to the next.
+    /// The row stride of the accumulators, in elements.
     pub row: usize,
-    /// Whether to accumulate onto the present sums instead of 0.
+    /// Whether to add to the current accumulators instead of to 0.
     pub add: bool,
-    /// The prefetch address: 256 bytes of each 2048 are prefetched from here on, once per step.
+    /// The prefetch address: each step prefetches 256 bytes, and the next step starts 2048 bytes later.
     pub soon: *const u16,
 }
 
 /// A 32 by 32 block of accumulators whose rows have a different address at each step, as for the taps of a convolution.
 #[derive(Clone, Copy)]
 pub struct Gathered<'a> {
-    /// For each step of 32 along the reduction dimension, the bytes from `left` to its first row. At least one.
+    /// For each step of 32 along the reduction dimension, the offset in bytes from `left` to its first row. At least one.
     pub offsets: &'a [usize],
-    /// Rows, each 32 elements at a step.
+    /// The rows of the left operand, each 32 elements per step.
     pub left: *const u16,
-    /// From one row to the next, in elements.
+    /// The row stride, in elements.
     pub line: usize,
     /// A panel of columns.
     pub right: *const u16,
-    /// The sums, row by row, which begin at 0.
+    /// The accumulators, row by row, which start at 0.
     pub sums: *mut f32,
-    /// Whether only the first 16 columns are computed: the sums of the others are unchanged.
+    /// Whether only the first 16 columns are computed: the other accumulators are unchanged.
     pub narrow: bool,
 }
 
-/// Rows of the left operand, as tiles are loaded from them. Distances are in elements.
+/// Rows of the left operand as tiles load them. Strides are in elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows {
-    /// The first element.
+    /// The address of the first element.
     pub data: *const u16,
-    /// From one row to the next.
+    /// The stride between rows.
     pub line: usize,
-    /// From the first 16 rows to the others.
+    /// The stride between the first and the last 16 rows.
     pub half: usize,
-    /// From one step to the next.
+    /// The stride between steps.
     pub step: usize,
 }
 
@@ -67,7 +67,7 @@ impl Rows {
         Rows { data, line, half: SIDE / 2 * line, step: SIDE }
     }
 
-    /// The rows `steps` steps on.
+    /// The rows after `steps` steps.
     pub fn at(self, steps: usize) -> Rows {
         Rows { data: self.data.wrapping_add(steps * self.step), ..self }
     }
@@ -75,15 +75,15 @@ impl Rows {
 
 /// A matrix unit that multiplies panels.
 pub trait Unit: Copy + Sync {
-    /// Whether the processor has AVX-512 (F and BW), with which panels are packed.
+    /// Whether the processor has AVX-512 (F and BW) for packing panels.
     const VECTORS: bool;
 
-    /// The approximate time for a block relative to tiles: the work worth another thread is smaller by this factor.
+    /// The approximate time of a block relative to tiles: the minimum work per thread is smaller by this factor.
     fn slowness(self) -> usize {
         1
     }
 
-    /// Runs `body`, within which [`Unit::block`] may be called on this thread.
+    /// Runs `body` with tiles configured; within it, [`Unit::block`] may be called on this thread.
     fn with_tiles<R>(self, body: impl FnOnce() -> R) -> R;
 
     /// Computes one block.
@@ -93,29 +93,31 @@ pub trait Unit: Copy + Sync {
     /// [`Unit::with_tiles`]. The caller upholds this.
     unsafe fn block(self, block: &Block);
 
-    /// Computes one block whose rows are at another address at each step: see [`Gathered`].
+    /// Computes one block whose rows have a different address at each step: see [`Gathered`].
     ///
     /// # Safety
     /// As for [`Unit::block`].
     unsafe fn gathered(self, block: &Gathered<'_>);
 }
 
-/// The instructions that this processor has for products of bf16. Whoever holds one may use it: [`Native::find`] makes it.
+/// A bf16 matrix unit of this processor. A value of this type proves that the instructions exist: [`Native::find`] detects
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Native(Kind);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-// Other processors have neither.
+// Other processors have no unit.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 enum Kind {
-    /// Tiles, which take 32 by 32 sums at the price of a few.
+    /// The tile unit: 32 by 32 products cost little more than a few.
     Tiles,
-    /// Dot products of pairs in vectors (AVX-512 BF16): twice the multiplications of f32.
+    /// Vector dot products of pairs (AVX-512 BF16): twice the multiplications of f32.
     Dots,
 }
 
 impl Native {
-    /// Tiles, else dot products, if the processor has them and the system lets this process use them; asked once.
+    /// Detects tiles, otherwise dot products, if the processor has them and the operating system permits them; the result
+    /// is cached.
     pub fn find() -> Option<Native> {
         #[cfg(target_arch = "x86_64")]
         {
@@ -130,17 +132,17 @@ impl Native {
         None
     }
 
-    /// Tiles alone, for tests.
+    /// Detects tiles alone, for tests.
     pub fn tiles() -> Option<Native> {
         Native::find().filter(|native| native.0 == Kind::Tiles)
     }
 
-    /// Dot products alone, for tests: the processor may have tiles, too.
+    /// Detects dot products alone, for tests: the processor may have tiles, too.
     pub fn dots() -> Option<Native> {
         has_dots().then_some(Native(Kind::Dots))
     }
 
-    /// Whether a product of these sizes is worth it: vectors multiply the zeros of a panel's edge at full price.
+    /// Whether the unit is faster for a product of these sizes: vectors multiply the zero padding of a panel at full cost.
     pub fn pays(self, rows: usize, columns: usize, inner: usize) -> bool {
         let whole = |size: usize| size.next_multiple_of(SIDE);
         let padded = whole(rows).saturating_mul(whole(columns)).saturating_mul(whole(inner));
@@ -148,7 +150,7 @@ impl Native {
     }
 }
 
-/// Whether the processor has dot products of bf16 and the features for packing panels.
+/// Whether the processor has bf16 dot products and the features for packing panels.
 fn has_dots() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
@@ -177,30 +179,30 @@ impl Unit for Native {
     }
 }
 
-/// Whether the processor has tiles, their product of bf16 and AVX-512, and the system saves the state of both.
+/// Whether the processor has tiles, their bf16 product and AVX-512, and the operating system saves the state of both.
 #[cfg(target_arch = "x86_64")]
 fn has_amx() -> bool {
     use std::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
     const TILE_AND_BF16: u32 = 1 << 24 | 1 << 22;
-    /// The configuration of the tiles and their data.
+    /// The XCR0 bits of the tile configuration and the tile data.
     const TILE_STATE: u64 = 0b11 << 17;
     #[target_feature(enable = "xsave")]
     fn saved_state() -> u64 {
-        // SAFETY: the caller has asked for the instruction; register 0 always exists.
+        // SAFETY: the caller has checked that the instruction exists; register 0 always exists.
         unsafe { _xgetbv(0) }
     }
-    // AVX-512 comes first: it implies `xsave`, and that the system uses it.
+    // AVX-512 is tested first: it implies `xsave`, enabled by the operating system.
     std::is_x86_feature_detected!("avx512f")
         && std::is_x86_feature_detected!("avx512bw")
         && std::is_x86_feature_detected!("xsave")
         && __cpuid(0).eax >= 7
         && __cpuid_count(7, 0).edx & TILE_AND_BF16 == TILE_AND_BF16
-        // SAFETY: the processor has `xsave`, as was asked above.
+        // SAFETY: the processor has `xsave`, as checked above.
         && unsafe { saved_state() } & TILE_STATE == TILE_STATE
 }
 
-/// Asks the system for the tiles' state, which a process gets on request only. It may be refused, by a filter of
-/// system calls or where a thread's signal stack is too small for that state.
+/// Requests permission for the tile state from the operating system. It may be refused, by a system call filter or because
+/// a thread's signal stack is too small for that state.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn permitted() -> bool {
     const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
@@ -247,18 +249,18 @@ impl Unit for Native {
     }
 
     fn with_tiles<R>(self, body: impl FnOnce() -> R) -> R {
-        /// Gives the tiles back, also where `body` panics: a thread with tiles in use is slower to switch.
+        /// A guard that releases the tiles on drop, also if `body` panics: context switches are slower with tiles in use.
         struct Release;
         impl Drop for Release {
             fn drop(&mut self) {
-                // SAFETY: there is a unit, as the kind says.
+                // SAFETY: the kind guarantees the tile unit.
                 unsafe { std::arch::asm!("tilerelease", options(nomem, nostack, preserves_flags)) };
             }
         }
         if self.0 == Kind::Dots {
             return body();
         }
-        // SAFETY: there is a unit, as the kind says; the configuration is one of palette 1, the only one there is.
+        // SAFETY: the kind guarantees the tile unit; the configuration is of palette 1, the only one.
         unsafe {
             std::arch::asm!(
                 "ldtilecfg [{0}]",
@@ -274,13 +276,13 @@ impl Unit for Native {
     unsafe fn block(self, block: &Block) {
         const { assert!(SIDE == 32 && STEP == 2 * 1024 / 2) };
         if self.0 == Kind::Dots {
-            // SAFETY: as the caller guarantees; the processor has what the kind says.
+            // SAFETY: as the caller guarantees; the kind guarantees the processor's features.
             return unsafe { dots::block(block) };
         }
         let Block { steps, left, right, sums, row, add, soon } = *block;
-        // Tiles 0 to 3 hold the sums, 4 and 5 two of rows, 6 and 7 two of columns.
-        // SAFETY: the caller guarantees the elements and configured tiles. A tile is 16 lines of 64 bytes; those of columns are
-        // dense, those of sums have stride `row`. A prefetch never faults.
+        // Tiles 0 to 3 are accumulators, 4 and 5 are rows, 6 and 7 are columns.
+        // SAFETY: the caller guarantees the elements and configured tiles. A tile is 16 lines of 64 bytes; lines of columns
+        // are dense, those of accumulators have stride `row`. A prefetch never faults.
         unsafe {
             std::arch::asm!(
                 "test {add:e}, {add:e}",
@@ -345,7 +347,7 @@ impl Unit for Native {
         }
         let Gathered { offsets, left, line, right, sums, narrow } = *block;
         if narrow {
-            // As below, without what is in the other columns.
+            // As below, without the right half of the columns.
             // SAFETY: as above.
             unsafe {
                 std::arch::asm!(

@@ -15,7 +15,7 @@ fn check<T: Lanes>(tolerance: f64) {
     const ROWS: [usize; 5] = [0, 1, 2, 3, 4];
     const LAST: [usize; 5] = [0, 2, 3, 4, 1];
     let adaptive = |size: usize, count: usize| windows(size, count).expect("memory");
-    // Windows of two elements with stride 3, as in `avg_pool`; the elements between and after them have no window.
+    // Windows of two elements with stride 3, as in `avg_pool`; the elements between and after them are in no window.
     let apart = |size: usize| (0..size / 3).map(|i| 3 * i..3 * i + 2).collect::<Vec<_>>();
     let problems = [
         ([1, 1, 1, 1, 1], [1, 1, 1].map(|_| adaptive(1, 1))),
@@ -35,7 +35,7 @@ fn check<T: Lanes>(tolerance: f64) {
             let mut results = vec![T::from_f64(9.0); sizes.iter().product()];
             let weight =
                 |d: usize, window: &Range<usize>| T::Acc::from_f64((d + 1) as f64 / window.len() as f64);
-            // SAFETY: the vectors have as many elements as these sizes and steps name.
+            // SAFETY: the vectors have the elements that these sizes and strides describe.
             unsafe {
                 let grad = Volume { data: Data::new(grad.as_mut_ptr()), sizes: of_grad, strides };
                 let out =

@@ -13,7 +13,7 @@ pub(in super::super) fn numbers(seed: usize) -> impl FnMut() -> f64 {
     }
 }
 
-/// The elements and weights of one dimension at a location, by the definition.
+/// The expected elements and weights of one dimension at a location.
 pub(in super::super) fn taps(side: &Side, place: f64) -> Vec<(usize, f64)> {
     let (size, last) = (side.size as f64, side.size as f64 - 1.0);
     let at = if side.align_corners { (place + 1.0) / 2.0 * last } else { ((place + 1.0) * size - 1.0) / 2.0 };
@@ -69,7 +69,7 @@ pub(in super::super) fn count(sizes: [usize; 5], strides: [usize; 5]) -> usize {
     1 + sizes.iter().zip(strides).map(|(size, stride)| (size - 1) * stride).sum::<usize>()
 }
 
-/// One problem.
+/// A test case.
 #[derive(Clone, Copy, Debug)]
 struct Problem {
     image: [usize; 5],
@@ -82,7 +82,7 @@ struct Problem {
     mode: Mode,
     padding: Padding,
     align_corners: bool,
-    /// Whether some elements are not finite.
+    /// Whether some elements are infinite or NaN.
     odd: bool,
 }
 
@@ -174,7 +174,7 @@ fn check<T: Elements>(problem: Problem, tolerance: f64) {
                 T::NAME
             );
         }
-        // Methods are chosen by layout; all must compute the same values.
+        // The loop order depends on the memory layout; all orders must compute the same values.
         match &first {
             None => first = Some(results),
             Some(first) => {
@@ -202,7 +202,7 @@ fn check_all<T: Elements>(tolerance: f64) {
             for padding in PADDINGS {
                 for (order, out_order) in [(ROWS, ROWS), (LAST, LAST), (LAST, ROWS), (ROWS, [0, 1, 2, 4, 3])]
                 {
-                    // Tests pairwise combinations: the full product would be too many.
+                    // Tests pairwise combinations, as the full product is too large.
                     n += 1;
                     let problem = Problem {
                         image,

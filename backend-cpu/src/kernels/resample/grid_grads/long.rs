@@ -6,8 +6,8 @@ use keyway_cpu_loops::vectors::Lanes as Elements;
 use keyway_sdk::author::{Error, Real, Scratch};
 use std::ops::Range;
 
-/// Counts the addends of each element's sums, and moves f32 sums to f64 after [`CHAIN`] addends, exceeded by at most one group
-/// of pixels.
+/// Counts the addends of each element's sums, and moves f32 sums to f64 after [`CHAIN`] addends, exceeded by at most one
+/// group of pixels.
 pub(super) struct LongSums {
     /// The addends since the sums were moved, by index over `unit`.
     counts: Scratch<u32>,
@@ -20,9 +20,9 @@ pub(super) struct LongSums {
 }
 
 impl LongSums {
-    /// For `len` sums in `A` of at most `addends` addends each; `None` if they are too few to lose digits, or the sums are in
-    /// f64. `layout` is the stride between the channels of an element, the number of channels, and a divisor of all element
-    /// offsets.
+    /// Creates the counters of `len` sums in `A` of at most `addends` addends each; `None` if they are too few to lose
+    /// digits, or the sums are in f64. `layout` is the stride between the channels of an element, the number of channels,
+    /// and a divisor of all element offsets.
     pub(super) fn new<A: Real>(
         addends: usize,
         len: usize,

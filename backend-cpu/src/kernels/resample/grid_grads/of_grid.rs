@@ -59,7 +59,7 @@ impl<T: Elements> OfGrid<'_, '_, T> {
         }
     }
 
-    /// Computes pixels one by one, from channels in place.
+    /// Computes pixels one by one, from the channels in place.
     ///
     /// # Safety
     /// As for [`OfGrid::run`].
@@ -77,7 +77,7 @@ impl<T: Elements> OfGrid<'_, '_, T> {
                 let [image_sample, image_plane, steps @ ..] = of.image.strides;
                 let image = of.image.data.as_ptr().cast_const().wrapping_add(sample * image_sample);
                 let grad = of.grad.data.as_ptr().cast_const().wrapping_add(sample * by_sample);
-                // SAFETY: as the caller guarantees; each pixel is one piece's.
+                // SAFETY: as the caller guarantees; each pixel belongs to one work item.
                 unsafe { of.find((sample, &pixels), (steps, -1), &mut grid_taps) };
                 for (p, pixel) in pixels.enumerate() {
                     let [z, y, x] = [pixel / (height * width), pixel / width % height, pixel % width];
@@ -102,7 +102,7 @@ impl<T: Elements> OfGrid<'_, '_, T> {
         })
     }
 
-    /// Computes channels one by one, by vectors of pixels.
+    /// Computes channels one by one, vectorised over pixels.
     ///
     /// # Safety
     /// As for [`OfGrid::run`].
@@ -175,7 +175,7 @@ impl<T: Elements> OfGrid<'_, '_, T> {
                 let [.., height, width] = of.grad.sizes;
                 for axis in 0..rank {
                     let sums = &sums[axis * wide..];
-                    // SAFETY: as the caller guarantees; each pixel is one piece's.
+                    // SAFETY: as the caller guarantees; each pixel belongs to one work item.
                     unsafe { self.out.write((sample, axis), &pixels, [height, width], sums) };
                 }
             }
@@ -241,7 +241,7 @@ impl<T: Elements> OfGrid<'_, '_, T> {
                 for block in 0..blocks {
                     for (axis, number) in numbers.iter_mut().enumerate().take(rank) {
                         let at = ((sample * blocks + block) * all + p) * rank + axis;
-                        // SAFETY: it was written above.
+                        // SAFETY: the element was written above.
                         *number += unsafe { *parts.as_ptr().add(at) };
                     }
                 }
@@ -279,7 +279,7 @@ fn slopes<T: Elements>(
     numbers
 }
 
-/// The sum of the products of two lists, by lanes.
+/// The dot product of two lists, accumulated in lanes.
 #[inline(always)]
 fn products<V: Vector>(n: usize, left: impl Fn(usize, usize) -> V, right: impl Fn(usize, usize) -> V) -> V {
     let mut sums = V::splat(V::Number::ZERO);

@@ -3,7 +3,7 @@ use super::super::packed::is_sparse;
 use super::super::side::{Mode, Padding};
 use super::*;
 
-/// One problem: images, locations, and the dimension order and the innermost stride of each.
+/// A test case: images, locations, and the dimension order and the innermost stride of each.
 #[derive(Clone, Copy, Debug)]
 struct Problem {
     image: [usize; 5],
@@ -89,7 +89,7 @@ fn check<T: Elements>(problem: Problem, tolerance: f64) {
         };
         [axis(0), axis(1), axis(2)]
     };
-    // What both gradients are by the definition; that of the grid by differences.
+    // The expected gradients: of the image by the definition, of the grid by finite differences.
     let mut of_image = vec![(0.0, 0.0); sizes.iter().product()];
     let mut of_grid = vec![(0.0, 0.0); grid.len()];
     let dense = steps(sizes, ROWS, 1);
@@ -140,7 +140,7 @@ fn check<T: Elements>(problem: Problem, tolerance: f64) {
     let mut results = vec![T::from_f64(7.0); count(sizes, strides)];
     let sides = || [0, 1, 2].map(|d| problem.side(d));
     let grid_of = |grid: &mut [T]| Grid {
-        // SAFETY: as many elements as these sizes name, which live for the test.
+        // SAFETY: the vector has the elements that these sizes describe, and outlives the grid.
         data: unsafe { Lanes::new(grid.as_mut_ptr()) },
         rank,
         of_sample: pixels * rank,
@@ -153,7 +153,7 @@ fn check<T: Elements>(problem: Problem, tolerance: f64) {
         sides: sides(),
         grid: grid_of(&mut grid),
     };
-    // SAFETY: the vectors have the elements of these sizes and steps.
+    // SAFETY: the vectors have the elements of these sizes and strides.
     unsafe { of_images.of_images() }.expect("memory");
     let got: Vec<f64> = indices(sizes).map(|index| results[flat(&index, &strides)].to_f64()).collect();
     // The smallest values of f16 differ by 6e-8.
@@ -187,7 +187,7 @@ fn check<T: Elements>(problem: Problem, tolerance: f64) {
     }
 }
 
-/// The other way for the gradient of a grid: a block of channels, or 0 for channels as they lie.
+/// The alternative loop order for the gradient of a grid: a block of channels, or 0 for channels in place.
 fn block_that_is_not_chosen<T: Elements>(of: &Gradients<'_, T>) -> Option<usize> {
     let is_dense = of.grad.strides[1] == 1 && of.image.strides[1] == 1;
     let block = block(&of.image)?;
@@ -211,7 +211,7 @@ fn check_all<T: Elements>(tolerance: f64) {
             for padding in PADDINGS {
                 for (order, grad_order) in [(ROWS, ROWS), (LAST, LAST), (LAST, ROWS), (ROWS, [0, 1, 2, 4, 3])]
                 {
-                    // Everything with everything would be many; each meets each of the others.
+                    // Tests pairwise combinations, as the full product is too large.
                     n += 1;
                     let (gap, align_corners) = ([1, 1, 3][n % 3], n % 2 == 0);
                     check::<T>(

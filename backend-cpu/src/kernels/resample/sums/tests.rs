@@ -3,7 +3,7 @@ use super::*;
 use keyway_sdk::author::{Element, Lanes as Data};
 use keyway_sdk::half::{bf16, f16};
 
-/// Steps of a tensor in this order of its dimensions, innermost last, with `gap` elements from one to the next.
+/// Strides of a tensor with this memory order of dimensions, innermost last, where the innermost has stride `gap`.
 fn steps(sizes: [usize; 5], order: [usize; 5], gap: usize) -> [usize; 5] {
     let (mut steps, mut step) = ([0; 5], gap);
     for d in order.into_iter().rev() {
@@ -47,7 +47,8 @@ fn check<T: Lanes>(tolerance: f64) {
                 let mut image: Vec<T> =
                     (0..count(sizes)).map(|i| T::from_f64((i * 7919 % 1009) as f64 / 504.5 - 1.0)).collect();
                 let mut results = vec![T::from_f64(9.0); count(out_sizes)];
-                // SAFETY: the vectors have as many elements as these sizes and steps name, and the tables are of these sizes.
+                // SAFETY: the vectors have the elements that these sizes and strides describe, and the tables are of these
+                // sizes.
                 unsafe {
                     let image = Volume { data: Data::new(image.as_mut_ptr()), sizes, strides };
                     let out = Volume { data: Data::new(results.as_mut_ptr()), sizes: out_sizes, strides: to };
@@ -100,7 +101,7 @@ fn check_picks<A: Lanes<Acc = A> + Real>() {
             let columns = Columns::of(&table, ranges.len()).unwrap();
             let row: Vec<A> = (0..size).map(|i| A::from_f64((i * i % 17) as f64)).collect();
             let mut sums = vec![A::from_f64(-1.0); ranges.len()];
-            // SAFETY: the table names elements of the row, and there is a sum for each range.
+            // SAFETY: the indices in the table are within the row, and there is a sum for each range.
             unsafe { columns.pick::<A::Vector>(&row, &mut sums) };
             for (sum, range) in sums.iter().zip(&ranges) {
                 let expected: f64 = row[range.clone()].iter().map(|x| x.to_f64() / 2.0).sum();

@@ -3,7 +3,7 @@ use crate::summed;
 use keyway_cpu_loops::images::Moves;
 use keyway_sdk::half::f16;
 
-/// `[samples, channels, height, width]` of the input, channels of the gradient, zeros around the input.
+/// `[samples, channels, height, width]` of the input, channels of the gradient, zero padding.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     sizes: [usize; 4],
@@ -11,7 +11,7 @@ struct Case {
     padding: usize,
 }
 
-/// Whether images, and the kernel, lie in channels_last order.
+/// Whether the input, the gradient and the kernel are in channels_last order.
 type Order = [bool; 3];
 
 fn steps([n, c, h, w]: [usize; 4], is_last: bool) -> [usize; 5] {
@@ -22,7 +22,7 @@ fn steps([n, c, h, w]: [usize; 4], is_last: bool) -> [usize; 5] {
 fn volume<T>(data: &mut [T], sizes: [usize; 4], is_last: bool) -> Volume<'_, T> {
     let [n, c, h, w] = sizes;
     Volume {
-        // SAFETY: the slices have as many elements as these sizes name.
+        // SAFETY: the slices have the elements that these sizes describe.
         data: unsafe { Lanes::new(data.as_mut_ptr()) },
         sizes: [n, c, 1, h, w],
         strides: steps(sizes, is_last),
@@ -56,7 +56,7 @@ impl Case {
         [self.sizes, self.grad_sizes()].map(|sizes| (0..count(sizes)).map(|_| next()).collect())
     }
 
-    /// The gradient by tiles of this side, if they compute it, or directly.
+    /// The gradient by tiles of this side, if they support it, or by direct sums.
     fn computed<T: Pixel>(&self, [x, g]: [&[T]; 2], order: Order, side: Option<usize>) -> Option<Vec<f32>> {
         let (mut x, mut g) = (x.to_vec(), g.to_vec());
         let mut out = vec![T::from_acc(f32::NAN); self.kernel_sizes().iter().product()];
@@ -85,7 +85,7 @@ impl Case {
         done.unwrap()
     }
 
-    /// The sums in f64.
+    /// Computes the sums in f64.
     fn exact<T: Pixel>(&self, [x, g]: [&[T]; 2], order: Order) -> Vec<f64> {
         let ([n, c, h, w], grad, kernel) = (self.sizes, self.grad_sizes(), self.kernel_sizes());
         let mut sums = vec![0.0; kernel.iter().product()];
@@ -112,7 +112,7 @@ impl Case {
     }
 }
 
-/// The largest error beside the largest element.
+/// The largest error divided by the largest element.
 fn error(got: &[f32], exact: &[f64]) -> f64 {
     let largest = exact.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
     let errors = got.iter().zip(exact).map(|(got, exact)| (f64::from(*got) - exact).abs());
