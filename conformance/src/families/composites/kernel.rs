@@ -1,5 +1,6 @@
 //! A kernel of a composite layout under test: the samples that it serves, its calls and their verdict.
 
+use super::dtypes_of;
 use crate::array::Array;
 use crate::call::is_of_arguments;
 use crate::compare::{self, Tolerance};
@@ -83,6 +84,11 @@ impl<'a> Subject<'a> {
     /// The dtype under test.
     pub fn dtype(&self) -> DType {
         self.context.dtype()
+    }
+
+    /// Whether the dtype is the usual one of the target's kernels of the op: others have the same code for sizes.
+    pub fn is_usual(&self) -> bool {
+        dtypes_of(self.context.target, self.kernel).first() == Some(&self.dtype())
     }
 
     /// Whether each element of the result is computed from one element of each argument.

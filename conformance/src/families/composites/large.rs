@@ -7,7 +7,6 @@ use crate::families::placements;
 use crate::families::{Context, tensors};
 use crate::growth::{self, Named, enlarged};
 use crate::outcome::Steps;
-use keyway::DType;
 use keyway::ops::sample::Sample;
 
 /// Elements of the largest tensor of a call whose work is split: if all are stored, and otherwise.
@@ -34,9 +33,7 @@ pub fn run(context: &Context<'_>) -> Steps {
     let subject = Subject::of(context)?;
     let kinds = subject.kinds(KINDS)?;
     let (mut tally, mut turns) = (Tally::default(), Turns::default());
-    // Each dtype has the same code for sizes, and other loops.
-    let usual = subject.dtype() == DType::F32;
-    for kind in kinds.iter().filter(|_| usual) {
+    for kind in kinds.iter().filter(|_| subject.is_usual()) {
         for changes in changes(&kind.sample) {
             changed(&subject, kind, &changes, &mut turns, &mut tally)?;
         }

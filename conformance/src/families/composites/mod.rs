@@ -14,6 +14,7 @@ pub(super) mod values;
 use super::{Scope, kernels};
 use crate::case::Case;
 use crate::oracle;
+use crate::target::Target;
 use keyway::dispatcher::registry::{self, KernelEntry};
 use keyway::{DType, Layout};
 use std::collections::BTreeSet;
@@ -55,6 +56,14 @@ pub(crate) fn is_of_kernel(case: &Case) -> bool {
     case.is_about_op() && layout.is_some_and(|layout| !layout.is_strided())
 }
 
+/// The dtypes of the target's kernels of the same op, device and layout: one of each of the [`KINDS`], the usual one first.
+fn dtypes_of(target: &Target, kernel: &KernelEntry) -> Vec<DType> {
+    let same = |k: &&&KernelEntry| (k.op, k.device, k.layout) == (kernel.op, kernel.device, kernel.layout);
+    let all: Vec<DType> =
+        target.kernels.iter().filter(same).filter_map(|k| DType::from_code(k.dtype)).collect();
+    KINDS.iter().filter_map(|kind| kind.iter().find(|dtype| all.contains(dtype)).copied()).collect()
+}
+
 /// A case for each op and composite layout that the target has kernels for, and one for each of its layouts.
 pub(super) fn cases(scope: &Scope<'_>, family: &'static str, dtypes: Dtypes, cases: &mut Vec<Case>) {
     let here = |k: &&KernelEntry| !k.layout.is_strided() && k.device == scope.target.device.kind;
@@ -65,11 +74,9 @@ pub(super) fn cases(scope: &Scope<'_>, family: &'static str, dtypes: Dtypes, cas
         if !seen.insert((kernel.op, key.clone())) {
             continue;
         }
-        let same = |k: &&&KernelEntry| (k.op, k.layout) == (kernel.op, kernel.layout);
-        let all: Vec<DType> = kernels.iter().filter(same).filter_map(|k| DType::from_code(k.dtype)).collect();
-        let kinds = KINDS.iter().filter_map(|kind| kind.iter().find(|dtype| all.contains(dtype)).copied());
         let only = dtypes == Dtypes::Usual || scope.quick;
-        let chosen = kinds.take(if only { 1 } else { KINDS.len() });
+        let of_kinds = dtypes_of(scope.target, kernel).into_iter();
+        let chosen = of_kinds.take(if only { 1 } else { KINDS.len() });
         if let Some(op) = scope.ops.iter().find(|op| op.def.name() == kernel.op) {
             if oracle::find(kernel.op).is_some() {
                 cases.extend(chosen.map(|dtype| Case::of(family, op.def, dtype, 0, key.clone())));
