@@ -194,6 +194,31 @@ fn faults_of_a_lossy_layout_are_found() {
     }
 }
 
+/// Kernels of composite layouts that are wrong only for many entries, wide rows, strided components, several threads or some
+/// values.
+#[test]
+fn faults_of_layouts_are_found_at_other_sizes_strides_and_values() {
+    for (library, fault, op, family) in [
+        ("keyway_test_coo", "coo_many_lost", "mm", "large"),
+        ("keyway_test_coo", "coo_indices_packed", "mm", "strided"),
+        ("keyway_test_coo", "coo_scratch_shared", "mm", "threads"),
+        ("keyway_test_coo", "coo_cancelled_kept", "square", "values"),
+        ("keyway_test_csr", "csr_columns_16_bits", "mm", "sizes"),
+        ("keyway_test_csr", "csr_cancel_ends_row", "add", "values"),
+        // The conversions of the layout, which are about no op.
+        ("keyway_test_int8", "int8_far_scale", "", "large"),
+    ] {
+        let only = ["--family", family];
+        let ops: Vec<&str> = Some(op).into_iter().filter(|op| !op.is_empty()).collect();
+        let (ran, report) = judge_with(library, "", &ops, &only);
+        assert_eq!(bad(&report), BTreeSet::new(), "{library} {op} {family}");
+        ran.expect(0);
+        let (ran, report) = judge_with(library, fault, &ops, &only);
+        assert!(bad(&report).contains(&(family.to_string(), "failed".to_string())), "{fault}");
+        ran.expect(1);
+    }
+}
+
 /// A format is declared for an op only if the plugin has a kernel that serves it.
 #[test]
 fn a_format_declared_without_a_kernel_is_found() {
