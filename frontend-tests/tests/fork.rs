@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How a child ends.
+/// The exit codes of a child.
 const WORKED: i32 = 0;
 const REFUSED: i32 = 3;
 

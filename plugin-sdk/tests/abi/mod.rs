@@ -94,7 +94,7 @@ pub fn under_an_older_host() {
     let warned = said();
     assert!(warned.iter().any(|line| line.contains("older than interposers")), "{warned:?}");
 
-    // What the host has is the host's.
+    // The host's own values are returned.
     assert_eq!(num_threads(), 3);
     assert_eq!(float32_matmul_precision(), MatmulPrecision::Highest);
     assert_eq!(host_api().unwrap().struct_size as usize, HostApi::MIN_SIZE);
