@@ -107,6 +107,9 @@ pub(super) fn pairs<'a>(a: &'a Batch, b: &'a Batch) -> Result<Pairs<'a>, Unknown
 /// A value below this fraction of the largest makes a matrix too ill-conditioned for a comparison.
 pub(super) const SMALL: f64 = 0.02;
 
+/// The largest solution relative to the right side for a comparison.
+const GROWTH: f64 = 4.0;
+
 /// Cholesky–Banachiewicz, row by row, on the symmetric part.
 fn factor(a: &Matrix) -> Result<Matrix, Unknown> {
     let n = a.rows;
@@ -153,6 +156,11 @@ pub(super) fn substituted(a: &Matrix, b: &Matrix, upper: bool, unit: bool) -> Re
             let rest = x.at(i, j) - known.clone().map(|k| a.at(i, k) * x.at(k, j)).sum::<f64>();
             *x.at_mut(i, j) = rest / divisor;
         }
+    }
+    let largest = |m: &Matrix| m.values.iter().map(|v| v.abs()).fold(0.0, f64::max);
+    let pivots = (0..n).map(|i| if unit { 1.0 } else { a.at(i, i).abs() }).fold(f64::INFINITY, f64::min);
+    if n > 0 && largest(&x) > GROWTH * largest(b) / pivots.min(1.0) {
+        return Err(Unknown("a triangular matrix that amplifies rounding errors".into()));
     }
     Ok(x)
 }

@@ -210,7 +210,10 @@ fn svd(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 
 fn svdvals(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let a = batch(inputs.array(0)?)?;
-    let values = a.all.iter().map(|matrix| singular(matrix).1).collect();
+    let values: Vec<Vec<f64>> = a.all.iter().map(|matrix| singular(matrix).1).collect();
+    if values.iter().any(|s| s.last().is_some_and(|&least| least < 1e-3 * s[0])) {
+        return Err(Unknown("a singular value that is small relative to the largest one".into()));
+    }
     Ok(vec![array(a.dtype, &a.lead, &[a.rows.min(a.columns)], values)])
 }
 

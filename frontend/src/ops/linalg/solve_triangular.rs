@@ -87,7 +87,8 @@ fn derivative(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
 fn samples() -> Vec<Sample> {
     let call = |a: &[usize], b: &[usize], flags: [bool; 3]| {
         let a = tensor(a, Fill::Definite(a[a.len() - 1]));
-        sample([a, plain(b)].into_iter().chain(flags.map(SampleArg::Bool)))
+        let call = sample([a, plain(b)].into_iter().chain(flags.map(SampleArg::Bool)));
+        call.tolerance_factor(20.0, "substitution amplifies rounding errors")
     };
     vec![
         call(&[1, 1], &[1, 1], [false, true, false]),
