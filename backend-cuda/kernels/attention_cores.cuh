@@ -294,7 +294,7 @@ DEV void gradient_by_cores(const Attention& p) {
     if (!OF_KEY) break;
   }
   if (OF_KEY) heads.repeat = 0;
-  copies_arrived<0>();  // The end.
+  copies_arrived<0>();  // Waits for all copies before the block ends.
 #pragma unroll
   for (u32 below = 0; below < 2; below++) {
     const u32 row = own + 8 * below;

@@ -233,7 +233,7 @@ DEV void attend_by_groups(const Attention& p) {
     products_done();
     settled(walk.made);
   }
-  copies_arrived<0>(); // Waits for all copies before the block ends.
+  copies_arrived<0>();  // Waits for all copies before the block ends.
 #pragma unroll
   for (u32 below = 0; below < 2; below++) {
     const float whole = over_row_of_four<Added>(walk.sum[below]), most = walk.largest[below];

@@ -153,7 +153,7 @@ DEV void attend_plain(const Attention& p) {
       }
     }
   }
-  copies_arrived<0>(); // Waits for all copies before the block ends.
+  copies_arrived<0>();  // Waits for all copies before the block ends.
 #pragma unroll
   for (u32 t = 0; t < TALL; t++) {
 #pragma unroll
@@ -315,7 +315,7 @@ DEV void gradient_plain(const Attention& p) {
     if constexpr (OF_KEY) add_rounded<T, WIDTH, TILE>(of_value, score, beside);
     add_rounded<T, WIDTH, TILE>(made, along, other);
   }
-  copies_arrived<0>(); // Waits for all copies before the block ends.
+  copies_arrived<0>();  // Waits for all copies before the block ends.
   if (OF_KEY) heads.repeat = 0;
 #pragma unroll
   for (u32 below = 0; below < 2; below++) {

@@ -60,9 +60,9 @@ struct Listed<'a> {
     #[serde(flatten)]
     candidate: &'a Candidate,
     conformance: String,
-    /// Kernels registered with a signature other than the op's signature here.
+    /// Kernels whose registered signature differs from the op's signature in this build.
     left_out: Vec<String>,
-    /// Registrations that no call reaches, one clause each.
+    /// Registrations that no call can select, one clause each.
     without_effect: Vec<String>,
     /// Declared times of ops in memory formats and layouts.
     preferences: Vec<Preference>,
@@ -73,9 +73,9 @@ struct Listed<'a> {
 #[derive(Serialize)]
 struct List<'a> {
     backends: Vec<Listed<'a>>,
-    /// Why no backend was loaded, in which case `chosen` is based on the files alone.
+    /// The reason why no backend was loaded, in which case `chosen` is based on the files alone.
     untried: Option<String>,
-    /// Empty if the backends were not loaded because one of them has not passed its trial.
+    /// The devices; empty if the backends were not loaded because one of them has not passed its trial.
     devices: Vec<devices::Found>,
     searched: &'a [Searched],
 }
@@ -126,7 +126,7 @@ pub fn run(command: &Command, choice: &Choice, screen: &mut Screen) -> Result<()
     Ok(())
 }
 
-/// The names of the backends that were found.
+/// The names of the discovered backends.
 fn names(discovery: &Discovery) -> Vec<&str> {
     let checked = discovery.candidates.iter().filter_map(|c| c.checked.as_ref());
     let mut there: Vec<&str> = checked.map(|checked| checked.manifest.name.as_str()).collect();
@@ -135,7 +135,7 @@ fn names(discovery: &Discovery) -> Vec<&str> {
     there
 }
 
-/// The closest backend name: the same name below some domain, or the one with the smallest edit distance.
+/// The closest backend name: the same name in some domain, or the one with the smallest edit distance.
 fn meant<'a>(name: &str, there: &[&'a str]) -> Option<&'a str> {
     let last = |full: &str| full.rsplit('/').next().unwrap_or(full).to_lowercase();
     let wanted = last(name);

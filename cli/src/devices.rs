@@ -8,7 +8,7 @@ use serde::Serialize;
 /// A device, or a kind without any device.
 #[derive(Serialize)]
 pub struct Found {
-    /// The device's name with its index; the kind's name where there is no device of the kind.
+    /// The device's name with its index; the kind's name if there is no device of the kind.
     pub device: String,
     /// The display name.
     pub name: String,
@@ -23,15 +23,15 @@ pub struct Found {
 /// The facts that a kind of device reports: the system libraries that it found, and the features that work without them.
 #[derive(Serialize)]
 pub struct DeviceFacts {
-    /// The kind's name.
+    /// The name of the kind of device.
     pub device: String,
     /// The backend.
     pub served_by: &'static str,
-    /// In the backend's order.
+    /// The facts, in the backend's order.
     pub facts: Vec<Fact>,
 }
 
-/// One fact.
+/// A fact about a device.
 #[derive(Serialize)]
 pub struct Fact {
     /// The subject of the fact.
@@ -40,7 +40,7 @@ pub struct Fact {
     pub text: String,
 }
 
-/// The facts of each kind of device, without the kinds that report none.
+/// The facts about each kind of device, without the kinds that report none.
 pub fn facts_by_device() -> Vec<DeviceFacts> {
     let all = registry::devices().into_iter().map(|entry| {
         let fact = |name, text| Fact { name, text };
@@ -77,7 +77,7 @@ pub fn all() -> Vec<Found> {
     found
 }
 
-/// Lists the devices other than host memory, one a line.
+/// Lists the devices other than host memory, one on each line.
 pub fn list(screen: &mut Screen) {
     let host = Device::CPU.to_string();
     let all = all();

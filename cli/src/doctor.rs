@@ -35,16 +35,16 @@ struct Host {
 struct Findings<'a> {
     host: Host,
     discovery: &'a Discovery,
-    /// By library: features that its code needs and this processor lacks.
+    /// By library: CPU features that its code needs and this processor lacks.
     #[serde(serialize_with = "keyway::dispatcher::lossy::keyed")]
     missing_features: Vec<(PathBuf, Vec<String>)>,
     devices: Vec<devices::Found>,
-    /// By kind of device: the system libraries that it found, and the features that work without them.
+    /// By kind of device: the system libraries that the backend found, and the features that work without them.
     device_facts: Vec<devices::DeviceFacts>,
-    /// By library: kernels registered with a signature other than the op's signature here.
+    /// By library: kernels whose registered signature differs from the op's signature in this build.
     #[serde(serialize_with = "keyway::dispatcher::lossy::keyed")]
     left_out: Vec<(PathBuf, Vec<String>)>,
-    /// By library: registrations that no call reaches, one clause each.
+    /// By library: registrations that no call can select, one clause each.
     #[serde(serialize_with = "keyway::dispatcher::lossy::keyed")]
     without_effect: Vec<(PathBuf, Vec<String>)>,
     usable: usize,
@@ -95,7 +95,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     installed::check(discovery)
 }
 
-/// The remarks on each library; libraries without remarks are left out.
+/// The remarks on each library; libraries without remarks are omitted.
 fn by_library(
     discovery: &Discovery,
     said: impl Fn(&Candidate) -> Vec<String>,
@@ -105,7 +105,7 @@ fn by_library(
 }
 
 fn overall(discovery: &Discovery, usable: usize, devices: &[devices::Found]) -> String {
-    // Each kind of device once.
+    // One line for each kind of device.
     let idle = |found: &&devices::Found| found.trouble.is_some();
     let mut idle: Vec<&str> = devices.iter().filter(idle).map(|found| found.device.as_str()).collect();
     idle.dedup();

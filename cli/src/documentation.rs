@@ -19,7 +19,7 @@ pub struct Documentation {
     forms: Vec<&'static str>,
     dtypes: Vec<&'static str>,
     gradient: Option<String>,
-    /// The ops that the decomposition calls, by name; null without one.
+    /// The names of the ops that the decomposition calls; null without a decomposition.
     decomposition: Option<Vec<&'static str>>,
 }
 
@@ -41,7 +41,7 @@ impl Documentation {
             optional: param.optional,
             default: param.default,
         });
-        // A part is listed once for each dtype that it is computed in.
+        // A part occurs once for each dtype that it is computed in.
         let parts = |decomposition: keyway::dispatcher::op::Decomposition| {
             let ops: BTreeSet<&str> = decomposition.parts.iter().map(|part| part.op).collect();
             ops.into_iter().collect()

@@ -1,4 +1,4 @@
-//! `keyway explain`: every candidate for a key, with the reason why it is selected or passed over.
+//! `keyway explain`: every candidate for a key, with the reason why it is selected or not.
 
 use crate::documentation::Documentation;
 use crate::failure::Failure;
@@ -43,7 +43,7 @@ struct Explained<'a> {
     preferences: Vec<Preference>,
 }
 
-/// Explains which candidate serves a key, or documents the op.
+/// Explains which candidate serves a key, or prints the op's documentation.
 ///
 /// # Errors
 /// Names that do not exist.

@@ -15,7 +15,7 @@ pub enum Failure {
     Diverged {
         /// The epoch, counted from 1.
         epoch: usize,
-        /// Its loss.
+        /// The loss of the epoch.
         loss: f64,
         /// The learning rate.
         lr: f64,
@@ -40,7 +40,7 @@ pub enum Failure {
     },
     /// Cases with unexpected results.
     NotAsExpected {
-        /// Number of these cases.
+        /// The number of cases with unexpected results.
         bad: usize,
         /// Number of cases that ran.
         of: usize,
@@ -56,14 +56,14 @@ pub enum Failure {
     },
     /// The run was interrupted; its results until then were written.
     Interrupted {
-        /// Number of cases that ended.
+        /// The number of cases that ended.
         done: usize,
-        /// Number of cases in all.
+        /// The total number of cases.
         of: usize,
     },
     /// Some of the libraries that were found cannot be used.
     Rejected {
-        /// Number of these libraries.
+        /// The number of libraries that cannot be used.
         count: usize,
     },
     /// An installed backend could not be changed or examined.
@@ -78,7 +78,7 @@ impl Failure {
         Failure::Write { what, path: path.to_path_buf(), reason: reason.to_string() }
     }
 
-    /// All failures as one; `Ok` if there are none.
+    /// Combines all failures into one; `Ok` if there are none.
     pub fn all(mut failures: Vec<Failure>) -> Result<(), Failure> {
         match failures.len() {
             0 => Ok(()),
@@ -87,7 +87,7 @@ impl Failure {
         }
     }
 
-    /// 2 for wrong usage, 130 for an interrupted run, else 1.
+    /// The exit code: 2 for wrong usage, 130 for an interrupted run, otherwise 1.
     pub fn exit_code(&self) -> u8 {
         match self {
             Failure::Usage(_) => 2,

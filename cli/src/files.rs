@@ -1,4 +1,4 @@
-//! The files that a command writes. Each is replaced as a whole; an error on one does not prevent the others.
+//! The output files of a command. Each is replaced atomically; an error on one does not prevent the others.
 
 use crate::failure::Failure;
 use crate::screen::Screen;
@@ -17,12 +17,12 @@ pub struct Written {
 }
 
 impl Outputs {
-    /// The outputs that the user asked for.
+    /// The requested outputs.
     pub fn new<'a>(asked: impl IntoIterator<Item = (&'static str, &'a Option<PathBuf>)>) -> Outputs {
         Outputs(asked.into_iter().filter_map(|(what, path)| Some((what, path.clone()?))).collect())
     }
 
-    /// Checks before the work that each file can be written.
+    /// Checks in advance that each file can be written.
     ///
     /// # Errors
     /// Wrong usage for two outputs in one file; every path that cannot be written.
@@ -41,7 +41,7 @@ impl Outputs {
         Failure::all(self.0.iter().filter_map(refused).collect())
     }
 
-    /// Writes each output with `one`, also after an error.
+    /// Writes each output with `one`, even after an error.
     pub fn write(&self, one: impl Fn(&str, &Path) -> Result<(), String>) -> Vec<Result<Written, Failure>> {
         let write = |(what, path): &(&'static str, PathBuf)| match one(what, path) {
             Ok(()) => Ok(Written { what, path: path.clone() }),
@@ -51,7 +51,7 @@ impl Outputs {
     }
 }
 
-/// Prints the outputs that were written; all errors as one.
+/// Prints the outputs that were written; combines all errors into one.
 ///
 /// # Errors
 /// Outputs that could not be written.
@@ -70,7 +70,7 @@ pub fn text(path: &Path, text: &str) -> Result<(), String> {
     replace(path, |file| file.write_all(text.as_bytes())).map_err(|error| error.to_string())
 }
 
-/// Whether a file can be created beside `path`, by creating one. A device or a pipe is not replaced and needs none.
+/// Checks that a file can be created next to `path`, by creating one. A device or a pipe is not replaced and needs none.
 fn try_folder(path: &Path) -> std::io::Result<()> {
     if path.is_dir() {
         return Err(std::io::Error::new(ErrorKind::IsADirectory, "it is a folder"));

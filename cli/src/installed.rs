@@ -29,13 +29,13 @@ pub struct Choice {
     pub layout_fallback: Option<String>,
 }
 
-/// Looks for backends without opening any of them.
+/// Searches for backends without opening any of them.
 pub fn discover(choice: &Choice) -> Discovery {
     Loader::new(Config::of_process(choice.backends.clone())).discover()
 }
 
 /// The backends with the details that only loading shows, if each library in use is known good or passes a trial in its own
-/// process. Otherwise the details of the files, and why no backend was loaded.
+/// process. Otherwise the details from the files, and the reason why no backend was loaded.
 ///
 /// # Errors
 /// Two definitions of one op.
@@ -50,15 +50,15 @@ pub fn tried(choice: &Choice) -> Result<(Discovery, Option<String>), Failure> {
 }
 
 /// Whether a rejection is harmless: the same content is used under another name. Another build of the same version is not
-/// harmless: the choice between the two is not guessed.
+/// harmless: there is no rule to choose between the two.
 pub fn is_harmless(error: &LoadError) -> bool {
     matches!(error, LoadError::Duplicate { same, .. } if *same != SameAs::Plugin)
 }
 
-/// A failure if a library that was found cannot be used. A second copy of the same content is no failure.
+/// Fails if a discovered library cannot be used. A second copy of the same content is no failure.
 ///
 /// # Errors
-/// The number of those that cannot be used.
+/// The number of libraries that cannot be used.
 pub fn check(discovery: &Discovery) -> Result<(), Failure> {
     let unusable = |c: &&Candidate| matches!(&c.verdict, Verdict::Rejected(e) if !is_harmless(e));
     match discovery.candidates.iter().filter(unusable).count() {
@@ -67,8 +67,8 @@ pub fn check(discovery: &Discovery) -> Result<(), Failure> {
     }
 }
 
-/// The kernels of a library registered with a signature other than the op's signature here, as text; read from the library's
-/// records, without opening it.
+/// The kernels of a library whose registered signature differs from the op's signature in this build, as text; read from
+/// the library's records, without opening it.
 pub fn left_out(candidate: &Candidate) -> Vec<String> {
     let Some(checked) = &candidate.checked else { return Vec::new() };
     if runtime::register_ops().is_err() {
@@ -84,8 +84,8 @@ pub fn left_out(candidate: &Candidate) -> Vec<String> {
     found
 }
 
-/// The registrations of a library in use that no call reaches, one clause each; none before the backends are loaded, because
-/// another library may provide the missing names.
+/// The registrations of a library in use that no call can select, one clause each; empty before the backends are loaded,
+/// because another library may provide the missing names.
 pub fn unreached(candidate: &Candidate) -> Vec<String> {
     if runtime::backends().is_none() || !matches!(candidate.verdict, Verdict::Chosen) {
         return Vec::new();
@@ -94,7 +94,8 @@ pub fn unreached(candidate: &Candidate) -> Vec<String> {
     of_library.iter().flat_map(|(_, found)| found).map(ToString::to_string).collect()
 }
 
-/// The times that a library in use declares for its ops in memory formats and layouts; none before the backends are loaded.
+/// The times that a library in use declares for its ops in memory formats and layouts; empty before the backends are
+/// loaded.
 pub fn preferences(candidate: &Candidate) -> Vec<Preference> {
     let is_loaded = runtime::backends().is_some() && matches!(candidate.verdict, Verdict::Chosen);
     let Some(checked) = candidate.checked.as_ref().filter(|_| is_loaded) else { return Vec::new() };
@@ -103,7 +104,7 @@ pub fn preferences(candidate: &Candidate) -> Vec<Preference> {
     all
 }
 
-/// Loads the backends. Libraries that cannot be used are named on standard error.
+/// Loads the backends, and reports libraries that cannot be used on standard error.
 ///
 /// # Errors
 /// Two definitions of one op; a preferred backend that does not exist, an invalid fallback.
@@ -115,7 +116,7 @@ pub fn start(choice: &Choice) -> Result<&'static Backends, Failure> {
     Ok(backends)
 }
 
-/// As [`start`], without a message.
+/// As [`start`], without the report.
 ///
 /// # Errors
 /// As [`start`].
@@ -135,7 +136,7 @@ pub fn start_quietly(choice: &Choice) -> Result<&'static Backends, Failure> {
     runtime::backends().ok_or_else(|| Failure::NoBackend("the runtime did not start".to_string()))
 }
 
-/// The folder for a user's backends: the one beside the program if it exists, else the one in the user's data folder.
+/// The folder for a user's backends: the one next to the program if it exists, otherwise the one in the user's data folder.
 fn folder(searched: &[Searched]) -> Option<&Path> {
     let of = |origin: SearchOrigin| searched.iter().filter(move |s| s.origin == origin);
     let existing = of(SearchOrigin::Program).find(|s| s.exists);

@@ -9,7 +9,7 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("channels_last", "keyway-channels-last", "keyway_backend_channels_last"),
 ];
 
-/// The backend that would serve a device or layout, as a clause; also found by the backend's own name.
+/// The backend that would serve a device or layout, as a clause; also found by the backend's name.
 pub fn would_serve(name: &str) -> Option<String> {
     let name = name.split_once(':').map_or(name, |(kind, _)| kind);
     let (what, backend, stem) = KNOWN.iter().find(|(what, backend, _)| *what == name || *backend == name)?;

@@ -29,7 +29,7 @@ impl From<Format> for MemoryFormat {
     }
 }
 
-/// The device, if a backend serves it; `what` is the work planned there.
+/// Returns the device if a backend serves it; `what` is the planned work, for the message.
 ///
 /// # Errors
 /// A device that does not exist or that no backend serves.
@@ -78,9 +78,9 @@ pub fn backends() -> Vec<Backend> {
 /// Peak memory.
 #[derive(Clone, Copy, Serialize)]
 pub struct PeakMemory {
-    /// Of the process; where the system does not report it, of tensors.
+    /// Peak memory of the process; of tensors if the system does not report it.
     pub peak_bytes: u64,
-    /// Of tensors on the device.
+    /// Peak memory of tensors on the device.
     pub tensor_peak_bytes: u64,
 }
 

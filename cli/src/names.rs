@@ -19,7 +19,7 @@ fn unknown(what: &str, name: &str, interner: &Interner) -> Failure {
     Failure::Usage(format!("there is no {what} `{name}`; there is: {}{would}", known(interner).join(", ")))
 }
 
-/// A device such as `cpu` or `cuda:1`. Only registered devices exist.
+/// Parses a device such as `cpu` or `cuda:1`. Only registered devices exist.
 ///
 /// # Errors
 /// Wrong usage.
@@ -28,7 +28,7 @@ pub fn device(text: &str) -> Result<Device, Failure> {
     server.map_or(Ok(device), |entry| checked(device, entry))
 }
 
-/// A device, for facts about its kind that need no device to exist: `cuda` also where there are 0 devices.
+/// Parses a device, for facts about its kind that need no device to exist: `cuda` also if there are 0 devices.
 ///
 /// # Errors
 /// Wrong usage.
@@ -70,7 +70,7 @@ pub fn dtype(text: &str) -> Result<DType, Failure> {
     DType::from_name(text).ok_or_else(|| unknown("dtype", text, &DTYPES))
 }
 
-/// The op that an image method calls, without the spatial dimensions in the name: `conv` for `conv2d`.
+/// The op of an image method, without the spatial dimensions in the name: `conv` for `conv2d`.
 fn of_method(name: &str) -> String {
     let name = ["1d", "2d", "3d"].iter().fold(name.to_string(), |name, rank| name.replace(rank, ""));
     let op = match name.as_str() {
@@ -82,10 +82,10 @@ fn of_method(name: &str) -> String {
     op.to_string()
 }
 
-/// An op.
+/// Finds an op by name.
 ///
 /// # Errors
-/// Wrong usage, with the nearest names.
+/// Wrong usage, with the most similar names.
 pub fn op(text: &str) -> Result<&'static OpEntry, Failure> {
     if let Some(op) = registry::find_op(text).or_else(|| registry::find_op(&of_method(text))) {
         return Ok(op);

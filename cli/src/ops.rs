@@ -30,7 +30,7 @@ pub struct Options {
 struct Lacks {
     device: String,
     tier: &'static str,
-    /// Ops of the tier that no candidate serves there for f32.
+    /// Ops of the tier that no candidate serves on the device for f32.
     ops: Vec<&'static str>,
     /// Kernels that would suffice to serve all of them, with their dtypes.
     kernels: Vec<(&'static str, &'static str)>,
@@ -41,7 +41,7 @@ struct Lacks {
 struct Target {
     device: &'static str,
     layout: &'static str,
-    /// By dtype: the plugin, or `(view)`, `(host)`, `(decomposition)`, `(fallback)`; null where no candidate serves it.
+    /// By dtype: the plugin, or `(view)`, `(host)`, `(decomposition)`, `(fallback)`; null if no candidate serves it.
     served_by: BTreeMap<&'static str, Option<&'static str>>,
 }
 
@@ -116,7 +116,7 @@ fn missing_for(tier: &str, device: Device, json: bool, screen: &mut Screen) -> R
     Ok(())
 }
 
-/// Every pair of device and layout with a registered kernel; host memory with `strided` if there is none.
+/// All pairs of device and layout with a registered kernel; host memory with `strided` if there is none.
 fn targets() -> Vec<(Device, Layout)> {
     let mut targets: BTreeSet<(Device, Layout)> =
         registry::kernels().iter().map(|k| (Device { kind: k.device, index: 0 }, k.layout)).collect();
@@ -132,7 +132,7 @@ fn sorted(generation: &'static Generation) -> Vec<&'static OpRows> {
     ops
 }
 
-/// The candidate that serves a key; `None` where there is none.
+/// The candidate that serves a key; `None` if there is none.
 fn served_by(op: &OpEntry, device: Device, layout: Layout, dtype: DType) -> Option<&'static str> {
     serving::server(op, device, layout, dtype).map(|candidate| candidate.name())
 }
@@ -161,7 +161,7 @@ fn matrix(
     marks: &mut Marks,
     screen: &mut Screen,
 ) {
-    /// Columns of a name and the space after it, so that the marks still fit.
+    /// The number of columns of a name and the space after it, so that the marks still fit.
     const NAME: usize = 28;
     let header = DType::REAL.map(DType::name);
     screen.whole_line(format!("{:NAME$}{}", "OP", header.join(" ")));

@@ -10,9 +10,9 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Default number of rows of the table, and of source locations of reorderings, that are shown.
+/// The default number of rows of the table, and of source locations of reorderings, that are shown.
 pub const TOP: usize = 15;
-/// Limit on the tensors of a call that are shown.
+/// The maximum number of tensors of a call that are shown.
 const TENSORS: usize = 4;
 
 /// What to do with a profile.
@@ -60,7 +60,7 @@ pub fn write(path: &Path, trace: &Trace) -> Result<(), String> {
     replace(path, |file| trace.write_json(file)).map_err(|error| error.to_string())
 }
 
-/// Writes the memory by owner: as JSON where the name ends in `.json`, else as a page.
+/// Writes the memory by owner: as JSON if the name ends in `.json`, otherwise as a page.
 ///
 /// # Errors
 /// Errors of the system.
@@ -88,7 +88,7 @@ fn count(count: u64, one: &str) -> String {
     format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
 
-/// One line of the table: names to the left, numbers to the right.
+/// A line of the table: names on the left, numbers on the right.
 struct Line {
     op: String,
     served_by: String,
@@ -180,7 +180,7 @@ pub fn print(report: &Report, top: usize, screen: &mut Screen) {
     screen.line("");
 }
 
-/// Reorderings of one op at one source location, whatever their shapes.
+/// Reorderings of one op at one source location, over all shapes.
 fn by_location(found: &[Reordering]) -> Vec<(String, Reordering)> {
     let mut locations: Vec<(String, Reordering)> = Vec::new();
     for one in found {

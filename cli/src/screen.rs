@@ -11,8 +11,8 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::time::Duration;
 
-/// Standard output. A closed reader (`keyway ops | head -1`) is no failure and stops no work; any other failure is saved and
-/// returned at the end. Text may come from plugins and file names: control characters in it are escaped.
+/// Standard output. A closed reader (`keyway ops | head -1`) is not a failure and does not stop work; any other failure is
+/// saved and returned at the end. Text may come from plugins and file names, so control characters are escaped.
 #[derive(Default)]
 pub struct Screen {
     /// Destination, if not the process's standard output.
@@ -21,16 +21,17 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Takes exclusive use of standard output: output of plugins goes to standard error, and not into a report.
+    /// Takes exclusive use of standard output: plugins' output is redirected to standard error, so that it does not mix
+    /// with a report.
     pub fn alone() -> Screen {
         let take = || {
             let copy = |lowest| rustix::io::fcntl_dupfd_cloexec(std::io::stdout(), lowest);
-            // Above the first descriptors, which other code may close or reuse, if the limit on descriptors allows it.
+            // Above the lowest descriptors, which other code may close or reuse, if the limit on descriptors allows it.
             let own = copy(100).or_else(|_| copy(3))?;
             rustix::stdio::dup2_stdout(std::io::stderr())?;
             Ok::<_, std::io::Error>(&*Box::leak(Box::new(File::from(own))))
         };
-        // Where that fails, such as with a closed standard error, the two share standard output.
+        // If that fails, for example with a closed standard error, both share standard output.
         let own = take().ok();
         own.into_iter().for_each(keyway::dispatcher::host::keep_from_forks);
         Screen { own, failed: None }
@@ -51,7 +52,7 @@ impl Screen {
         };
     }
 
-    /// Writes lines, each wrapped where it is too long.
+    /// Writes lines, wrapped if they are too long.
     pub fn line(&mut self, text: impl std::fmt::Display) {
         self.print(&format!("{}\n", wrap(&text.to_string())));
     }
@@ -61,7 +62,7 @@ impl Screen {
         self.print(&format!("{}\n", wrap_line(&text.to_string(), 0)));
     }
 
-    /// Writes a line that is to be copied, a command or code.
+    /// Writes a line to be copied, such as a command or code, without wrapping.
     pub fn whole_line(&mut self, text: impl std::fmt::Display) {
         self.print(&format!("{text}\n"));
     }
@@ -73,8 +74,8 @@ impl Screen {
         }
     }
 
-    /// Writes a table whose last column holds paths, passed separately with its header; a path that does not fit has a line of
-    /// its own.
+    /// Writes a table whose last column contains paths, passed separately with its header; a path that does not fit is
+    /// printed on its own line.
     pub fn table_of_paths(&mut self, mut table: Table, header: &str, paths: &[String]) {
         // Each row is one line.
         table.set_content_arrangement(ContentArrangement::Disabled);
@@ -89,14 +90,13 @@ impl Screen {
     /// Writes a value as JSON.
     pub fn json(&mut self, value: &impl Serialize) {
         match serde_json::to_string_pretty(value) {
-            // The serialiser escapes the characters that JSON requires; other control characters are left as they are in
-            // strings.
+            // The serialiser escapes the characters that JSON requires; other control characters are unchanged in strings.
             Ok(text) => self.whole_line(visible(&text, |c| format!("\\u{:04x}", u32::from(c)))),
             Err(error) => self.failed = Some(error.into()),
         }
     }
 
-    /// Whether all output was written, apart from output for a closed reader.
+    /// Returns an error if output was lost, except output for a closed reader.
     ///
     /// # Errors
     /// Output that could not be written.
@@ -164,7 +164,7 @@ fn wrap(text: &str) -> String {
     text.split('\n').map(|line| wrap_line(line, INDENT)).collect::<Vec<_>>().join("\n")
 }
 
-/// Wraps a line, with this indent of further lines in addition to its own.
+/// Wraps a line; further lines have this indent in addition to the first one's.
 fn wrap_line(line: &str, further: usize) -> String {
     if line.chars().count() <= COLUMNS {
         return line.to_string();
@@ -187,7 +187,7 @@ fn wrap_line(line: &str, further: usize) -> String {
     out
 }
 
-/// A table without borders, in which long cells are wrapped; the columns named in `right` are right-aligned.
+/// A table without borders, in which long cells are wrapped; the columns in `right` are right-aligned.
 pub fn table(header: &[&str], right: &[usize]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header.iter().copied());
@@ -203,7 +203,7 @@ pub fn table(header: &[&str], right: &[usize]) -> Table {
     table
 }
 
-/// A progress bar on standard error, `None` where that is not a terminal; `count` is the position in indicatif's placeholders.
+/// A progress bar on standard error, `None` if it is not a terminal; `count` is the position in indicatif's placeholders.
 /// The remaining time is shown from 3 % on; earlier estimates are meaningless.
 pub fn bar(count: &str) -> Option<ProgressBar> {
     if !std::io::stderr().is_terminal() {
@@ -220,7 +220,7 @@ pub fn bar(count: &str) -> Option<ProgressBar> {
     Some(bar)
 }
 
-/// The remaining time, in words; none before 3 % are done.
+/// The remaining time, in words; empty before 3 % are done.
 fn rest(done: f32, left: Duration) -> String {
     if done < 0.03 { String::new() } else { format!("{:#} left", HumanDuration(left)) }
 }

@@ -8,16 +8,16 @@ use smallvec::SmallVec;
 pub enum Number {
     /// An element of a floating-point dtype.
     Float(f64),
-    /// An element of an integer dtype. A result outside the dtype's range stands for its value modulo 2^bits.
+    /// An element of an integer dtype. A result outside the dtype's range represents its value modulo 2^bits.
     Int(i128),
     /// An element of bool.
     Bool(bool),
-    /// Any value is right: the op promises nothing here.
+    /// Any value is correct: the op does not specify it.
     Any,
 }
 
 impl Number {
-    /// As a float; `Any` is NaN.
+    /// The value as a float; `Any` is NaN.
     pub fn float(self) -> f64 {
         match self {
             Number::Float(v) => v,
@@ -27,7 +27,7 @@ impl Number {
         }
     }
 
-    /// As an integer: floats towards zero; `Any` is 0.
+    /// The value as an integer: floats are truncated towards zero; `Any` is 0.
     pub fn int(self) -> i128 {
         match self {
             Number::Float(v) => v as i128,
@@ -97,7 +97,7 @@ pub fn wrapped(value: i128, dtype: DType) -> i128 {
 pub struct Array {
     /// Element type.
     pub dtype: DType,
-    /// Sizes; none for a single number.
+    /// The sizes; empty for a 0-d array.
     pub sizes: Vec<usize>,
     /// Elements in row-major order; their number is the product of the sizes.
     pub values: Vec<Number>,
@@ -109,7 +109,7 @@ impl Array {
         Array { dtype, sizes: sizes.into(), values }
     }
 
-    /// Each element from its multi-index.
+    /// Creates an array whose elements are a function of the multi-index.
     pub fn from_fn(
         dtype: DType,
         sizes: impl Into<Vec<usize>>,
@@ -125,17 +125,17 @@ impl Array {
         Array { dtype, sizes, values }
     }
 
-    /// One number, of no dimensions.
+    /// Creates a 0-d array.
     pub fn scalar(dtype: DType, value: Number) -> Array {
         Array { dtype, sizes: Vec::new(), values: vec![value] }
     }
 
-    /// Number of dimensions.
+    /// The number of dimensions.
     pub fn ndim(&self) -> usize {
         self.sizes.len()
     }
 
-    /// Number of elements.
+    /// The number of elements.
     pub fn numel(&self) -> usize {
         self.values.len()
     }
@@ -145,8 +145,8 @@ impl Array {
         self.values[flat(&self.sizes, index)]
     }
 
-    /// The element at a multi-index of a shape that this one broadcasts to: leading dimensions are dropped, and for a size of 1
-    /// the index is 0.
+    /// The element at a multi-index of a shape that this one broadcasts to: leading dimensions are dropped, and a dimension
+    /// of size 1 has index 0.
     pub fn broadcast_at(&self, index: &[usize]) -> Number {
         let own = self.sizes.iter().zip(&index[index.len() - self.sizes.len()..]);
         self.values[own.fold(0, |at, (&size, &i)| if size == 1 { at } else { at * size + i })]
@@ -157,12 +157,12 @@ impl Array {
         Offsets::new(sizes, &spread_strides(&self.sizes, sizes.len()), 0).map(|at| self.values[at])
     }
 
-    /// Each element by itself.
+    /// Applies a function to each element.
     pub fn map(&self, dtype: DType, element: impl FnMut(Number) -> Number) -> Array {
         Array { dtype, sizes: self.sizes.clone(), values: self.values.iter().copied().map(element).collect() }
     }
 
-    /// Each element cast, see [`Number::cast`].
+    /// Casts each element; see [`Number::cast`].
     pub fn cast(&self, dtype: DType) -> Array {
         if self.dtype == dtype { self.clone() } else { self.map(dtype, |v| v.cast(dtype)) }
     }
@@ -177,7 +177,7 @@ impl Array {
         self.values.iter().map(|v| v.int()).collect()
     }
 
-    /// The same elements in row-major order, with another shape of the same size.
+    /// The same elements in row-major order, in another shape of the same number of elements.
     #[must_use]
     pub fn reshaped(mut self, sizes: impl Into<Vec<usize>>) -> Array {
         self.sizes = sizes.into();
@@ -190,7 +190,7 @@ pub fn flat(sizes: &[usize], index: &[usize]) -> usize {
     sizes.iter().zip(index).fold(0, |at, (&size, &i)| at * size + i)
 }
 
-/// The strides with which a row-major array of these sizes is read broadcast to `ndim` dimensions.
+/// The strides with which a row-major array of these sizes is broadcast to `ndim` dimensions.
 pub fn spread_strides(sizes: &[usize], ndim: usize) -> Vec<usize> {
     let mut strides = vec![0; ndim];
     let mut next = 1;
@@ -223,7 +223,7 @@ pub struct Indices {
 }
 
 impl Indices {
-    /// The indices of this shape; one, empty, for no dimensions.
+    /// The multi-indices of this shape in row-major order; one, empty, for 0-d.
     pub fn new(sizes: &[usize]) -> Indices {
         let first = (!sizes.contains(&0)).then(|| SmallVec::from_elem(0, sizes.len()));
         Indices { sizes: SmallVec::from_slice(sizes), at: first }
@@ -269,7 +269,7 @@ pub struct Offsets {
 }
 
 impl Offsets {
-    /// The offsets, from that of the first element on.
+    /// The offsets, starting with that of the first element.
     pub fn new(sizes: &[usize], strides: &[usize], first: usize) -> Offsets {
         let dims = sizes.iter().zip(strides).map(|(&size, &stride)| Dim { size, stride, at: 0 }).collect();
         Offsets { dims, next: first, left: sizes.iter().product() }

@@ -1,18 +1,18 @@
 //! Strided layouts of a shape: each order of its dimensions in memory, dense, stepped and with strides that coincide with
 //! other sizes.
 //!
-//! A kernel that chooses a fast path by one stride, where the path needs two, is right for the usual orders. It is wrong for
-//! an order in which that stride has the expected value by coincidence.
+//! A kernel that selects a fast path by one stride, although the path needs two, is correct for the usual orders. It is
+//! wrong for an order in which that stride has the expected value by coincidence.
 
 /// The distance between elements of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spacing {
-    /// No gaps.
+    /// Without gaps.
     Dense,
-    /// Every stride doubled, from an offset of one element.
+    /// Every stride doubled, with an offset of one element.
     Stepped,
-    /// Each stride is enlarged to the nearest size, or product of neighbouring sizes, of the shape: a value that some other
-    /// order has there.
+    /// Each stride is increased to the nearest size, or product of neighbouring sizes, of the shape: a value that some
+    /// other order has for this stride.
     Coincident,
 }
 
@@ -22,16 +22,16 @@ pub const SPACINGS: [Spacing; 3] = [Spacing::Dense, Spacing::Stepped, Spacing::C
 /// Strides and offset of a tensor, in elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strides {
-    /// One stride a dimension.
+    /// The stride of each dimension.
     pub strides: Vec<usize>,
-    /// Elements before the first one.
+    /// The number of elements before the first one.
     pub offset: usize,
 }
 
 /// Maximum number of orders that one call of [`orders`] returns: the permutations of four dimensions.
 const MAX_ORDERS: usize = 24;
 
-/// Number of orders of the dimensions that are longer than one.
+/// The number of orders of the dimensions that are longer than one.
 pub fn count(sizes: &[usize]) -> usize {
     let longer = sizes.iter().filter(|&&size| size > 1).count();
     (1..=longer).product::<usize>().max(1)

@@ -26,7 +26,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Places every tensor of the inputs in memory, arranged as `arrange` returns for its sizes.
+    /// Allocates every tensor of the inputs with the arrangement that `arrange` returns for its sizes.
     ///
     /// # Errors
     /// Errors of the device.
@@ -38,7 +38,7 @@ impl Prepared {
         Prepared::guarded(inputs, device, arrange, GUARD)
     }
 
-    /// As [`Prepared::new`], row-major.
+    /// As [`Prepared::new`], with contiguous tensors.
     ///
     /// # Errors
     /// Errors of the device.
@@ -46,7 +46,8 @@ impl Prepared {
         Prepared::new(inputs, device, |_| Arrangement::Contiguous)
     }
 
-    /// As [`Prepared::new`], row-major and without guard bands: a storage holds only the tensor's elements, as in a program.
+    /// As [`Prepared::new`], contiguous and without guard bands: a storage contains only the tensor's elements, as in a
+    /// program.
     ///
     /// # Errors
     /// Errors of the device.
@@ -75,7 +76,7 @@ impl Prepared {
         Prepared::place_each(inputs, |array| Placed::guarded(array, arrange(&array.sizes), device, guard))
     }
 
-    /// As [`Prepared::new`], each tensor placed in memory by a function, in the order of the arguments.
+    /// As [`Prepared::new`], each tensor allocated by a function, in the order of the arguments.
     ///
     /// # Errors
     /// Errors of the device.
@@ -98,7 +99,7 @@ impl Prepared {
         Ok(Prepared { placed, ..Prepared::unplaced(inputs) })
     }
 
-    /// A call without tensors: each call gets them, one per array of the inputs.
+    /// A call without tensors: each call passes them, one for each array of the inputs.
     pub fn unplaced(inputs: &Inputs) -> Prepared {
         let bare = |a: &Array| Array { dtype: a.dtype, sizes: a.sizes.clone(), values: Vec::new() };
         let values = inputs.0.iter().map(|value| match value {
@@ -109,7 +110,7 @@ impl Prepared {
         Prepared { values: Arc::new(values.collect()), placed: Vec::new() }
     }
 
-    /// A call without tensors of its own: they are passed to [`Prepared::call_entry`]. Of arrays only their number matters.
+    /// A call without tensors of its own: they are passed to [`Prepared::call_entry`]. Only the number of arrays is used.
     pub fn of_values(values: Vec<Value>) -> Prepared {
         Prepared { values: Arc::new(values), placed: Vec::new() }
     }
@@ -140,7 +141,7 @@ impl Prepared {
         self.call_entry(def.entry()?, tensors, out)
     }
 
-    /// Calls an op of any owner with these tensors instead of the prepared ones.
+    /// Calls any op, also of a plugin, with these tensors instead of the prepared ones.
     ///
     /// # Errors
     /// Errors of the op.
@@ -169,8 +170,8 @@ impl Prepared {
         })
     }
 
-    /// Calls the op with results in `outs`, or in argument 0 for the in-place form. A kernel that refuses the call must leave all
-    /// memory unchanged; then the call is repeated, for the next candidate.
+    /// Calls the op with results in `outs`, or in argument 0 for the in-place form. A kernel that refuses the call must
+    /// leave all memory unchanged; then the call is repeated, for the next candidate.
     ///
     /// # Errors
     /// The memory that a refusing kernel wrote to.
@@ -240,11 +241,11 @@ impl Prepared {
         use_them(&args)
     }
 
-    /// Refuses a call that wrote to an input, or outside its elements. Argument `except`, that of an in-place call, may have
-    /// changed its elements.
+    /// Fails if a call wrote to an input or outside its elements. Argument `except`, that of an in-place call, may have
+    /// changed elements.
     ///
     /// # Errors
-    /// The damage.
+    /// The first changed byte.
     pub fn check_untouched(&self, except: Option<usize>) -> Steps {
         for (nth, placed) in self.placed.iter().enumerate() {
             match placed.damage(Some(nth) != except)? {
@@ -283,17 +284,17 @@ pub fn is_of_arguments(error: &Error) -> bool {
     )
 }
 
-/// The verdict of a failed call of a valid sample of a dtype: a failure, or unsupported if the target claims nothing: it has no
-/// kernel for a part of it, or refuses an op that it registers no kernel for.
+/// The verdict of a failed call of a valid sample of a dtype: a failure, or unsupported if the target claims no support: it
+/// has no kernel for a part of it, or refuses an op that it registers no kernel for.
 ///
-/// A refusal is right if another candidate runs the call, and then the call does not fail. A call that fails has no candidate
-/// left, although a kernel is registered.
+/// A kernel may refuse if another candidate runs the call, and then the call does not fail. A call that fails has no
+/// candidate left, although a kernel is registered.
 pub fn refused(target: &Target, op: &OpEntry, dtype: Option<DType>, error: Error) -> Stop {
     if let Error::Dispatch(DispatchError::MissingKernel(missing)) = &error {
         let served = |op: &OpEntry, dtype| target.service(op, dtype) == Service::Kernel;
         if !missing.refused.is_empty() {
             let why = missing.refused.join("; ");
-            // The kernel of a cast is selected by the target dtype; the source dtype is known to the call alone.
+            // The kernel of a cast is selected by the target dtype; only the call knows the source dtype.
             let cast = registry::find_op(missing.op)
                 .filter(|op| definition(op).is_some_and(|def| def.is(OpFlags::CASTS)))
                 .is_some_and(|cast| last::dtypes().into_iter().any(|dtype| !served(cast, dtype)));
@@ -315,7 +316,7 @@ pub fn refused(target: &Target, op: &OpEntry, dtype: Option<DType>, error: Error
             return Stop::Unsupported(format!("no kernel of {} for {}", missing.op, missing.key));
         }
     }
-    // An op that the host performs on its own memory is not a claim of a device's backend.
+    // A backend does not claim support for an op that the host performs on its own memory.
     if let (Rule::Host(_), Error::Dispatch(DispatchError::DeviceMismatch { expected: Device::CPU, .. })) =
         (&op.spec.rule, &error)
     {

@@ -1,14 +1,14 @@
-//! A case: one thing that is checked, with a name by which it can be run again.
+//! A case: a single check, with a name by which it can be run again.
 
 use keyway::dispatcher::op::OpEntry;
 use keyway::ops::def::OpDef;
 use keyway::{DType, Device};
 use std::fmt;
 
-/// One thing that is checked.
+/// A single check.
 #[derive(Clone)]
 pub struct Case {
-    /// Its family.
+    /// The family of the case.
     pub family: &'static str,
     /// The op; `None` for cases about a device, a layout, or an op of a plugin.
     pub def: Option<&'static OpDef>,
@@ -22,7 +22,7 @@ pub struct Case {
     pub sample: usize,
     /// Variant within the family; may be empty.
     pub variant: String,
-    /// The device, where that is not the target's first one.
+    /// The device, if it is not the target's first one.
     pub device: Option<Device>,
 }
 
@@ -51,19 +51,19 @@ impl Case {
         Case { family, def: None, foreign, subject: String::new(), dtype, sample, variant, device: None }
     }
 
-    /// A case about something else than an op.
+    /// A case whose subject is not an op.
     pub fn about(family: &'static str, subject: impl Into<String>, variant: impl Into<String>) -> Case {
         let (subject, variant) = (subject.into(), variant.into());
         Case { family, def: None, foreign: None, subject, dtype: None, sample: 0, variant, device: None }
     }
 
-    /// The same on another device of the target's.
+    /// The same case on another device of the target.
     #[must_use]
     pub fn on(self, device: Device) -> Case {
         Case { device: Some(device), ..self }
     }
 
-    /// The op's name, or the subject's.
+    /// The name of the op or of the subject.
     pub fn name(&self) -> &str {
         match (self.def, self.foreign) {
             (Some(def), _) => def.name(),
@@ -98,7 +98,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// Whether a text matches a pattern of `*` (any run of characters), `?` (any one) and plain characters.
+/// Whether a text matches a pattern of `*` (any number of characters), `?` (one character) and literal characters.
 pub fn glob(pattern: &str, text: &str) -> bool {
     let (p, t): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut i, mut j) = (0, 0);

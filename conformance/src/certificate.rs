@@ -22,22 +22,22 @@ pub struct Certificate {
     pub digest: String,
     /// The plugin.
     pub plugin: String,
-    /// Its version.
+    /// The plugin's version.
     pub plugin_version: String,
     /// The SHA-256 of the tested library.
     pub sha256: String,
     /// The SHA-256 of the profile's name and of the ids of all cases that were to be run.
     pub cases: String,
-    /// The tested tier of ops; `None` for all that the library registers.
+    /// The tested tier of ops; `None` for all ops that the library registers.
     pub profile: Option<String>,
     /// The machine.
     pub machine: Machine,
-    /// Name of the tested device, if it is not the CPU.
+    /// The name of the tested device, if it is not the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
     /// Whether every case that was run has the expected outcome.
     pub green: bool,
-    /// Cases that passed, with the library's own part in them.
+    /// The number of passed cases in which the library ran a part.
     pub passed: usize,
     /// Cases with a verdict: all except those that the backend does not claim, those that other libraries ran, and those without
     /// an oracle.
@@ -57,27 +57,27 @@ pub struct Certificate {
 pub enum Standing {
     /// Every case as expected.
     Certified {
-        /// The tier of ops; none for all that the library registers.
+        /// The tier of ops; absent for all ops that the library registers.
         profile: Option<String>,
         /// Cases that passed.
         passed: usize,
         /// Cases with a verdict.
         judged: usize,
-        /// Cases that fail as listed in the known failures.
+        /// The number of cases that fail as listed in the known failures.
         known: usize,
         /// Coverage of the library.
         coverage: Coverage,
     },
     /// Cases without the expected outcome.
     Failed {
-        /// The tier of ops; none for all that the library registers.
+        /// The tier of ops; absent for all ops that the library registers.
         profile: Option<String>,
         /// Cases that passed.
         passed: usize,
         /// Cases with a verdict.
         judged: usize,
     },
-    /// The content of a certificate beside the library without a record of a run on this machine.
+    /// A certificate next to the library without a record of a run on this machine.
     Claimed(Box<Standing>),
     /// The certificate is for another build of the library, another suite or another kind of machine.
     Stale,
@@ -122,7 +122,7 @@ impl fmt::Display for Standing {
                     write!(f, " for {profile}")?;
                 }
                 match judged - passed {
-                    // Nothing else makes such a run a failure.
+                    // A run can be a failure for no other reason.
                     0 => write!(
                         f,
                         ": all {} passed, but its known failures name other cases",
@@ -140,8 +140,8 @@ impl fmt::Display for Standing {
 }
 
 impl Certificate {
-    /// The certificate of a run; `None` for one that was narrowed or interrupted, on the values of another seed than the usual
-    /// one, or in which the library ran nothing; and for one of a profile for training that tested no derivative.
+    /// The certificate of a run; `None` for a run that was restricted or interrupted, that used another seed than the
+    /// default, or in which the library ran nothing; and for a run of a training profile that tested no derivative.
     pub fn of(report: &Report) -> Option<Certificate> {
         let count = |status| report.counts.of(status);
         let unjudged =
@@ -182,8 +182,8 @@ impl Certificate {
         PathBuf::from(name)
     }
 
-    /// The certificate beside a copy of a library with this hash, if it applies here; the permissions of the copy's folder are
-    /// not checked.
+    /// The certificate next to a copy of a library with this hash, if it applies to it; the permissions of the copy's
+    /// folder are not checked.
     pub fn of_copy(library: &Path, sha256: &str) -> Option<Certificate> {
         let certificate =
             serde_json::from_slice::<Certificate>(&side::read(&Certificate::beside(library)).ok()?).ok()?;
@@ -192,7 +192,7 @@ impl Certificate {
         says.then_some(certificate)
     }
 
-    /// The certificate beside a library: `None` if there is none, an error for one that is not trusted.
+    /// The certificate next to a library: `None` if it does not exist, an error if it is not trusted.
     fn read(library: &Path, trust: &TrustPolicy) -> Option<Result<Certificate, ()>> {
         let path = Certificate::beside(library).canonicalize().ok()?;
         Some(Certificate::believed(&path, trust).ok_or(()))
@@ -203,20 +203,21 @@ impl Certificate {
         serde_json::from_slice::<Certificate>(&side::read(path).ok()?).ok().filter(Certificate::adds_up)
     }
 
-    /// Writes it beside the library atomically, also with concurrent writers. A certificate for a profile does not replace that
-    /// of a whole run of the same library. Returns the file, or `None` for one that was not replaced.
+    /// Writes the certificate next to the library atomically, also with concurrent writers. A certificate for a profile
+    /// does not replace that of a complete run of the same library. Returns the file, or `None` if it was not replaced.
     ///
     /// # Errors
-    /// A folder that cannot be written.
+    /// The folder cannot be written.
     pub fn store(&self, library: &Path) -> std::io::Result<Option<PathBuf>> {
         let old = Certificate::read(library, &TrustPolicy::of_process()).and_then(Result::ok);
         self.write(Certificate::beside(library), old)
     }
 
-    /// Records in the user's folder of state that this machine ran it, as [`store`](Certificate::store) does beside the library.
+    /// Records in the user's state folder that this machine ran it, as [`store`](Certificate::store) does next to the
+    /// library.
     ///
     /// # Errors
-    /// A folder that cannot be written.
+    /// The folder cannot be written.
     pub fn record(&self) -> std::io::Result<Option<PathBuf>> {
         let judged = Judged::of_user();
         let path = judged.record_path(&self.sha256);
@@ -259,7 +260,7 @@ impl Certificate {
     }
 }
 
-/// The device that a library was tested on, if its certificate counts and names one.
+/// The device that a library was tested on, if its certificate is valid and names one.
 pub fn judged_on(library: &Path) -> Option<String> {
     Certificate::read(library, &TrustPolicy::of_process())?.ok()?.device
 }
@@ -414,7 +415,7 @@ mod tests {
         assert_eq!(own.to_string(), "certified 1,200/1,200");
         let other = super::standing_by(&library, || Some("1".repeat(64)), &trust, &judged);
         assert_eq!(other, Standing::Stale, "the record is of another content");
-        // One for a profile leaves it.
+        // A certificate for a profile does not replace it.
         let tier = Certificate { profile: Some("infer".to_string()), ..certificate() };
         assert_eq!(tier.store(&library).unwrap(), None);
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();

@@ -16,7 +16,7 @@ pub struct Tolerance {
 }
 
 impl Tolerance {
-    /// The tolerance of a dtype, those of PyTorch's `assert_close`; integers and bool are exact.
+    /// The tolerance of a dtype, as in PyTorch's `assert_close`; integers and bool are exact.
     pub fn of(dtype: DType) -> Tolerance {
         let (rtol, atol) = match dtype {
             DType::F16 => (1e-3, 1e-5),
@@ -40,7 +40,7 @@ impl Tolerance {
             return true;
         }
         if got.is_infinite() {
-            // An overflow just below the largest number is as good as the largest number.
+            // An overflow is accepted if the expected value is within the relative tolerance of the largest finite number.
             let largest =
                 [f64::from(half::f16::MAX), half::bf16::MAX.to_f64(), f64::from(f32::MAX), f64::MAX];
             let largest = match dtype {
@@ -73,7 +73,7 @@ fn distance(expected: Number, got: Number) -> f64 {
     if far.is_nan() { f64::INFINITY } else { far }
 }
 
-/// Checks one output: dtype, sizes, then each element.
+/// Checks one output: dtype, sizes, and each element.
 ///
 /// # Errors
 /// The failure, with the worst element.
@@ -124,9 +124,9 @@ pub fn outputs(expected: &[Array], got: &[Tensor], factor: f64) -> Result<(), Fa
     within(expected, got, |dtype| Tolerance::of(dtype).times(factor))
 }
 
-/// As [`outputs`], with `loose` times the tolerance, for results with many addends some of which may be wrong. The absolute
-/// tolerance is scaled to the size of the results: the elements of a softmax over a thousand values are all below the tolerance
-/// for values around 1, and no error in them could be detected.
+/// Checks as [`outputs`] with `loose` times the tolerance, to detect missing or duplicated addends in results with many
+/// addends. The absolute tolerance is scaled to the magnitude of the results: the elements of a softmax over a thousand
+/// values are all below the tolerance for values around 1, so no error in them could be detected.
 ///
 /// # Errors
 /// The first output that is wrong.
@@ -134,7 +134,7 @@ pub fn pieces(expected: &[Array], got: &[Tensor], factor: f64, loose: f64) -> Re
     each(expected, got, |array| of_terms(array, factor, loose))
 }
 
-/// As [`pieces`], for one output that was read already.
+/// Checks as [`pieces`] one output that was already read.
 ///
 /// # Errors
 /// The failure, with the worst element.
@@ -142,8 +142,9 @@ pub fn piece(nth: usize, expected: &Array, got: &Array, factor: f64, loose: f64)
     array(nth, expected, got, of_size(expected, Tolerance::of(expected.dtype).times(factor), loose))
 }
 
-/// As [`pieces`], for sums whose factors may have been rounded to the dtype before the product, as FlashAttention rounds weights:
-/// the error of each result is up to the rounding error of a large one.
+/// Checks as [`pieces`] sums of products one factor of which may have been rounded to the dtype before the multiplication,
+/// as FlashAttention rounds the softmax weights: the absolute tolerance is at least the rounding error of the largest
+/// result.
 ///
 /// # Errors
 /// The first output that is wrong.
@@ -157,12 +158,12 @@ pub fn of_rounded(expected: &[Array], got: &[Tensor], factor: f64, loose: f64) -
     })
 }
 
-/// The tolerance of [`pieces`].
+/// The tolerance of [`pieces`] for this array.
 pub fn of_terms(expected: &Array, factor: f64, loose: f64) -> Tolerance {
     of_size(expected, Tolerance::of(expected.dtype).times(factor), loose)
 }
 
-/// The tolerance multiplied by `loose`, the absolute one scaled by the size of the expected values.
+/// The tolerance multiplied by `loose`, the absolute one also by the root mean square of the expected values.
 fn of_size(expected: &Array, tolerance: Tolerance, loose: f64) -> Tolerance {
     let wide = if loose > 1.0 { (loose * size(expected).min(1.0)).max(LEAST) } else { loose };
     Tolerance { rtol: tolerance.rtol * loose, atol: tolerance.atol * wide }
@@ -178,7 +179,7 @@ fn size(of: &Array) -> f64 {
     (sum / count.max(1.0)).sqrt()
 }
 
-/// As [`outputs`], with a tolerance for each dtype.
+/// Checks as [`outputs`], with a tolerance for each dtype.
 ///
 /// # Errors
 /// The first output that is wrong.
@@ -190,7 +191,7 @@ pub fn within(
     each(expected, got, |array| tolerance(array.dtype))
 }
 
-/// As [`outputs`], with a tolerance for each output.
+/// Checks as [`outputs`], with a tolerance for each output.
 ///
 /// # Errors
 /// The first output that is wrong.
@@ -219,10 +220,10 @@ pub fn each(
     Ok(())
 }
 
-/// Checks the signs of zeros, which the tolerances leave open. The outputs must be as expected otherwise.
+/// Checks the signs of zeros, which tolerances ignore. The outputs must already be as expected otherwise.
 ///
 /// # Errors
-/// The first zero of the other sign.
+/// The first zero with the wrong sign.
 pub fn zeros(expected: &[Array], got: &[Tensor]) -> Result<(), Failure> {
     let negative = |number: Number| match number {
         Number::Float(0.0) => Some(number.float().is_sign_negative()),

@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use keyway::DType;
 use smallvec::SmallVec;
 
-/// The bytes of one element. A float is rounded to the dtype, an integer taken modulo 2^bits; `Any` is zero.
+/// The bytes of one element. A float is rounded to the dtype, an integer reduced modulo 2^bits; `Any` is zero.
 pub fn bytes(value: Number, dtype: DType) -> SmallVec<[u8; 8]> {
     match dtype {
         DType::F64 => SmallVec::from_slice(&value.float().to_ne_bytes()),
@@ -24,7 +24,7 @@ pub fn bytes(value: Number, dtype: DType) -> SmallVec<[u8; 8]> {
     }
 }
 
-/// One element from its bytes; `None` for bytes that are no element of the dtype, as 2 is no bool.
+/// Decodes one element; `None` for bytes that are not a valid element of the dtype, such as 2 for bool.
 pub fn number(bytes: &[u8], dtype: DType) -> Option<Number> {
     macro_rules! read {
         ($type:ty) => {

@@ -47,9 +47,9 @@ fn value(v: &Value) -> Json {
     }
 }
 
-/// Writes `OP.jsonl` into `folder` for each op that has an oracle: one line for each sample and dtype, and for element-wise ops
-/// lines of extreme values, whose `sample` is `extremes`. A line has `op`, `sample`, `dtype`, `schema`, `args` and either
-/// `expected`, a list of arrays, or `unknown`, the reason. Only ops that are `wanted`. Returns the number of ops and of lines.
+/// Writes `OP.jsonl` into `folder` for each `wanted` op that has an oracle: one line for each sample and dtype, and for
+/// element-wise ops lines of extreme values, whose `sample` is `extremes`. A line has `op`, `sample`, `dtype`, `schema`,
+/// `args` and either `expected`, a list of arrays, or `unknown`, the reason. Returns the number of ops and of lines.
 ///
 /// # Errors
 /// A file that cannot be written.

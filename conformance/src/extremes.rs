@@ -21,7 +21,7 @@ pub fn values(dtype: DType) -> Vec<Number> {
         all.retain(|v| (low..=high).contains(v) && seen.insert(*v));
         return all.into_iter().map(Number::Int).collect();
     }
-    // The largest, the least normal and the least value above 0.
+    // The largest finite, the smallest normal and the smallest denormal value.
     let (largest, normal, least) = match dtype {
         DType::F16 => (65504.0, 2f64.powi(-14), 2f64.powi(-24)),
         DType::BF16 => (255.0 * 2f64.powi(120), 2f64.powi(-126), 2f64.powi(-133)),
@@ -33,10 +33,10 @@ pub fn values(dtype: DType) -> Vec<Number> {
     ends.into_iter().chain(rest).map(|v| Number::Float(v).cast(dtype)).collect()
 }
 
-/// Above this many combinations, only every 37th is taken.
+/// Above this number of combinations only every 37th is used.
 const MANY: usize = 1000;
 
-/// Every choice of one from each list, as one list for each of them.
+/// The Cartesian product of the lists, as one list of values for each of them.
 fn combinations(lists: &[Vec<Number>]) -> Vec<Vec<Number>> {
     let count: usize = lists.iter().map(Vec::len).product();
     let step = if count > MANY { 37 } else { 1 };
@@ -53,7 +53,7 @@ fn combinations(lists: &[Vec<Number>]) -> Vec<Vec<Number>> {
         .collect()
 }
 
-/// The op's samples that differ in more than their tensors: one for each set of its other arguments.
+/// The op's samples with distinct non-tensor arguments: one for each set of them.
 pub fn sets(def: &OpDef) -> Vec<Sample> {
     let mut seen = HashSet::new();
     let different = |sample: &Sample| {
@@ -64,8 +64,8 @@ pub fn sets(def: &OpDef) -> Vec<Sample> {
     (def.samples)().into_iter().filter(different).collect()
 }
 
-/// The call of an element-wise op on extreme values with set `nth` of its other arguments, the tensors under test of dtype
-/// `tested`. Combinations without an expected value are left out; `None` if none has one.
+/// The call of an element-wise op on extreme values with set `nth` of its other arguments and the tensors under test in
+/// dtype `tested`. Combinations without an expected value are omitted; `None` if none has one.
 pub fn of_set(def: &OpDef, oracle: Oracle, tested: DType, nth: usize) -> Option<Inputs> {
     let sample = sets(def).into_iter().nth(nth)?;
     let Inputs(args) = inputs::of_sample(&sample.args, tested, 0);

@@ -1,21 +1,21 @@
-//! Samples with other sizes. Equal sizes in a sample are assumed to be the same dimension, as the columns of one matrix and the
-//! rows of the next, and remain equal: so most samples can be resized without knowledge of their op.
+//! Samples with other sizes. Equal sizes in a sample are assumed to be the same dimension, as the columns of one matrix and
+//! the rows of the next, and remain equal: so most samples can be resized without knowledge of their op.
 
 use crate::families::tensors;
 use keyway::ops::sample::{Fill, Sample, SampleArg, TensorSample};
 
-/// The scalars besides the tensors' sizes that are sizes too, and are changed with them.
+/// The scalar arguments that are sizes too, and are changed together with those of the tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
     /// Lists of integers, as `normalized_shape`, and the limits of indices.
     Lists,
     /// The limits of indices.
     Limits,
-    /// Nothing else.
+    /// No scalar arguments.
     Nothing,
 }
 
-/// The sizes above 1 of a sample's tensors, each once, in the order of their first use.
+/// The distinct sizes above 1 of a sample's tensors, in the order of their first use.
 pub fn sizes(sample: &Sample) -> Vec<usize> {
     let mut found = Vec::new();
     for &size in tensors(sample).flat_map(|t| &t.sizes) {
@@ -26,7 +26,7 @@ pub fn sizes(sample: &Sample) -> Vec<usize> {
     found
 }
 
-/// The sample with each size `from` made `to`.
+/// The sample with each size `from` replaced by `to`.
 pub fn resized(sample: &Sample, changes: &[(usize, usize)], named: Named) -> Sample {
     let new = |size: usize| changes.iter().find(|(from, _)| *from == size).map_or(size, |(_, to)| *to);
     let new_int = |number: i64| usize::try_from(number).map_or(number, |size| new(size) as i64);
@@ -57,7 +57,7 @@ fn numel(t: &TensorSample) -> usize {
 /// The sample with every size above 1 multiplied, so that sizes that must agree still do.
 pub fn enlarged(sample: &Sample, elements: f64) -> Sample {
     let Some(largest) = tensors(sample).max_by_key(|t| numel(t)) else { return sample.clone() };
-    // Tensors of several shapes may make a result that is larger than all of them.
+    // Tensors of several shapes may have a result that is larger than all of them.
     let alike = tensors(sample).all(|t| t.sizes == largest.sizes);
     let vectors = tensors(sample).all(|t| t.sizes.len() == 1);
     let elements = match (alike, vectors) {
@@ -101,12 +101,13 @@ pub fn steps_with(sample: &Sample, length: impl Fn(usize) -> usize) -> usize {
         .fold(1, |steps, (size, count)| steps.saturating_mul(length(size).saturating_pow(count as u32)))
 }
 
-/// Sizes assigned to a sample at once, as many as it has; then smaller ones, for samples whose calls would take too many steps.
+/// Sizes assigned to a sample together, in order of first use; then smaller ones, for samples whose calls would take too
+/// many steps.
 const TOGETHER: [[usize; 4]; 6] =
     [[130, 67, 5, 3], [67, 21, 5, 3], [35, 13, 5, 3], [19, 7, 5, 3], [11, 7, 5, 3], [7, 5, 3, 3]];
 
-/// The sample with all sizes replaced by different ones that are no multiple of a vector width; `turn` determines the largest.
-/// `None` if none is within `limit` steps.
+/// The sample with all sizes replaced by different ones that are not a multiple of a vector width; `turn` determines the
+/// largest. `None` if none is within `limit` steps.
 pub fn together(sample: &Sample, turn: usize, limit: usize) -> Option<Vec<(usize, usize)>> {
     let from = sizes(sample);
     let changes = |to: &[usize; 4]| -> Vec<(usize, usize)> {

@@ -29,7 +29,7 @@ fn array(sample: &TensorSample, tested: DType, seed: u64) -> Array {
     Array::new(dtype, sample.sizes.clone(), values.into_iter().map(|v| element(v, dtype)).collect())
 }
 
-/// The arguments of a sample, its tested tensors of dtype `tested`; `seed` numbers the sample.
+/// The arguments of a sample, its tested tensors in dtype `tested`; `seed` is the sample's number.
 pub fn of_sample(args: &[SampleArg], tested: DType, seed: u64) -> Inputs {
     let mut count = 0;
     with_arrays(args, |t| {
@@ -38,7 +38,7 @@ pub fn of_sample(args: &[SampleArg], tested: DType, seed: u64) -> Inputs {
     })
 }
 
-/// The same arguments, whose arrays have their dtypes and sizes and no elements.
+/// The same arguments as arrays with dtypes and sizes but without elements.
 pub fn shapes_of_sample(args: &[SampleArg], tested: DType) -> Inputs {
     with_arrays(args, |t| Array::new(dtype(t, tested), t.sizes.clone(), Vec::new()))
 }

@@ -27,7 +27,7 @@ pub struct KnownFailures {
 /// A list that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KnownError {
-    /// It could not be read.
+    /// The file could not be read.
     #[error("cannot read the list of known failures {path}: {reason}")]
     Read {
         /// The file.
@@ -35,7 +35,7 @@ pub enum KnownError {
         /// The system's error.
         reason: String,
     },
-    /// It is no such list.
+    /// The file is not a list of known failures.
     #[error(
         "{path} is no list of known failures: {reason}; each entry is `[[known]]` with `case = \"family/op/...\"` \
          and `reason = \"...\"`"
@@ -65,12 +65,12 @@ impl KnownFailures {
         }
     }
 
-    /// The path of the list of a library: `libx.so` with `libx.known-failures.toml`.
+    /// The path of a library's list: `libx.known-failures.toml` for `libx.so`.
     pub fn beside(library: &Path) -> PathBuf {
         library.with_extension("known-failures.toml")
     }
 
-    /// Why a case is known to fail.
+    /// The reason why a case is known to fail.
     pub fn reason(&self, id: &str) -> Option<&str> {
         self.known.iter().find(|k| glob(&k.case, id)).map(|k| k.reason.as_str())
     }

@@ -41,9 +41,9 @@ pub enum Form {
     Hybrid,
     /// COO with the last dimension dense, in another order, most blocks split into two entries.
     HybridDuplicates,
-    /// Some zeros among them.
+    /// With some stored zeros.
     StoredZeros,
-    /// In components with gaps between their elements.
+    /// With components that have gaps between their elements.
     Gaps,
 }
 
@@ -58,7 +58,7 @@ impl Form {
         !matches!(self, Form::Duplicates | Form::HybridDuplicates)
     }
 
-    /// Its name in a case.
+    /// The form's name in a case.
     pub fn name(self) -> &'static str {
         match self {
             Form::Coalesced => "coalesced",
@@ -76,7 +76,7 @@ pub fn components(known: Known, array: &Array) -> Vec<Array> {
     components_in(known, array, Form::Coalesced)
 }
 
-/// A value in two parts whose sum it is, exactly.
+/// Splits a value into two parts whose sum is exactly the value.
 fn halves(value: Number) -> [Number; 2] {
     match value {
         Number::Float(v) => [Number::Float(v / 2.0); 2],
@@ -110,7 +110,7 @@ fn whole(sizes: Vec<usize>, values: Vec<usize>) -> Array {
     Array::new(DType::I64, sizes, values.into_iter().map(|v| Number::Int(v as i128)).collect())
 }
 
-/// Like [`components`], with the entries in this form.
+/// As [`components`], with the entries in this form.
 pub fn components_in(known: Known, array: &Array, form: Form) -> Vec<Array> {
     let hybrid = form.is_hybrid() && known == Known::Coo && array.ndim() > 0;
     let sparse_dim = array.ndim() - usize::from(hybrid);
@@ -165,7 +165,7 @@ pub struct Invalid {
     pub in_order: bool,
 }
 
-/// Mismatched components, made from values some of which differ from zero.
+/// Mismatched components, created from values some of which differ from zero.
 pub fn invalid(known: Known, array: &Array) -> Vec<Invalid> {
     let right = components(known, array);
     let (indices, values) = (right.len() - 2, right.len() - 1);
@@ -227,7 +227,7 @@ pub fn invalid(known: Known, array: &Array) -> Vec<Invalid> {
     all
 }
 
-/// The dense values of components; `None` for mismatched components.
+/// The dense values of components; `None` if they are inconsistent.
 pub fn values(known: Known, sizes: &[usize], dtype: DType, parts: &[Array]) -> Option<Array> {
     let mut made = Array::from_fn(dtype, sizes, |_| Number::Int(0).cast(dtype));
     let offset_of = |index: &[i128]| {

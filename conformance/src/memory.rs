@@ -1,6 +1,6 @@
 //! Tensors in memory that the suite arranges and checks itself.
 //!
-//! Each has a storage of its own, between guard bands of a fixed pattern; gaps between its elements hold the pattern too. So a
+//! Each has its own storage between guard bands of a fixed pattern; gaps between its elements contain the pattern too. So a
 //! write outside the elements, or into an input, is detected.
 
 use crate::array::{Array, Number, Offsets};
@@ -14,8 +14,8 @@ use serde::Serialize;
 
 /// Elements before and after the outermost elements of a tensor that is watched.
 pub const GUARD: usize = 64;
-/// The byte that guards and gaps are filled with. As a float it is a small negative number, as an integer one
-/// far from zero, so that reading it shows in a result; as a bool it is invalid.
+/// The byte that guard bands and gaps are filled with. As a float it is a small negative number, as an integer one far from
+/// zero, so that reading it is visible in a result; as a bool it is invalid.
 const PATTERN: u8 = 0xA5;
 
 /// Arrangement of a tensor's elements in memory.
@@ -38,7 +38,7 @@ pub enum Arrangement {
     ChannelsSlice,
     /// Row-major, but the strides of dimensions of size 1 are odd numbers.
     OddUnits,
-    /// Row-major, from an address that is aligned for the element alone, as that of `x[1..]`.
+    /// Row-major, from an address with only the element's alignment, as that of `x[1..]`.
     Shifted,
 }
 
@@ -54,7 +54,7 @@ impl Arrangement {
         Arrangement::Shifted,
     ];
 
-    /// Its name in case ids.
+    /// The arrangement's name in case ids.
     pub fn name(self) -> &'static str {
         match self {
             Arrangement::Contiguous => "contiguous",
@@ -89,7 +89,7 @@ impl Arrangement {
         }
     }
 
-    /// This one, or row-major if it does not apply to a tensor of these sizes.
+    /// This arrangement, or row-major if it does not apply to a tensor of these sizes.
     pub fn where_it_suits(self, sizes: &[usize]) -> Arrangement {
         if self.suits(sizes) { self } else { Arrangement::Contiguous }
     }
@@ -158,7 +158,7 @@ pub struct Placed {
 /// Unexpected writes to the memory of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// A guard band or a gap was written to, this many bytes away from the first element.
+    /// A guard band or a gap was written, at this byte offset from the first element.
     Outside(isize),
     /// An element changed: its row-major index.
     Element(usize),
@@ -278,7 +278,8 @@ impl Placed {
     }
 }
 
-/// The values of a tensor, read from its memory by the suite itself. `None` for bytes that are not a valid element of the dtype.
+/// Reads the values of a tensor from its memory, without the backend. `None` for bytes that are not a valid element of the
+/// dtype.
 ///
 /// # Errors
 /// Errors of the device; a layout that cannot be converted to strided.

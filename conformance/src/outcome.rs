@@ -9,9 +9,9 @@ pub struct Mismatch {
     pub output: usize,
     /// The element's index.
     pub element: Vec<usize>,
-    /// Number of wrong elements.
+    /// The number of wrong elements.
     pub wrong: usize,
-    /// Number of elements.
+    /// The number of elements.
     pub of: usize,
     /// Relative tolerance.
     pub rtol: f64,
@@ -28,7 +28,7 @@ pub struct Failure {
     pub expected: String,
     /// The actual value or behaviour.
     pub got: String,
-    /// The worst element, where values are wrong.
+    /// The worst element, if values are wrong.
     pub mismatch: Option<Mismatch>,
 }
 
@@ -55,14 +55,14 @@ impl From<keyway::dispatcher::Error> for Failure {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
-    /// As expected.
+    /// The result is as expected.
     Passed,
-    /// As expected, but the tested library ran no part of it.
+    /// The result is as expected, but the tested library ran no part of it.
     ByOthers {
         /// The plugins that ran it.
         by: String,
     },
-    /// Not as expected.
+    /// The result is not as expected.
     Failed(Failure),
     /// The backend reports that it does not support this, and does not claim to.
     Unsupported {
@@ -79,9 +79,9 @@ pub enum Outcome {
         /// Signal or exit code, or that it ran out of time or memory.
         how: String,
     },
-    /// It was not run after time-outs of other cases, and counts as failed.
+    /// The case was not run after time-outs of other cases, and counts as failed.
     NotRun {
-        /// Which cases timed out.
+        /// The cases that timed out.
         reason: String,
     },
 }
@@ -105,12 +105,12 @@ impl From<Result<(), Stop>> for Outcome {
     }
 }
 
-/// Why a case ended before its end.
+/// The reason why a case stopped early.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Stop {
     /// The oracle refuses the call, and so does the backend.
     Agreed,
-    /// It failed.
+    /// The case failed.
     Failed(Failure),
     /// The backend does not support this, and does not claim to.
     Unsupported(String),

@@ -21,13 +21,13 @@ use keyway::dispatcher::tensor::TensorImpl;
 use keyway::ops::sample::Sample;
 use keyway::{DType, Device, Result, Tensor};
 
-/// Periods; those of one sample are all different.
+/// The lengths of periods; those of one sample are all different.
 const PERIODS: [usize; 8] = [7, 5, 11, 13, 3, 17, 19, 23];
 
-/// A sample some of whose sizes can be made any multiple and any part of a multiple of a period.
+/// A sample some of whose sizes can be extended to any length, periodically.
 #[derive(Clone, Debug)]
 pub struct Periodic {
-    /// One period.
+    /// The sample of one period.
     pub sample: Sample,
     /// The periods, each a size of the sample, in the order of their first use.
     pub periods: Vec<usize>,
@@ -41,9 +41,9 @@ pub struct Periodic {
 pub struct Large {
     /// The arguments, without the elements of tensors.
     inputs: Inputs,
-    /// Each tensor's period and sizes.
+    /// The period and the full sizes of each tensor.
     tensors: Vec<(Array, Vec<usize>)>,
-    /// Each output's period and sizes.
+    /// The period and the full sizes of each output.
     expected: Vec<(Array, Vec<usize>)>,
 }
 
@@ -64,7 +64,7 @@ impl Periodic {
                 changes.extend(change.filter(|&change| repeats(&[change]).is_some()));
             }
             while !changes.is_empty() {
-                // Each may repeat alone and not with the others.
+                // Each size may repeat separately and not together with the others.
                 if let Some(periodic) = repeats(&changes) {
                     return Some(periodic);
                 }
@@ -79,7 +79,7 @@ impl Periodic {
         Periodic { sample, periods: periods.to_vec(), results: Vec::new(), named: Named::Nothing }
     }
 
-    /// The same if its results repeat, with their sizes.
+    /// The same sample with the sizes of its results, if they repeat.
     fn verified(mut self, oracle: Oracle, dtype: DType, seed: u64) -> Option<Periodic> {
         self.results = self.results_of_period(oracle, dtype, seed)?;
         self.repeats(oracle, dtype, seed).then_some(self)
@@ -95,8 +95,8 @@ impl Periodic {
         growth::sizes(&self.sample).into_iter().filter(|size| !self.periods.contains(size)).collect()
     }
 
-    /// The same with one non-repeating size replaced, over its full length; `None` if the oracle would take more than `most`
-    /// steps, or has no expected value.
+    /// The same with one non-repeating size replaced, over its full length; `None` if the oracle would take more than
+    /// `most` steps, or has no expected value.
     pub fn with_fixed(
         &self,
         [from, to]: [usize; 2],
@@ -113,8 +113,8 @@ impl Periodic {
         longer.verified(oracle, dtype, seed)
     }
 
-    /// Estimated steps of a call with periods of these lengths, see [`growth::steps`], or elements of its results, whichever is
-    /// larger.
+    /// The estimated number of steps of a call with periods extended to these lengths, see [`growth::steps`], or the number
+    /// of elements of its results, whichever is larger.
     pub fn steps(&self, lengths: &[(usize, usize)]) -> usize {
         let length = |size: usize| lengths.iter().find(|(from, _)| *from == size).map_or(size, |(_, to)| *to);
         let product =
@@ -124,7 +124,7 @@ impl Periodic {
         results.max(steps)
     }
 
-    /// The elements of the largest argument or result, with periods made these lengths.
+    /// The number of elements of the largest argument or result, with periods extended to these lengths.
     pub fn largest(&self, lengths: &[(usize, usize)]) -> usize {
         let length = |size: usize| lengths.iter().find(|(from, _)| *from == size).map_or(size, |(_, to)| *to);
         let of_arguments = tensors(&self.sample).map(|t| t.sizes.as_slice());
@@ -134,7 +134,7 @@ impl Periodic {
             .unwrap_or(0)
     }
 
-    /// The sample with periods made these lengths.
+    /// The sample with periods extended to these lengths.
     pub fn grown(&self, lengths: &[(usize, usize)]) -> Sample {
         growth::resized(&self.sample, lengths, self.named)
     }
@@ -162,7 +162,7 @@ impl Periodic {
         })
     }
 
-    /// The call with periods extended to these lengths; `None` if the oracle has no expected value.
+    /// The call on tensors of these lengths, built by repeating the period; `None` if the oracle has no expected value.
     pub fn large(
         &self,
         lengths: &[(usize, usize)],
@@ -256,8 +256,8 @@ impl Large {
     }
 }
 
-/// Checks one output: the first period by the oracle, and that all others have its bytes; where they have others, by the oracle
-/// too.
+/// Checks one output: the first period by the oracle, and that all others have its bytes; periods with different bytes by
+/// the oracle too.
 fn output(
     nth: usize,
     period: &Array,
@@ -341,7 +341,7 @@ fn repeated_bytes(period: &[u8], small: &[usize], sizes: &[usize], size: usize) 
     bytes
 }
 
-/// A tensor of these elements, with nothing around them.
+/// A tensor of these elements, without guard bands.
 fn place(
     bytes: &[u8],
     dtype: DType,

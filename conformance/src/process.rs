@@ -19,13 +19,13 @@ pub struct Usage {
     pub runs: bool,
 }
 
-/// Ticks of a second, as Linux counts them for programs on every architecture.
+/// The number of clock ticks of a second, which is the same on Linux for all architectures.
 const TICKS: u64 = 100;
 
 /// Resource usage and state of a process; `None` if the system does not report it.
 pub fn usage(process: u32) -> Option<Usage> {
     let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name of the program is in parentheses, and may have any characters.
+    // The name of the program is in parentheses, and may contain any characters.
     let mut fields = text[text.rfind(')')? + 1..].split_whitespace();
     let runs = fields.next()? == "R";
     let mut ticks = fields.skip(10).map_while(|field| field.parse::<u64>().ok());
@@ -39,13 +39,13 @@ pub fn thread_time() -> Option<Duration> {
     text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
 }
 
-/// The count where the process has reached its limit of open files (`EMFILE`), so that it cannot be read.
+/// The count if the process has reached its limit of open files (`EMFILE`), so that the count cannot be read.
 pub const NONE_LEFT: usize = usize::MAX;
 /// The error code on Linux.
 const EMFILE: i32 = 24;
 
-/// The numbers of open descriptors and of threads of this process; 0 where the system does not say, [`NONE_LEFT`] where no
-/// descriptor is left to ask with.
+/// The numbers of open descriptors and of threads of this process; 0 if the system does not report them, [`NONE_LEFT`] if
+/// no descriptor is left to read them with.
 pub fn held() -> [usize; 2] {
     ["fd", "task"].map(|what| match std::fs::read_dir(format!("/proc/self/{what}")) {
         Ok(entries) => entries.count(),

@@ -11,7 +11,8 @@ use keyway_sdk::abi::codes::status;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-/// Below autograd, so that a call which is recorded for a backward pass is seen, and above the choice of a backend.
+/// The dispatch key: below autograd, so that a call that is recorded for a backward pass is seen, and above the selection
+/// of a backend.
 const KEY: u8 = 12;
 
 /// Calls since the last [`take`].
@@ -19,7 +20,7 @@ const KEY: u8 = 12;
 pub struct Seen {
     /// The kernels, each with its number of successful and failed calls.
     kernels: Vec<(&'static KernelEntry, u64, u64)>,
-    /// Other ways in which calls were run: by the host, by a decomposition.
+    /// Other candidates that ran calls: the host, a decomposition.
     otherwise: BTreeSet<&'static str>,
     /// Whether a kernel panicked.
     pub panicked: bool,
@@ -36,7 +37,7 @@ impl Seen {
         self.kernels.iter().filter(|(_, served, _)| *served > 0).map(|(kernel, ..)| *kernel).collect()
     }
 
-    /// The same of any plugin.
+    /// As above, for any plugin.
     pub fn has_kernel(&self) -> bool {
         !self.kernels.is_empty()
     }
@@ -59,7 +60,7 @@ thread_local! {
 /// Records the kernels that this thread's calls run, while the result lives.
 ///
 /// # Errors
-/// A key that another handler has.
+/// A key in use by another handler.
 pub fn start() -> Result<KeyGuard> {
     let key = DispatchKey::new(KEY).ok_or_else(|| Error::Registration {
         what: "interceptor",

@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 pub struct Target {
     /// The plugin's name.
     pub plugin: &'static str,
-    /// Its version.
+    /// The plugin's version.
     pub version: String,
-    /// Its library.
+    /// The plugin's library.
     pub library: PathBuf,
     /// The device that its kernels are for.
     pub device: Device,
@@ -27,7 +27,7 @@ pub struct Target {
 /// The reason why there is no target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// There is no target of that name.
+    /// No plugin or device has that name.
     #[error(
         "no installed backend is named `{name}` or serves a device of that name; there are: {there}; `keyway backend \
          paths` lists the search path"
@@ -46,15 +46,15 @@ pub enum TargetError {
         /// Why.
         reason: String,
     },
-    /// Its device has none of its kind on this machine.
+    /// The target's kind of device has no device on this machine.
     #[error("{device}: 0 devices: {reason}. Nothing was judged")]
     NoDevice {
-        /// The device's name, without a number.
+        /// The device's name, without an index.
         device: &'static str,
         /// The backend's reason.
         reason: String,
     },
-    /// It has kernels for the CPU, and no plugin provides that device.
+    /// The target has kernels for the CPU, and no installed plugin provides the CPU device.
     #[error(
         "`{plugin}` serves a part of what `cpu` does, and no backend is there that serves the rest: name the folder of one, \
          such as keyway-cpu's, with `--backends DIR`. Nothing was judged"
@@ -63,7 +63,7 @@ pub enum TargetError {
         /// The plugin.
         plugin: String,
     },
-    /// It has no kernels, and no interposer that acts by default.
+    /// The target has no kernels, and no interposer that acts by default.
     #[error(
         "`{plugin}` ({library}) registers no kernel, and no interposer that is on by default: there is nothing to judge"
     )]
@@ -80,7 +80,7 @@ pub enum TargetError {
 pub enum Service {
     /// A kernel of the target.
     Kernel,
-    /// Other ops, or the host, as for views.
+    /// A decomposition into other ops, or the host, as for views.
     Decomposition,
     /// A kernel of another plugin, which the target is not responsible for.
     Other,
@@ -112,7 +112,7 @@ impl Target {
         }
     }
 
-    /// The plugin that a library holds; it must have been loaded.
+    /// The plugin in a library, which must have been loaded.
     ///
     /// # Errors
     /// [`TargetError`].
@@ -151,8 +151,8 @@ impl Target {
         Ok(Target { plugin, version, library, device, kernels: own })
     }
 
-    /// Whether there is a device to test the target on. Cases on the CPU need the plugin that provides that device: ops without a
-    /// kernel of the target then have other candidates.
+    /// Checks that there is a device to test the target on. Cases on the CPU need the plugin that provides that device: ops
+    /// without a kernel of the target then have other candidates.
     ///
     /// # Errors
     /// [`TargetError::NoDevice`], [`TargetError::Alone`].
@@ -175,9 +175,10 @@ impl Target {
             .collect()
     }
 
-    /// Registrations of the target that no call reaches, a clause each, by what they name: an op, device, layout or dtype. These
-    /// are kernels of ops that do not exist here, or have another signature, for a device, layout or dtype that no plugin
-    /// provides, and for a key that the target has a kernel for already, and declared formats that none of its kernels serves.
+    /// Registrations of the target that no call can select, one clause each, by the missing name: an op, device, layout or
+    /// dtype. These are kernels of ops that do not exist, or have another signature, for a device, layout or dtype that no
+    /// plugin provides, and for a key that the target already has a kernel for, and declared formats that none of its
+    /// kernels serves.
     pub fn without_effect(&self) -> BTreeMap<String, Vec<String>> {
         let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut add = |subject: &str, clause: String| {
@@ -266,7 +267,7 @@ impl Target {
         all.filter(|device| *device != self.device).map(|device| self.at(device)).collect()
     }
 
-    /// The same on another device.
+    /// The same target on another device.
     pub fn at(&self, device: Device) -> Target {
         Target { device, ..self.clone() }
     }
@@ -287,7 +288,7 @@ impl Target {
     }
 }
 
-/// The interposers of a plugin that act by default, without those that leave `op` alone.
+/// The interposers of a plugin that act by default, without those that do not act on `op`.
 pub(crate) fn interposers_of(plugin: &str, op: Option<&OpEntry>) -> Vec<InterposerInfo> {
     let mut all = op.map_or_else(registry::interposers, registry::interposers_of);
     all.retain(|info| info.plugin == plugin && info.default_on);

@@ -1,16 +1,16 @@
-// A stand-in for libcublasLt.so: the functions of cuBLASLt that backend-cuda calls, by plain loops over the processor.
+// A stand-in for libcublasLt.so: implements the cuBLASLt functions that backend-cuda calls, with plain loops on the CPU.
 //
-// It works with the stand-in for the driver that lies beside it: a product is queued on the stream, and done when the
-// driver's random order has it. What the real library asks of its caller is looked at: attributes have their sizes, layouts
-// fit each other, leading dimensions hold a column, an algorithm is used for what it was found for, with memory that is
-// aligned as was promised and a workspace of the size that it needs. As there, neither C is read where beta is 0, nor A
-// and B where alpha is. Who allows that parts of sums are added up in place gets other bits each time.
+// It works with the stand-in for the driver, which is next to it: a product is enqueued on the stream and executed in the
+// driver's random order. The caller's obligations are checked: attributes have the right sizes, layouts match each other, a
+// leading dimension is at least the column length, an algorithm is used for the problem it was found for, with memory of
+// the promised alignment and a workspace of the required size. As in the real library, C is not read if beta is 0, nor A
+// and B if alpha is 0. If the caller allows in-place reduction (atomics), the results have different bits each time.
 //
-// The environment says what kind of library this is, beside what driver.cpp says (KEYWAY_STAND_IN_FAIL and
-// KEYWAY_STAND_IN_COUNT take these functions too, which fail with an internal error):
+// Environment variables configure the library, in addition to those of driver.cpp (KEYWAY_STAND_IN_FAIL and
+// KEYWAY_STAND_IN_COUNT also apply to these functions, which fail with an internal error):
 //   KEYWAY_STAND_IN_BLAS_VERSION  its version (120901)
-//   KEYWAY_STAND_IN_BLAS_LACKS    what it has no algorithm for: `bias`, the epilogue, or `all`
-//   KEYWAY_STAND_IN_BLAS_BREAKS   N, the N-th product loses the device when it is done
+//   KEYWAY_STAND_IN_BLAS_LACKS    what has no algorithm: `bias`, the epilogue, or `all`
+//   KEYWAY_STAND_IN_BLAS_BREAKS   N, the N-th product loses the device when it is executed
 #include "library.h"
 
 #include <algorithm>
@@ -25,8 +25,7 @@ constexpr int ILLEGAL_ADDRESS = 700;
 enum Type { R_32F = 0, R_64F = 1, R_16F = 2, R_16BF = 14 };
 enum Compute { COMPUTE_32F = 68, COMPUTE_64F = 70, COMPUTE_32F_FAST_TF32 = 77 };
 enum Epilogue { DEFAULT = 1, BIAS = 4 };
-// The bits of the mask that let parts of sums be added up in place, in the order in which they are ready, and in a
-// workspace.
+// Bits of the reduction scheme mask: partial sums added in place in the order of completion, and in a workspace.
 constexpr unsigned REDUCTION_INPLACE = 1, REDUCTION_COMPUTE_TYPE = 2;
 constexpr uint64_t BIAS_ALIGNED = 16, WORKSPACE_ALIGNED = 16;
 
@@ -56,7 +55,7 @@ struct Preference {
   uint32_t aligned[4] = {256, 256, 256, 256};
 };
 
-// What stands in `cublasLtMatmulAlgo_t`.
+// The content of `cublasLtMatmulAlgo_t`.
 struct Algorithm {
   uint64_t found_for;
   uint64_t workspace;
@@ -82,7 +81,7 @@ Status wrong(const char* what) {
 }
 
 Status gone() { return wrong("what is destroyed is not there"); }
-// Takes an attribute's value, whose size the caller says.
+// Reads an attribute's value, whose size the caller specifies.
 template <class T>
 Status set(T& to, const void* value, size_t bytes) {
   if (!value || bytes != sizeof(T)) return wrong("an attribute has another size");
@@ -97,7 +96,7 @@ bool lacks(const char* what) {
 
 size_t bytes_of(unsigned type) { return type == R_64F ? 8 : type == R_32F ? 4 : 2; }
 
-// FNV-1a over what an algorithm depends on.
+// FNV-1a hash of the parameters of an algorithm.
 struct Hash {
   uint64_t value = 1469598103934665603ull;
   template <class T>
@@ -150,7 +149,7 @@ Status check(const Product& product, const Layout* const (&layouts)[4], Sizes& s
   return lacks("all") ? NOT_SUPPORTED : OK;
 }
 
-// Products that were given to streams.
+// The number of launched products.
 uint64_t launches;
 
 struct Work {
@@ -163,7 +162,7 @@ struct Work {
   uint64_t workspace;
 };
 
-// How many sums are under way at once.
+// The number of sums computed concurrently.
 constexpr uint64_t TOGETHER = 8;
 
 template <class T, class Acc>
@@ -179,7 +178,7 @@ void multiply(const Work& w) {
     const int64_t moved = of.batch * batch + int64_t(row) + int64_t(column) * of.leading;
     return reinterpret_cast<T*>(w.at[i]) + moved;
   };
-  // From a row of A to the next.
+  // The stride between rows of A.
   const int64_t row = w.product.transposed[0] ? w.layouts[0].leading : 1;
   const auto store = [&](int batch, uint64_t i, uint64_t j, Acc sum) {
     Acc made = alpha * sum;
@@ -191,7 +190,8 @@ void multiply(const Work& w) {
     for (uint32_t split = 0; split < splits; split++) {
       const uint64_t begin = split * chunk, end = alpha != 0 ? std::min(s.k, begin + chunk) : begin;
       for (uint64_t at = 0, count; at < results; at += count) {
-        // Some results of a column at once: an addition waits for the one before it in its own sum alone.
+        // Several results of a column are computed together, so that the additions of different sums do not depend on each
+        // other.
         const uint64_t i = at % s.m, j = at / s.m;
         count = std::min(s.m - i, TOGETHER);
         Acc sums[TOGETHER] = {};
@@ -363,7 +363,7 @@ API int cublasLtMatmulAlgoGetHeuristic(void* handle, void* of, void* a, void* b,
     algorithm.aligned[i] = prefers.aligned[i];
     if (prefers.aligned[i] % bytes_of(layouts[i]->type)) return wrong("elements are not aligned");
   }
-  // Few results of many terms are split, where parts may lie in a workspace that is large enough.
+  // Few results with many addends use split-k if the workspace is large enough.
   const uint64_t part = sizes.m * sizes.n * (product.compute == COMPUTE_64F ? 8 : 4);
   const uint64_t splits = sizes.k / 64 < 4 ? sizes.k / 64 : 4;
   if (splits > 1 && part * splits <= prefers.workspace && (prefers.reductions & REDUCTION_COMPUTE_TYPE)) {

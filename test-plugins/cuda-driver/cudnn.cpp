@@ -1,18 +1,20 @@
-// A stand-in for libcudnn.so: the functions of cuDNN's graph interface that backend-cuda calls, by plain loops over the processor.
+// A stand-in for libcudnn.so: implements the functions of cuDNN's graph API that backend-cuda calls, with plain loops on
+// the CPU.
 //
-// It works with the stand-in for the driver that lies beside it: a convolution is queued on the handle's stream, and done when the
-// driver's random order has it. What the real library asks of its caller is looked at: attributes belong to their descriptor, have
-// their type and number and are set before it is finalized, what a descriptor needs is there, sizes fit each other, memory is
-// aligned as was promised and the workspace is there. Its heuristic names engines that a careful caller refuses before those that
-// it may take, and what they make is wrong: one with other bits at each run, one of fewer digits, one with a note that nobody
-// knows, one that is compiled at run time, one that no plan can be made for, one whose workspace is larger than any memory.
+// It works with the stand-in for the driver, which is next to it: a convolution is enqueued on the handle's stream and
+// executed in the driver's random order. The caller's obligations are checked: attributes belong to their descriptor, have
+// the right type and count and are set before the descriptor is finalized, required attributes are set, sizes match each
+// other, memory has the promised alignment and the workspace exists. Its heuristic also returns engines that a careful
+// caller rejects, before the acceptable ones, and their results are wrong: one is non-deterministic, one has reduced
+// precision, one has an unknown note, one is compiled at run time, one has no valid plan, one needs a workspace larger than
+// any memory.
 //
-// The environment says what kind of library this is, beside what driver.cpp says (KEYWAY_STAND_IN_FAIL and
-// KEYWAY_STAND_IN_COUNT take these functions too, which fail with an internal error):
+// Environment variables configure the library, in addition to those of driver.cpp (KEYWAY_STAND_IN_FAIL and
+// KEYWAY_STAND_IN_COUNT also apply to these functions, which fail with an internal error):
 //   KEYWAY_STAND_IN_DNN_VERSION  its version (90501)
 //   KEYWAY_STAND_IN_DNN_CUDA     the version of CUDA that it is built for (12090)
-//   KEYWAY_STAND_IN_DNN_LACKS    what it has no engine for: `best`, what the first heuristic gives, or `all`
-//   KEYWAY_STAND_IN_DNN_BREAKS   N, the N-th convolution loses the device when it is done
+//   KEYWAY_STAND_IN_DNN_LACKS    what has no engine: `best`, the result of the first heuristic, or `all`
+//   KEYWAY_STAND_IN_DNN_BREAKS   N, the N-th convolution loses the device when it is executed
 #include "library.h"
 
 #include <cstdio>
@@ -45,7 +47,7 @@ size_t bytes_of(int type) {
   }
 }
 
-// What may be set: by the attribute's number, whose it is, its type, and how many there are at least and at most.
+// The attributes that may be set: number, owning descriptor type, type, and minimum and maximum count.
 struct Rule {
   int kind, type, least, most;
 };
@@ -73,7 +75,7 @@ struct Descriptor {
   int kind;
   bool is_final = false;
   std::map<unsigned, std::vector<unsigned char>> values;
-  // Of a configuration, an engine and a plan: what it is of.
+  // The descriptor that a configuration, an engine or a plan refers to.
   const Descriptor* graph = nullptr;
   int engine = -1;
 
@@ -96,7 +98,7 @@ Status wrong(Status status, const char* what) {
   if (status == BAD_PARAM || status == NOT_FINALIZED) std::fprintf(stderr, "stand-in cuDNN: %s\n", what);
   return status;
 }
-// Refused where the real library may refuse it, too, without a word on the terminal.
+// Refused without a message on the terminal, since the real library may refuse it too.
 Status lacking(const char* what) { return wrong(NOT_SUPPORTED, what); }
 
 bool lacks(const char* what) {
@@ -108,7 +110,7 @@ unsigned long long setting(const char* name, unsigned long long otherwise) {
   return text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-// An operation's numbers: factors, how it moves, and input, kernel and result.
+// The attribute numbers of an operation: scale factors, strides and padding, and input, kernel and result.
 struct Names {
   unsigned beta, moves, image[3];
 };
@@ -190,7 +192,7 @@ Status check(const Descriptor& operation) {
     const int64_t reach = x.sizes[d + 2] + 2 * work.padding[d] - work.dilation[d] * (w.sizes[d + 2] - 1) - 1;
     if (work.stride[d] < 1 || reach < 0 || reach / work.stride[d] + 1 != y.sizes[d + 2]) return wrong(BAD_PARAM, "places do not fit");
   }
-  // As the real library, this one takes images that are dense in one order, which is the same for all.
+  // Like the real library, this one requires dense images in the same memory format.
   bool fits[2] = {true, true};
   for (const Image& of : work.image) {
     const int orders[2][5] = {{4, 3, 2, 1, 0}, {1, 4, 3, 2, 0}};
@@ -223,7 +225,7 @@ template <class T, class Stored>
 void convolve(const Work& work) {
   const Image &x = work.image[0], &w = work.image[1], &y = work.image[2];
   const int made = made_by(work);
-  // Images are dense: numbers of the two that are read, and sums of the third, as they lie.
+  // Images are dense: the values of the two inputs, and the sums of the output, in memory order.
   std::vector<float> numbers[3];
   for (int i = 0; i < 3; i++) {
     numbers[i].assign(size_t(count_of(work.image[i])), 0.0f);
@@ -242,7 +244,7 @@ void convolve(const Work& work) {
     to[2] = at % of.sizes[4];
   };
   const int64_t per_group = w.sizes[0] / (x.sizes[1] / w.sizes[1]);
-  // Of a place of the result: the elements of the kernel and of the input that meet there.
+  // For one output element, the pairs of kernel and input elements that are multiplied.
   std::vector<std::pair<int64_t, int64_t>> meet;
   for (int64_t at = 0; at < y.sizes[2] * y.sizes[3] * y.sizes[4]; at++) {
     int64_t out[3], t[3], in[3];
@@ -277,7 +279,7 @@ void convolve(const Work& work) {
   for (size_t at = 0; at < numbers[made].size(); at++) {
     float value = numbers[made][at];
     if (work.adds) value += Value<Stored>::of(to[at]);
-    // What those engines make whose notes say that it is not what is wanted.
+    // The results of the engines whose notes say that they are unacceptable.
     if (work.engine < CORES) value += 1;
     to[at] = Value<Stored>::to(value);
   }

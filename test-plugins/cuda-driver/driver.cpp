@@ -1,23 +1,22 @@
-// A stand-in for libcuda.so: the functions of the driver that backend-cuda calls, over the processor.
+// A stand-in for libcuda.so: implements the driver functions that backend-cuda calls, on the CPU.
 //
-// Kernels come from `libkeyway_cuda_kernels.so` beside this library: the same sources, compiled by a C++ compiler. An
-// image is taken for what it says in PTX: its entries' names, and the sizes of their parameters, which must be those of
-// the compiled kernels. Work given to a stream is done later, when somebody waits, in a random order that the streams and
-// events allow.
+// Kernels are in `libkeyway_cuda_kernels.so` next to this library: the same sources, compiled by a C++ compiler. Of a PTX
+// image only the names of the entries and the sizes of their parameters are read, which must match the compiled kernels.
+// Work submitted to a stream is executed at the next synchronization, in a random order that the streams and events allow.
 //
-// The environment says what kind of machine this is:
+// Environment variables configure the machine:
 //   KEYWAY_STAND_IN_DEVICES  number of devices (2)
 //   KEYWAY_STAND_IN_MEMORY   bytes of memory of each (1 GiB)
 //   KEYWAY_STAND_IN_VERSION  the driver's version (13000)
 //   KEYWAY_STAND_IN_CHIP     the compute capability, ten times (90)
-//   KEYWAY_STAND_IN_MAPS     0, memory is not mapped to reserved addresses (1)
-//   KEYWAY_STAND_IN_SEED     what the random order begins with (1)
+//   KEYWAY_STAND_IN_MAPS     0, virtual memory management is not supported (1)
+//   KEYWAY_STAND_IN_SEED     seed of the random order (1)
 //   KEYWAY_STAND_IN_FAIL     NAME:N, the N-th call of that function fails with an unknown error; *:N, the N-th of any
-//   KEYWAY_STAND_IN_SKIP     NAME, every call of that function, which orders or allows work, does nothing and says that all is well
-//   KEYWAY_STAND_IN_FAULT    NAME, kernels of that name find none of the memory that they are given
-//   KEYWAY_STAND_IN_ORDER    0 to 3, the order of the threads of every block, as in `Way` of shim.cpp (another with each launch)
-//   KEYWAY_STAND_IN_COUNT    a file that the number of calls of each function is written to at the end
-//   KEYWAY_STAND_IN_LAUNCHED the same of the kernels that ran
+//   KEYWAY_STAND_IN_SKIP     NAME, every call of that synchronizing function returns success without any effect
+//   KEYWAY_STAND_IN_FAULT    NAME, kernels of that name cannot access the memory passed to them
+//   KEYWAY_STAND_IN_ORDER    0 to 3, the order of the threads of every block, as in `Way` of shim.cpp (random for each launch)
+//   KEYWAY_STAND_IN_COUNT    a file to which the number of calls of each function is written at exit
+//   KEYWAY_STAND_IN_LAUNCHED a file to which the number of launches of each kernel is written at exit
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -93,7 +92,7 @@ struct Task {
   std::shared_ptr<Event> waits, marks;
   uint64_t ticket = 0;
 };
-// The work of a captured stream, in order; copied into what is launched.
+// The work of a captured stream, in order; copied into the launchable graph.
 struct Graph {
   int device;
   std::vector<std::function<int()>> work;
@@ -101,13 +100,14 @@ struct Graph {
 struct Stream {
   int device;
   std::deque<Task> tasks;
-  // Where work goes instead of being done, while it is captured, and whether something was asked that cannot be recorded.
+  // The graph that records the stream's work while it is captured, and whether an operation occurred that cannot be
+  // captured.
   std::unique_ptr<Graph> captured = nullptr;
   bool invalid = false;
 };
 struct Executable {
   Graph graph;
-  // The end of the launch before: launches of one graph are done one after the other.
+  // The event at the end of the previous launch: launches of one graph are executed sequentially.
   std::shared_ptr<Event> last;
 };
 struct Device {
@@ -129,7 +129,7 @@ struct Module {
 struct Function {
   const ShimKernel* kernel;
   std::string name;
-  // The most memory that a launch may give a block beside what the kernel has of its own.
+  // The maximum size of dynamic shared memory that a launch may request.
   unsigned shared;
 };
 
@@ -156,11 +156,11 @@ uint64_t setting(const char* name, uint64_t otherwise) {
 }
 uint64_t memory() { return setting("KEYWAY_STAND_IN_MEMORY", 1ull << 30); }
 uint64_t chip() { return setting("KEYWAY_STAND_IN_CHIP", 90); }
-// What a block may share without asking, and the most: of chips that are not named here what the smallest have.
+// The shared memory of a block without opting in, and the maximum: for chips that are not listed the smallest maximum.
 constexpr unsigned FREE_SHARED = 48 * 1024;
 unsigned most_shared() { return chip() == 90 ? 227 * 1024 : 64 * 1024; }
 
-// Whether this call is the one that is to fail.
+// Whether this call is configured to fail.
 bool fails(const char* name) {
   const uint64_t own = ++calls[name];
   all_calls++;
@@ -180,7 +180,7 @@ bool fails(const char* name) {
   if (!initialised) return NOT_INITIALIZED;             \
   if (current < 0) return INVALID_CONTEXT;              \
   if (devices[current].lost) return devices[current].lost;
-// For functions that order or allow work: a fault that tests must see.
+// For functions that order or allow work: skipping one is a fault that tests must detect.
 #define ENTER_ORDERING(name)                                             \
   ENTER_CONTEXT(name)                                                    \
   static const char* const skipped = std::getenv("KEYWAY_STAND_IN_SKIP"); \
@@ -193,7 +193,7 @@ bool ready(const Stream& stream) {
   return !first.waits || first.waits->reached >= first.ticket;
 }
 
-// Does the next task of one stream that is not held up, chosen at random. Whether there was any.
+// Executes the next task of a random stream that is not blocked. Returns whether there was one.
 bool step() {
   std::vector<Stream*> can;
   for (Device& device : devices) {
@@ -223,7 +223,7 @@ int wait_until(const std::function<bool()>& done) {
   return OK;
 }
 
-// What cannot be recorded spoils the capture of a stream.
+// Invalidates the stream's capture after an operation that cannot be captured.
 int spoil(Stream* stream) {
   stream->invalid = true;
   return CAPTURE_UNSUPPORTED;
@@ -236,7 +236,7 @@ int give(Stream* stream, Task task) {
     return OK;
   }
   stream->tasks.push_back(std::move(task));
-  // Now and then work is done at once.
+  // Sometimes work is executed immediately.
   while (random_numbers() % 4 == 0 && step()) {
   }
   return OK;
@@ -265,8 +265,8 @@ int wait_for_all(int device) {
   return devices[device].lost ? devices[device].lost : result;
 }
 
-// Pages of allocations that were freed, by their number of bytes. Nobody may touch them; to map others and fill them with zeros
-// would take longer than what the tests compute.
+// Pages of freed allocations, by their number of bytes. They are inaccessible; mapping new pages and zero-filling them
+// would take longer than the tests' computations.
 std::map<size_t, std::vector<char*>> freed;
 size_t freed_bytes = 0;
 constexpr size_t MOST_FREED = 32 << 20;
@@ -292,8 +292,8 @@ void give_pages(char* pages, size_t mapped) {
   freed_bytes += mapped;
 }
 
-// Each allocation ends at a page that nobody may touch, but for the bytes that make it a multiple of 64, which hold a
-// pattern that is looked at when it is freed. All of it is filled, so that nothing is 0 by chance.
+// Each allocation ends at an inaccessible guard page, except for padding to a multiple of 64 bytes, which holds a pattern
+// that is checked on free. The memory is filled, so that nothing is 0 by chance.
 int allocate(int index, size_t bytes, uintptr_t* out) {
   Device& device = devices[index];
   if (bytes == 0) return INVALID_VALUE;
@@ -329,12 +329,12 @@ int release(uintptr_t at) {
   return OK;
 }
 
-// Addresses that are reserved, and memory that is mapped to them: what is not can be touched by nobody.
+// Reserved addresses, and memory that is mapped to them: unmapped addresses are inaccessible.
 constexpr size_t GRAIN = 2 << 20;
 struct Memory {
   int device;
   size_t bytes;
-  // Whether nothing keeps it but what it is mapped to, and how often that is.
+  // Whether the handle was released, so that only its mappings retain the memory, and the number of mappings.
   bool released = false;
   int mappings = 0;
 };
@@ -364,7 +364,7 @@ bool is_mapped_among(uintptr_t at, size_t bytes) {
   auto next = mappings.lower_bound(at + bytes);
   return next != mappings.begin() && (--next)->first + next->second.bytes > at;
 }
-// Whether all of the range is mapped and open, by neighbours together.
+// Whether the complete range is mapped and accessible, by adjacent mappings together.
 bool is_mapped(uintptr_t at, size_t bytes) {
   const uintptr_t end = at + bytes;
   auto next = mappings.upper_bound(at);
@@ -413,7 +413,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   (void)context;
 }
 
-// Takes all memory of the devices away, or gives it back.
+// Makes all memory of the devices inaccessible, or accessible again.
 void protect(int access) {
   for (const auto& block : blocks) mprotect(block.second.pages + PAGE, block.second.mapped - 2 * PAGE, access);
   for (const auto& mapping : mappings)
@@ -458,7 +458,7 @@ bool open_kernels() {
   return launch != nullptr;
 }
 
-// The entries of an image in PTX, with the bytes of their one parameter.
+// Reads the entries of a PTX image, with the size in bytes of their one parameter.
 bool read_entries(const std::string& text, std::map<std::string, size_t>& entries) {
   if (text.find(".version") == std::string::npos || text.find(".target") == std::string::npos) return false;
   for (size_t at = text.find(".entry "); at != std::string::npos; at = text.find(".entry ", at)) {
@@ -474,7 +474,7 @@ bool read_entries(const std::string& text, std::map<std::string, size_t>& entrie
   return true;
 }
 
-// Whether an image's target is this chip or a lower one; one that ends with an `a` is for its own chip alone.
+// Whether an image's target is this chip or a lower one; a target that ends with `a` is only for that chip.
 bool serves_chip(const char* image) {
   const char* named = std::strstr(image, ".target sm_");
   if (!named) return false;
@@ -620,11 +620,11 @@ API int cuMemAllocAsync(uintptr_t* out, size_t bytes, void* handle) {
   ENTER_CONTEXT(cuMemAllocAsync)
   Stream* stream = stream_of(handle);
   if (!stream) return INVALID_HANDLE;
-  // Memory of a graph's own is not stood in for.
+  // Memory nodes of graphs are not supported by the stand-in.
   if (stream->captured) return spoil(stream);
   int result = allocate(current, bytes, out);
   if (result == OUT_OF_MEMORY) {
-    // What queued work still frees comes back.
+    // Enqueued work may still free memory.
     if (const int failed = wait_for_all(current)) return failed;
     result = allocate(current, bytes, out);
   }
@@ -636,7 +636,8 @@ API int cuMemFreeAsync(uintptr_t at, void* handle) {
   if (!stream) return INVALID_HANDLE;
   return give(stream, {[at] { return release(at); }, nullptr, nullptr, 0});
 }
-// What the driver's structures say of the memory that is wanted: of a device, its number, at these places.
+// Checks the fields of the driver's structures for the requested memory: the location type (device) and the device's number
+// at these offsets.
 static bool is_own_memory(const int* of) { return of[0] == 1 && of[1] == 0 && of[2] == 1 && of[3] == current; }
 API int cuMemGetAllocationGranularity(size_t* bytes, const int* of, unsigned) {
   ENTER_CONTEXT(cuMemGetAllocationGranularity)
@@ -647,7 +648,7 @@ API int cuMemGetAllocationGranularity(size_t* bytes, const int* of, unsigned) {
 API int cuMemAddressReserve(uintptr_t* at, size_t bytes, size_t, uintptr_t, unsigned long long) {
   ENTER_CONTEXT(cuMemAddressReserve)
   if (!bytes || bytes % GRAIN) return INVALID_VALUE;
-  // A gap behind each range, and addresses that are multiples of the grain.
+  // A gap after each range, and addresses that are multiples of the granularity.
   void* pages = mmap(nullptr, bytes + 2 * GRAIN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (pages == MAP_FAILED) return OUT_OF_MEMORY;
   const uintptr_t begin = uintptr_t(pages), own = (begin + GRAIN - 1) / GRAIN * GRAIN;
@@ -701,13 +702,13 @@ API int cuMemSetAccess(uintptr_t at, size_t bytes, const int* access, size_t cou
   found->second.open = true;
   return OK;
 }
-// Unlike for memory that is freed, nobody waits: work that is under way would meet what is no memory any more.
+// Unlike for freed memory, the driver does not synchronize: running work would access unmapped memory.
 API int cuMemUnmap(uintptr_t at, size_t bytes) {
   ENTER_CONTEXT(cuMemUnmap)
   const auto found = mappings.find(at);
   if (found == mappings.end() || found->second.bytes != bytes) return INVALID_VALUE;
   const uint64_t handle = found->second.memory;
-  // What the pages held is gone.
+  // The content of the pages is lost.
   mmap(reinterpret_cast<void*>(at), bytes, PROT_NONE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   mappings.erase(found);
   memories[handle].mappings--;
@@ -734,7 +735,7 @@ API int cuMemcpyHtoDAsync_v2(uintptr_t to, const void* from, size_t bytes, void*
   const uintptr_t source = uintptr_t(from);
   if (is_pinned(source, bytes))
     return give(stream, {[=] { return copy(to, source, bytes, true, false); }, nullptr, nullptr, 0});
-  // Recorded, it would read this memory when that is somebody else's.
+  // If captured, a replay would read this memory when it may belong to another owner.
   if (stream->captured) return spoil(stream);
   auto staged = std::make_shared<std::vector<char>>(static_cast<const char*>(from), static_cast<const char*>(from) + bytes);
   return give(stream, {[=] { return copy(to, uintptr_t(staged->data()), bytes, true, false); }, nullptr, nullptr, 0});
@@ -762,7 +763,7 @@ API int cuMemcpyPeerAsync(uintptr_t to, void*, uintptr_t from, void*, size_t byt
 }
 API int cuStreamCreate(void** out, unsigned flags) {
   ENTER_CONTEXT(cuStreamCreate)
-  // A stream that the default one waits for would hide that an order is missing.
+  // A stream that the default stream synchronizes with would hide a missing order.
   if (flags != 1) return INVALID_VALUE;
   devices[current].streams.push_back(std::make_unique<Stream>());
   devices[current].streams.back()->device = current;
@@ -788,7 +789,7 @@ API int cuStreamBeginCapture_v2(void* handle, unsigned mode) {
   ENTER_CONTEXT(cuStreamBeginCapture_v2)
   Stream* stream = stream_of(handle);
   if (!stream) return INVALID_HANDLE;
-  // The default stream cannot be captured; the modes that look at other calls of the thread are not stood in for.
+  // The default stream cannot be captured; capture modes that check other calls of the thread are not supported.
   if (!handle || stream->captured) return CAPTURE_UNSUPPORTED;
   if (mode != 2) return INVALID_VALUE;
   stream->captured = std::make_unique<Graph>(Graph{current, {}});
@@ -800,7 +801,7 @@ API int cuStreamEndCapture(void* handle, void** out) {
   Stream* stream = nullptr;
   std::unique_ptr<Graph> graph;
   {
-    // A capture ends also where its end fails.
+    // The capture ends even if ending it fails.
     std::lock_guard<std::recursive_mutex> guard(lock);
     stream = current < 0 ? nullptr : stream_of(handle);
     if (stream) graph = std::move(stream->captured);
@@ -956,15 +957,15 @@ API int cuLaunchKernel(void* handle, unsigned gx, unsigned gy, unsigned gz, unsi
   return give(stream, {[=] { return run(function, grid, block, shared, arguments); }, nullptr, nullptr, 0});
 }
 
-// What the stand-in for cuBLASLt, which lies beside this library, takes of it.
+// The interface to the stand-in for cuBLASLt, which is next to this library.
 API bool stand_in_fails(const char* name) {
   std::lock_guard<std::recursive_mutex> guard(lock);
   return fails(name);
 }
-// The device whose context is current; below 0 where there is none.
+// The device whose context is current; negative if there is none.
 API int stand_in_device() { return initialised ? current : -1; }
-// Queues work on a stream of that device. What it answers other than 0 loses the device.
-// The work's data is this library's from now on: what a captured stream is given runs with each launch of the graph.
+// Enqueues work on a stream of that device. A return value other than 0 loses the device. Takes ownership of the work's
+// data: the work of a captured stream runs with each launch of the graph.
 API int stand_in_give(void* handle, int (*work)(void*), void* data, void (*drop)(void*)) {
   const std::shared_ptr<void> kept(data, drop);
   std::lock_guard<std::recursive_mutex> guard(lock);

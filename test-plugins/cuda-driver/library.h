@@ -1,5 +1,5 @@
-// What the stand-ins for NVIDIA's libraries share: the driver that lies beside them, what was made and not destroyed, and
-// elements as numbers.
+// Shared code of the stand-ins for NVIDIA's libraries: the interface to the driver next to them, the live handles, and
+// conversions of elements to numbers.
 #pragma once
 #include <dlfcn.h>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace {
 std::mutex lock;
-// What was made and not destroyed.
+// The handles that were created and not destroyed.
 std::set<const void*> live;
 
 struct Driver {
@@ -39,7 +39,8 @@ const Driver* driver() {
   return is_there ? &found : nullptr;
 }
 
-// Each function begins with this: its name, and its answers where there is no driver, and where it is to fail.
+// Each function begins with this macro: its name, and its return values if there is no driver, and if it is configured to
+// fail.
 #define ENTER_OR(name, no_driver, failed)  \
   std::lock_guard<std::mutex> guard(lock); \
   if (!driver()) return no_driver;         \
@@ -51,7 +52,7 @@ void* make(T value) {
   live.insert(made);
   return made;
 }
-// Whether it was there.
+// Whether the handle existed.
 template <class T>
 bool destroy(void* handle) {
   if (!live.erase(handle)) return false;
@@ -88,7 +89,7 @@ struct Value<Bf16> {
   }
 };
 
-// f32 as a factor of TF32: rounded to 10 bits behind the leading one.
+// f32 as a factor of TF32: rounded to 10 bits after the leading one.
 struct Tf32 {
   float value;
 };

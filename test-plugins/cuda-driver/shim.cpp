@@ -1,7 +1,7 @@
-// Runs a kernel that was compiled for the processor: block after block, thread after thread.
+// Runs a kernel that was compiled for the CPU, sequentially by blocks and threads.
 //
-// A thread runs on a fibre. One that ends gives its fibre to the next thread; only a thread that waits at a barrier keeps
-// it. So a kernel without barriers needs one fibre, and a switch costs a few nanoseconds.
+// Each thread of the kernel runs on a fibre. A fibre is reused by the next thread when its thread ends; only a thread that
+// waits at a barrier occupies it. So a kernel without barriers needs one fibre, and a switch costs a few nanoseconds.
 #include "shim.h"
 #include <algorithm>
 #include <csetjmp>
@@ -13,13 +13,14 @@
 
 ShimContext shim_context;
 namespace {
-// Not a power of two: stacks at equal distances of one would share the same lines of the cache.
+// Not a power of two: stacks at distances of a power of two would map to the same cache sets.
 constexpr size_t STACK = 37184 + 32768;
 
-// What a thread waits for.
+// The kinds of barriers that a thread waits for.
 enum Wait { ENDED, BLOCK, WARP };
 
-// A copy of 16 bytes that was begun, of which so many are read, in a group; and whether it is for products.
+// An issued asynchronous copy of 16 bytes, of which `bytes` bytes are read, its group, and whether it is for warpgroup
+// products.
 struct Copy {
   void* to;
   const void* from;
@@ -27,7 +28,7 @@ struct Copy {
   bool for_products;
 };
 
-// A product that was asked for, what its sums were if no other has them, and whether it was begun.
+// An issued warpgroup product, the expected values of its sums, and whether it was committed.
 struct Product {
   ShimGroupProduct what;
   std::vector<float> before;
@@ -43,12 +44,13 @@ struct Fibre {
 #endif
   ShimIndex thread{};
   Wait wait = ENDED;
-  // How many values its thread has exchanged.
+  // The number of values that the thread has exchanged.
   unsigned exchanged = 0;
   // Copies that its thread waits for, and the group of the next.
   std::vector<Copy> copies;
   unsigned group = 0;
-  // Copies that have arrived, and that no product sees yet; products that are not done, and whether others may be asked for.
+  // Copies that have arrived, but are not yet visible to products; pending products, and whether further ones may be
+  // issued.
   std::vector<Copy> arrived;
   std::vector<Product> products;
   bool may_begin = false;
@@ -59,10 +61,10 @@ const ShimKernel* kernel;
 const void* arguments;
 Fibre* running;
 std::vector<unsigned> order;
-// The next that begins, and the end of those that may.
+// The next thread to start, and the end of the threads that may start.
 size_t next_thread, last_thread;
 
-// As much as each chip gives a block without asking for more.
+// The size of shared memory of a block without opting in, on every chip.
 constexpr size_t SHARED = 48 * 1024;
 alignas(64) char shared_memory[SHARED];
 size_t shared_used = SHARED;
@@ -72,12 +74,12 @@ struct Part {
 };
 std::vector<Part> shared_parts;
 
-// What a launch may give beside it on the largest chips, the address that it begins at, and how much of it there is.
+// The maximum size of dynamic shared memory on the largest chips, its first address, and its current size.
 constexpr size_t GIVEN = 227 * 1024;
 constexpr unsigned GIVEN_AT = 1024;
 alignas(1024) char given_memory[GIVEN];
 unsigned given;
-// Of each thread all that it asked products for.
+// For each thread, a hash of the products that it issued.
 uint64_t asked[1024];
 bool has_products;
 
@@ -118,7 +120,7 @@ void enter(Fibre* fibre) { swapcontext(&scheduler, &fibre->context); }
 
 ShimIndex index_of(unsigned number) {
   const ShimIndex& size = shim_context.threads;
-  // Most blocks have one dimension, and need no divisions.
+  // Most blocks are one-dimensional, and need no divisions.
   if (number < size.x) return {number, 0, 0};
   return {number % size.x, number / size.x % size.y, number / size.x / size.y};
 }
@@ -129,12 +131,12 @@ ShimIndex index_of(unsigned number) {
   std::abort();
 }
 
-// A fibre's life: threads, as long as there are any.
+// The loop of a fibre: runs threads as long as there are any.
 void live() {
   for (;;) {
     Fibre* own = running;
     while (next_thread < last_thread) {
-      // Its fibre keeps its index where it waits.
+      // The fibre stores its index while it waits.
       shim_context.thread = index_of(order[next_thread++]);
       own->exchanged = 0;
       own->copies.clear();
@@ -182,11 +184,11 @@ void resume(Fibre* fibre) {
   enter(fibre);
 }
 
-// The orders of a block's threads: as they are numbered, from the last to the first, and mixed, all of them together; and a
-// warp after the other, each as far as it comes without the others.
+// The orders of a block's threads: ascending, descending, random over the whole block, and warp by warp, each as far as it
+// can run without the others.
 enum Way { NUMBERED, BACKWARDS, MIXED, BY_WARPS, WAYS };
 
-// Random numbers by SplitMix64: a launch begins with few instructions.
+// A random number generator (SplitMix64), which needs few instructions at the start of a launch.
 class Random {
   uint64_t state;
 
@@ -205,7 +207,7 @@ void number_threads(Way way) {
   for (size_t i = 0; i < count; i++) order[i] = way == BACKWARDS ? count - 1 - i : i;
 }
 
-// Anew for each block.
+// Shuffles the threads, again for each block.
 void mix_threads(Random& random, Way way) {
   if (way != MIXED && way != BY_WARPS) return;
   const size_t count = order.size();
@@ -216,7 +218,7 @@ void mix_threads(Random& random, Way way) {
   }
 }
 
-// Threads that wait, of those that go on together.
+// Waiting threads that are resumed together.
 using Group = std::vector<Fibre*>;
 
 void resume_all(Group& group, Wait wait) {
@@ -228,10 +230,10 @@ void resume_all(Group& group, Wait wait) {
   group.resize(kept);
 }
 
-// Until all of them wait for the block. A warp goes on where all of its threads wait for each other.
+// Resumes warps until all their threads wait for the block. A warp is resumed when all of its threads wait for each other.
 void resume_warps(Group& group) {
   for (;;) {
-    // Of each warp what its threads wait for.
+    // For each warp, what its threads wait for.
     Wait waits[32] = {};
     bool any = false;
     for (const Fibre* fibre : group) {
@@ -245,12 +247,12 @@ void resume_warps(Group& group) {
   }
 }
 
-// The groups of a block that wait, and how many there are: their memory serves all blocks.
+// The waiting groups of a block, and their number; the memory is reused for all blocks.
 std::vector<Group> groups;
 size_t waiting;
 
 void run_block(Random& random, Way way) {
-  // No kernel may rely on what a block before it left.
+  // Filled with a pattern, since no kernel may rely on the content left by another block.
   std::memset(shared_memory, 0xff, shared_used);
   std::memset(given_memory, 0xff, given);
   shared_used = 0;
@@ -297,13 +299,13 @@ void hold(Wait wait) {
   leave(own);
 }
 
-// What the lanes of each warp of a block exchange: two values of each, since a thread may be one exchange ahead.
+// The values that the lanes of each warp of a block exchange: two for each lane, since a thread may be one exchange ahead.
 ShimSlot slots[2][1024];
 
 // The order of all launches, as a number of `Way`.
 const char* const always = std::getenv("KEYWAY_STAND_IN_ORDER");
 
-// The barrier that is left out, by the name of its file without folders and its line.
+// The skipped barrier, as the name of its file without folders and its line.
 const char* const skipped = std::getenv("KEYWAY_STAND_IN_SKIP_BARRIER");
 
 bool is_skipped(const char* place) {
@@ -331,7 +333,8 @@ char* given_at(unsigned address, unsigned bytes) {
   return given_memory + (address - GIVEN_AT);
 }
 
-// The swizzle of 128 bytes, which begins at a multiple of 1024, and eight rows behind each other: none else is emulated.
+// Checks a matrix descriptor: only the 128-byte swizzle, from an address that is a multiple of 1024, with consecutive
+// groups of eight rows, is emulated.
 void check_matrix(unsigned long long descriptor) {
   if (descriptor >> 46 != 1 << 16 || (descriptor >> 32 & 0x3fff) != 1024 >> 4) fail("a matrix that lies otherwise than is emulated");
 }
@@ -480,8 +483,8 @@ void* shim_shared(const void* name, unsigned long long bytes) {
   return memory;
 }
 
-// Runs a whole launch, which gives each block `shared` bytes, with the threads of each block in an order that `seed` chooses. Whether it ended as it should: not
-// after `shim_abandon`.
+// Runs a complete launch, with `shared` bytes of dynamic shared memory for each block, and the threads of each block in an
+// order determined by `seed`. Returns whether it ended normally, not by `shim_abandon`.
 extern "C" __attribute__((visibility("default"))) bool shim_launch(const ShimKernel* which, ShimIndex blocks,
                                                                    ShimIndex threads, unsigned shared,
                                                                    const void* from, unsigned long long seed) {
@@ -494,9 +497,9 @@ extern "C" __attribute__((visibility("default"))) bool shim_launch(const ShimKer
   Random random(seed);
   const Way way = Way((always ? std::strtoull(always, nullptr, 10) : seed) % WAYS);
   number_threads(way);
-  // No mask of signals is kept: the driver's handler blocks none.
+  // The signal mask is not saved: the driver's handler blocks none.
   if (sigsetjmp(escape, 0) != 0) {
-    // The stacks of threads that were under way hold what nobody ends.
+    // The stacks of unfinished threads hold objects that are not destroyed.
     fibres.clear();
     can_escape = false;
     return false;
@@ -509,10 +512,10 @@ extern "C" __attribute__((visibility("default"))) bool shim_launch(const ShimKer
   return true;
 }
 
-// Ends the launch from a signal handler; returns where none is under way.
+// Abandons the launch from a signal handler; returns if no launch is running.
 extern "C" __attribute__((visibility("default"))) void shim_abandon() {
   if (can_escape) siglongjmp(escape, 1);
 }
 
-// Where the launch is.
+// The current position of the launch.
 extern "C" __attribute__((visibility("default"))) const ShimContext* shim_where() { return &shim_context; }

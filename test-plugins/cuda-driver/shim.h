@@ -1,5 +1,5 @@
-// What a C++ compiler needs to compile the kernels of backend-cuda for the processor: given before each file by
-// `-include`. One thread of this process runs all threads of a block, one after the other; `shim.cpp` has the loop.
+// Declarations with which a C++ compiler compiles the kernels of backend-cuda for the CPU: included before each file by
+// `-include`. One thread of this process runs all threads of a block sequentially; `shim.cpp` has the loop.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -23,55 +23,59 @@ struct ShimKernel {
 };
 
 extern "C" ShimContext shim_context;
-// Holds the thread until all threads of its block that have not ended are here. The place of the call is `FILE:LINE`; where
-// KEYWAY_STAND_IN_SKIP_BARRIER names it, nobody is held: a fault that tests must see.
+// Blocks the thread until all unfinished threads of its block have arrived. `place` is the source location of the call as
+// `FILE:LINE`; if KEYWAY_STAND_IN_SKIP_BARRIER names it, no thread is blocked: a fault that tests must detect.
 void shim_barrier(const char* place);
-// The memory of this size that the block's threads share, named by an address.
+// Shared memory of the block of this size, identified by an address.
 void* shim_shared(const void* name, unsigned long long bytes);
 
-// Holds it until all threads of its warp that have not ended wait so; left out as above.
+// Blocks the thread until all unfinished threads of its warp have arrived; skipped as above.
 void shim_warp_barrier(const char* place);
-// Gives the value of this thread to its warp, and takes that of a lane.
+// A warp shuffle: publishes the value of this thread, and returns that of lane `from`.
 void shim_exchange(void* value, unsigned bytes, unsigned from);
 unsigned shim_ballot(bool vote);
-// What a lane gives to its warp.
+// A value published by a lane.
 struct alignas(32) ShimSlot {
   char bytes[32];
 };
-// Gives so many bytes of this thread to its warp, and shows those of all lanes: until the thread's next exchange.
+// Publishes `bytes` bytes of this thread to its warp, and returns those of all lanes, valid until the thread's next
+// exchange.
 const ShimSlot* shim_show(const void* value, unsigned bytes);
-// The same as a copy. Here, so that the number of bytes is known where they are copied: most of a product's time is this.
+// The same with a copy. Defined in the header, so that the number of bytes is known at compile time: it dominates the time
+// of products.
 static inline void shim_gather(const void* value, unsigned bytes, void* all) {
   const ShimSlot* shown = shim_show(value, bytes);
   for (unsigned lane = 0; lane < 32; lane++) std::memcpy(static_cast<char*>(all) + lane * bytes, shown[lane].bytes, bytes);
 }
-// Of an address: whether it is aligned to 16 bytes, and, if `shared`, of shared memory; if not, the program ends.
+// Checks that an address is aligned to 16 bytes, and, if `shared`, in shared memory; aborts the program otherwise.
 void shim_check_16(const void* at, bool shared);
-// A copy that is made when it is waited for; until then nothing is known of what it writes.
+// An asynchronous copy, executed when it is waited for; until then the destination is undefined.
 void shim_copy_16(void* to, const void* from, unsigned bytes);
 void shim_copies_begun();
-// Left out where KEYWAY_STAND_IN_SKIP_BARRIER names the place, as the four for products below are.
+// Skipped if KEYWAY_STAND_IN_SKIP_BARRIER names the source location, like the four functions for products below.
 void shim_copies_arrived(unsigned later, const char* file, int line);
 
-// Memory that the launch gives a block, by addresses that begin at 1024; if it is less than `bytes`, the program ends.
+// The dynamic shared memory of a block, at addresses from 1024; aborts the program if its size is less than `bytes`.
 unsigned shim_shared_by_launch(unsigned bytes);
-// As shim_copy_16, to an address of that memory, where nothing is known of it before it has arrived and `shim_written` was called.
+// As shim_copy_16, to an address of dynamic shared memory, which is undefined until the copy has arrived and `shim_written`
+// was called.
 void shim_copy_to_shared(unsigned to, const void* from, unsigned bytes);
 void shim_written(const char* file, int line);
-// 16 bits of a matrix there, by their address before the permutation of pieces.
+// 16 bits of a matrix in shared memory, by their address before the swizzle.
 unsigned short shim_of_matrix(unsigned address);
-// A product of a group of four warps, that `make` adds to the sums of this thread. It is made where it is waited for: until then
-// nothing is known of its sums, and it reads what its operands are by then.
+// A product of a warpgroup, which `make` adds to the sums of this thread. It is computed when it is waited for: until then
+// its sums are undefined, and it reads its operands only then.
 struct ShimGroupProduct {
   void (*make)(const ShimGroupProduct&);
   float* sums;
   unsigned count;
-  // Four registers, or none, and the matrices' descriptors.
+  // Four registers of A, or null, and the matrix descriptors.
   const unsigned* registers;
   unsigned long long left, right;
   bool more;
 };
-// The program ends where registers were touched since `shim_may_begin`, or the threads of a group ask for different products.
+// Aborts the program if registers were modified since `shim_may_begin`, or the threads of a warpgroup issue different
+// products.
 void shim_ask_for(const ShimGroupProduct& product);
 void shim_may_begin(const char* file, int line);
 void shim_begun(const char* file, int line);
@@ -85,7 +89,7 @@ void shim_done(const char* file, int line);
 #define SHIM_PLACE(file, line) file ":" SHIM_TEXT(line)
 #define __syncthreads() shim_barrier(SHIM_PLACE(__FILE__, __LINE__))
 
-// Exchanges within a warp: all of its threads that have not ended take part, whatever the mask says.
+// Exchanges within a warp: all of its unfinished threads participate, regardless of the mask.
 static inline unsigned shim_lane() {
   const ShimContext& c = shim_context;
   return ((c.thread.z * c.threads.y + c.thread.y) * c.threads.x + c.thread.x) % 32;
@@ -100,7 +104,7 @@ template <class T>
 static inline T __shfl_xor_sync(unsigned mask, T value, int bits) {
   return __shfl_sync(mask, value, int(shim_lane() ^ unsigned(bits)));
 }
-// A lane that the warp has not gives the thread its own value.
+// A nonexistent lane returns the thread's own value.
 template <class T>
 static inline T __shfl_down_sync(unsigned mask, T value, unsigned delta) {
   const unsigned lane = shim_lane() + delta;
@@ -111,7 +115,7 @@ static inline T __shfl_up_sync(unsigned mask, T value, unsigned delta) {
   const unsigned lane = shim_lane();
   return __shfl_sync(mask, value, int(lane >= delta ? lane - delta : lane));
 }
-// What a warp loads by `ldmatrix`, four matrices of 8 x 8.
+// The warp's load of four 8 x 8 matrices by `ldmatrix`.
 static inline void shim_load_matrices(unsigned (&to)[4], const unsigned short* row, bool turned) {
   const unsigned short* rows[32];
   shim_check_16(row, true);
@@ -123,7 +127,7 @@ static inline void shim_load_matrices(unsigned (&to)[4], const unsigned short* r
     to[i] = unsigned(low) | unsigned(high) << 16;
   }
 }
-// What a lane holds of both factors of a product.
+// A lane's fragments of both factors of a product.
 struct ShimFactors {
   unsigned left[4], right[2];
 };
@@ -142,7 +146,7 @@ struct ShimProduct {
   unsigned left(unsigned lane, unsigned number) const { return at(lane, number); }
   unsigned right(unsigned lane, unsigned number) const { return at(lane, 4 + number); }
 };
-// What a warp adds by `mma.sync.m16n8k16`: each thread computes its own sums of what all threads hold.
+// The warp's `mma.sync.m16n8k16`: each thread computes its own sums from the fragments of all threads.
 template <class Widen>
 static inline void shim_mma(float (&sums)[4], const unsigned (&a)[4], const unsigned (&b)[2], Widen widen) {
   const ShimProduct all(a, b);
@@ -158,12 +162,12 @@ static inline void shim_mma(float (&sums)[4], const unsigned (&a)[4], const unsi
     sums[3] += below * second;
   }
 }
-// What `cvt.rna.tf32.f32` makes of a number.
+// The result of `cvt.rna.tf32.f32`.
 static inline unsigned shim_tf32(unsigned bits) {
   if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fffffffu;
   return (bits + 0x1000u) & ~0x1fffu;
 }
-// What a warp adds by `mma.sync.m16n8k8` of TF32, of whose operands nothing below the 10 bits is read.
+// The warp's `mma.sync.m16n8k8` of TF32, which ignores the operands' bits below the 10 bits of the mantissa.
 static inline void shim_mma_tf32(float (&sums)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
   const ShimProduct all(a, b);
   const auto number = [](unsigned bits) {
@@ -179,7 +183,7 @@ static inline void shim_mma_tf32(float (&sums)[4], const unsigned (&a)[4], const
       sums[i] += number(all.left(row * 4 + holder, 2 * half + i / 2)) * number(all.right((column + i % 2) * 4 + holder, half));
   }
 }
-// What a warp adds by its part of `wgmma.m64nNk16`: 16 of the 64 rows.
+// The warp's part of `wgmma.m64nNk16`: 16 of the 64 rows.
 template <class T, float (*widen)(T), unsigned N>
 static inline void shim_make(const ShimGroupProduct& p) {
   struct {
@@ -204,7 +208,7 @@ static inline void shim_make(const ShimGroupProduct& p) {
     float* sums = p.sums + i / 2 * 4 + i % 2;
     if (!p.more) sums[0] = sums[2] = 0;
     for (unsigned k = 0; k < 16; k++) {
-      // By terms, or by columns.
+      // Stored along k, or along columns.
       const unsigned at = p.registers ? first + column / 64 * apart + k / 8 * eight + k % 8 * 128 + column % 64 * 2
                                       : first + column / 8 * eight + column % 8 * 128 + k * 2;
       const float right = number(shim_of_matrix(at));
@@ -227,7 +231,7 @@ static inline int __ffs(int x) { return __builtin_ffs(x); }
 static inline void __threadfence() {}
 static inline void __threadfence_system() {}
 
-// One thread runs at a time, so that plain operations are atomic.
+// Threads run one at a time, so plain operations are atomic.
 template <class T>
 static inline T atomicAdd(T* at, T value) {
   const T old = *at;

@@ -14,9 +14,9 @@ pub const PROBE: &str = "keyway-probe";
 /// The builds of a backend.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Builds {
-    /// Once, for the architecture's baseline: for a GPU's backend, whose host code takes little of the time.
+    /// Built once, for the architecture's baseline: for a GPU's backend, whose host code takes little of the time.
     Once,
-    /// On x86-64 once for each level of [`LEVELS`], elsewhere once.
+    /// Built once for each level of [`LEVELS`] on x86-64, otherwise once.
     PerLevel {
         /// Features that only the level x86-64-v4 is built with.
         v4_features: &'static [&'static str],
@@ -47,21 +47,21 @@ pub const BACKENDS: &[Backend] = &[
     Backend { package: "keyway-backend-sparse", builds: Builds::PerLevel { v4_features: &[] } },
 ];
 
-/// Backends that are built as one codegen unit, at the highest optimisation level. Without link-time optimisation the generic
-/// functions of the standard library that loops call are not inlined across codegen units: sparse matrix products took five
-/// times as long. At level 2 a loop over the lanes of one vector is unrolled and stays so: gradients of such products took
-/// three times as long.
+/// Backends that are built as one codegen unit, at the highest optimisation level. Without link-time optimisation the
+/// generic functions of the standard library that loops call are not inlined across codegen units: sparse matrix products
+/// took five times as long. At level 2 a loop over the lanes of one vector is unrolled and not vectorised again: gradients
+/// of such products took three times as long.
 const UNSPLIT: &[&str] = &["keyway-backend-sparse"];
 
 /// The levels of x86-64 that backends are built for, lowest first.
 pub const LEVELS: &[&str] = &["x86-64-v2", "x86-64-v3", "x86-64-v4"];
 
-/// One call of cargo that yields one library.
+/// One invocation of cargo that builds one library.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Job {
     /// The package's name.
     pub package: &'static str,
-    /// The level of x86-64, or none for the architecture's baseline.
+    /// The level of x86-64; `None` for the architecture's baseline.
     pub level: Option<&'static str>,
     /// The features to switch on.
     pub features: &'static [&'static str],
@@ -98,7 +98,7 @@ pub fn jobs(backends: &[Backend], x86: bool, only: Option<Option<&'static str>>)
 /// Whether the levels of x86-64 apply to the machine that this task was built for.
 pub const X86: bool = cfg!(target_arch = "x86_64");
 
-/// The highest level that this CPU supports; none below x86-64-v2 and on other architectures.
+/// The highest level that this CPU supports; `None` below x86-64-v2 and on other architectures.
 pub fn native_level() -> Option<&'static str> {
     #[cfg(target_arch = "x86_64")]
     {
@@ -134,7 +134,7 @@ pub fn all(workspace: &Workspace, jobs: &[Job]) -> Result<([Program; 2], Vec<Pat
     })
 }
 
-/// Builds the program and the one that tries backends, and returns the paths of the executables.
+/// Builds the program and the probe, and returns the paths of the executables.
 fn programs(workspace: &Workspace) -> Result<[Program; 2]> {
     let (package, name) = PROGRAM;
     let mut command = release(workspace, "build", package);
@@ -168,7 +168,7 @@ fn library(workspace: &Workspace, job: &Job) -> Result<PathBuf> {
     cdylib(&messages, job.package).ok_or(Failure::NoArtefact { package: job.package.into(), kind: "cdylib" })
 }
 
-/// The artefacts of one call of cargo.
+/// The artefacts of one invocation of cargo.
 pub struct Built(Vec<Value>);
 
 impl Built {
@@ -194,7 +194,7 @@ pub fn for_tests(workspace: &Workspace, packages: &[&str]) -> Result<Built> {
     Ok(Built(messages(&mut command)?))
 }
 
-/// The programs of a package's tests, in the dev profile, or of its benches, in the release profile, in the order of the names.
+/// The executables of a package's tests, in the dev profile, or of its benches, in the release profile, sorted by name.
 pub fn of_target(
     workspace: &Workspace,
     package: &str,
@@ -224,9 +224,9 @@ pub fn of_target(
     names.iter().map(program).collect()
 }
 
-/// Compiler flags for the library's own crate alone. For x86-64-v4 the compiler would prefer 256-bit vectors, because early
-/// CPUs lower their clock under wider ones; with 512 bits the elementary functions take two thirds of the time on later CPUs.
-/// The compiler warns that it passes an unknown feature on.
+/// Compiler flags for the library's own crate only. For x86-64-v4 the compiler would prefer 256-bit vectors, because early
+/// CPUs reduce their clock for wider ones; with 512 bits the elementary functions take two thirds of the time on later
+/// CPUs. The compiler warns that it passes an unknown feature on.
 fn own_flags(job: &Job) -> &'static [&'static str] {
     if job.level.is_some() && job.level == LEVELS.last().copied() {
         &["--", "-C", "target-feature=-prefer-256-bit"]

@@ -50,7 +50,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         staged(workspace, &program).args(["backend", "list"]),
         "the program's messages stand above",
     );
-    // A library in another folder that cannot be used is reported, and stops nothing.
+    // A library in another folder that cannot be used is reported, and does not stop the demo.
     if let Err(failure @ Failure::Start { .. }) = listed {
         return Err(failure);
     }

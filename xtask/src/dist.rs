@@ -115,7 +115,7 @@ fn folder(path: &Path) -> Result<PathBuf> {
     Ok(path.to_path_buf())
 }
 
-/// Copies a file to its folder under another name and renames it, so that a program that runs the old file still has it whole.
+/// Copies a file to its folder under another name and renames it, so that a program that runs the old file is not affected.
 fn stage(source: &Path, folder: &Path, name: &str, mode: u32) -> Result<PathBuf> {
     let place = folder.join(name);
     let fresh = folder.join(format!(".{name}.{}", std::process::id()));

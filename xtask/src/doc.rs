@@ -20,12 +20,12 @@ const EXEMPT: &[(&str, &str)] =
 const EXAMPLE: &str = "rust-example-rendered";
 /// The mark of a redirect page.
 const REDIRECT: &str = "http-equiv=\"refresh\"";
-/// The mark of an inherent method, up to its name.
+/// The start of an inherent method's markup, up to its name.
 const METHOD: &str = "<section id=\"method.";
-/// The rest of the mark; methods of traits have another class.
+/// The rest of that markup; methods of traits have another class.
 const OWN_METHOD: &str = "\" class=\"method\"";
 
-/// Builds the documentation of the workspace and looks for examples.
+/// Builds the documentation of the workspace and checks for examples.
 pub fn run(workspace: &Workspace) -> Result<()> {
     let folder = workspace.target().join("doc").join(CRATE);
     // Pages of removed items would stay.

@@ -68,7 +68,7 @@ pub enum Failure {
         /// The beginning of the output.
         got: String,
     },
-    /// A filter of tests that selects none: the tests that it names were moved or renamed.
+    /// A test filter that selects none: its tests were moved or renamed.
     #[error("`{command}` ran fewer tests than it names; mend the names in xtask/src/{file}")]
     NoTests {
         /// The command line.
@@ -89,15 +89,15 @@ pub enum Failure {
     Tests {
         /// Failed tests.
         failed: u64,
-        /// Test programs or builds that ended without a count.
+        /// The number of test programs or builds that ended without a count.
         broken: u64,
     },
-    /// Cases failed without a fault, so that the runs with one prove nothing.
+    /// Cases failed without a fault, so that the runs with a fault prove nothing.
     #[error("the control run is not green: {bad} of {of} cases are not as expected, among them {first}")]
     Control {
-        /// Number of cases with unexpected results.
+        /// The number of cases with unexpected results.
         bad: usize,
-        /// Number of cases in all.
+        /// The total number of cases.
         of: usize,
         /// The first of them.
         first: String,
@@ -113,11 +113,11 @@ pub enum Failure {
     /// Faults that the suite did not find.
     #[error("{escaped} of {of} faults were not found: {names}; mend conformance/src/families")]
     Escaped {
-        /// Number of these faults.
+        /// The number of faults that no case detected.
         escaped: usize,
-        /// Number of faults in all.
+        /// The total number of faults.
         of: usize,
-        /// Their names.
+        /// The names of the undetected faults.
         names: String,
     },
     /// Images of kernels that differ from the expected ones.

@@ -1,4 +1,4 @@
-//! `cargo xtask gpu`: stages the files with which a machine with a GPU runs everything, without building there.
+//! `cargo xtask gpu`: stages the files with which a machine with a GPU runs all tests without building.
 //!
 //! ```text
 //! dist/bin, dist/backends    as `cargo xtask dist` stages them

@@ -16,7 +16,7 @@ use syn::{Attribute, Expr, Fields, GenericArgument, Item, ItemStruct, Lit, Meta,
 /// The path of the header.
 pub const HEADER: &str = "plugin-sdk/include/keyway.h";
 
-/// The sources, in an order in which each follows those whose structures it holds by value.
+/// The sources, ordered so that each follows those whose structures it contains by value.
 const SOURCES: [&str; 12] = [
     "mod.rs",
     "codes.rs",
@@ -81,7 +81,7 @@ fn text(workspace: &Workspace) -> Result<String> {
     Ok(out)
 }
 
-/// The C declaration of one item; empty for items of Rust alone.
+/// The C declaration of one item; empty for items that only Rust has.
 fn of_item(item: &Item, module: &str, names: &Names, path: &Path, out: &mut String) -> Result<()> {
     let declared = |declared: std::result::Result<String, String>| {
         declared.map_err(|what| Failure::NoC { file: path.to_path_buf(), what })

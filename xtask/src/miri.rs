@@ -13,8 +13,8 @@ const TOOLCHAIN: &str = "nightly";
 /// The required components, by rustup's names.
 const COMPONENTS: &[&str] = &["miri", "rust-src"];
 
-/// The ABI passes addresses as integers, of which Miri would warn; and calls that ask the system for a folder fail, so that
-/// each run is the same.
+/// The ABI passes addresses as integers, which Miri would warn about; and system calls for folders fail, so that each run
+/// is the same.
 const FLAGS: &str = "-Zmiri-permissive-provenance -Zmiri-isolation-error=hide";
 
 /// The unit tests to run: for a package, the tests whose names contain one of these words. Miri is a thousand times slower than
@@ -121,7 +121,8 @@ fn is_there(workspace: &Workspace) -> bool {
         .is_ok_and(|output| output.status.success() && has_all(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// Whether a list of components, one a line and perhaps with the target's name as suffix, contains all required ones.
+/// Whether a list of components, one on each line and possibly with the target's name as suffix, contains all required
+/// ones.
 fn has_all(list: &str) -> bool {
     let has = |component: &&str| {
         list.lines().any(|line| {

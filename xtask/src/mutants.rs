@@ -33,7 +33,7 @@ const FAULT: &str = "KEYWAY_FAULT";
 const WRAPPED: &str = "KEYWAY_MUTANT_OF";
 /// Prefix of each line of the plugin's list of faults.
 const MARK: &str = "@keyway-mutant\t";
-/// The family whose calls a seed draws, and the seed: a run can be repeated.
+/// The family whose calls a seed draws, and the seed, so that a run can be repeated.
 const DRAWN: &str = "drawn";
 const SEED: &str = "0";
 /// Limit on a case's processor time, in seconds: three times that of the longest case without optimisation.
@@ -96,7 +96,7 @@ impl Verdict {
 /// The program and plugins of the runs.
 struct Judge {
     program: PathBuf,
-    /// By package.
+    /// The library of each package.
     mutants: BTreeMap<&'static str, PathBuf>,
     backend: PathBuf,
     /// The folder of the reports, one file for each concurrent run.
@@ -208,8 +208,8 @@ impl Judge {
         }
     }
 
-    /// Judges each fault and prints its row. One run per core is under way, each with one worker: a run has few cases, and
-    /// starting it takes longer than they do.
+    /// Tests each fault and prints its row. One run for each core is in progress, each with one worker: a run has few
+    /// cases, and starting it takes longer than they do.
     fn each(&self, workspace: &Workspace, faults: &[Fault]) -> Result<Vec<Verdict>> {
         let width = faults.iter().map(|fault| fault.name.len()).max().unwrap_or_default();
         let next = AtomicUsize::new(0);
@@ -237,7 +237,7 @@ impl Judge {
         Ok(judged.into_iter().map(|(_, verdict)| verdict).collect())
     }
 
-    /// Judges these ops and families, all if none is given, with an active fault or without one.
+    /// Runs the cases of these ops and families, all if none is given, with an active fault or without one.
     fn judge(
         &self,
         workspace: &Workspace,

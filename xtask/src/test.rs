@@ -24,7 +24,8 @@ pub struct Options {
     #[arg(long)]
     pub plain: bool,
     /// Leave out the tests in which the suite judges a backend of this repository, because the staged program is to judge it
-    /// afterwards, by every case. For `.ci/run`; with cargo-nextest only.
+    /// Leave out the tests in which the suite judges a backend of this repository, because the staged program is to judge
+    /// it afterwards, by every case. For `.ci/run`; with cargo-nextest only.
     #[arg(long, conflicts_with = "plain")]
     pub judged_later: bool,
     /// Arguments for the runner, as after `cargo test`; with any, only the workspace's tests run.
@@ -41,7 +42,7 @@ pub struct Tally {
     pub failed: u64,
     /// Tests that were ignored or skipped.
     pub ignored: u64,
-    /// Builds and test programs that ended without a count: a compile error, a crash.
+    /// The number of builds and test programs that ended without a count: a compile error, a crash.
     pub broken: u64,
 }
 
@@ -53,7 +54,7 @@ impl Tally {
         self.broken += other.broken;
     }
 
-    /// Counts a command that failed while no test of it failed.
+    /// Counts a command that failed although none of its tests failed.
     fn note(&mut self, command: &Command, status: ExitStatus) {
         if !status.success() {
             eprintln!("`{}` ended with {status}", workspace::line(command));
@@ -69,7 +70,8 @@ impl Tally {
 
 /// The folders in which programs look for backends.
 const BACKENDS: &str = "KEYWAY_BACKEND_PATH";
-/// Test programs load what was just built; trials have their own tests, and the user's state is not changed.
+/// The variable that switches probes off: test programs load what was just built; trials have their own tests, and the
+/// user's state is not changed.
 const PROBE: (&str, &str) = ("KEYWAY_PROBE", "off");
 /// The variable with the program's path, for the examples that run the suite.
 const PROGRAM: &str = "KEYWAY";
@@ -103,9 +105,9 @@ const EXAMPLES_PROFILE: [&str; 6] = [
 
 /// The source of the counts of a command's tests.
 enum Counts {
-    /// In the lines that it prints.
+    /// In the printed lines.
     Lines,
-    /// In the JUnit report that it writes to this file.
+    /// In the JUnit report that the command writes to this file.
     Report(PathBuf),
 }
 
@@ -186,8 +188,8 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     }
 }
 
-/// The documentation tests, run in parallel with the examples' tests: they compile as one program, which occupies one core, and
-/// the examples use the other. Their output is buffered until they have ended.
+/// The documentation tests, run in parallel with the examples' tests: they compile as one program, which occupies one core,
+/// and the examples use the other. Their output is buffered until they have ended.
 struct Aside {
     line: String,
     log: PathBuf,
@@ -248,7 +250,7 @@ fn all_but(names: &[&str]) -> String {
     format!("not ({})", each.join(" | "))
 }
 
-/// The caller's arguments, preceded by `--workspace` unless they name packages: cargo lets it win over names.
+/// The caller's arguments, with `--workspace` prepended unless they name packages, since cargo ignores the names otherwise.
 fn selection(arguments: &[String]) -> Vec<&str> {
     let mut own = arguments.iter().map(String::as_str).take_while(|word| *word != "--");
     let named = own.any(|word| word.starts_with("-p") || word.starts_with("--package"));

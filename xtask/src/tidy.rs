@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: the rules that the compiler does not check.
 //!
-//! A rule is a function from texts to violations, so that its tests can pass it small texts, good and bad. The exceptions of a
-//! rule are a constant beside it.
+//! A rule is a function from texts to violations, so that its tests can pass it small texts, good and bad. The exceptions
+//! of a rule are a constant next to it.
 
 mod absences;
 mod commits;

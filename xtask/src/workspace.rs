@@ -12,8 +12,8 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Finds the repository: the folder above this crate's when cargo runs the task, else the nearest folder above the
-    /// working directory that holds a Cargo.toml with a `[workspace]`.
+    /// Finds the repository: the folder above this crate's if cargo runs the task, otherwise the nearest folder above the
+    /// working directory that contains a Cargo.toml with a `[workspace]`.
     pub fn find() -> Result<Self> {
         if let Some(root) =
             std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).as_deref().and_then(Path::parent)
@@ -69,7 +69,7 @@ pub fn line(command: &Command) -> String {
     words.join(" ")
 }
 
-/// Runs a command whose output goes to the terminal; anything but success is a failure.
+/// Runs a command whose output goes to the terminal; any status other than success is a failure.
 pub fn run(command: &mut Command, advice: &'static str) -> Result<()> {
     let status = command.status().map_err(|source| not_started(command, source))?;
     if status.success() { Ok(()) } else { Err(Failure::Ended { command: line(command), status, advice }) }
@@ -98,7 +98,7 @@ pub fn skipped(task: &str, reason: &str) -> Result<()> {
 }
 
 fn write_reason(path: &Path, reason: &str) -> Result<()> {
-    // One line, whatever the output of a program was.
+    // One line, whatever the program's output was.
     let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
     std::fs::write(path, format!("{reason}\n")).map_err(Failure::file("write", path))
 }

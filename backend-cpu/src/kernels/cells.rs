@@ -165,8 +165,8 @@ pub fn row_major(sizes: &[usize]) -> Vec<isize> {
 
 /// `lanes` moved by `offset` elements.
 pub fn shifted<C>(lanes: Lanes<'_, C>, offset: isize) -> Lanes<'_, C> {
-    // The address may be out of bounds if there are no elements, and is not read then. SAFETY: callers use the result only
-    // for elements of the same tensor.
+    // The address may be out of bounds if there are no elements, and is not read then.
+    // SAFETY: callers use the result only for elements of the same tensor.
     unsafe { Lanes::new(lanes.as_ptr().wrapping_offset(offset)) }
 }
 

@@ -214,7 +214,7 @@ fn choose(
     Ok((chosen, failures))
 }
 
-/// Whether a library is in a folder of backends that belongs to the installation.
+/// Whether a library is in a backend folder that belongs to the installation.
 fn is_of_installation(library: &str, config: &Config) -> bool {
     let folder = Path::new(library).parent().and_then(|folder| folder.canonicalize().ok());
     let own = config
@@ -285,7 +285,7 @@ fn try_and_install(
     let hash = trust::sha256_file(library).map_err(|e| said(&e))?;
     let name = library_name(manifest);
     let target = folder.join(&name);
-    // Record and library are of one build, also where two programs install at once.
+    // Record and library belong to the same build, also if two programs install concurrently.
     let _locked = side::lock_folder(folder).map_err(|e| said(&e))?;
     let before = match target.exists() {
         false => None,
@@ -298,7 +298,7 @@ fn try_and_install(
     };
     let record = trust::record_path(&target);
     let line = |hash: &str| format!("{hash}  {name}\n");
-    // Until the rename the old library is in the folder, afterwards the new one: the record allows both.
+    // The old library is in the folder until the rename, then the new one: the record allows both.
     let both = format!(
         "{}{}",
         line(&hash),
@@ -313,7 +313,7 @@ fn try_and_install(
     if known.exists() {
         fs::rename(known, target.with_extension(KNOWN_FAILURES)).map_err(|e| said(&e))?;
     }
-    // The certificate is of this very content: whatever file was there before, it is valid only from here on.
+    // The certificate belongs to this content: it becomes valid only now, whatever file existed before.
     if let Some(Err(error)) =
         Certificate::of_copy(library, &hash).map(|certificate| certificate.store(&target))
     {
@@ -333,7 +333,7 @@ fn same_plugin(target: &Path, manifest: &Manifest) -> Result<String, String> {
                 there.manifest.name
             ));
         }
-        // A damaged one is replaced.
+        // A damaged library is replaced.
         _ => {}
     }
     trust::sha256_file(target).map_err(|error| format!("{}: {error}", target.display()))
@@ -345,8 +345,8 @@ fn plain(text: &str) -> String {
     text.chars().map(|c| if keep(c) { c } else { '_' }).take(80).collect()
 }
 
-/// Whether a library was installed as this plugin, and as this version if one is given. For a damaged library, whose manifest
-/// cannot be read: the file name contains both, and the record beside it proves the installation.
+/// Whether a library was installed as this plugin, and as this version if one is given. Also for a damaged library whose
+/// manifest cannot be read: the file name contains both, and the record beside it proves the installation.
 pub fn is_installed_as(library: &Path, name: &str, version: Option<&str>) -> bool {
     let file = library.file_name().unwrap_or_default().to_string_lossy();
     let begin = format!("{}{}-", std::env::consts::DLL_PREFIX, plain(name));
@@ -394,13 +394,13 @@ fn clear(folder: &Path) {
     }
 }
 
-/// A staging folder inside the folder of backends, so that a rename stays on one file system; removed at the end, or by a later
-/// installation if this one is killed.
+/// A staging folder inside the folder of backends, so that a rename stays on one file system; removed at the end, or by a
+/// later installation if this one is killed.
 struct Work(PathBuf, #[expect(dead_code, reason = "the lock lasts as long as the work")] fs::File);
 
 impl Work {
     fn make(folder: &Path) -> io::Result<Work> {
-        // No other installation takes the new folder for a stale one in the moment before it is locked.
+        // No other installation may take the new folder for a stale one before it is locked.
         let _locked = side::lock_folder(folder)?;
         clear(folder);
         let path = folder.join(format!("{WORK}{}", std::process::id()));
@@ -421,7 +421,7 @@ impl Drop for Work {
     }
 }
 
-/// Copies the program that tries libraries beside them, for programs that have none beside themselves.
+/// Copies the probe program next to the libraries, for programs that have none next to themselves.
 fn install_probe(folder: &Path, work: &Path) {
     let own = std::env::current_exe().ok().and_then(|p| Some(p.canonicalize().ok()?.with_file_name(PROBE)));
     let Some(own) = own.filter(|own| own.is_file()) else { return };

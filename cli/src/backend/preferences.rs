@@ -130,7 +130,7 @@ pub fn choose(options: &Use, discovery: &Discovery, screen: &mut Screen) -> Resu
     )
 }
 
-/// Chooses the next version below the one that is used now.
+/// Selects the next version below the current one.
 ///
 /// # Errors
 /// As [`prefer`], and a backend without an older version.

@@ -97,14 +97,14 @@ fn libraries(folder: &Path, options: &Options) -> Vec<PathBuf> {
                 manifest.name == options.name
                     && options.version.as_ref().is_none_or(|v| *v == manifest.version)
             }
-            // A damaged library has no name but that of its file.
+            // A damaged library is identified only by its file name.
             Err(_) => is_installed_as(path, &options.name, options.version.as_deref()),
         }
     });
     paths
 }
 
-/// The versions of libraries, the highest first; a damaged one has none.
+/// The version numbers of these libraries, the highest first; a damaged library has none.
 fn versions(libraries: &[PathBuf]) -> Vec<String> {
     let checked = libraries.iter().filter_map(|path| precheck::check(path, HOST_ABI).ok());
     let mut found: Vec<String> = checked.map(|checked| checked.manifest.version).collect();

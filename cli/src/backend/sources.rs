@@ -36,7 +36,7 @@ const CERTIFICATE: &str = ".certificate.json";
 /// A library that was copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copied {
-    /// The copy. Its side files are beside it under their own names.
+    /// The path of the copy. Its side files are next to it under their own names.
     pub library: PathBuf,
     /// The source path, for messages.
     pub from: String,
@@ -103,8 +103,8 @@ fn is_certificate(name: &str) -> bool {
     name.ends_with(&format!("{}{CERTIFICATE}", std::env::consts::DLL_SUFFIX))
 }
 
-/// Whether a side file is trusted: a certificate that other users may write is ignored; all other files are compared or tried
-/// later.
+/// Whether a side file is trusted: a certificate that other users may write is ignored; all other files are verified or
+/// tested later.
 fn is_believed(path: &Path) -> bool {
     !is_certificate(&file_name(path)) || TrustPolicy::of_process().check(path).is_ok()
 }
@@ -134,7 +134,7 @@ fn folder(source: &Path, work: &Path) -> Result<Vec<Copied>, String> {
             paths.push(entry.map_err(said)?.path());
         }
         paths.sort();
-        // A pipe or a device is no library, and opening one could block for ever.
+        // A pipe or a device is not a library, and opening one could block indefinitely.
         for path in paths
             .into_iter()
             .filter(|path| is_wanted(&file_name(path)) && path.is_file() && is_believed(path))
@@ -155,11 +155,11 @@ fn archive(reader: impl Read, source: &Path, work: &Path) -> Result<Vec<Copied>,
         ))
     };
     let mut all = Copies::new(work);
-    // A compressed archive may unpack to far more bytes than it has.
+    // A compressed archive may unpack to far more bytes than its own size.
     let mut archive = tar::Archive::new(reader.take(MAX_BYTES));
     // The name of the next entry, if a preceding entry defines it.
     let mut long: Option<PathBuf> = None;
-    // Raw entries: the description before an entry has the length that the archive states, and would be read whole.
+    // Raw entries: the description before an entry has the length in the archive, and would be read entirely.
     for (index, entry) in archive.entries().map_err(said)?.raw(true).enumerate() {
         let mut entry = entry.map_err(said)?;
         let kind = entry.header().entry_type();
@@ -228,7 +228,7 @@ fn pax_name<R: Read>(entry: &mut tar::Entry<'_, R>) -> io::Result<Option<PathBuf
     Ok(name)
 }
 
-/// Copies, in one folder for each folder of the source.
+/// The copied files, in one folder for each folder of the source.
 struct Copies<'a> {
     work: &'a Path,
     folders: BTreeMap<PathBuf, PathBuf>,
@@ -253,13 +253,13 @@ impl Copies<'_> {
         let to = into.join(name);
         let copy = || {
             std::fs::create_dir_all(&*into)?;
-            // Two entries of one name are an error: the choice between them is not guessed.
+            // Two entries of one name are an error: there is no rule to choose between them.
             let mut out = OpenOptions::new().write(true).create_new(true).open(&to)?;
             let mut from = open()?;
             let mut head = Vec::new();
             from.by_ref().take(HEAD).read_to_end(&mut head)?;
             io::Write::write_all(&mut out, &head)?;
-            // A file that does not begin as a library is refused by its head: the rest may be of any length.
+            // A file without the library magic is refused by its head: the rest may have any length.
             if !is_library(name) || head.starts_with(MAGIC) {
                 let copied = io::copy(&mut from.take(MAX_LIBRARY), &mut out)?;
                 if copied == MAX_LIBRARY {

@@ -80,7 +80,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     }
 }
 
-/// A backend's name may contain a slash, so only an existing path counts as a path.
+/// Whether a text is a path. A backend's name may contain a slash, so only an existing path counts.
 fn is_path(text: &str) -> bool {
     (text.starts_with(['.', '/']) || text.ends_with(std::env::consts::DLL_SUFFIX) || text.contains('/'))
         && Path::new(text).exists()
@@ -97,7 +97,7 @@ fn verify(loader: &Loader, candidate: &Candidate, untried: &mut Option<String>) 
         }
         _ => match loader.verify(&candidate.path) {
             Trial::Sound => (Some(true), "sound: loaded, registered and asked for its devices".to_string()),
-            // The usual advice to try it again does not apply here.
+            // The usual advice to retry does not apply here.
             Trial::Failed(LoadError::Quarantined { reason, record, .. }) => {
                 let record = match record.as_os_str().is_empty() {
                     true => String::new(),

@@ -30,7 +30,7 @@ const MOMENTUM: f64 = 0.9;
 pub struct Load {
     /// The device that it is on.
     pub device: Device,
-    /// Number of elements of all parameters.
+    /// The number of elements of all parameters.
     pub parameters: usize,
     /// Bytes of all parameters and buffers.
     pub weight_bytes: u64,
@@ -50,10 +50,10 @@ pub struct Measured {
     pub seconds: Vec<f64>,
     /// The loss of the last step.
     pub loss: Option<f32>,
-    /// Peak bytes that tensors and kernels held during the rounds, beyond those held before them; `None` where the device has
+    /// Peak bytes that tensors and kernels held during the rounds, beyond those held before them; `None` if the device has
     /// no statistics.
     pub round_bytes: Option<u64>,
-    /// The calls of one more round, which is not measured.
+    /// The calls of an additional round, which is not measured.
     pub trace: Trace,
 }
 
@@ -105,7 +105,7 @@ impl Load {
         Ok(Load { device, parameters, weight_bytes, model, images, training })
     }
 
-    /// One pass or step; returns the step's loss.
+    /// Runs one pass or step; returns the step's loss.
     fn round(&mut self) -> Result<Option<f32>> {
         let loss = match &mut self.training {
             None => {
@@ -125,7 +125,7 @@ impl Load {
         Ok(loss)
     }
 
-    /// Measures `n` rounds, and profiles one more: with `events`, each of its calls is recorded.
+    /// Measures `n` rounds, and profiles an additional one: with `events`, each of its calls is recorded.
     ///
     /// # Errors
     /// Errors of the device.
@@ -164,7 +164,7 @@ fn classes(state: &StateDict) -> usize {
     state.get("fc.weight").filter(|weight| weight.rank() == 2).map_or(CLASSES, |weight| weight.shape()[0])
 }
 
-/// Loads a state dict. Files written before PyTorch counted batches lack the counts, which then stay 0.
+/// Loads a state dict. Files from before PyTorch had `num_batches_tracked` lack it; then it stays 0.
 fn fill(model: &impl Module, state: &mut StateDict) -> Result<()> {
     for (name, own) in model.state_dict() {
         let norm = name.strip_suffix("num_batches_tracked");

@@ -100,10 +100,10 @@ pub struct Options {
     json: Option<PathBuf>,
 }
 
-/// Measures.
+/// Runs the benchmark.
 ///
 /// # Errors
-/// Wrong usage, no backend, weights that do not fit, what the device reports, and files that cannot be written.
+/// Wrong usage, no backend, weights that do not fit, device errors, and files that cannot be written.
 pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<(), Failure> {
     let file = options.profile.clone().flatten();
     let outputs = Outputs::new([(JSON, &options.json), (TRACE, &file)]);

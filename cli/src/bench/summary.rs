@@ -13,7 +13,7 @@ use serde::Serialize;
 /// The calls that one library served in a round.
 #[derive(Serialize)]
 struct Served {
-    /// The library, or how the calls were served without one.
+    /// The library's name, or the kind of candidate without one.
     by: String,
     calls: u64,
     milliseconds: f64,
@@ -39,9 +39,9 @@ pub struct Results {
     weights: Option<String>,
     /// Bytes of parameters and buffers.
     weight_bytes: u64,
-    /// Peak bytes that tensors and kernels held beyond those held before a round; null where the device has no statistics.
+    /// Peak bytes that tensors and kernels held beyond those held before a round; null if the device has no statistics.
     round_bytes: Option<u64>,
-    /// Peak resident memory of the process; null where the system does not report it.
+    /// Peak resident memory of the process; null if the system does not report it.
     peak_bytes: Option<u64>,
     /// Seconds of each round.
     seconds: Vec<f64>,
@@ -52,7 +52,7 @@ pub struct Results {
     /// The loss of the last step.
     #[serde(skip_serializing_if = "Option::is_none")]
     loss: Option<f32>,
-    /// The libraries that served the calls of one more round, in descending order of time.
+    /// The libraries that served the calls of the additional round, in descending order of time.
     served: Vec<Served>,
     backends: Vec<Backend>,
     fallbacks: Vec<Fallback>,

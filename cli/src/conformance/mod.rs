@@ -108,7 +108,7 @@ const TURNS: usize = 2;
 const DRAWING: Duration = Duration::from_secs(40);
 const DRAWING_THOROUGH: Duration = Duration::from_secs(2 * 3600);
 const DRAWING_QUICK: Duration = Duration::from_secs(20);
-/// The memory limit where cases of more than 2^31 elements run, one at a time.
+/// The memory limit for cases of more than 2^31 elements, which run one at a time.
 const HUGE_MEMORY: u64 = 16 << 30;
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -140,8 +140,8 @@ impl Options {
         }
     }
 
-    /// The arguments with which a command line judges the same backend on the same values, and draws the same calls where
-    /// `draws` is given.
+    /// The command-line arguments that test the same backend with the same values, and draw the same calls if `draws` is
+    /// given.
     fn target(&self, choice: &Choice, draws: Option<u64>) -> Vec<OsString> {
         let mut words: Vec<OsString> = vec!["conformance".into()];
         let mut option = |name: &str, value: &dyn AsRef<std::ffi::OsStr>| {
@@ -277,7 +277,7 @@ fn judge(
         let turns = options.jobs.map_or(TURNS, usize::from);
         Limits { jobs: options.jobs(), turns, timeout: ordinary, drawing, memory: MEMORY }
     };
-    // Where the library is named by its file, a list that cannot be read is reported before any case is judged.
+    // If the library is given by its file, a list that cannot be read is reported before any case is run.
     let given = match (given, &options.library) {
         (None, Some(library)) => Some(beside(library)?),
         (given, _) => given,
@@ -288,7 +288,7 @@ fn judge(
         screen::warning(&format!("an interrupt will not leave a report: {error}"));
     }
     let progress = progress::Progress::new();
-    // For an installed library the list is read once a worker has reported its path. One that cannot be read is reported
+    // For an installed library the list is read once a worker has reported its path. A list that cannot be read is reported
     // afterwards.
     let known = OnceLock::new();
     let done = |judged: &Judged, at: Progress, finished: &Finished| {
@@ -350,7 +350,7 @@ fn by_chance() -> u64 {
     u64::from(std::collections::hash_map::RandomState::new().build_hasher().finish() as u32)
 }
 
-/// The list of known failures beside a library; an empty one if there is none.
+/// The list of known failures next to a library; empty if it does not exist.
 fn beside(library: &Path) -> Result<KnownFailures, Failure> {
     let path = KnownFailures::beside(library);
     if !path.exists() {
@@ -359,7 +359,7 @@ fn beside(library: &Path) -> Result<KnownFailures, Failure> {
     KnownFailures::read(&path).map_err(|e| Failure::Usage(e.to_string()))
 }
 
-/// The path of the library that the workers have judged. They report it as text, in which bytes that are not UTF-8 are lost.
+/// The path of the tested library on disk. Workers report it as text, in which bytes that are not UTF-8 are lost.
 fn on_disk(options: &Options, choice: &Choice, reported: PathBuf) -> PathBuf {
     if !reported.to_string_lossy().contains(char::REPLACEMENT_CHARACTER) {
         return reported;

@@ -1,4 +1,4 @@
-//! The progress of a run: a bar on a terminal, else an occasional line. Both go to standard error.
+//! The progress of a run: a bar on a terminal, otherwise an occasional line, on standard error.
 
 use crate::screen;
 use indicatif::ProgressBar;
@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The progress of a run.
 pub struct Progress {
-    /// `None` where standard error is not a terminal.
+    /// The bar; `None` if standard error is not a terminal.
     bar: Option<ProgressBar>,
     failed: AtomicUsize,
 }
 
 impl Progress {
-    /// Before the first case.
+    /// Creates the progress before the first case.
     pub fn new() -> Progress {
         Progress { bar: screen::bar("{human_pos}/{human_len}"), failed: AtomicUsize::new(0) }
     }
 
-    /// After a case.
+    /// Updates the progress after a case.
     pub fn step(&self, runner::Progress { done, all }: runner::Progress, finished: &Finished) {
         if finished.outcome.is_failure() {
             self.failed.fetch_add(1, Ordering::Relaxed);
@@ -38,7 +38,7 @@ impl Progress {
         }
     }
 
-    /// After the last case.
+    /// Clears the bar after the last case.
     pub fn finish(self) {
         if let Some(bar) = self.bar {
             bar.finish_and_clear();

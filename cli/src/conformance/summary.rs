@@ -4,9 +4,9 @@ use crate::screen::{self, Screen};
 use keyway_conformance::report::{Counts, Report, Row, Status};
 use std::collections::BTreeMap;
 
-/// Limit on the names of candidates that are shown.
+/// The maximum number of candidate names shown.
 const NAMED: usize = 4;
-/// Limit on the failures that are shown in full; the reports have all of them.
+/// The maximum number of failures shown in full; the reports contain all.
 const SHOWN: usize = 20;
 
 /// Prints the totals by family, the ops with unexpected results, and the failures.

@@ -43,7 +43,7 @@ pub struct Options {
     /// Pixels of each side of an image; if not given, 224 for `resnet18`, else 32.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=8192), allow_negative_numbers = true, value_name = "PIXELS")]
     size: Option<u32>,
-    /// How images and kernels lie in memory without the plan.
+    /// The memory format of images and kernels without the plan.
     #[arg(long, value_name = "FORMAT", default_value = "contiguous")]
     memory_format: Format,
     /// Where the times of calls and conversions come from.
@@ -132,8 +132,8 @@ fn load(
     Ok((model, rng::with_generator(&generator, images)?))
 }
 
-/// The median seconds of a pass of each module, and its scores. Passes of the modules alternate, so that both see the same
-/// state of the machine.
+/// The median seconds of a pass of each module, and its scores. Passes of the modules alternate, so that both run under the
+/// same state of the machine.
 fn measure(
     modules: [&dyn Module; 2],
     images: &Tensor,

@@ -17,7 +17,7 @@ pub enum Model {
 }
 
 impl Model {
-    /// Its name on the command line.
+    /// The network's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Model::Resnet18 => "resnet18",
@@ -34,7 +34,7 @@ impl Model {
         }
     }
 
-    /// The fewest pixels that leave an input for the last layer.
+    /// The minimum number of pixels that leaves an input for the last layer.
     pub fn least_size(self) -> usize {
         match self {
             Model::Resnet18 => 1,

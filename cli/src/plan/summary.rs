@@ -5,7 +5,7 @@ use crate::screen::{self, Screen};
 use keyway::plan::{Plan, Preference, Step};
 use serde::Serialize;
 
-/// The op of a row for a conversion that the plan inserts before the next one.
+/// The op name of a row for a conversion that the plan inserts before the next row.
 const CONVERT: &str = "(convert)";
 
 /// A plan and the measurements.
@@ -39,11 +39,11 @@ pub struct Data<'a> {
     size: usize,
     memory_format: &'a str,
     threads: usize,
-    /// Where the seconds of calls come from: `measured`, or `declared` for estimates.
+    /// The source of the calls' times: `measured`, or `declared` for estimates.
     costs: &'static str,
     /// Layouts that backends declare for the ops, and that are not planned.
     unplanned: &'a [Preference],
-    /// Each call, in order.
+    /// The calls, in order.
     steps: Vec<StepData<'a>>,
     /// Parameters with the formats that the plan assigns.
     parameters: Vec<(&'a str, &'a str)>,
@@ -63,7 +63,7 @@ struct StepData<'a> {
     op: &'a str,
     in_place: bool,
     shape: &'a [usize],
-    /// Null where there is no choice.
+    /// The format; null if there is no choice.
     format_before: Option<&'static str>,
     format: Option<&'static str>,
     seconds_before: f64,

@@ -1,4 +1,4 @@
-//! The network of bags: each pixel with its value is a word, and an image is the bag of its words.
+//! The bag-of-words network: each pixel with its value is a word, and an image is the bag of its words.
 
 use keyway::nn::Module;
 use keyway::{DType, Result, Tensor};
@@ -6,7 +6,7 @@ use keyway::{DType, Result, Tensor};
 /// Maps images to words: `pixel * levels + value`, i64, for values that were divided by the highest level.
 #[derive(Debug)]
 pub struct Words {
-    /// Number of values of a pixel.
+    /// The number of values of a pixel.
     levels: usize,
     /// The first word of each pixel.
     firsts: Vec<i64>,

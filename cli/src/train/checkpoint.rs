@@ -23,7 +23,7 @@ const DATA: &str = "data_sha256";
 const SUM: &str = "keyway.checkpoint_sha256";
 /// The metadata key of the training time.
 const SECONDS: &str = "seconds";
-/// The metadata key of the number of finished epochs, for people; the length of `losses` has it too.
+/// The metadata key of the number of finished epochs, for human readers; the length of `losses` contains it too.
 const EPOCH: &str = "epoch";
 
 const MODEL: &str = "model.";
@@ -40,7 +40,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Replaces the file by the state after an epoch. A killed process leaves a complete file, the old or the new one.
+    /// Replaces the file with the state after an epoch, atomically: a killed process leaves the old or the new file.
     ///
     /// # Errors
     /// Errors of the system or the device.
@@ -130,7 +130,7 @@ impl Checkpoint {
         Ok(Checkpoint { path: path.to_path_buf(), notes, done: Done { losses, seconds }, tensors })
     }
 
-    /// Restores the state, for the same data.
+    /// Restores the state of a training on the same data.
     ///
     /// # Errors
     /// Data other than the checkpoint's; a state that does not fit, after which the model must not be used.
@@ -162,7 +162,8 @@ impl Checkpoint {
     }
 }
 
-/// The SHA-256 of a checkpoint's content: names, dtypes, shapes and elements of its tensors, and all metadata but this one.
+/// The SHA-256 of a checkpoint's content: names, dtypes, shapes and elements of its tensors, and all metadata except the
+/// SHA-256 itself.
 fn sum(tensors: &StateDict, notes: &Notes) -> Result<String> {
     let mut hash = Sha256::new();
     for (name, tensor) in tensors {

@@ -6,7 +6,7 @@ use keyway::data::{Cifar, Dataset, Digits, cifar, digits};
 use sha2::{Digest, Sha256};
 use std::path::Path;
 
-/// Where the data comes from.
+/// The source of the data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Source {
     /// 1,797 handwritten digits of 8x8 pixels, embedded in the program; the last 360 are for testing.
@@ -18,7 +18,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// Its name on the command line.
+    /// The source's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Source::Digits => "digits",
@@ -96,7 +96,7 @@ impl Data {
         })
     }
 
-    /// Each colour is normalised by mean and standard deviation of the training images.
+    /// Reads CIFAR-10. Each colour is normalised by mean and standard deviation of the training images.
     fn cifar10(folder: &Path) -> Result<Data, Failure> {
         let (train, test) = Cifar::load_folder(folder).map_err(keyway::Error::from)?;
         let sha256 = sha256([train.pixels.as_slice(), &train.labels, &test.pixels, &test.labels]);

@@ -47,7 +47,7 @@ struct Results {
     profile: Option<Report>,
 }
 
-/// The adjacency matrix with self-loops, each edge divided by the square roots of the degrees of its ends.
+/// The adjacency matrix with self-loops, each edge divided by the square roots of the degrees of its two nodes.
 fn normalised(graph: &Graph, device: Device) -> Result<Tensor> {
     let mut degrees = vec![1.0f32; graph.nodes];
     graph.edges.iter().flatten().for_each(|&node| degrees[node] += 1.0);
@@ -61,7 +61,8 @@ fn normalised(graph: &Graph, device: Device) -> Result<Tensor> {
     Tensor::sparse_coo(&indices, &values, [graph.nodes, graph.nodes])?.coalesce()
 }
 
-/// Two layers. The features of a node are one-hot, so the first layer's weight is its input.
+/// A graph network of two layers. The features of the nodes are one-hot, so their product with the first layer's weight is that
+/// weight.
 struct Net {
     graph: Tensor,
     weights: [Tensor; 2],
@@ -87,7 +88,7 @@ impl Net {
     }
 }
 
-/// Rejects options that apply to images alone.
+/// Rejects options that apply only to images.
 fn check(options: &Options) -> std::result::Result<(), Failure> {
     let given = [
         ("--data", options.data.is_some()),

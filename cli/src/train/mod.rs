@@ -95,8 +95,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// The data, and the file for the trace. In `--profile digits` the name is that of the data if nothing else is: a file
-    /// of that name is `--profile=./digits`.
+    /// The data, and the file for the trace. In `--profile digits` the name is the data's unless the data is named
+    /// elsewhere: a file of that name is `--profile=./digits`.
     fn dataset_and_trace(&self) -> Result<(Source, Option<PathBuf>), Failure> {
         let file = self.profile.clone().flatten();
         match (self.dataset, file) {
@@ -185,7 +185,7 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     files::report_written(written, screen)
 }
 
-/// The profiler of a training: it records every call where a trace is wanted.
+/// The profiler of a training: it records every call if a trace is requested.
 fn profile_for(trace: &Option<PathBuf>) -> Profile {
     match trace {
         Some(_) => profiler::trace(),

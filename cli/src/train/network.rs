@@ -21,7 +21,7 @@ const MOMENTUM: f64 = 0.9;
 const WEIGHT_DECAY: f64 = 1e-3;
 /// Values that a pixel of `digits` may have.
 const LEVELS: usize = digits::BRIGHTEST as usize + 1;
-/// Elements of a word's vector.
+/// The embedding size of a word.
 const WORD: usize = 32;
 /// Side of the three-layer network's kernels, in pixels.
 const WIDE: usize = 7;
@@ -44,7 +44,7 @@ pub enum Network {
 }
 
 impl Network {
-    /// Its name on the command line.
+    /// The network's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Network::Mlp => "mlp",
@@ -55,7 +55,7 @@ impl Network {
         }
     }
 
-    /// Whether its inputs are images, which have a memory format.
+    /// Whether the inputs are images, which have a memory format.
     pub fn has_images(self) -> bool {
         !matches!(self, Network::Mlp | Network::Bag | Network::Gcn)
     }
@@ -72,7 +72,7 @@ impl Network {
         }
     }
 
-    /// The optimizer's options at a learning rate: momentum and weight decay would touch every row of a table of words.
+    /// The optimizer's options at a learning rate: momentum and weight decay would modify every row of an embedding table.
     pub fn optimizer(self, lr: f64) -> SgdOptions {
         match self {
             Network::Bag => SgdOptions { lr, ..SgdOptions::default() },
@@ -88,7 +88,7 @@ impl Network {
             Network::Mlp => (vec![], vec![channels * height * width, 128, 64, classes]),
             Network::Cnn => (vec![channels, 32, 64], vec![pooled(64), 128, classes]),
             Network::ThreeLayer => (vec![channels, 32], vec![pooled(32), 100, classes]),
-            // The graph task builds this one.
+            // Built by the graph task.
             Network::Gcn => (vec![], vec![]),
             Network::Bag => (vec![], vec![Words::count(channels * height * width, LEVELS), WORD, classes]),
         };
@@ -100,7 +100,7 @@ impl Network {
 pub struct Design {
     network: Network,
     image: [usize; 3],
-    /// Channels of the convolutions, the input first; none without convolutions.
+    /// Channels of the convolutions, the input's first; empty without convolutions.
     channels: Vec<usize>,
     /// Sizes of the fully connected layers, the input first.
     layers: Vec<usize>,
@@ -112,7 +112,7 @@ impl Design {
         [self.channels.as_slice(), &self.layers].concat()
     }
 
-    /// The same as text.
+    /// The design as text.
     pub fn describe(&self) -> String {
         let joined = |sizes: &[usize]| sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join("-");
         let layers = format!("{} layers", joined(&self.layers));
@@ -172,8 +172,8 @@ impl Design {
         [self.channels[self.channels.len() - 1], height / 2, width / 2]
     }
 
-    /// The first fully connected layer: a convolution as large as the pooled image. Flattening the image first would reorder an
-    /// image in channels_last. The initial values are those of a linear layer.
+    /// The first fully connected layer: a convolution with the size of the pooled image. Flattening the image first would
+    /// reorder an image in channels_last. The initial values are those of a linear layer.
     fn over_all_pixels(&self) -> Result<Conv2d> {
         let [channels, height, width] = self.pooled();
         Conv2d::new(channels, self.layers[1], [height, width])

@@ -21,7 +21,7 @@ pub const MEMORY: &str = "the memory profile";
 /// The results, as JSON.
 pub const JSON: &str = "the results";
 
-/// Writes one of them.
+/// Writes one of the outputs.
 ///
 /// # Errors
 /// Errors of the system.

@@ -5,7 +5,7 @@ use plotters::prelude::*;
 const SIZE: (u32, u32) = (800, 480);
 const CURVE: RGBColor = RGBColor(0x1f, 0x5f, 0xa8);
 const GRID: RGBColor = RGBColor(0xe4, 0xe4, 0xe4);
-/// Up to this number of epochs, each is marked by a dot.
+/// The maximum number of epochs that are marked by dots.
 const DOTS: usize = 20;
 
 /// Draws the mean loss of each epoch.

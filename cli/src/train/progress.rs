@@ -1,4 +1,4 @@
-//! The progress of a training: a bar on a terminal, else an occasional line. Both go to standard error.
+//! The progress of a training: a bar on a terminal, otherwise an occasional line, on standard error.
 
 use crate::screen;
 use indicatif::ProgressBar;
@@ -9,7 +9,7 @@ const LINE_EVERY: usize = 10;
 /// The progress of a training.
 pub struct Progress {
     epochs: usize,
-    /// `None` where standard error is not a terminal.
+    /// The bar; `None` if standard error is not a terminal.
     bar: Option<ProgressBar>,
 }
 
@@ -26,7 +26,7 @@ impl Progress {
         Progress { epochs, bar }
     }
 
-    /// After an epoch, counted from 1.
+    /// Updates the progress after an epoch, counted from 1.
     pub fn epoch(&mut self, epoch: usize, loss: f64) {
         match &self.bar {
             Some(bar) => {
@@ -41,7 +41,7 @@ impl Progress {
         }
     }
 
-    /// After the last epoch.
+    /// Clears the bar after the last epoch.
     pub fn finish(self) {
         if let Some(bar) = self.bar {
             bar.finish_and_clear();

@@ -9,10 +9,10 @@ use clap::ValueEnum;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Options as texts, by their names in a checkpoint.
+/// Options as text, by their names in a checkpoint.
 pub type Notes = BTreeMap<String, String>;
 
-/// The options that decide the result of a training; nothing else does, except the device and the backends.
+/// The options that determine the result of a training, together with the device and the backends.
 #[derive(Clone, Copy)]
 pub struct Settings {
     /// The data.
@@ -21,7 +21,7 @@ pub struct Settings {
     pub network: Network,
     /// Number of epochs.
     pub epochs: u32,
-    /// Rows of one step.
+    /// The number of rows of one step.
     pub batch: u32,
     /// The learning rate of the first epoch.
     pub lr: f64,
@@ -35,7 +35,7 @@ pub struct Settings {
 const DTYPE: &str = "f32";
 
 impl Settings {
-    /// The given options; for the others, the values of a checkpoint's metadata, else the defaults.
+    /// The given options; for the others, the values of a checkpoint's metadata, otherwise the defaults.
     ///
     /// # Errors
     /// Options that differ from the checkpoint's, all of them in one error; metadata that cannot be read.
@@ -74,7 +74,7 @@ impl Settings {
             return Err(Failure::Read { what: "the checkpoint", path: path.to_path_buf(), reason });
         }
         if !differing.is_empty() {
-            // What it names first is no option.
+            // The first difference is not an option.
             let go_on = match source != asked {
                 true => format!("train `{}` without such options", name(source)),
                 false => "leave these options out".to_string(),

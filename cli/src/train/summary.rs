@@ -81,7 +81,7 @@ impl Results {
         })
     }
 
-    /// One line that identifies the run.
+    /// A line that identifies the run.
     pub fn title(&self) -> String {
         let Results { model, dataset, epochs, batch, lr, seed, .. } = self;
         let plural = if *epochs == 1 { "" } else { "s" };

@@ -120,7 +120,7 @@ impl Task {
         Ok(Trained { model, done, right })
     }
 
-    /// Number of test rows that the network classifies correctly.
+    /// The number of test rows that the network classifies correctly.
     fn right(&self, model: &Sequential) -> Result<usize> {
         let _scope = profiler::scope("test");
         let _off = no_grad();

@@ -1,4 +1,4 @@
-//! The last call of a thread as text, for the report of a failed case, which may make many.
+//! The last call of a thread as text, for the report of a failed case, which may make many calls.
 
 use crate::oracle::Value;
 use keyway::{DType, Tensor};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 struct Given {
     dtype: DType,
     sizes: Vec<usize>,
-    /// Strides in elements, or the layout of one that has none.
+    /// The strides in elements, or the layout's name if it is not strided.
     strides: Result<Vec<usize>, &'static str>,
 }
 
@@ -49,7 +49,7 @@ pub fn forget() {
     LAST.set(None);
 }
 
-/// The last call in words: `add(f32 [3, 4] strides [1, 3], f32 [4] strides [1], 1)`.
+/// The last call as text: `add(f32 [3, 4] strides [1, 3], f32 [4] strides [1], 1)`.
 pub fn words() -> Option<String> {
     let described = DESCRIBED.with_borrow(Clone::clone);
     described.or_else(|| LAST.with_borrow(|last| last.as_ref().map(Last::words)))

@@ -24,8 +24,8 @@ pub const FAMILY: Family = Family {
 /// Prefix of cases that test derivatives.
 const SLOPE: &str = "slope";
 
-/// The ops, each with the points near which its results must have all their digits: the function is 0 there, or tends to it,
-/// or loses them in a logarithm near 1.
+/// The ops, each with the points near which its results must have full precision: zeros and limits of the function, or
+/// points near 1 of a logarithm.
 const POINTS: &[(&str, &[f64])] = &[
     ("abs", &[0.0]),
     ("acosh", &[1.0]),
@@ -102,9 +102,9 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
-/// Ops of [`POINTS`] that lose digits elsewhere in their domain even if computed well: `gelu` adds 1 to nearly -1, `mish`
-/// multiplies a denormal power of e, which has few digits, `sigmoid` and `silu` divide by a value out of the dtype's range,
-/// `softplus` rounds a product before it takes the exponential.
+/// Ops of [`POINTS`] that lose precision elsewhere in their domain even if computed well: `gelu` adds 1 to nearly -1,
+/// `mish` multiplies a denormal power of e, which has few digits, `sigmoid` and `silu` divide by a value out of the dtype's
+/// range, `softplus` rounds a product before the exponential.
 const NOT_EVERYWHERE: [&str; 5] = ["gelu", "mish", "sigmoid", "silu", "softplus"];
 
 /// Whether an op's results are accurate throughout its domain.
@@ -112,9 +112,9 @@ pub(super) fn holds_everywhere(def: &OpDef) -> bool {
     !points(def).is_empty() && !NOT_EVERYWHERE.contains(&def.name())
 }
 
-/// The tolerance of a result: some ULP, and some multiples of the least positive value.
+/// The tolerance of a result: some ULP, and some multiples of the smallest positive value.
 pub(super) fn tolerance(dtype: DType) -> Tolerance {
-    // Halves are computed wider and rounded once.
+    // f16 and bf16 are computed in a wider dtype and rounded once.
     let (units, bits, least) = match dtype {
         DType::F16 => (1.0, 10, 2f64.powi(-24)),
         DType::BF16 => (1.0, 7, 2f64.powi(-133)),
@@ -129,7 +129,7 @@ fn near(point: f64, dtype: DType) -> Vec<Number> {
     let steps = (1..=40).map(|k| 0.7 * 2f64.powi(-k)).chain([1e-20, 1e-30, 1e-37, 1e-300]);
     let mut all = vec![Number::Float(point).cast(dtype)];
     for step in steps {
-        // For a point far out, the step is a fraction of it.
+        // For a point of large magnitude, the step is a fraction of it.
         let step = step * point.abs().max(1.0);
         for value in [point + step, point - step] {
             let value = Number::Float(value).cast(dtype);

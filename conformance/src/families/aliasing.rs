@@ -1,4 +1,4 @@
-//! Views share memory with their base, other results with nothing; overlapping memory is right or refused.
+//! Views share memory with their base, other results share none; overlapping memory is handled correctly or refused.
 
 use super::{Context, Family, Scope, is_in, preferred, with_sizes};
 use crate::array::Array;
@@ -73,7 +73,7 @@ const TWICE: &str = "twice";
 const TURNED: &str = "twice_transposed";
 const SQUARES: [[usize; 2]; 3] = [[5, 5], [33, 33], [64, 64]];
 
-/// Whether a sample has two tensors of the same shape and dtype, of several elements.
+/// Whether a sample has two tensors of the same shape and dtype with several elements.
 fn has_twins(sample: &Sample) -> bool {
     let mut tensors = super::tensors(sample);
     let Some(first) = tensors.next() else { return false };
@@ -127,7 +127,7 @@ fn run(context: &Context<'_>) -> Steps {
     Ok(())
 }
 
-/// `x.op(x)`, and `x.op_(x)` where the result fits: the kernel reads the same memory twice, and writes to it.
+/// Calls `x.op(x)`, and `x.op_(x)` if the result fits: the kernel reads the same memory twice, and writes to it.
 fn twice(context: &Context<'_>) -> Steps {
     let def = context.def()?;
     let (sample, mut inputs) = context.inputs()?;
@@ -191,7 +191,7 @@ fn exchanged(context: &Context<'_>) -> Steps {
     Ok(())
 }
 
-/// The result into the first argument, which is not row-major, and nothing else.
+/// Writes the result into the first argument, which is not row-major, and checks that nothing else is written.
 fn in_place(context: &Context<'_>, arrangement: Arrangement) -> Steps {
     let def = context.def()?;
     let (sample, inputs) = context.inputs()?;
@@ -211,7 +211,7 @@ fn in_place(context: &Context<'_>, arrangement: Arrangement) -> Steps {
     prepared.check_untouched(Some(0))
 }
 
-/// `x[1..].op_(...)` with arguments that begin one element earlier: correct, or refused as an overlap.
+/// Calls `x[1..].op_(...)` with arguments that begin one element earlier: correct, or refused as an overlap.
 fn overlap(context: &Context<'_>) -> Steps {
     let def = context.def()?;
     let (sample, full) = context.inputs()?;

@@ -1,5 +1,5 @@
-//! Claims are correct in both directions: a registered dtype works, an unregistered one is refused or computed correctly, never
-//! wrongly. A registration that no call reaches is a wrong claim too.
+//! Registrations are correct in both directions: a registered dtype works, an unregistered one is refused or computed
+//! correctly. A registration that no call can select is incorrect too.
 
 use super::{Context, Family, Scope, factor};
 use crate::case::Case;

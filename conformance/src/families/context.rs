@@ -28,7 +28,7 @@ pub struct Context<'a> {
     pub seed: u64,
     /// Seed of the family `drawn`.
     pub draws: u64,
-    /// The id of the simplest call that fails as well, where one was found.
+    /// The id of the simplest call that also fails, if one was found.
     shrunk: Mutex<Option<String>>,
     /// The reference of the results, if it is not the oracle.
     judged_by: Mutex<Option<String>>,
@@ -45,7 +45,7 @@ impl<'a> Context<'a> {
         *self.shrunk.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
     }
 
-    /// The id of the simplest call that fails as well, where one was found.
+    /// The id of the simplest call that also fails, if one was found.
     pub fn shrunk(&self) -> Option<String> {
         self.shrunk.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -60,10 +60,10 @@ impl<'a> Context<'a> {
         self.judged_by.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The op.
+    /// The definition of the op.
     ///
     /// # Errors
-    /// A case that is not about one.
+    /// A case whose subject is not an op.
     pub fn def(&self) -> Steps<&'static OpDef> {
         self.case.def.ok_or_else(|| Stop::Skipped("the case is about no op".to_string()))
     }
@@ -118,10 +118,10 @@ impl<'a> Context<'a> {
         self.seed.wrapping_mul(1_000_003).wrapping_add(self.case.sample as u64)
     }
 
-    /// The op's oracle.
+    /// The oracle of the op.
     ///
     /// # Errors
-    /// An op that has none, with the reason.
+    /// An op without an oracle, with the reason.
     pub fn oracle(&self) -> Steps<Oracle> {
         let name = self.case.name();
         oracle::find(name).ok_or_else(|| {
@@ -130,7 +130,7 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// The memory format of images for which the target has kernels of this op: channels_last, if it has none for strided
+    /// The memory format of images for which the target has kernels of this op: channels_last if it has none for strided
     /// tensors.
     pub fn images(&self) -> Arrangement {
         let of = |layout| {
@@ -143,7 +143,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Places the inputs in memory, images as [`Context::images`] returns.
+    /// Allocates the inputs, images in the format of [`Context::images`].
     ///
     /// # Errors
     /// Errors of the device.
@@ -152,7 +152,7 @@ impl<'a> Context<'a> {
         Prepared::new(inputs, self.target.device, |sizes| images.where_it_suits(sizes))
     }
 
-    /// As [`Context::place`], without guard bands: a storage holds only the tensor's elements, as in a program.
+    /// As [`Context::place`], without guard bands: a storage contains only the tensor's elements, as in a program.
     ///
     /// # Errors
     /// Errors of the device.
@@ -170,8 +170,9 @@ impl<'a> Context<'a> {
         made.map_err(|e| self.refused(e))
     }
 
-    /// The inputs of the sample with its sizes multiplied, in memory; the largest tensor has about `elements` elements. The
-    /// sample's own inputs if the op does not accept others, since an argument names sizes. Also returns the sample used.
+    /// Allocates the inputs of the sample with its sizes multiplied so that the largest tensor has about `elements`
+    /// elements; the sample's own inputs if the op does not accept others, since an argument specifies sizes. Also returns
+    /// the sample used.
     ///
     /// # Errors
     /// Errors of the device.
@@ -185,15 +186,15 @@ impl<'a> Context<'a> {
         Ok((self.place(&self.values_of(&given, 0))?, given))
     }
 
-    /// As [`Context::place_enlarged`], with fewer elements if a call would take more than `steps` steps, or have a result of more
-    /// than `results` elements: that of a column by a row is larger than both.
+    /// As [`Context::place_enlarged`], with fewer elements if a call would take more than `steps` steps, or have a result
+    /// of more than `results` elements: an outer product is larger than both of its arguments.
     ///
     /// # Errors
     /// Errors of the device.
     pub fn place_scaled(&self, elements: f64, steps: usize, results: usize) -> Steps<(Prepared, Sample)> {
         let (given, op) = (self.sample()?, self.entry()?);
         let mut elements = elements;
-        // Whatever its sizes become, a sample with none of an element computes nothing.
+        // A sample with an empty tensor remains empty at any size.
         let whole = tensors(&given).all(|t| !t.sizes.contains(&0));
         while whole && elements > 1.0 {
             let larger = enlarged(&given, elements);
@@ -211,7 +212,7 @@ impl<'a> Context<'a> {
         Ok((self.place(&self.values_of(&given, 0))?, given))
     }
 
-    /// Values for a sample of the op; others for each `salt`.
+    /// The values for a sample of the op, different for each `salt`.
     pub fn values_of(&self, sample: &Sample, salt: u64) -> Inputs {
         inputs::of_sample(&sample.args, self.dtype(), self.sample_seed() + 1000 * salt)
     }

@@ -1,5 +1,5 @@
 //! Values where formulas change: 0 and the corners of piecewise functions, equal elements, constant rows, large means; and
-//! the derivatives there. A derivative at a corner is right between those on its two sides, and is never NaN.
+//! the derivatives at them. A derivative at a corner must be between those on its two sides, and never NaN.
 
 use super::gradients_by_oracle::widened;
 use super::{Context, Family, Scope, factor, has_tested, is_in, names_sizes, tensors, tested};
@@ -51,17 +51,18 @@ const FILLINGS: [Filling; 4] = [
     }),
 ];
 
-/// Fillings whose digits are lost by a sum of squares or a rounded mean. They are used for one tensor alone: large weights or
-/// gradients as well would lose digits in products, which no kernel can avoid.
+/// Fillings whose digits are lost by a sum of squares or a rounded mean. They are used for one tensor at a time: large
+/// weights or gradients as well would lose digits in products, which no kernel can avoid.
 const LARGE: [Filling; 2] =
     [("constant", |_| 1234.567), ("large_mean", |index| 1e4 + pattern(index) as f64 / 50.0)];
 
-/// Rows and columns near 0 next to others near 1000, in the same call: a kernel that processes several at once must not mix them.
-/// Used for one tensor alone, of many elements.
+/// Rows and columns near 0 next to others near 1000, in the same call: a kernel that processes several together must not
+/// mix them. Used for one tensor at a time, with many elements.
 const FAR: [Filling; 2] =
     [("far_rows", |index| far(index, index.first())), ("far_columns", |index| far(index, index.last()))];
 
-/// Factor of the usual tolerance for them: the test detects wrong lines, and values near 0 lose digits to the others.
+/// Factor of the usual tolerance for them: the test detects wrong rows or columns, and values near 0 lose digits to the
+/// others.
 const FAR_LOOSE: f64 = 100.0;
 
 fn far(index: &[usize], line: Option<&usize>) -> f64 {
@@ -79,10 +80,10 @@ const SPECIAL: Filling = ("special", |index| match pattern(index) {
     pattern => CORNERS[pattern % CORNERS.len()],
 });
 
-/// Ops some of whose arguments are results of others, to which they must fit.
+/// Ops with arguments that are results of other ops, with which they must be consistent.
 pub(super) const FITTING: [&str; 1] = ["flash_attention_backward"];
 
-/// A number below 101 that looks random.
+/// A pseudo-random number below 101.
 fn pattern(index: &[usize]) -> usize {
     index.iter().fold(7, |pattern, i| (pattern * 31 + i * 17) % 101)
 }
@@ -127,14 +128,14 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
-/// For ops along lines, in the usual dtype: lines far apart, and many elements some of which are NaN or infinite, along each
-/// direction of the op.
+/// For ops along a dimension, in the usual dtype: rows of very different magnitude, and many elements some of which are NaN
+/// or infinite, along each direction of the op.
 fn lines(scope: &Scope<'_>, op: &super::Op, cases: &mut Vec<Case>) {
     let Some(dtype) = scope.served(op.def).filter(|dtype| dtype.is_float()) else { return };
     if op.def.is(OpFlags::MAY_OVERFLOW) {
         return;
     }
-    // The gradient of a line far out has no significant digits.
+    // The gradient of a row of large magnitude has no significant digits.
     let sums = is_in(op.def, &[reduce::ALL, norm::ALL, loss::ALL]) && !op.def.name().ends_with("_backward");
     // With infinities, moments depend on the order of their computation.
     let finds = is_in(op.def, &[reduce::ALL, pool::ALL]);
@@ -149,8 +150,8 @@ fn lines(scope: &Scope<'_>, op: &super::Op, cases: &mut Vec<Case>) {
     }
 }
 
-/// The sample's arguments with its tensors under test filled in this way. Tensors of probabilities or indices remain within their
-/// narrow range.
+/// The sample's arguments with its tensors under test filled by this function. Tensors of probabilities or indices stay
+/// within their valid range.
 fn filled(def: &OpDef, sample: &Sample, dtype: DType, (name, fill): Filling) -> Inputs {
     let mut inputs = inputs::of_sample(&sample.args, dtype, 0);
     let mut all = tensors(sample).enumerate();
@@ -180,7 +181,7 @@ fn filled(def: &OpDef, sample: &Sample, dtype: DType, (name, fill): Filling) -> 
     inputs
 }
 
-/// Index of the sample's main tensor: its argument `self`, else the first.
+/// The index of the sample's main tensor: its argument `self`, otherwise the first.
 fn main_tensor(def: &OpDef, sample: &Sample) -> usize {
     let Ok(schema) = Schema::parse(def.schema) else { return 0 };
     let of = |arg: &SampleArg| match arg {
@@ -214,7 +215,7 @@ fn run(context: &Context<'_>) -> Steps {
     }
     match (oracle(&inputs), result) {
         (Ok(expected), Ok(got)) => {
-            // With a mean of four digits, the deviations have that many fewer digits than the elements; the same holds for the
+            // With a mean of four digits, the deviations have four digits fewer than the elements; the same applies to the
             // sum of large products of both signs, as in a convolution.
             let large = LARGE.iter().any(|(name, _)| *name == context.case.variant);
             let cancels = context.case.variant == LARGE[1].0 || large && is_in(def, &[conv::ALL]);
@@ -231,9 +232,9 @@ fn run(context: &Context<'_>) -> Steps {
     }
 }
 
-/// Ops whose gradient is another than the derivative by definition: that of a padding row is 0.
+/// Ops whose gradient differs from the derivative by definition: that of a padding row is 0.
 const NO_DERIVATIVE: [&str; 3] = ["embedding", "embedding_bag", "embedding_sparse"];
-/// Ops that put the greatest first, so that of equal elements the first is given away last.
+/// Ops that sort in descending order, so that of equal elements the first is dropped last.
 const DESCENDING: [&str; 1] = ["topk"];
 
 fn derivative_cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
@@ -254,8 +255,8 @@ fn derivative_cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
-/// The sum of the outputs, each element by a weight that grows along every dimension: so that where equal elements may be
-/// taken in either order, the derivative lies between those of the two.
+/// The sum of the outputs, each element multiplied by a weight that increases along every dimension: so if equal elements
+/// may be taken in either order, the derivative is between those of the two.
 pub(super) fn weighted(outputs: &[Array], weight: Weight) -> Option<f64> {
     let sums = outputs
         .iter()
@@ -294,7 +295,7 @@ pub(super) fn one_sided(middle: f64, value: impl Fn(f64) -> Option<f64>) -> Opti
     Some((sides[0].min(sides[1]), sides[0].max(sides[1]), allowed))
 }
 
-/// The inputs with one element of one tensor moved.
+/// The inputs with one element of one tensor changed by `by`.
 pub(super) fn moved(inputs: &Inputs, tensor: usize, element: usize, by: f64) -> Inputs {
     let mut inputs = inputs.clone();
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! The same bits again, and at 1, 2 and 3 threads, on tensors large enough to be split.
+//! Repeated calls, and calls with 1, 2 and 3 threads, have bit-identical results, on tensors large enough to be split.
 
 use super::{Context, Family, Scope};
 use crate::case::Case;
@@ -11,7 +11,7 @@ use keyway::ops::sample::Sample;
 pub const FAMILY: Family =
     Family { name: "determinism", about: "the same bits again, and at 1, 2 and 3 threads", cases, run };
 
-/// Elements of the largest tensor of a call: enough that work is split.
+/// The number of elements of the largest tensor of a call: enough that work is split.
 const ELEMENTS: f64 = 80_000.0;
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
@@ -33,7 +33,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 fn run(context: &Context<'_>) -> Steps {
     let (prepared, _) = context.place_enlarged(ELEMENTS)?;
     if let Err(refused) = context.call(&prepared) {
-        // The oracle may refuse it too: the op takes other dtypes with other arguments.
+        // The oracle may refuse the dtype too: the op accepts it only with other arguments.
         if context.case.def.is_some() {
             context.expected(&context.inputs()?.1)?;
         }

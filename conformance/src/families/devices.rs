@@ -1,5 +1,5 @@
-//! The device interface: memory of every size, pinned memory, copies in all directions, also queued ones, streams and events, running out of
-//! memory, statistics.
+//! The device interface: memory of every size, pinned memory, synchronous and asynchronous copies in all directions,
+//! streams and events, running out of memory, statistics.
 
 use super::{Context, Family, Scope};
 use crate::array::{Array, Number};
@@ -76,7 +76,7 @@ fn run(context: &Context<'_>) -> Steps {
     let device = context.target.device;
     match context.case.variant.as_str() {
         "sizes" => {
-            // All alive at once, so that two which share memory show.
+            // All are alive together, so that two that share memory are detected.
             let made: Vec<(Storage, Vec<u8>)> = SIZES
                 .iter()
                 .enumerate()
@@ -149,7 +149,7 @@ fn run(context: &Context<'_>) -> Steps {
             // Work before an event on one stream is finished before work after it on another.
             let (first, second) = (Stream::new(device)?, Stream::new(device)?);
             let event = Event::new(device)?;
-            // To pinned memory, so that no host function waits.
+            // Into pinned memory, so that no host function waits.
             let copied = Storage::allocate_pinned(device, BUSY)?;
             let source = work.start(&first)?;
             event.record(&first)?;
@@ -219,7 +219,7 @@ fn run(context: &Context<'_>) -> Steps {
             Ok(())
         }
         "pinned" => {
-            // All alive at once; a device without pinned memory returns plain memory.
+            // All are alive together; a device without pinned memory returns plain memory.
             let made = SIZES
                 .iter()
                 .map(|&bytes| {
@@ -247,7 +247,7 @@ fn run(context: &Context<'_>) -> Steps {
                 let _inside = stream.enter();
                 let there = Storage::allocate(device, bytes)?;
                 copy_bytes_async(&there, 0, &up, 0, bytes)?;
-                // The source's memory may be let go of: it is reused after the copy.
+                // The source's memory may be released: it is reused only after the copy.
                 drop(up);
                 let other = Storage::allocate_pinned(device, bytes)?;
                 write_bytes(&other, 0, &vec![0xEE; bytes])?;
@@ -296,17 +296,17 @@ fn run(context: &Context<'_>) -> Steps {
     }
 }
 
-/// Bytes of each copy that keeps a stream busy, and number of sources.
+/// The bytes of each copy that keeps a stream busy, and the number of sources.
 const BUSY: usize = 1 << 20;
 const COPIES: u8 = 24;
 const LAST: u8 = COPIES - 1;
 
-/// Bytes of the copies before them: repeated with larger ones, because this thread may lose its processor to the device's for the
-/// duration of a copy, and then a device that waits for nothing looks like one that does.
+/// The bytes of the copies before them: the test is repeated with larger ones, because this thread may be preempted for the
+/// duration of a copy, and then a device that does not wait is indistinguishable from one that does.
 const AHEAD: [usize; 5] = [0, 4 << 20, 16 << 20, 64 << 20, 128 << 20];
 const COPIES_AHEAD: usize = 4;
 
-/// Work that takes a stream a while.
+/// Work that occupies a stream for a while.
 struct Work {
     device: Device,
     sources: Vec<Storage>,
@@ -315,7 +315,7 @@ struct Work {
 }
 
 impl Work {
-    /// Queues it; at its end the memory holds `pattern(BUSY, LAST)`.
+    /// Submits the work; after it the memory contains `pattern(BUSY, LAST)`.
     fn start(&self, stream: &Stream) -> Result<Storage, DispatchError> {
         let _inside = stream.enter();
         let target = Storage::allocate(self.device, BUSY)?;
@@ -335,9 +335,9 @@ fn at_each_length(device: Device, check: impl Fn(&Work) -> Steps) -> Steps {
     at_each_length_of(device, |salt| pattern(BUSY, salt), check)
 }
 
-/// Checks copies with work of each length, whose sources have `bytes(0)` to `bytes(LAST)`.
+/// Checks copies after work of each length, whose sources contain `bytes(0)` to `bytes(LAST)`.
 fn at_each_length_of(device: Device, bytes: impl Fn(u8) -> Vec<u8>, check: impl Fn(&Work) -> Steps) -> Steps {
-    // Made before, so that the host does not take longer than the device.
+    // Created before, so that the host does not take longer than the device.
     let sources = (0..COPIES)
         .map(|salt| {
             let source = Storage::allocate_pinned(device, BUSY)?;
@@ -390,7 +390,7 @@ fn kernels_on_a_stream(context: &Context<'_>, device: Device) -> Steps {
         let prepared = Prepared::bare(&one(values(0)), device)?;
         let made = {
             let _inside = stream.enter();
-            // Written over and over, and right at the end alone.
+            // Overwritten repeatedly, and correct only at the end.
             prepared
                 .placed
                 .iter()
@@ -403,7 +403,7 @@ fn kernels_on_a_stream(context: &Context<'_>, device: Device) -> Steps {
     })
 }
 
-/// The first device of each other kind that has any.
+/// The first device of each other kind of device that has any.
 fn api_kinds(device: Device) -> impl Iterator<Item = Device> {
     let others = keyway::dispatcher::registry::devices().into_iter();
     others

@@ -1,4 +1,4 @@
-//! Calls that must fail do, with the stated message, and change nothing.
+//! Invalid calls fail with the documented message, and change nothing.
 
 use super::{Context, Family, Scope, has_out, preferred, tensors};
 use crate::array::{Array, Number};
@@ -31,7 +31,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
-/// The variant in which the last of many indices is past the end: the results of the valid ones must not be written yet.
+/// The variant in which the last of many indices is out of range: the results of the valid ones must not have been written.
 const LATE: &str = "late";
 /// The ops that refuse such an index.
 const LATE_OF: [&str; 10] = [
@@ -47,7 +47,7 @@ const LATE_OF: [&str; 10] = [
     "scatter_reduce",
 ];
 
-/// The sample's inputs with the last index of its first index tensor past the end, and the good inputs.
+/// The sample's inputs with the last index of its first index tensor out of range, and the valid inputs.
 fn late_inputs(sample: &Sample, dtype: DType) -> Option<[Inputs; 2]> {
     let limit = tensors(sample).find_map(|t| match t.fill {
         Fill::Index(limit) if t.sizes.iter().product::<usize>() > 1 => Some(limit),
@@ -66,7 +66,7 @@ fn late_inputs(sample: &Sample, dtype: DType) -> Option<[Inputs; 2]> {
     Some([wrong, good])
 }
 
-/// A call that fails at its last index leaves its targets and arguments unchanged.
+/// Checks that a call that fails at its last index leaves its outputs and arguments unchanged.
 fn late(context: &Context<'_>) -> Steps {
     let (def, device) = (context.def()?, context.target.device);
     let Some([wrong, good]) = late_inputs(&context.sample()?, context.dtype()) else { return Ok(()) };

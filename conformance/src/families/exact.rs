@@ -1,7 +1,7 @@
-//! Results with a single right value, compared without a tolerance where that would hide the error: integer sums, many at one
-//! index among them, a single decisive element, results with one rounding, casts at the limits of dtypes.
+//! Results with a single correct value, compared exactly if a tolerance would hide the error: integer sums, including many
+//! addends at one index, a single decisive element, results with one rounding, casts at the limits of dtypes.
 //!
-//! A sum without its last addend is within the tolerance of a long sum, and the largest of random elements is hardly ever the
+//! A sum without its last addend is within the tolerance of a long sum, and the largest of random elements is rarely the
 //! last one.
 
 mod casts;
@@ -23,7 +23,7 @@ pub const FAMILY: Family = Family {
 
 /// A kind of case.
 struct Kind {
-    /// Its variant; a case's own may go on after it.
+    /// The variant's name; that of a case may have a suffix.
     variant: &'static str,
     run: fn(&Context<'_>) -> Steps,
 }

@@ -19,20 +19,20 @@ pub const FAMILY: Family = Family {
     run,
 };
 
-/// The variants for reductions and norms, whose sample is a matrix that takes short rows of extremes, or short columns: in either
-/// direction of the op, in one of them a NaN does not meet every other value. For floats there is a matrix for each set of other
-/// arguments, such as `dim`.
+/// The variants for reductions and norms, whose sample is a matrix that is filled with short rows of extremes, or short
+/// columns: along one of the two dimensions of the op a NaN is not combined with every other value. For floats there is a
+/// matrix for each set of other arguments, such as `dim`.
 const ROWS: &str = "rows";
 const COLUMNS: &str = "columns";
 
 /// The variants of all other ops, with the value that replaces one element of a tensor; the tensor's index follows.
 const ONE: [(&str, f64); 2] = [("nan", f64::NAN), ("inf", f64::INFINITY)];
 
-/// The variant for convolutions: an infinite element at the beginning of the second row of an image, which no kernel tap of the
-/// preceding output positions reads.
+/// The variant for convolutions: an infinite element at the beginning of the second row of an image, which no kernel tap of
+/// the preceding output positions reads.
 const EDGE: &str = "edge";
 
-/// The variant for normalisation by given statistics: an infinite mean among them.
+/// The variant for normalisation with given statistics that include an infinite mean.
 const MEAN: &str = "infinite-mean";
 
 /// The variant for integer products: values with any bits set, whose products need all bits of the dtype.
@@ -58,7 +58,7 @@ fn own_variants(def: &OpDef, sample: &Sample) -> Vec<&'static str> {
 fn own_inputs(context: &Context<'_>) -> Steps<Option<(Sample, Inputs)>> {
     let (sample, mut inputs) = context.inputs()?;
     let changed = match (context.case.variant.as_str(), context.def()?.name()) {
-        // The image is the second tensor there.
+        // The image is the second tensor of these ops.
         (EDGE, "conv_weight_grad") | (MEAN, _) => 1,
         (EDGE, _) => 0,
         _ => return Ok(None),
@@ -71,8 +71,8 @@ fn own_inputs(context: &Context<'_>) -> Steps<Option<(Sample, Inputs)>> {
     Ok(Some((sample, inputs)))
 }
 
-/// Indices of the tensors under test, up to three, in which such a value must affect only the results that depend on it. The zero
-/// padding of a convolution may or may not be multiplied, and targets of a loss are probabilities.
+/// The indices of the tensors under test, at most three, in which such a value must affect only the results that depend on
+/// it. The zero padding of a convolution may or may not be multiplied, and targets of a loss are probabilities.
 fn positions(def: &OpDef, sample: &Sample) -> Vec<usize> {
     let all = tensors(sample).enumerate();
     let tested =
@@ -94,7 +94,7 @@ fn takes_rows(def: &OpDef, sample: &Sample) -> bool {
         && tested(sample).count() == 1
 }
 
-/// The samples of a matrix that differ in their other arguments.
+/// The indices of the samples with one matrix that differ in their other arguments.
 pub(super) fn matrices(op: &Op) -> Vec<usize> {
     let mut seen: Vec<&[SampleArg]> = Vec::new();
     let samples = op.samples.iter().enumerate().filter(|(_, sample)| takes_rows(op.def, sample));
@@ -116,7 +116,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                 // A call for each set of arguments that are no tensors.
                 (0..extremes::sets(op.def).len()).for_each(|nth| push(nth, ""));
             } else {
-                // A NaN must be met along each dimension.
+                // A NaN must occur along each dimension.
                 let matrices = matrices(op);
                 let count = if dtype.is_float() { matrices.len() } else { 1 };
                 for nth in matrices.into_iter().take(count) {
@@ -131,10 +131,10 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                 op.three().into_iter().for_each(|nth| push(nth, BITS));
             }
             let elsewhere = !is_in(op.def, &[pointwise::ALL]) && !op.def.rule.is_view() && dtype.is_float();
-            // The windows of one sample, for example, may skip the changed element.
+            // The windows of a sample, for example, may skip the changed element.
             for nth in op.three().into_iter().filter(|_| elsewhere) {
-                // The order of moments, and that of sums and products of an equation, determines whether an infinite one is a
-                // NaN.
+                // The order of moments, and that of sums and products of an equation, determines whether an infinity
+                // becomes a NaN.
                 let ordered = is_in(op.def, &[norm::ALL]) || op.def.name() == "einsum";
                 for (name, _) in ONE.iter().filter(|(_, number)| number.is_nan() || !ordered) {
                     for position in positions(op.def, &op.samples[nth]) {
@@ -171,7 +171,7 @@ fn run(context: &Context<'_>) -> Steps {
         let mut bits = 1_u64;
         inputs::map_arrays(&mut inputs, |array| {
             for value in array.values.iter_mut().filter(|_| array.dtype == dtype) {
-                // Knuth's generator, whose upper bits are the random ones.
+                // Knuth's linear congruential generator; its upper bits are the most random ones.
                 bits = bits.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
                 *value = Number::Int(wrapped(i128::from(bits ^ bits >> 32), dtype));
             }
@@ -199,7 +199,7 @@ fn run(context: &Context<'_>) -> Steps {
         }
         (Ok(_), Err(error)) => Err(context.refused(error)),
         (Err(_), Err(_)) => Ok(()),
-        // For example values that must ascend, and no longer do.
+        // For example values that must be sorted, and no longer are.
         (Err(_), Ok(_)) if one.is_some() => Ok(()),
         (Err(unknown), Ok(_)) => {
             Err(Failure::new("what must be refused is answered", unknown.to_string(), "a result").into())
@@ -210,8 +210,8 @@ fn run(context: &Context<'_>) -> Steps {
 fn lines(context: &Context<'_>, sample: &Sample) -> Steps<Inputs> {
     let (def, dtype) = (context.def()?, context.dtype());
     let mut values = extremes::values(dtype);
-    // Squares of the largest values, as in variances, overflow in the dtype but not in the oracle; next to the largest values the
-    // others vanish, so that the order of a sum decides.
+    // Squares of the largest values, as in variances, overflow in the dtype but not in the oracle; next to the largest
+    // values the others vanish, so that the order of a sum determines the result.
     let first = (def.samples)().iter().position(|s| takes_rows(def, s)) == Some(context.case.sample);
     if context.case.variant == COLUMNS || !first || is_in(def, &[norm::ALL]) {
         values.retain(|v| !v.float().is_finite() || v.float().abs() < 1e3);

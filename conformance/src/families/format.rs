@@ -1,5 +1,5 @@
-//! The memory format is preserved: channels_last in, channels_last out, for any order of the arguments, with or without gaps,
-//! with one channel, and backwards.
+//! The memory format is preserved: channels_last inputs have channels_last outputs, for any order of the arguments, with or
+//! without gaps, with one channel, and in the backward pass.
 
 use super::gradients::{gradients, incoming, leaves, same};
 use super::{Context, Family, Scope, factor, has_out, is_in, preferred, tensors};
@@ -29,7 +29,7 @@ pub const FAMILY: Family = Family {
 const SIZES: [&[usize]; 3] = [&[2, 3, 4, 5], &[2, 3, 4], &[2, 3, 2, 4, 3]];
 /// Images of one channel, which are contiguous in both formats.
 const GRAY: &[usize] = &[2, 1, 4, 5];
-/// Maximum number of an op's samples for each rank.
+/// The maximum number of an op's samples for each rank.
 const SAMPLES: usize = 3;
 
 /// The form of a sample's call.
@@ -37,7 +37,7 @@ const SAMPLES: usize = 3;
 enum Variant {
     /// Every image in channels_last.
     All,
-    /// One tensor, the others row-major.
+    /// One tensor is channels_last, the others are row-major.
     Only(usize),
     /// Channels of wider images in channels_last.
     Slice,
@@ -45,7 +45,7 @@ enum Variant {
     Meant,
     /// A target in channels_last, the arguments row-major.
     OutLast,
-    /// The other way round.
+    /// The reverse.
     OutRows,
     /// The gradients of a channels_last tensor.
     Gradient,
@@ -113,7 +113,7 @@ fn concerned(def: &OpDef) -> bool {
     is_in(def, &families) && !def.is(OpFlags::SETS_FORMAT)
 }
 
-/// The sample, if its first tensor is one whose formats differ.
+/// The sample, if its first tensor has a shape in which the formats differ.
 fn of_images(sample: &Sample) -> Option<Sample> {
     let first = tensors(sample).next()?;
     let differ = || channels_last_strides(&first.sizes) != contiguous_strides(&first.sizes);
@@ -130,7 +130,7 @@ fn resized(def: &OpDef, sample: &Sample, sizes: &[usize]) -> Option<Sample> {
     super::with_sizes(sample, sizes)
 }
 
-/// The sample of a case: the variant names its sizes, as `slice/1`.
+/// The sample of a case: the variant specifies its sizes, as `slice/1`.
 fn made(def: &OpDef, sample: &Sample, variant: Variant, form: Option<usize>) -> Option<Sample> {
     match form {
         None => of_images(sample),
@@ -142,7 +142,7 @@ fn made(def: &OpDef, sample: &Sample, variant: Variant, form: Option<usize>) -> 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops.iter().filter(|op| concerned(op.def)) {
         let Some(dtype) = preferred(op.def) else { continue };
-        // One of each form: unchanged with 3 to 5 dimensions, or resized.
+        // One sample of each form: unchanged with 3 to 5 dimensions, or resized.
         let mut seen = [0; 9];
         for (nth, sample) in op.samples.iter().enumerate() {
             let natural = of_images(sample).map(|s| (s, None));
@@ -271,7 +271,7 @@ fn check_gradients(def: &OpDef, leaves: &[Tensor], made: Vec<Option<Tensor>>) ->
         let Some(gradient) = gradient else { continue };
         // An expanded scalar has no order.
         let repeats = may_self_overlap(gradient.shape(), gradient.strides());
-        // Other inputs are images where they look like the first, as kernels of convolutions do.
+        // Other inputs are images if they have the first one's shape, as in kernels of convolutions.
         let image = nth == 0 || leaf.shape() == leaves[0].shape() || is_in(def, &[conv::ALL]);
         if image && !repeats && leaf.as_ref().is_in_channels_last_order() {
             check(&format!("the gradient of input {nth}"), &gradient)?;
@@ -280,7 +280,7 @@ fn check_gradients(def: &OpDef, leaves: &[Tensor], made: Vec<Option<Tensor>>) ->
     Ok(())
 }
 
-/// Refuses a tensor that is not channels_last, as far as its sizes can distinguish it.
+/// Fails for a tensor that is not channels_last, as far as its sizes distinguish the formats.
 fn check(what: &str, made: &Tensor) -> Steps {
     let wanted = channels_last_strides(made.shape());
     let is_distinct = wanted != contiguous_strides(made.shape()) && !made.shape().contains(&0);

@@ -1,4 +1,5 @@
-//! Derivatives: against finite differences, twice, for incoming gradients that are not row-major, and through the in-place form.
+//! Derivatives against finite differences, first and second, for incoming gradients that are not row-major, and of the
+//! in-place form.
 
 use super::{Context, Family, Scope, gradients_by_oracle};
 use crate::array::{Array, Number};
@@ -30,7 +31,7 @@ pub const SECOND: Family = Family {
     run: |context| check(context, true),
 };
 
-/// Incoming gradients with other strides, and in-place forms.
+/// The family of incoming gradients with other strides, and of in-place forms.
 pub const STRIDED: Family = Family {
     name: "gradients",
     about: "incoming gradients that are strided; in-place forms",
@@ -38,7 +39,7 @@ pub const STRIDED: Family = Family {
     run: strided,
 };
 
-/// Samples at which the op may be differentiated.
+/// Visits the samples at which the op is differentiated.
 fn each(scope: &Scope<'_>, mut visit: impl FnMut(&super::Op, usize)) {
     let differentiable =
         |op: &&super::Op| matches!(op.def.derivative, Derivative::Formula { .. } | Derivative::Composite);
@@ -126,7 +127,7 @@ impl Function {
                 m.analytic.to_string(),
             )
             .into()),
-            // A plugin's backward op need not have a derivative of its own.
+            // A plugin's backward op need not be differentiable.
             Err(error @ keyway::Error::Autograd(_)) if second && context.case.foreign.is_some() => {
                 Err(Stop::Unsupported(error.to_string()))
             }
@@ -162,7 +163,7 @@ pub(super) fn gradients(
     grad(outputs, &wanted, options)
 }
 
-/// Values for an incoming gradient; with `repeated`, the same along the first dimension.
+/// The values of an incoming gradient; with `repeated`, the same along the first dimension.
 pub(super) fn incoming(output: &Tensor, repeated: bool) -> Array {
     Array::from_fn(output.dtype(), output.shape(), |index| {
         let own = if repeated { index.get(1..).unwrap_or(&[]) } else { index };
@@ -203,7 +204,7 @@ fn strided(context: &Context<'_>) -> Steps {
 /// The variant whose incoming gradient is an expanded scalar, all strides 0, as the derivative of a sum.
 pub(super) const CONSTANT: &str = "constant";
 
-/// `y.sum().backward()` has the same result as with contiguous ones.
+/// Checks that `y.sum().backward()` has the same result as with contiguous gradients.
 pub(super) fn constant(context: &Context<'_>) -> Steps {
     let (entry, device) = (context.entry()?, context.target.device);
     let (prepared, inputs) = prepared(context, device)?;

@@ -1,6 +1,6 @@
-//! Derivatives on a device without f64: those of f32 against finite differences of the oracle, which computes in f64. The oracle
-//! has no second derivatives: these are compared with differences of the first ones, in f32, which the first half tests; the
-//! steps are as wide as that precision requires.
+//! Derivatives on a device without f64: those of f32 against finite differences of the oracle, which computes in f64. The
+//! oracle has no second derivatives: these are compared with differences of the first ones, in f32, which the first part
+//! tests; the steps are as large as that precision requires.
 
 use super::Context;
 use super::corners::{analytic, moved, weight_of, weighted};
@@ -10,8 +10,8 @@ use crate::oracle::Inputs;
 use crate::outcome::{Failure, Mismatch, Steps, Stop};
 use keyway::DType;
 
-/// Step of the finite difference, and tolerance of the derivative: relative to itself, and to the largest derivative in its
-/// neighbourhood, whose precision its addends have.
+/// The step of the finite difference, and the tolerance of the derivative: relative to itself, and to the largest
+/// derivative in its neighbourhood, which bounds the magnitude of its addends.
 #[derive(Clone, Copy)]
 struct Precision {
     step: f64,
@@ -39,7 +39,7 @@ pub(super) fn check(context: &Context<'_>, second: bool) -> Steps {
     check_by(context, second, |inputs| oracle(inputs).ok())
 }
 
-/// Like [`check`], with another reference that computes the op in f64; it returns nothing where it cannot.
+/// As [`check`], with another reference that computes the op in f64; it returns nothing if it cannot.
 pub(super) fn check_by(
     context: &Context<'_>,
     second: bool,

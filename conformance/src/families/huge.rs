@@ -1,4 +1,4 @@
-//! More than 2^31 elements, where an index of 32 bits is not enough. Listed on demand: a case takes gigabytes.
+//! Tensors of more than 2^31 elements, for which 32-bit indices do not suffice. Run on demand: a case takes gigabytes.
 
 use super::{Context, Family, Scope};
 use crate::case::Case;
@@ -11,9 +11,9 @@ use keyway::{DType, Device, Tensor};
 pub const FAMILY: Family =
     Family { name: "huge", about: "more than 2^31 elements; only with --huge", cases, run };
 
-/// Elements of one byte.
+/// The number of one-byte elements.
 const COUNT: usize = (1 << 31) + 1000;
-/// Elements that are read and written at once.
+/// The number of elements read and written in one step.
 const CHUNK: usize = 1 << 26;
 /// The index of the only different value, above 2^31.
 const MARK: usize = COUNT - 7;
@@ -65,7 +65,7 @@ fn made(device: Device) -> Steps<Tensor> {
     Ok(Tensor::from_ref(TensorImpl::strided(storage, 0, &[COUNT], &[1], DType::U8)?))
 }
 
-/// Each byte of a result of one byte an element.
+/// Checks each byte of a result with one-byte elements.
 fn check(got: &Tensor, count: usize, expected: impl Fn(usize) -> u8) -> Steps {
     let storage = got.as_ref().storage().ok_or_else(|| Stop::Skipped("the result is not strided".into()))?;
     if got.elem_count() != count || got.dtype() != DType::U8 {

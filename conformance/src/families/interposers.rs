@@ -24,7 +24,8 @@ pub const FAMILY: Family = Family {
 /// The variants: each form of a call, large tensors, and gradients.
 const LARGE: &str = "large";
 const BACKWARD: &str = "backward";
-/// Elements of the largest tensor of a large call, and the most steps and elements of a result.
+/// The number of elements of the largest tensor of a large call, and the maximum number of steps and of elements of a
+/// result.
 const ELEMENTS: f64 = 40_000.0;
 const STEPS: usize = 1 << 20;
 const RESULTS: usize = 100_000;
@@ -113,7 +114,7 @@ fn new(context: &Context<'_>, prepared: &Prepared) -> Steps {
     twice(context, "the results", || bytes(&prepared.call_entry(op, &prepared.tensors(), Out::New)?))
 }
 
-/// The functional form, `out=` and in place.
+/// Calls the functional form, `out=` and in place.
 fn forms(context: &Context<'_>) -> Steps {
     let (def, op, device) = (context.def()?, context.entry()?, context.target.device);
     let inputs = context.inputs()?.1;
@@ -140,7 +141,7 @@ fn forms(context: &Context<'_>) -> Steps {
     Ok(())
 }
 
-/// The gradients: the ops of a backward pass go through interposers too.
+/// Checks the gradients: the ops of a backward pass are called through interposers too.
 fn backward(context: &Context<'_>) -> Steps {
     let (sample, inputs) = context.inputs()?;
     let (op, device) = (context.entry()?, context.target.device);

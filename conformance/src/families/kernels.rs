@@ -1,5 +1,5 @@
-//! Each kernel that the target registers, for any op, device, layout and dtype, is called by a case, and is right: a kernel that
-//! no call reaches cannot be vouched for.
+//! Calls each kernel that the target registers, for any op, device, layout and dtype, and checks its result: a kernel that
+//! no call selects is not tested.
 
 mod plugin_dtypes;
 
@@ -27,7 +27,7 @@ use std::collections::BTreeSet;
 pub const FAMILY: Family =
     Family { name: "kernels", about: "each registered kernel is called, and is right", cases, run };
 
-/// The kernel's device and layout, as a case names them.
+/// The kernel's device and layout in the name of a case.
 pub(super) fn key_of(kernel: &KernelEntry) -> String {
     format!("{}:{}", Device { kind: kernel.device, index: 0 }.name(), kernel.layout)
 }
@@ -62,12 +62,12 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     None,
-    /// Every size but 0 and 1 is the same, for layouts that hold square matrices alone.
+    /// Every size but 0 and 1 is set to the same value, for layouts that hold only square matrices.
     Squared,
-    /// Every tensor under test that has dimensions is a square matrix: so that kernels which do not broadcast see the
-    /// samples' other arguments too.
+    /// Every tensor under test with at least one dimension is replaced by a square matrix, so that kernels that do not
+    /// broadcast are called with the samples' other arguments too.
     Matrices,
-    /// No integer is 0: it might be a divisor.
+    /// No integer is 0, since it might be a divisor.
     WithoutZeros,
 }
 
@@ -127,8 +127,8 @@ fn run(context: &Context<'_>) -> Steps {
     Err(asked.not_called())
 }
 
-/// The dtypes to call with, and whether arguments that are dtypes are this one too: the kernel's own first, since most
-/// kernels are chosen by the dtype of their arguments.
+/// The dtypes to call with, and whether dtype arguments are the same one: the kernel's own first, since most kernels are
+/// selected by the dtype of their arguments.
 fn attempts(own: DType) -> Vec<(DType, bool)> {
     let others = DType::REAL.into_iter().filter(|&d| d != own);
     std::iter::once(own).chain(others).flat_map(|d| [(d, false), (d, true)]).collect()
@@ -159,8 +159,8 @@ impl Asked<'_> {
         Failure::new("a registered kernel that no case calls", "a call that it serves", got).into()
     }
 
-    /// Calls with each sample and placement; returns the number of calls that the kernel ran. On strided tensors one is enough:
-    /// the other families test these.
+    /// Calls with each sample and placement; returns the number of calls that the kernel ran. On strided tensors one is
+    /// enough: the other families test these.
     fn calls(&self, samples: &[Sample], dtype: DType, with_dtype: bool, change: Change) -> Steps<usize> {
         let strided = self.kernel.layout == Layout::STRIDED && self.def.is_some();
         let composite = !self.kernel.layout.is_strided();
@@ -194,7 +194,7 @@ impl Asked<'_> {
         Ok(served)
     }
 
-    /// Makes one call; returns whether the kernel ran it. Then its result must be right.
+    /// Makes one call, and checks the result if the kernel ran it; returns whether it did.
     fn one(&self, nth: usize, sample: &Sample, inputs: &Inputs, placement: usize) -> Steps<bool> {
         let Some(placed) = placements::place(self.kernel.layout, sample, inputs, placement, self.device)?
         else {
@@ -221,12 +221,12 @@ impl Asked<'_> {
         let inputs = &placed.inputs;
         let expected = match self.def {
             Some(def) => by_oracle(def, inputs, &placed),
-            // The reference of a plugin's op may take stored zeros for unstored elements.
+            // The reference of a plugin's op may treat stored zeros as unstored elements.
             None if placed.stores_zeros() => None,
             None => plugin_ops::expected(self.context, self.entry, inputs, &made)?,
         };
         let Some(expected) = expected else {
-            // At least there must be something to read.
+            // The results must at least be readable.
             made.iter().try_for_each(|t| read(t).map(drop))?;
             return Ok(true);
         };
@@ -264,7 +264,7 @@ impl Asked<'_> {
         Ok(true)
     }
 
-    /// The `out=` form into images of the same order, filled with garbage.
+    /// Calls the `out=` form with outputs in channels_last where the sizes allow it, filled with garbage.
     fn out_in_images(
         &self,
         def: &'static OpDef,
@@ -343,7 +343,7 @@ impl Asked<'_> {
     }
 }
 
-/// Ops that read the pattern of one of their tensors, this one, and not its values.
+/// Ops that read only the sparsity pattern of one of their tensors, of this index, and not its values.
 const PATTERNS: [(&str, usize); 2] = [("sampled_mm", 0), ("sparse_mask", 1)];
 /// Ops that ignore the unstored elements of a sparse tensor.
 const OF_STORED: [&str; 2] = ["softmax", "log_softmax"];
@@ -384,7 +384,8 @@ pub(super) fn by_oracle(
     Some(made)
 }
 
-/// The gradients of an op's float outputs with respect to each tensor, started with ones; `None` for one without.
+/// The gradients of an op's float outputs with respect to each tensor, for incoming gradients of ones; `None` for a tensor
+/// without one.
 fn gradients(op: &'static OpEntry, placed: &placements::Call) -> keyway::Result<Vec<Option<Tensor>>> {
     let leaf =
         |t: &Tensor| if t.dtype().is_float() { t.detach().requires_grad_(true) } else { Ok(t.clone()) };
@@ -403,8 +404,8 @@ fn gradients(op: &'static OpEntry, placed: &placements::Call) -> keyway::Result<
     Ok(leaves.iter().map(|t| t.requires_grad().then(|| made.next()).flatten().flatten()).collect())
 }
 
-/// Compares gradients with differences of the op's values. A tensor of a composite layout is moved in the elements that it
-/// holds.
+/// Compares gradients with finite differences of the op's values. A tensor of a composite layout is changed in the elements
+/// that it stores.
 fn differences(
     op: &'static OpEntry,
     sample: &Sample,

@@ -1,6 +1,7 @@
-//! Results against the oracle on tensors that are large enough for kernels to split their work; reductions of many elements in
-//! half precision, where accumulation in the dtype itself loses addends; and the samples with each of their sizes changed, alone
-//! and all at once, since samples are small: a kernel that processes only the first 64 elements of a row is right on all of them.
+//! Results against the oracle on tensors that are large enough for kernels to split their work; reductions of many elements
+//! in half precision, where accumulation in the dtype itself loses addends; and the samples with each of their sizes
+//! changed, one at a time and all together, since samples are small: a kernel that processes only the first 64 elements of
+//! a row is correct on all of them.
 
 use super::{Context, Family, Op, Scope, corners, factor, is_computed, is_in, names_sizes, tensors};
 use crate::array::Array;
@@ -27,35 +28,35 @@ pub const FAMILY: Family = Family {
 
 /// The variants.
 const SPLIT: &str = "split";
-/// The same into the first argument.
+/// The variant with split work that writes into the first argument.
 const SPLIT_IN_PLACE: &str = "split_in_place";
 const HALF: &str = "half";
 /// Long sums, not of halves.
 const LONG_SUMS: &str = "long";
-/// All sizes changed at once.
+/// The variant with all sizes changed.
 const TOGETHER: &str = "together";
 /// More dimensions than kernels may have thought of.
 const DEEP: &str = "deep";
 const DEEP_SIZES: [usize; 9] = [2, 1, 2, 3, 1, 2, 2, 1, 3];
-/// One size changed, whose number follows.
+/// The variant with one size changed, whose number follows.
 const ONE: &str = "size";
-/// Elements of the largest tensor, enough that work is split.
+/// The number of elements of the largest tensor, enough that work is split.
 const MANY: f64 = 40_000.0;
-/// The same of halves: products have terms for several tiles one after the other.
+/// The same for f16 and bf16: products have addends of several tiles.
 const MANY_HALVES: f64 = 100_000.0;
-/// Factor of the usual tolerance for sums of that many elements: the test detects wrong pieces.
+/// The factor of the usual tolerance for sums of that many elements: the test detects missing or duplicated addends.
 const LOOSE: f64 = 100.0;
 /// The same for f16 and bf16, where the final rounding dominates, not the number of addends.
 const LOOSE_HALF: f64 = 4.0;
-/// Elements of a reduction in half precision: bf16 counts to 256, f16 to 2,048.
+/// The number of elements of a reduction in half precision: bf16 represents integers to 256, f16 to 2,048.
 const LONG: f64 = 5000.0;
-/// Lengths that replace one size: short and odd ones, and one above each of the block lengths of kernels.
+/// The lengths that replace one size: short and odd ones, and one above each of the block lengths of kernels.
 const LENGTHS: [usize; 6] = [1, 3, 5, 17, 67, 130];
-/// The same where lengths are worked on in longer blocks, with the most steps that a call may take.
+/// The same for ops that process a length in longer blocks, with the maximum number of steps of a call.
 const LONG_LENGTHS: [(usize, usize); 2] = [(1030, 12_000), (4100, 25_000)];
-/// From this length on sums have the tolerance of long ones.
+/// The length from which sums have the tolerance of long ones.
 const LONG_FROM: usize = 64;
-/// The most steps of a call with one size changed, and with all changed.
+/// The maximum number of steps of a call with one size changed, and with all changed.
 const STEPS: usize = 4_000;
 const STEPS_TOGETHER: usize = 9_000;
 
@@ -63,14 +64,14 @@ fn numel(sample: &Sample) -> usize {
     tensors(sample).map(|t| t.sizes.iter().product()).max().unwrap_or(0)
 }
 
-/// The sample of one tensor with the fewest dimensions, but one: the longest sums for its elements.
+/// The sample of one tensor with the fewest dimensions, at least one: the longest sums for its number of elements.
 fn longest(op: &Op) -> Option<usize> {
     let ndim = |s: &Sample| tensors(s).next().map_or(0, |t| t.sizes.len());
     let suits = |s: &Sample| tensors(s).count() == 1 && ndim(s) > 0 && numel(s) > 1;
     (0..op.samples.len()).filter(|&nth| suits(&op.samples[nth])).min_by_key(|&nth| ndim(&op.samples[nth]))
 }
 
-/// The dtypes of 16 bits that the op takes.
+/// The 16-bit dtypes that the op accepts.
 fn halves(op: &Op) -> impl Iterator<Item = DType> {
     [DType::F16, DType::BF16].into_iter().filter(|&dtype| op.def.dtypes.has(dtype))
 }
@@ -86,7 +87,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             if op.def.forms == Forms::InPlace {
                 push(dtype, nth, SPLIT_IN_PLACE);
             }
-            // Whatever is written once for each dtype may be wrong for one.
+            // A kernel that is written for each dtype may be wrong for one.
             scope.others(op.def).into_iter().for_each(|other| push(other, nth, SPLIT));
             // Products in half precision have kernels of their own, such as those for tensor cores, that process whole tiles.
             if is_in(op.def, &[linalg::ALL, conv::ALL, attention::ALL]) {
@@ -106,8 +107,8 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
-/// The samples that differ in more than their shapes with all their sizes changed, and with each changed alone. Of ops that
-/// work on each element by itself one sample will do, with all sizes changed.
+/// The samples that differ in more than their shapes with all their sizes changed, and with each changed separately. For
+/// element-wise ops one sample suffices, with all sizes changed.
 fn resized_cases(scope: &Scope<'_>, op: &Op, cases: &mut Vec<Case>) {
     if !is_computed(op.def) {
         return;
@@ -122,7 +123,7 @@ fn resized_cases(scope: &Scope<'_>, op: &Op, cases: &mut Vec<Case>) {
         true => op.typical().into_iter().collect(),
         false => corners::chosen(op),
     };
-    // Whatever its sizes become, a sample with none of an element computes nothing.
+    // A sample with an empty tensor remains empty at any size.
     let whole = |&nth: &usize| tensors(&op.samples[nth]).all(|t| !t.sizes.contains(&0));
     let kinds: Vec<usize> = kinds.into_iter().filter(whole).collect();
     for (place, &nth) in kinds.iter().enumerate() {
@@ -172,7 +173,7 @@ fn run(context: &Context<'_>) -> Steps {
         _ => (MANY, LOOSE),
     };
     let (expected, result) = match call(context, &enlarged(&sample, elements)) {
-        // An argument that names sizes, or sorted values, may be invalid with other sizes.
+        // An argument that specifies sizes, or sorted values, may be invalid with other sizes.
         Err(Stop::Skipped(_)) => call(context, &sample)?,
         called => called?,
     };
@@ -180,7 +181,7 @@ fn run(context: &Context<'_>) -> Steps {
     Ok(compare::pieces(&expected, &got, factor(def, &sample), loose)?)
 }
 
-/// Nine dimensions, row-major and in another order, so that few of them can be merged.
+/// Checks nine dimensions, contiguous and in another order, so that few of them can be merged.
 fn deep(context: &Context<'_>, sample: &Sample) -> Steps {
     let def = context.def()?;
     let Some(sample) = super::with_sizes(sample, &DEEP_SIZES) else { return Ok(()) };
@@ -193,7 +194,7 @@ fn deep(context: &Context<'_>, sample: &Sample) -> Steps {
     Ok(())
 }
 
-/// Many elements, written into the first argument if the result has its shape.
+/// Checks many elements, written into the first argument if the result has its shape.
 fn in_place(context: &Context<'_>, sample: &Sample) -> Steps {
     let def = context.def()?;
     let enlarged = enlarged(sample, MANY);
@@ -210,11 +211,11 @@ fn in_place(context: &Context<'_>, sample: &Sample) -> Steps {
     Ok(compare::pieces(&expected, got.as_slice(), factor(def, sample), LOOSE)?)
 }
 
-/// One size of the sample, at each length.
+/// Checks one size of the sample at each length.
 fn one(context: &Context<'_>, sample: &Sample, size: usize) -> Steps {
     let def = context.def()?;
     let long = match is_in(def, &[attention::ALL]) {
-        // Each element with each other.
+        // Every element is combined with every other.
         true => &[][..],
         // The number of addends of each element is the length of a size.
         false if is_in(def, &[linalg::ALL]) => &[(LONG_LENGTHS[0].0, STEPS)],
@@ -223,7 +224,7 @@ fn one(context: &Context<'_>, sample: &Sample, size: usize) -> Steps {
     let lengths = LENGTHS.iter().map(|&length| (length, STEPS)).chain(long.iter().copied());
     let mut taken = 0;
     for (length, limit) in lengths.filter(|(length, _)| *length != size) {
-        // Groups and heads are whole: a size may have to be a multiple of the old one.
+        // Groups and heads must divide evenly: a size may have to be a multiple of the old one.
         for length in [length, length.next_multiple_of(size)] {
             let changes = [(size, length)];
             if growth::steps(&growth::resized(sample, &changes, Named::Nothing)) > limit {
@@ -238,10 +239,10 @@ fn one(context: &Context<'_>, sample: &Sample, size: usize) -> Steps {
     if taken == 0 { Err(no_other_sizes()) } else { Ok(()) }
 }
 
-/// All sizes of the sample at once, on row-major and on transposed tensors.
+/// Checks all sizes of the sample changed together, on contiguous and on transposed tensors.
 fn together(context: &Context<'_>, sample: &Sample) -> Steps {
     let turns = growth::sizes(sample).len();
-    // Another is the longest in the next sample; where the op refuses that, the others have their turn.
+    // Another size is the longest in the next sample; if the op refuses that, the others are tried.
     for turn in (0..turns).map(|turn| turn + context.case.sample) {
         let Some(changes) = growth::together(sample, turn, STEPS_TOGETHER) else { continue };
         let multiples: Vec<(usize, usize)> =
@@ -262,8 +263,8 @@ fn no_other_sizes() -> Stop {
     Stop::Skipped("the op takes the sample's arguments with no other sizes".to_string())
 }
 
-/// Calls with changed sizes; whether the op takes them, and its results have no more elements than `limit`. Then they must
-/// be right.
+/// Calls with changed sizes and checks the results; returns whether the op accepts the sizes and its results have at most
+/// `limit` elements.
 fn changed(
     context: &Context<'_>,
     sample: &Sample,
@@ -298,7 +299,7 @@ fn changed(
             let Some(expected) = &expected else { break };
             let got = result.map_err(|e| context.refused(e))?;
             let longest = growth::sizes(&resized).into_iter().max().unwrap_or(0);
-            // Convolutions sum over several sizes at once.
+            // Convolutions sum over several sizes.
             let long = longest >= LONG_FROM || is_in(def, &[conv::ALL]);
             let loose = if long { LOOSE } else { 1.0 };
             compare::pieces(expected, &got, factor(def, sample), loose)?;

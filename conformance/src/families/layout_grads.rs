@@ -57,9 +57,9 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 
 /// The outcome of one call.
 enum Came {
-    /// Its gradients are right.
+    /// The gradients were checked and are correct.
     Judged,
-    /// Another plugin ran it, or none.
+    /// Another plugin, or none, served the call.
     NotServed,
     /// The kernel ran it, and its gradient has no kernel.
     Refused(String),
@@ -107,7 +107,7 @@ fn run(context: &Context<'_>) -> Steps {
     }
     match (judged, refusal) {
         (0, Some(why)) => {
-            // A graph whose backward pass always fails is no better than none.
+            // An op whose backward pass always fails is as good as not differentiable.
             let what = "the gradient of calls that the kernel serves";
             Err(Failure::new(what, "one of some call at least", why).into())
         }
@@ -125,7 +125,7 @@ fn judge(
     let (def, entry) = (context.def()?, context.entry()?);
     let before = recorder::served_by(kernel);
     let made = placed.prepared.call_entry(entry, &placed.tensors, Out::New);
-    // Its results are tested by `kernels`.
+    // The results of this call are tested by `kernels`.
     if made.is_err() || recorder::served_by(kernel) == before {
         return Ok(Came::NotServed);
     }
@@ -155,7 +155,7 @@ fn judge(
             let sides = *differences
                 .entry(element)
                 .or_insert_with(|| one_sided(middle?, |by| value(&moved(&wide, nth, element, by))));
-            // A jump, an infinite slope, or the end of the domain.
+            // A discontinuity, an infinite slope, or the end of the domain.
             let Some((low, high, mut allowed)) = sides else { continue };
             if narrow != DType::F64 {
                 allowed += 1e-3 * (1.0 + low.abs().max(high.abs()));
@@ -173,7 +173,7 @@ fn judge(
     Ok(Came::Judged)
 }
 
-/// The gradients of the weighted sum of the outputs; `None` where no output has any.
+/// The gradients of the weighted sum of the outputs; `None` if no output has any.
 fn pass(
     context: &Context<'_>,
     entry: &'static OpEntry,
@@ -199,7 +199,7 @@ fn pass(
     Ok(Some(leaves.iter().map(|t| t.requires_grad().then(|| made.next()).flatten().flatten()).collect()))
 }
 
-/// The gradient at each coordinate that a leaf stores, once for each entry that has one; 0 without a gradient.
+/// The gradient at each coordinate that a leaf stores, once for each entry; 0 without a gradient.
 fn at_stored(leaf: &Tensor, gradient: Option<&Tensor>, stored: &[bool]) -> Steps<Vec<(usize, Number)>> {
     let positions = stored.iter().enumerate().filter(|(_, stored)| **stored).map(|(position, _)| position);
     let invalid = || Failure::new("a gradient", "components that fit each other", "others");
@@ -214,7 +214,7 @@ fn at_stored(leaf: &Tensor, gradient: Option<&Tensor>, stored: &[bool]) -> Steps
     if coo(leaf) && coo(gradient) {
         let of_leaf = known_layouts::by_entry(leaf)?.ok_or_else(invalid)?;
         let of_gradient = known_layouts::by_entry(gradient)?.ok_or_else(invalid)?;
-        // With the leaf's own pattern it is per entry.
+        // With the leaf's own pattern there is one gradient for each entry.
         if of_leaf.iter().map(|e| e.0).eq(of_gradient.iter().map(|e| e.0)) {
             return Ok(of_gradient);
         }

@@ -45,10 +45,10 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
-/// Begins the variant of a case about a sample of the layout's own; its index follows.
+/// The prefix of the variant of a case about one of the layout's samples; its index follows.
 const SAMPLE: &str = "sample:";
 
-/// Shapes one of which a layout without samples of its own should support.
+/// Shapes of which a layout without samples should support at least one.
 const SHAPES: [&[usize]; 8] =
     [&[4, 6], &[6, 6], &[24], &[2, 4, 6], &[8, 8], &[2, 3, 4, 4], &[32, 32], &[2, 2, 3, 4, 4]];
 
@@ -89,8 +89,8 @@ impl Subject {
         self.conversion.is_some_and(|conversion| conversion.projects_gradients)
     }
 
-    /// Values that the layout supports: with its own sample's shape, else the first supported shape, in the first supported
-    /// filling.
+    /// Values that the layout supports: with the sample's shape, otherwise the first supported shape, in the first
+    /// supported filling.
     fn values(&self, dtype: DType, device: Device) -> Result<Array, Stop> {
         let mut shape = self.sample.map(|sample| sample.sizes.as_slice());
         for sizes in SHAPES {
@@ -120,7 +120,8 @@ impl Subject {
     }
 }
 
-/// The bound of a layout's tolerance for these values, and the rounding of their dtype; 0 for a layout that holds values exactly.
+/// The bound of a layout's tolerance for these values, and the rounding of their dtype; 0 for a layout that stores values
+/// exactly.
 pub(super) fn tolerance(declared: LayoutTolerance, values: &Array) -> Tolerance {
     if declared.is_exact() {
         return Tolerance { rtol: 0.0, atol: 0.0 };
@@ -142,7 +143,7 @@ fn compared(what: &str, expected: &Array, got: &Tensor, tolerance: Tolerance) ->
     })
 }
 
-/// Values of both signs in a range of 2, drawn by the run's seed: each digit that a layout loses shows.
+/// Values of both signs in a range of 2, drawn with the run's seed, so that each digit that a layout loses is detected.
 fn drawn(dtype: DType, sizes: &[usize], seed: u64) -> Array {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     Array::from_fn(dtype, sizes.to_vec(), |_| {
@@ -249,21 +250,21 @@ fn run(context: &Context<'_>) -> Steps {
     }
 }
 
-/// The gradient of stored elements passes, and that of others is 0 or passes too.
+/// Checks that the gradient of stored elements passes unchanged, and that of others is 0 or passes unchanged too.
 fn projected(stored: &Tensor, passed: &Array, got: &Tensor) -> Steps {
     let what = "the projected gradient";
     let (Some(stored), Some(values)) = (read(stored)?, read(got)?) else {
         return Err(Failure::new(what, "numbers", "bytes that are none").into());
     };
     let dropped = |(value, got): (&Number, &Number)| !value.truth() && !got.truth();
-    // With a tolerance of its whole magnitude an element may be 0: zeros may be stored or not.
+    // With a tolerance of its whole magnitude an element may be 0, and zeros may be stored or not.
     let pairs = stored.values.iter().zip(&values.values).zip(&passed.values);
     let expected = pairs.map(|(pair, passed)| if dropped(pair) { *pair.1 } else { *passed });
     let expected = Array::new(passed.dtype, passed.sizes.clone(), expected.collect());
     compared(what, &expected, got, Tolerance::of(passed.dtype))
 }
 
-/// An attribute with the name and type of an option has the given value.
+/// Checks that an attribute with the name and type of an option has the given value.
 fn holds_options(subject: &Subject, composite: &Tensor) -> Steps {
     for (name, given) in subject.options().iter() {
         let number = |value: &LayoutValue| match value {
@@ -283,7 +284,7 @@ fn holds_options(subject: &Subject, composite: &Tensor) -> Steps {
     Ok(())
 }
 
-/// Mismatched components are refused, if the suite knows the layout.
+/// Checks that mismatched components are refused, if the suite knows the layout.
 fn invalid(context: &Context<'_>, layout: Layout, valid: &Tensor) -> Steps {
     let Some(known) = known_layouts::find(layout) else {
         return Err(Stop::Skipped("only the layout knows the meaning of the components".to_string()));

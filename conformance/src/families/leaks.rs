@@ -1,4 +1,4 @@
-//! Memory is freed: by the device's own statistics, and the size of the process. So are file descriptors and threads.
+//! Memory, file descriptors and threads are released, by the device's statistics and the resident size of the process.
 
 use super::{Context, Family, Scope, is_in, preferred, tensors};
 use crate::case::Case;
@@ -19,26 +19,26 @@ pub const FAMILY: Family = Family {
 };
 
 const CALLS: usize = 40;
-/// After this number of calls growth is checked; without any, the others are left out.
+/// The number of calls after which growth is checked; without growth the remaining calls are skipped.
 const FIRST_CALLS: usize = 12;
-/// Growth of the process in the first calls from which it may reach [`ALLOWED`] in total: half of their share.
+/// The growth of the process in the first calls from which it may reach [`ALLOWED`] in total: half of their share.
 const SIGN: u64 = ALLOWED * FIRST_CALLS as u64 / CALLS as u64 / 2;
-/// The same in a dtype of eight bytes, besides the usual one: the same amount of memory in fewer calls.
+/// The number of calls in an 8-byte dtype, besides the usual one: the same amount of memory in fewer calls.
 const WIDE_CALLS: usize = 12;
-/// Elements of the largest tensor of a call, since leaked memory grows with them; and for tensors of several shapes, whose result
-/// may be larger than all of them.
+/// The number of elements of the largest tensor of a call, since leaked memory grows with them; and for tensors of several
+/// shapes, whose result may be larger than all of them.
 const ELEMENTS: [f64; 2] = [300_000.0, 20_000.0];
-/// The same on a device whose memory the host cannot read: it is not memory of the process, and the device's statistics count
-/// every byte of it. Leaks of copies on the host are tested by the family `device`.
+/// The same on a device whose memory the host cannot read: it is not memory of the process, and the device's statistics
+/// count every byte of it. Leaks of copies on the host are tested by the family `device`.
 const APART: [f64; 2] = [20_000.0, 6_000.0];
 /// The same if the device's statistics, which count every byte, suffice.
 const FEW: f64 = 3_000.0;
-/// Growth of the process that is not a leak: caches of the allocators. A smaller leak over all calls is not detected, unless the
-/// device's statistics show it.
+/// The growth of the process that is not a leak: caches of the allocators. A smaller leak over all calls is not detected,
+/// unless the device's statistics show it.
 const ALLOWED: u64 = 24 << 20;
-/// Permitted growth of descriptors and threads after all calls: those of a pool that grows once.
+/// The permitted growth of descriptors and threads after all calls: those of a pool that grows once.
 const ALLOWED_HELD: usize = 8;
-/// Number of checks for the end of a thread.
+/// The number of checks for the end of a thread.
 const TRIES: usize = 20;
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
@@ -59,13 +59,13 @@ fn run(context: &Context<'_>) -> Steps {
     let many = if Storage::allocate(device, 1)?.is_host_accessible() { ELEMENTS } else { APART };
     let mut elements = if sizes.all(|other| Some(other) == first) { many[0] } else { many[1] };
     let wide = context.case.def.is_some_and(|def| preferred(def) != context.case.dtype);
-    // Element-wise ops have one loop for all dtypes: there the device's statistics suffice.
+    // Element-wise ops have one loop for all dtypes: for them the device's statistics suffice.
     if wide && context.case.def.is_some_and(|def| is_in(def, &[pointwise::ALL])) {
         elements = FEW;
     }
     let most = if wide { WIDE_CALLS } else { CALLS };
     let (prepared, _) = context.place_enlarged(elements)?;
-    // Calls run one after the other: work in an asynchronous device's queue holds memory, which is not a leak.
+    // Each call is synchronised: work in an asynchronous device's queue holds memory, which is not a leak.
     let call = || -> Steps {
         context.call(&prepared)?;
         Ok(synchronize(device)?)
@@ -100,7 +100,7 @@ fn run(context: &Context<'_>) -> Steps {
         )
         .into()),
         (Some(_), Some(_)) => Ok(()),
-        // The device's memory may be none of the process's.
+        // The device's memory may not belong to the process.
         _ => Err(Stop::Skipped("the device reports no statistics".to_string())),
     }
 }

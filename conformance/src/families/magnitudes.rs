@@ -1,7 +1,7 @@
-//! Values of every magnitude for unary element-wise ops: every value of f16 and bf16, and of the wider dtypes some of each binary
-//! exponent. Between them are the arguments at which results overflow, become denormal or vanish, wherever those are for an op.
-//! For ops known to be accurate to a few ULP the results must be so here too, so that a result flushed to zero is not hidden by
-//! an absolute tolerance.
+//! Values of every magnitude for unary element-wise ops: every value of f16 and bf16, and for the wider dtypes some of each
+//! binary exponent. Among them are the arguments at which the results of an op overflow, become denormal or vanish. For ops
+//! known to be accurate to a few ULP the results must be so here too, so that a result flushed to zero is not hidden by an
+//! absolute tolerance.
 
 use super::accuracy;
 use super::{Context, Family, Scope, allowed, is_in, tensors};
@@ -25,7 +25,7 @@ pub const FAMILY: Family = Family {
 
 /// Values of a wider dtype, spread evenly over its bit patterns: 128 of each binary exponent of f32, 16 of f64.
 const SPREAD: u64 = 1 << 16;
-/// An odd number below the distance of two of them, so that their low bits differ.
+/// An odd number below the difference of two values, so that their low bits differ.
 const ODD: u64 = 12_345;
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
@@ -60,7 +60,8 @@ fn every(dtype: DType) -> Vec<Number> {
 
 /// The variant with the values around each boundary at which results begin to overflow, or to be 0.
 const EDGES: &str = "edges";
-/// Number of values between the two of [`every`] on either side of such a boundary, and number tested on either side of it.
+/// The number of values between the two of [`every`] on either side of such a boundary, and the number tested on either
+/// side of it.
 const BETWEEN: u64 = 64;
 const BESIDE: i64 = 4;
 
@@ -96,7 +97,8 @@ fn at(rank: i64, dtype: DType) -> f64 {
     if rank < 0 { -value } else { value }
 }
 
-/// Boundaries where neighbours of `values` have results of different kinds: values between them, and those next to the boundary.
+/// Boundaries at which neighbours of `values` have results of different kinds: values between them, and those next to the
+/// boundary.
 fn edges(values: &[Number], dtype: DType, kinds: impl Fn(&[Number]) -> Option<Vec<u8>>) -> Vec<Number> {
     let mut ranks: Vec<i64> =
         values.iter().map(|v| v.float()).filter(|v| v.is_finite()).map(|v| rank(v, dtype)).collect();

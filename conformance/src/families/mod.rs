@@ -1,4 +1,4 @@
-//! The families of cases. Each lists its cases from the op definitions, and runs one.
+//! The families of cases. Each lists its cases from the op definitions, and runs one case.
 
 mod accuracy;
 mod aliasing;
@@ -103,8 +103,8 @@ pub const ALL: &[Family] = &[
     huge::FAMILY,
 ];
 
-/// The families that also test each further device of a kind: its kernels are those of the first one, and wrong there if they
-/// depend on the device's index, or use state of another device.
+/// The families that also test each further device of a kind: its kernels are those of the first one, and may be wrong on
+/// it if they depend on the device's index, or use state of another device.
 const EACH_DEVICE: [&str; 7] = [
     values::FAMILY.name,
     out::FAMILY.name,
@@ -124,8 +124,8 @@ const REGISTERED: [&str; 6] = [
     interposers::FAMILY.name,
 ];
 
-/// Lists every case of the families that `wanted` selects, on the target's first device and on each further one: on another of
-/// the same kind the quick cases of some families, on one of another kind all that the target is responsible for.
+/// Lists every case of the families that `wanted` selects, on the target's first device and on each further one: on another
+/// of the same kind the quick cases of some families, on one of another kind all that the target is responsible for.
 pub fn list_all(scope: &Scope<'_>, wanted: impl Fn(&str) -> bool) -> Vec<Case> {
     let mut cases = list(scope, &wanted);
     for further in scope.target.further() {
@@ -158,7 +158,7 @@ pub fn list(scope: &Scope<'_>, wanted: impl Fn(&str) -> bool) -> Vec<Case> {
 /// The name of the family of drawn calls, which is limited by time.
 pub const DRAWN: &str = drawn::FAMILY.name;
 
-/// Whether the target had a part in a case that ran these kernels. Parts other than kernels are a layout, a device, or a
+/// Whether the target served part of a case that ran these kernels. Parts other than kernels are a layout, a device, or a
 /// registration.
 pub fn serves(context: &Context<'_>, seen: &Seen) -> bool {
     let family = context.case.family;

@@ -1,5 +1,6 @@
-//! Scalars next to tensors, and tensors of mixed widths: a scalar has at least the precision of f32, one that the dtype cannot
-//! represent is not replaced by another value, and a gradient is summed before it is rounded to a narrow dtype.
+//! Scalars next to tensors, and tensors of mixed widths: a scalar has at least the precision of f32, a scalar that the
+//! dtype cannot represent is not replaced by another value, and a gradient is summed before it is rounded to a narrow
+//! dtype.
 
 use super::{Context, Family, Scope, is_in};
 use crate::array::{Array, Number};
@@ -24,9 +25,9 @@ pub const FAMILY: Family = Family {
     run,
 };
 
-/// Arithmetic with a scalar instead of the last tensor, which a narrow dtype would round.
+/// Arithmetic ops with a scalar instead of the last tensor, which a narrow dtype would round.
 const ROUNDED: [&str; 6] = ["add", "sub", "mul", "div", "floor_divide", "lerp"];
-/// Ops that write a scalar into a tensor, with the arguments after the tensor; `None` stands for the scalar.
+/// Ops that write a scalar into a tensor, with the arguments after the tensor; `None` represents the scalar.
 const BEYOND: [&str; 8] =
     ["fill", "masked_fill", "constant_pad", "where", "clamp", "scatter", "index_copy", "index_put"];
 
@@ -55,7 +56,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
-/// It takes a tensor of any dtype into one of another.
+/// The op that copies a tensor of any dtype into one of another.
 const COPY: &str = "copy";
 
 /// Element-wise ops of two tensors that have a derivative.
@@ -80,7 +81,7 @@ fn run(context: &Context<'_>) -> Steps {
     }
 }
 
-/// The op's own defaults after the first arguments.
+/// The inputs `first`, followed by the op's defaults.
 fn with_rest(def: &OpDef, first: Vec<Value>) -> Inputs {
     let sample = crate::inputs::of_sample(&(def.samples)()[0].args, DType::F32, 0);
     let rest = sample.0.into_iter().skip(first.len());
@@ -107,7 +108,7 @@ fn precise(context: &Context<'_>) -> Steps {
         let exact = context.oracle()?(&wide).map_err(|unknown| Stop::Skipped(unknown.to_string()))?;
         let expected: Vec<Array> = exact.iter().map(|a| a.map(dtype, |v| v)).collect();
         let got = context.call(&context.place_bare(&inputs)?)?;
-        // Rounded once; the number itself may have been an f32.
+        // Rounded once; the scalar itself may have been an f32.
         let once = |_| Tolerance { rtol: 2f64.powi(-bits) * 1.01, atol: 0.0 };
         compare::within(&expected, &got, once)?;
     }
@@ -155,7 +156,7 @@ fn beyond(context: &Context<'_>) -> Steps {
     Ok(())
 }
 
-/// Elements of the tensor over which the gradient of the other's one number is summed.
+/// The number of elements of the tensor over which the gradient of the one-element tensor is summed.
 const MANY: usize = 3000;
 
 /// A call on a one-element tensor and a large one, with the gradient of the former.
@@ -166,7 +167,7 @@ struct Widths {
     many: DType,
     /// The narrowest dtype that represents the values of both.
     held: DType,
-    /// Whether the result is written to the large tensor, which is the first argument then.
+    /// Whether the result is written to the large tensor, which is then the first argument.
     in_place: bool,
 }
 
@@ -202,7 +203,8 @@ fn gradient(context: &Context<'_>, widths: &Widths) -> Steps<Vec<f64>> {
     }
 }
 
-/// The gradient of a call equals that of the same call in f64, rounded to the narrower dtype once, after the sum.
+/// Checks that the gradient of a call equals that of the same call in f64, rounded to the narrower dtype once, after the
+/// sum.
 fn summed_wide(context: &Context<'_>, widths: &Widths) -> Steps {
     let exact = Widths { one: DType::F64, many: DType::F64, ..*widths };
     let (got, exact) = (gradient(context, widths)?, gradient(context, &exact)?);
@@ -223,7 +225,7 @@ fn widths(context: &Context<'_>) -> Steps {
     summed_wide(context, &widths)
 }
 
-/// Into a tensor of the wider dtype, and into one of the narrower.
+/// Checks in-place calls on a tensor of the wider dtype, and on one of the narrower.
 fn widths_in_place(context: &Context<'_>) -> Steps {
     let narrow = context.dtype();
     for (one, many) in [(narrow, DType::F32), (DType::F32, narrow)] {

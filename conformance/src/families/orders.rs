@@ -1,5 +1,5 @@
-//! Results, `out=` and in-place targets, and arguments in every order of their dimensions: without gaps, stepped from an offset,
-//! and with strides that coincide with other sizes. Each is between guard bands.
+//! Results, `out=` and in-place targets, and arguments in every order of their dimensions: without gaps, stepped from an
+//! offset, and with strides that coincide with other sizes, each between guard bands.
 
 use super::out::in_place;
 use super::{Context, Family, Scope, factor, has_out, names_sizes, tensors};
@@ -27,9 +27,9 @@ pub const FAMILY: Family = Family {
 
 /// Only the outputs.
 const OUT: &str = "out";
-/// The outputs, and arguments of the same rank in the same order.
+/// The variant of outputs, and arguments of the same rank, in the same order.
 const ALL: &str = "all";
-/// The target of an in-place call.
+/// The variant of the target of an in-place call.
 const IN_PLACE: &str = "in_place";
 /// The arguments; results are new.
 const ARGUMENTS: &str = "arguments";
@@ -65,9 +65,9 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
-/// Elements of the largest tensor of [`LARGE`]: enough for whole vectors and register tiles.
+/// The number of elements of the largest tensor of [`LARGE`]: enough for whole vectors and register tiles.
 const ELEMENTS: f64 = 3_000.0;
-/// The most orders that [`LARGE`] tries.
+/// The maximum number of orders that [`LARGE`] tries.
 const MOST_LARGE: usize = 12;
 /// Tolerance of [`LARGE`], a multiple of the dtype's: two fast paths may add in different orders.
 const LOOSE: f64 = 100.0;
@@ -121,7 +121,7 @@ fn large(context: &Context<'_>) -> Steps {
     let inputs = context.values_of(&sample, 0);
     let row_major = context.place(&inputs)?;
     let made = row_major.call(def, Out::New);
-    // An argument may name sizes, or have values that are invalid with others: offsets, indices.
+    // An argument may specify sizes, or have values that are invalid with other sizes: offsets, indices.
     if names_sizes(&made) || made.is_err() && context.oracle()?(&inputs).is_err() {
         return Ok(());
     }
@@ -146,7 +146,8 @@ fn large(context: &Context<'_>) -> Steps {
     Ok(())
 }
 
-/// Makes a call into outputs of every order and spacing, each between guard bands, and compares each with the expected values.
+/// Makes a call into outputs of every order and spacing, each between guard bands, and compares each with the expected
+/// values.
 ///
 /// # Errors
 /// The first layout with wrong values or a write outside of the output; errors of the call.

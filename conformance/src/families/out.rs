@@ -65,7 +65,7 @@ fn run(context: &Context<'_>) -> Steps {
             made.map_err(|e| context.refused(e))?;
             let got: Vec<Tensor> = outs.iter().map(|o| o.tensor.clone()).collect();
             compare::outputs(&expected, &got, factor(def, &sample))?;
-            // A strided output has gaps, which are not the kernel's to write.
+            // A strided output has gaps, which the kernel must not write.
             for (nth, out) in outs.iter().enumerate() {
                 if let Some(damage) = out.damage(false)? {
                     return Err(damaged(&format!("output {nth}"), damage).into());
@@ -133,7 +133,8 @@ fn must_refuse(prepared: &Prepared, context: &Context<'_>, outs: &[Placed], what
     Ok(())
 }
 
-/// The in-place form on argument 0 of a prepared call: right if the result has its shape, else refused with the target unchanged.
+/// Checks the in-place form on argument 0 of a prepared call: correct if the result has its shape, otherwise refused with
+/// the target unchanged.
 pub(super) fn in_place(context: &Context<'_>, prepared: &Prepared, expected: &[Array], factor: f64) -> Steps {
     let def = context.def()?;
     let Some(target) = prepared.placed.first() else {

@@ -1,5 +1,6 @@
-//! Inputs and outputs with row or column strides that are a multiple of 1,024 elements, as those of a slice of a wide matrix or
-//! of its transpose. Such strides map to the same cache sets, so kernels that pack or pad have another path for them.
+//! Inputs and outputs with row or column strides that are a multiple of 1,024 elements, as those of a slice of a wide
+//! matrix or of its transpose. Such strides map to the same cache sets, so kernels that pack or pad have a separate path
+//! for them.
 
 use super::{Context, Family, Scope, factor, has_out, tensors};
 use crate::axis_order::Strides;
@@ -26,7 +27,7 @@ const PITCH: usize = 1024;
 const ROWS: &str = "rows";
 const COLUMNS: &str = "columns";
 const OUT: &str = "-out";
-/// The most elements from a tensor's first to its last.
+/// The maximum number of elements from a tensor's first to its last.
 const MOST: usize = 1 << 20;
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
@@ -38,7 +39,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
         }
         turn += 1;
         for (nth_kind, name) in [ROWS, COLUMNS].into_iter().enumerate() {
-            // Quick: one of them for each sample.
+            // Quick: one of the two for each sample.
             if scope.quick && nth_kind != turn % 2 {
                 continue;
             }
@@ -50,8 +51,8 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     });
 }
 
-/// Strides with one of [`PITCH`] elements and all outer ones multiples of it: row-major, or with the last two dimensions that
-/// are longer than 1 exchanged.
+/// Strides one of which is [`PITCH`] elements and all outer ones multiples of it: row-major, or with the last two
+/// dimensions that are longer than 1 exchanged.
 fn strides(sizes: &[usize], columns: bool) -> Strides {
     let mut order: Vec<usize> = (0..sizes.len()).rev().filter(|&dim| sizes[dim] > 1).collect();
     if columns && order.len() > 1 {

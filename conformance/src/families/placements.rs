@@ -14,11 +14,11 @@ use keyway::{Device, Layout, Result, Tensor};
 
 /// A call that is ready to be made.
 pub struct Call {
-    /// The arguments; its tensors are those before the conversion.
+    /// The prepared call; its tensors are those before the conversion.
     pub prepared: Prepared,
     /// The tensors to call with.
     pub tensors: Vec<Tensor>,
-    /// Their values.
+    /// The values of the arguments.
     pub inputs: Inputs,
     /// Name of the placement.
     pub name: String,
@@ -64,9 +64,9 @@ fn is_composite(layout: Layout) -> bool {
 enum Entries {
     /// The first of [`FILLINGS`] that the layout supports.
     Some,
-    /// In some rows, but not in the first, in adjacent ones, or in the last of many.
+    /// Non-zero elements in some rows, but not in the first, in adjacent ones, or in the last of many.
     InSomeRows,
-    /// No element.
+    /// No non-zero element.
     None,
     /// The last element.
     One,
@@ -87,7 +87,7 @@ impl Entries {
         }
     }
 
-    /// Its name in a case.
+    /// The filling's name in a case.
     fn name(self) -> &'static str {
         match self {
             Entries::Some => "",
@@ -99,7 +99,7 @@ impl Entries {
     }
 }
 
-/// The forms of a composite tensor's entries, and which there are.
+/// The forms of a composite tensor's entries, and the entries that exist.
 fn forms(layout: Layout) -> &'static [(Form, Entries)] {
     match known_layouts::find(layout) {
         Some(Known::Coo) => &[
@@ -126,11 +126,11 @@ fn forms(layout: Layout) -> &'static [(Form, Entries)] {
     }
 }
 
-/// Maximum length of a list each tensor of which is tested in a composite layout alone: of a longer one the first and the last
-/// are.
+/// The maximum length of a list in which each tensor is tested in a composite layout by itself: of a longer one only the
+/// first and the last.
 const LIST: usize = 4;
 
-/// Indices, among all tensors of the sample, of the tensors that are tested in a composite layout alone.
+/// The indices, among all tensors of the sample, of those that are tested in a composite layout by themselves.
 fn alone(sample: &Sample) -> Vec<usize> {
     let (mut places, mut before) = (Vec::new(), 0);
     for arg in &sample.args {
@@ -147,7 +147,7 @@ fn alone(sample: &Sample) -> Vec<usize> {
     places
 }
 
-/// Number of choices of the tensors in a composite layout: all under test, then each alone.
+/// The number of choices of the tensors in a composite layout: all under test together, then each by itself.
 fn choices(sample: &Sample) -> usize {
     match tensors(sample).filter(|t| t.role == Role::Tested).count() {
         tested @ (0 | 1) => tested,
@@ -155,8 +155,8 @@ fn choices(sample: &Sample) -> usize {
     }
 }
 
-/// Number of placements: for composite layouts, and each form of the entries, all tensors under test in the layout, then each
-/// alone.
+/// The number of placements: for composite layouts, and each form of the entries, all tensors under test in the layout,
+/// then each by itself.
 pub fn count(layout: Layout, sample: &Sample) -> usize {
     if is_composite(layout) {
         return choices(sample) * forms(layout).len();
@@ -164,7 +164,7 @@ pub fn count(layout: Layout, sample: &Sample) -> usize {
     if layout == Layout::STRIDED { STRIDED.len() } else { 1 }
 }
 
-/// Placement `nth` of a sample; `None` where the layout cannot hold these shapes, or nothing of the sample can be in it.
+/// Placement `nth` of a sample; `None` if the layout cannot hold these shapes, or no tensor of the sample can be in it.
 pub fn place(
     layout: Layout,
     sample: &Sample,
@@ -207,8 +207,8 @@ pub fn place(
 /// Whether the element at an index of a tensor of these sizes is non-zero.
 pub type Filling = fn(&[usize], &[usize]) -> bool;
 
-/// Patterns of the non-zero elements of a composite tensor, from many to few elements; the first that the layout supports is
-/// used.
+/// Patterns of the non-zero elements of a composite tensor, from many to few elements; the first that the layout supports
+/// is used.
 pub const FILLINGS: [Filling; 3] = [
     |index, _| index.iter().fold(0, |place, i| place * 7 + i).is_multiple_of(3),
     |index, _| index.windows(2).all(|pair| pair[0] == pair[1]),
@@ -284,8 +284,8 @@ fn composite(
     Ok(None)
 }
 
-/// A tensor in a layout, with the options of one of the layout's own samples if valid: so kernels are tested with small blocks in
-/// small tensors.
+/// A tensor in a layout, with the options of one of the layout's own samples if valid, so that kernels are tested with
+/// small blocks in small tensors.
 fn converted(tensor: &Tensor, layout: Layout, nth: usize) -> Result<Tensor> {
     let samples = table::current().layout(layout).map_or(&[][..], |entry| &entry.conversion.samples);
     let mut options = samples.iter().map(|sample| &sample.options).filter(|options| !options.is_empty());
@@ -315,7 +315,7 @@ fn read_back(layout: Layout, tensors: &[Tensor], inputs: &mut Inputs) -> Result<
     Ok(())
 }
 
-/// Values of shape `sizes` that a filling leaves.
+/// The values of shape `sizes` that a filling selects.
 pub fn filled(dtype: keyway::DType, sizes: &[usize], filling: Filling) -> Array {
     Array::from_fn(dtype, sizes.to_vec(), |index| {
         let place = index.iter().fold(0, |place, i| place * 7 + i);

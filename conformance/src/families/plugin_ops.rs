@@ -1,5 +1,6 @@
-//! Ops of the target's plugin, on the plugin's samples. They are compared with the plugin's reference; without one, with their
-//! decomposition, their kernel for f64, or at least themselves on other strides. The report names the reference.
+//! Ops of the target's plugin, on the plugin's samples. They are compared with the plugin's reference; without one, with
+//! their decomposition, their kernel for f64, or at least their own results on other strides. The report names the
+//! reference.
 
 use super::gradients::{CONSTANT, Function, constant};
 use super::{Context, Family, Scope, gradients_by_oracle, has_tested, tensors, with_sizes};
@@ -26,12 +27,13 @@ const OUT: &str = "out";
 const GRADIENTS: &str = "gradients";
 const SECOND: &str = "second";
 const NO_SAMPLES: &str = "no_samples";
-/// Prefix of the name of a variant with the result in argument 0, whose arrangement is the rest.
+/// The prefix of the variants with the result in argument 0; its arrangement follows.
 const IN_PLACE: &str = "in_place_";
-/// The sample with its sizes multiplied, so that its largest tensor has about this many elements.
+/// The variant of the sample with its sizes multiplied, so that its largest tensor has about this many elements.
 const LARGE: &str = "large";
 const ELEMENTS: f64 = 6_000.0;
-/// The sample of an element-wise op with other sizes: around the lengths of blocks and vectors, and of more dimensions.
+/// The variant of the sample of an element-wise op with other sizes: around the lengths of blocks and vectors, and of more
+/// dimensions.
 const EDGES: &str = "edges";
 const EDGE_SIZES: [&[usize]; 8] =
     [&[1], &[63], &[64], &[65], &[127], &[128], &[2, 1, 3, 2, 5], &[2, 2, 1, 2, 1, 2, 2, 1, 2]];
@@ -94,7 +96,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 fn run(context: &Context<'_>) -> Steps {
     let entry = context.entry()?;
     if context.case.variant == NO_SAMPLES {
-        // Samples that cannot be read are none either.
+        // Samples that cannot be read count as none.
         by_name::samples(entry.name)?;
         return Err(Stop::Skipped("it brings no samples".to_string()));
     }
@@ -155,7 +157,7 @@ fn run(context: &Context<'_>) -> Steps {
     }
 }
 
-/// The in-place result in argument 0, if that has its shape and dtype, and no other writes.
+/// Checks the in-place result in argument 0, if that has its shape and dtype, and that nothing else is written.
 fn in_place(context: &Context<'_>, arrangement: &str, inputs: &Inputs, factor: f64) -> Steps {
     let (entry, device) = (context.entry()?, context.target.device);
     let made = call(context, &Prepared::bare(inputs, device)?)?;
@@ -176,13 +178,13 @@ fn in_place(context: &Context<'_>, arrangement: &str, inputs: &Inputs, factor: f
     prepared.check_untouched(Some(0))
 }
 
-/// The op on more elements, if it accepts such sizes and has an independent reference.
+/// Checks the op on more elements, if it accepts such sizes and has an independent reference.
 fn large(context: &Context<'_>, sample: &Sample) -> Steps {
     let entry = context.entry()?;
     let larger = enlarged(sample, ELEMENTS);
     let inputs = inputs::of_sample(&larger.args, context.dtype(), context.sample_seed());
     let prepared = Prepared::new(&inputs, context.target.device, |_| Arrangement::Contiguous)?;
-    // Only the op knows which shapes are valid: a refusal is no failure.
+    // Only the op knows which shapes are valid: a refusal is not a failure.
     let Ok(made) = prepared.call_entry(entry, &prepared.tensors(), Out::New) else {
         return Err(Stop::Skipped("the op does not take the sample with larger sizes".to_string()));
     };
@@ -228,7 +230,7 @@ fn arrays(made: &[Tensor]) -> Steps<Vec<Array>> {
     made.iter().map(valid).collect()
 }
 
-/// The same values, floats as f64; integers too if the op computes them as floats.
+/// The same values, floats as f64; also integers if the op computes them as floats.
 fn widened(inputs: &Inputs, entry: &OpEntry, made: &[Tensor]) -> Inputs {
     let elementwise = matches!(entry.spec.rule, Rule::Elementwise(..));
     let all = elementwise && made.iter().any(|t| t.dtype().is_float());

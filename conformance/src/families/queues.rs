@@ -1,5 +1,5 @@
-//! Long queues of an asynchronous device: more commands than its queue may have room for are submitted before one result is read,
-//! while the device is busy with earlier work. None may be lost.
+//! Long queues of an asynchronous device: more commands than its queue may have room for are submitted before one result is
+//! read, while the device is busy with earlier work. None may be lost.
 
 use super::{Context, Family, Scope, has_out, preferred, tensors};
 use crate::case::Case;
@@ -26,11 +26,11 @@ pub const FAMILY: Family = Family {
 /// The variants about the device itself.
 const COPIES: &str = "copies";
 const EVENTS: &str = "events";
-/// Commands before one result is read.
+/// The number of commands before one result is read.
 const COMMANDS: usize = 10_000;
 /// Streams that share the commands of [`EVENTS`].
 const STREAMS: usize = 4;
-/// Bytes of the copies that keep the device busy meanwhile.
+/// The bytes of the copies that keep the device busy meanwhile.
 const BUSY: usize = 16 << 20;
 /// The longest time that the device is busy with earlier work.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -78,7 +78,7 @@ struct Ahead {
     device: Device,
     from: Storage,
     to: Storage,
-    /// Duration of one copy on the device.
+    /// The duration of one copy on the device.
     each: Duration,
 }
 
@@ -95,8 +95,8 @@ impl Ahead {
         Ok(Ahead { device, from, to, each })
     }
 
-    /// Submits commands, first alone, then while the device is busy for as long as their submission took. Each time the state is
-    /// that after `prepare`.
+    /// Submits commands, first without other work, then while the device is busy for as long as their submission took. Each
+    /// time the initial state is that after `prepare`.
     fn behind(&self, prepare: impl Fn() -> Steps, give: impl Fn() -> Steps) -> Steps {
         prepare()?;
         api::synchronize(self.device)?;
@@ -196,7 +196,7 @@ fn calls(context: &Context<'_>) -> Steps {
 /// Room for the results of all calls.
 struct Slots {
     storage: Storage,
-    /// Bytes from one to the next.
+    /// The distance in bytes from one part to the next.
     step: usize,
     tensors: Vec<Tensor>,
     expected: Vec<u8>,

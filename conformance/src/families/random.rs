@@ -1,6 +1,6 @@
-//! Random streams: the values of a generator are those of the oracle, and have the documented distribution; seeds and offsets use
-//! all of their 64 bits; an excluded bound is not reached by rounding. The values at one position near the start of a stream are
-//! tested by `values`.
+//! Random streams: the values of a generator are those of the oracle, and have the documented distribution; all 64 bits of
+//! seeds and offsets are used; an excluded bound is not reached by rounding. The values at one position near the start of a
+//! stream are tested by `values`.
 
 use super::{Context, Family, Scope, factor, tensors};
 use crate::array::{Array, Number};
@@ -31,7 +31,7 @@ const FAR: [(&str, [(&str, u64); 2]); 3] = [
     // Some blocks before 2^32: the stream continues after it.
     ("across", [("seed", 7), ("offset", (1 << 32) - 3)]),
 ];
-/// A range of a few values of the dtype.
+/// The variant with a range of a few values of the dtype.
 const NARROW: &str = "narrow";
 
 /// Index of the argument with this name, such as the position in the stream.
@@ -39,7 +39,7 @@ fn parameter(op: &OpEntry, name: &str) -> Option<usize> {
     op.schema.params.iter().position(|param| param.name == name)
 }
 
-/// Each op with a position in a stream, at large positions.
+/// Lists each op with a position in a stream, at large positions.
 fn far_cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     for op in scope.ops {
         let Ok(entry) = op.def.entry() else { continue };
@@ -84,7 +84,7 @@ fn far(context: &Context<'_>) -> Steps {
     if variant != NARROW {
         return Ok(compare::outputs(&expected, &got, factor(context.def()?, &sample))?);
     }
-    // The values are as close to each other as a tolerance is wide.
+    // The values are as close to each other as the width of a tolerance.
     Ok(compare::within(&expected, &got, |_| Tolerance { rtol: 0.0, atol: 0.0 })?)
 }
 

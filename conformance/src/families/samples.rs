@@ -24,8 +24,8 @@ pub fn tensors(sample: &Sample) -> impl Iterator<Item = &TensorSample> {
 /// Batch, channels, height, width; none is 1, so that the two formats differ.
 const IMAGES: [usize; 4] = [2, 3, 4, 5];
 
-/// The sample with tensors of four or more dimensions: unchanged, or, if all its tensors have one shape, with that replaced.
-/// Element-wise ops accept that.
+/// The sample with tensors of four or more dimensions: unchanged, or, if all its tensors have one shape, with that
+/// replaced. Element-wise ops accept this.
 pub(super) fn in_four_dims(sample: &Sample) -> Option<Sample> {
     if tensors(sample).any(|t| t.role == Role::Tested && t.sizes.len() > 3) {
         return Some(sample.clone());
@@ -51,7 +51,7 @@ pub(super) fn with_sizes(sample: &Sample, sizes: &[usize]) -> Option<Sample> {
     Some(sample)
 }
 
-/// The middle one of the samples with elements, of those whose values another seed changes if there are such.
+/// The index of the middle sample with elements, among those whose values depend on the seed if there are any.
 pub(super) fn typical(samples: &[Sample]) -> Option<usize> {
     let drawn = |s: &Sample| tested(s).any(|t| !matches!(t.fill, Fill::Values(_)));
     let mut full = full(samples);
@@ -61,7 +61,7 @@ pub(super) fn typical(samples: &[Sample]) -> Option<usize> {
     full.get(full.len() / 2).copied().or_else(|| (!samples.is_empty()).then_some(0))
 }
 
-/// The samples all of whose tensors have elements.
+/// The indices of the samples without an empty tensor.
 pub(super) fn full(samples: &[Sample]) -> Vec<usize> {
     let full = |s: &Sample| tensors(s).all(|t| t.sizes.iter().all(|&n| n > 0));
     (0..samples.len()).filter(|&nth| full(&samples[nth])).collect()

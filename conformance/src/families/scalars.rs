@@ -1,5 +1,5 @@
-//! The scalar arguments of ops, such as `alpha` and `eps`, replaced one at a time: 0, negative, a half, large. Samples have the
-//! usual values, on which a kernel that takes a factor for its magnitude is right.
+//! The scalar arguments of ops, such as `alpha` and `eps`, replaced one at a time: 0, negative, a half, large. Samples have
+//! the usual values, for which a kernel that uses the magnitude of a factor is correct.
 
 use super::{Context, Family, Op, Scope, corners, factor, is_in};
 use crate::case::Case;
@@ -28,7 +28,7 @@ const OTHERS: [(&str, SampleArg); 5] = [
     ("40", SampleArg::Int(40)),
 ];
 
-/// One more for attention, whose scores are large then and of the other sign.
+/// An additional replacement for attention, which makes scores large and of the opposite sign.
 const LARGE_NEGATIVE: (&str, SampleArg) = ("-40", SampleArg::Int(-40));
 
 /// Indices of an op's arguments that are scalars of any kind, or floating-point ones.
@@ -38,7 +38,7 @@ fn numbers(op: &Op) -> Vec<usize> {
     params.filter(|(_, p)| matches!(p.kind, Kind::Scalar | Kind::Float)).map(|(nth, _)| nth).collect()
 }
 
-/// Whether an argument keeps a denominator above 0, which a negative one would not.
+/// Whether an argument keeps a denominator positive, which a negative one would not.
 fn never_negative(op: &Op, position: usize) -> bool {
     op.def.entry().is_ok_and(|entry| entry.schema.params[position].name == "eps")
 }

@@ -2,7 +2,7 @@
 //! in place, into a strided `out=` and with each argument broadcast; all other ops with their rows, their columns and all sizes
 //! scaled up; matrix products with m, n and k of 512, and sums of 8,192 addends.
 //!
-//! A kernel chooses how it splits, packs and vectorises by its sizes, so one that is right on small tensors may be wrong on
+//! A kernel determines how to split, pack and vectorise from the sizes, so it may be correct on small tensors and wrong on
 //! large ones.
 
 use super::{Context, Family, Op, Scope, corners, factor, has_out, is_computed, is_in, tensors, with_sizes};
@@ -49,21 +49,21 @@ const KINDS: [DType; 6] = [DType::F32, DType::F64, DType::BF16, DType::I64, DTyp
 const ROWS: &str = "rows";
 const COLUMNS: &str = "columns";
 const EVEN: &str = "even";
-/// One non-repeating size is enlarged to this length.
+/// The variants with one non-repeating size enlarged to this length.
 const TERMS: [(&str, usize); 2] = [("terms-8192", 8_192), ("terms-8209", 8_209)];
-/// All sizes of a product, whole blocks and one more than these.
+/// The variants with all sizes of a product: whole blocks, and slightly more.
 const CUBES: [(&str, usize); 2] = [("cube-512", 512), ("cube-521", 521)];
-/// Ops where the last of equal indices wins: the last of many periods need not be the last of one.
+/// Ops for which the last of equal indices wins: the last of many periods need not be the last of one.
 const LAST_WRITE: [&str; 3] = ["index_copy", "index_put", "scatter"];
-/// The most steps of a call: combinations of indices.
+/// The maximum number of steps of a call: combinations of indices.
 const STEPS: usize = 3 << 20;
-/// The same of a whole product, of a batch of seven too.
+/// The same for a product with all sizes enlarged, in a batch of seven.
 const CUBE_STEPS: usize = 7 * 521 * 521 * 521;
-/// The most elements of a tensor of one.
+/// The maximum number of elements of a tensor of such a product.
 const CUBE_ELEMENTS: usize = 7 * 521 * 521;
-/// The most steps of the oracle.
+/// The maximum number of steps of the oracle.
 const ORACLE_STEPS: usize = 400_000;
-/// Factor of the usual tolerance for results with many addends: the test detects wrong pieces.
+/// The factor of the usual tolerance for results with many addends: the test detects missing or duplicated addends.
 const LOOSE: f64 = 100.0;
 /// The same for f16 and bf16, where the final rounding dominates.
 const LOOSE_HALF: f64 = 4.0;
@@ -85,7 +85,8 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     }
 }
 
-/// The dtypes that the target has a kernel of, or the usual one; with `quick` that and an integer or another kind.
+/// The dtypes that the target has a kernel for, or the usual one; with `quick` the usual one and an integer or another
+/// kind.
 fn dtypes(scope: &Scope<'_>, op: &Op, served: DType) -> Vec<DType> {
     let kernel = |dtype: &DType| {
         op.def.dtypes.has(*dtype)
@@ -139,7 +140,7 @@ fn scaled(scope: &Scope<'_>, op: &Op, served: DType, cases: &mut Vec<Case>) {
                 continue;
             }
             [ROWS, COLUMNS].into_iter().for_each(&mut push);
-            // Attention compares each term with each other.
+            // Attention combines every term with every other.
             let terms = if is_in(op.def, &[attention::ALL]) { &[][..] } else { &TERMS };
             let terms = terms.iter().skip(usize::from(!product)).filter(|_| product || dtype == served);
             terms.for_each(|(name, _)| push(name));
@@ -220,7 +221,7 @@ fn vectors(context: &Context<'_>, given: &Sample) -> Steps<Large> {
     large(context, &periodic, &lengths)
 }
 
-/// The sample with all tensors of one shape but tested tensor `argument`, which has another.
+/// The sample with all tensors of one shape except tested tensor `argument`, which has another.
 fn with_one(sample: &Sample, sizes: &[usize], argument: usize, own: &[usize]) -> Option<Sample> {
     let mut sample = with_sizes(sample, sizes)?;
     let tested = sample.args.iter_mut().filter_map(|arg| match arg {

@@ -15,13 +15,13 @@ use std::collections::BTreeSet;
 
 /// A family.
 pub struct Family {
-    /// Its name in case ids.
+    /// The family's name in case ids.
     pub name: &'static str,
-    /// Description of its checks, in one line.
+    /// A description of its checks in one line.
     pub about: &'static str,
-    /// Its cases.
+    /// Lists the family's cases.
     pub cases: fn(&Scope<'_>, &mut Vec<Case>),
-    /// Runs one.
+    /// Runs one case.
     pub run: fn(&Context<'_>) -> Steps,
 }
 
@@ -30,9 +30,9 @@ pub struct Family {
 pub struct Draws<'a> {
     /// The seed.
     pub seed: u64,
-    /// Whether to draw as many calls as an hour takes.
+    /// Whether to draw as many calls as an hour allows.
     pub thorough: bool,
-    /// Ids of requested single cases, including those of shrunk calls.
+    /// The ids of requested single cases, including those of shrunk calls.
     pub ids: &'a [String],
 }
 
@@ -54,11 +54,11 @@ pub struct Scope<'a> {
     pub draws: Draws<'a>,
 }
 
-/// An op with its samples, which are made once.
+/// An op with its samples, which are created once.
 pub struct Op {
     /// The definition.
     pub def: &'static OpDef,
-    /// Its valid samples.
+    /// The op's valid samples.
     pub samples: Vec<Sample>,
 }
 
@@ -66,7 +66,7 @@ pub struct Op {
 pub struct Foreign {
     /// The op.
     pub entry: &'static OpEntry,
-    /// Its valid samples; none if the plugin's samples cannot be read.
+    /// The op's valid samples; none if the plugin's samples cannot be read.
     pub samples: Vec<Sample>,
 }
 
@@ -78,7 +78,7 @@ impl Foreign {
 }
 
 impl Op {
-    /// The sample for cases with a single one.
+    /// The index of the sample for cases with a single one.
     pub fn typical(&self) -> Option<usize> {
         typical(&self.samples)
     }
@@ -90,7 +90,7 @@ impl Op {
     }
 }
 
-/// Kinds of dtypes: with other accumulators, or vectors of another length.
+/// Kinds of dtypes: with different accumulators, or vectors of different lengths.
 const KINDS: [&[DType]; 4] =
     [&[DType::F64], &[DType::I64, DType::I32], &[DType::BF16, DType::F16], &[DType::U8, DType::BOOL]];
 
@@ -158,7 +158,7 @@ impl Scope<'_> {
         all.filter(|d| !self.quick || quick.contains(d)).collect()
     }
 
-    /// The dtype for cases with a single one: one that the target has a kernel of, if any.
+    /// The dtype for cases with a single one: one that the target has a kernel for, if any.
     pub fn served(&self, def: &'static OpDef) -> Option<DType> {
         let entry = def.entry().ok()?;
         let kernel = |d: DType| def.dtypes.has(d) && self.target.service(entry, d) == Service::Kernel;
@@ -166,8 +166,8 @@ impl Scope<'_> {
         usual.filter(|&d| kernel(d)).or_else(|| DType::REAL.into_iter().find(|&d| kernel(d))).or(usual)
     }
 
-    /// Dtypes besides that of [`Scope::served`] for which kernels have code of their own: one of each kind that the target has a
-    /// kernel of.
+    /// Dtypes besides that of [`Scope::served`] for which kernels have code of their own: one of each kind that the target
+    /// has a kernel for.
     pub fn others(&self, def: &'static OpDef) -> Vec<DType> {
         let Ok(entry) = def.entry() else { return Vec::new() };
         let kernel = |d: &DType| def.dtypes.has(*d) && self.target.service(entry, *d) == Service::Kernel;
@@ -196,7 +196,7 @@ pub fn is_in(def: &OpDef, families: &[&[&'static OpDef]]) -> bool {
     families.iter().copied().flatten().any(|&d| std::ptr::eq(d, def))
 }
 
-/// The dtype for cases where one must do.
+/// The dtype for cases with a single one.
 pub fn preferred(def: &OpDef) -> Option<DType> {
     [DType::F32, DType::I64, DType::BOOL].into_iter().find(|&d| def.dtypes.has(d))
 }
@@ -211,13 +211,13 @@ pub fn has_out(def: &OpDef) -> bool {
     def.forms != Forms::New
 }
 
-/// Whether the op refused tensors of these shapes: it has an argument that names sizes, which is invalid with other sizes than
-/// its sample's. The host reports that before any kernel is called.
+/// Whether the op refused tensors of these shapes: it has an argument that specifies sizes, which is invalid with sizes
+/// other than its sample's. The host reports that before any kernel is called.
 pub fn names_sizes(result: &keyway::Result<Vec<Tensor>>) -> bool {
     matches!(result, Err(keyway::Error::Dispatch(keyway::dispatcher::Error::Shape { .. })))
 }
 
-/// Factor of the dtype's tolerance for the results of an op: 1, or 0 for exact ones.
+/// The factor of the dtype's tolerance for the results of an op: 1, or 0 for exact ones.
 pub fn allowed(def: &OpDef) -> f64 {
     if def.is(OpFlags::EXACT) || def.rule.is_view() { 0.0 } else { 1.0 }
 }

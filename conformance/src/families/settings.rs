@@ -28,8 +28,8 @@ pub const FAMILY: Family = Family {
 /// The variants.
 const HIGH: &str = "high";
 const HIGH_LARGE: &str = "high_large";
-/// Elements of the large tensors, or an eighth of them where they have several shapes; the most steps of a call and
-/// elements of a result.
+/// The number of elements of the large tensors, an eighth of it if they have several shapes; the maximum number of steps of
+/// a call and of elements of a result.
 const ELEMENTS: f64 = 30_000.0;
 const STEPS: usize = 300_000;
 const RESULTS: usize = 40_000;
@@ -89,7 +89,7 @@ fn run(context: &Context<'_>) -> Steps {
     }
 }
 
-/// Sets the precision of the process while it lives.
+/// A guard that sets the precision of the process while it lives.
 struct Precision(MatmulPrecision);
 
 impl Precision {

@@ -1,6 +1,6 @@
-//! Calls with the sizes at which kernels split their work, use several blocks or leave a tail: long rows, thousands of rows,
-//! images of many channels and pixels, in row-major order and in channels_last, in place too. Samples are small, and a kernel
-//! that drops the 17th channel may be right on all of them.
+//! Calls with the sizes at which kernels split their work, use several blocks or have a tail: long rows, thousands of rows,
+//! images of many channels and pixels, contiguous and channels_last, also in place. Samples are small, and a kernel that
+//! drops the 17th channel may be correct on all of them.
 
 mod calls;
 
@@ -27,7 +27,7 @@ pub const FAMILY: Family = Family {
     run,
 };
 
-/// Factor of the usual tolerance for results with that many addends: the test detects wrong pieces.
+/// The factor of the usual tolerance for results with that many addends: the test detects missing or duplicated addends.
 const LOOSE: f64 = 100.0;
 /// The same for a million addends, which may be accumulated in f32 sequentially.
 const LOOSE_MILLION: f64 = 1000.0;
@@ -45,18 +45,18 @@ const ALIKE: [(&str, &[usize]); 6] = [
 ];
 /// Variants in dtypes of other kinds.
 const OTHERS: [(&str, &[usize]); 2] = [("long_rows", &[2, 17_003]), ("images", &[2, 67, 9, 17])];
-/// Elements of the variants of full reductions and losses alone: sums that are split in several stages, and counts that f16
-/// does not hold.
+/// The number of elements of the variants of full reductions and losses: sums that are split into several stages, and
+/// counts that f16 does not represent.
 const MILLION: (&str, &[usize]) = ("million", &[1_048_613]);
 const TARGETS: (&str, usize) = ("targets", 70_003);
 /// Suffixes of variants with images in channels_last, and with one broadcast tensor.
 const LAST: &str = "-channels_last";
 const IN_PLACE: &str = "-in_place";
-/// The op's decomposition, although there is a kernel.
+/// The variant that runs the op's decomposition, although there is a kernel.
 const PARTS: &str = "-parts";
 /// Products with column-major matrices.
 const TRANSPOSED: &str = "-transposed";
-/// The sizes of the second and of the first tensor, where the other is a large matrix.
+/// The sizes of the second and of the first tensor, if the other is a large matrix.
 const BROADCAST: [(&str, usize, &[usize]); 4] =
     [("row", 1, &[1, 101]), ("column", 1, &[100, 1]), ("left_row", 0, &[101]), ("left_element", 0, &[1, 1])];
 const MATRIX: [usize; 2] = [100, 101];
@@ -87,7 +87,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
                 BROADCAST.iter().for_each(|(name, ..)| push(nth, (*name).to_string()));
             }
         }
-        // Each dtype has loops of its own, with other tails and splits.
+        // Each dtype has its own loops, with different tails and splits.
         for (other, nth) in scope.others(op.def).into_iter().zip(alike(op).into_iter().cycle()) {
             OTHERS.iter().for_each(|(name, _)| cases.push(Case::of(FAMILY.name, op.def, other, nth, *name)));
         }
@@ -110,7 +110,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             // Tensor cores have separate kernels for f16 and bf16.
             let halves = [DType::F16, DType::BF16];
             let by_tiles = halves.into_iter().filter(|_| is_in(op.def, &[attention::ALL, conv::ALL]));
-            // Attention has the same code path in each of the wide dtypes, and takes the oracle long.
+            // Attention has the same code path in each of the wide dtypes, and the oracle is slow for it.
             let few = tensors(sample).all(|t| t.sizes.iter().product::<usize>() < MANY);
             let once = few && (nth == 0 || !is_in(op.def, &[attention::ALL]));
             let wide = scope.others(op.def).into_iter().filter(|other| once && !halves.contains(other));
@@ -153,7 +153,7 @@ fn targets_cases(scope: &Scope<'_>, op: &Op, dtype: DType, cases: &mut Vec<Case>
     }
 }
 
-/// The sample of a mean loss with many targets, or many elements if each is one.
+/// The sample of a mean loss with many targets, or many elements if each element is a target.
 fn many_targets(sample: &Sample) -> Option<Sample> {
     if !sample.args.contains(&SampleArg::Str("mean")) {
         return None;
@@ -167,7 +167,7 @@ fn many_targets(sample: &Sample) -> Option<Sample> {
     with_sizes(sample, &[TARGETS.1]).or_else(classes)
 }
 
-/// The first sample whose tensors can all be resized.
+/// The index of the first sample whose tensors can all be resized.
 fn alike(op: &Op) -> Option<usize> {
     let each = is_in(op.def, &[pointwise::ALL, reduce::ALL, norm::ALL]);
     let full = |s: &Sample| tensors(s).all(|t| !t.sizes.contains(&0));

@@ -1,5 +1,5 @@
-//! Many cheap calls of one kernel: its results at the last call are those of the first. A kernel that counts calls, fills a table
-//! or advances in a buffer is right at first.
+//! Many cheap calls of one kernel: its results at the last call equal those of the first. A kernel that counts calls, fills
+//! a table or advances in a buffer is correct only at first.
 
 use super::leaks::held_as_before;
 use super::{Context, Family, Scope, factor, preferred, tensors};
@@ -29,9 +29,9 @@ pub const FAMILY: Family = Family {
 const CALLS: usize = 120_000;
 /// Divisor of the number of calls, and of the time, for the other dtypes, whose kernels have the same source.
 const FEWER: u32 = 10;
-/// The most processor time that these may take; kernels whose smallest call is a long one are called less often.
+/// The maximum processor time of these; kernels whose smallest call is long are called less often.
 const LONGEST: Duration = Duration::from_millis(1000);
-/// Calls between two looks at the clock, and at results on a device whose memory the host cannot read.
+/// The number of calls between two checks of the clock, and of results on a device whose memory the host cannot read.
 const LOOK: usize = 500;
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
@@ -80,7 +80,7 @@ fn run(context: &Context<'_>) -> Steps {
         })
         .collect::<keyway::Result<Vec<_>>>()?;
     let apart = !Storage::allocate(device, 1)?.is_host_accessible();
-    // The first call was recorded: the others go straight to the kernel.
+    // The first call was recorded: the others call the kernel directly.
     let _unrecorded = recorder::pause();
     many(context, &prepared, outs, if apart { LOOK } else { 1 })
 }

@@ -1,5 +1,6 @@
-//! Results depend on the arguments alone: an argument that changes in memory, memory that another tensor reuses, and calls of
-//! other sizes in between. A kernel that caches data derived from an argument, such as packed weights, must detect each change.
+//! Results depend only on the arguments: tested with an argument that changes in memory, memory that another tensor reuses,
+//! and calls of other sizes in between. A kernel that caches data derived from an argument, such as packed weights, must
+//! detect each change.
 
 use super::{Context, Family, Scope, corners, is_in};
 use crate::array::Array;
@@ -28,17 +29,18 @@ pub const FAMILY: Family = Family {
 const CHANGED: &str = "changed";
 const REUSED: &str = "reused";
 const BETWEEN: &str = "between";
-/// Elements of the largest tensor of a call, enough that kernels pack and split; and for tensors of several shapes, an eighth of
-/// which [`Context::place_enlarged`] uses. Maximum steps of a call and elements of a result.
+/// The number of elements of the largest tensor of a call, enough that kernels pack and split; and for tensors of several
+/// shapes, an eighth of which [`Context::place_enlarged`] uses. The maximum number of steps of a call and of elements of a
+/// result.
 const ELEMENTS: [f64; 2] = [20_000.0, 160_000.0];
 const STEPS: usize = 4 << 20;
 const RESULTS: usize = 40_000;
-/// Changes of an argument, one after the other, each of another row or element: who compares some elements of an argument with
-/// those that it knows misses one of them.
+/// The number of successive changes of an argument, each of another row or element: a kernel that compares only some
+/// elements of an argument with cached ones misses one of them.
 const CHANGES: usize = 6;
-/// Allocations until one has the address that was freed.
+/// The number of allocations tried until one has the freed address.
 const TRIES: usize = 8;
-/// Other samples between two calls of one.
+/// The number of other samples between two calls of one.
 const OTHERS: usize = 6;
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
@@ -75,7 +77,7 @@ fn run(context: &Context<'_>) -> Steps {
     }
 }
 
-/// A call with tensors enough elements, its sample, and its arguments with other values.
+/// A call with tensors of enough elements, its sample, and its arguments with other values.
 struct Enlarged {
     sample: Sample,
     inputs: Inputs,
@@ -103,8 +105,8 @@ impl Enlarged {
         all.filter(|(_, t)| t.role == Role::Tested && !t.sizes.contains(&0)).map(|(nth, _)| nth).collect()
     }
 
-    /// Writes the other values to one row, or one element, of argument `nth`; `turn` chooses which. `None` where these
-    /// values make no other argument.
+    /// Writes the other values to one row, or one element, of argument `nth`; `turn` selects which. `None` if these values
+    /// equal the old ones.
     fn change(&mut self, nth: usize, turn: usize) -> Option<()> {
         let mut other = None;
         let mut position = 0;
@@ -117,7 +119,7 @@ impl Enlarged {
             if position == nth {
                 let row = array.sizes.last().copied().unwrap_or(1).max(1);
                 let length = if turn.is_multiple_of(2) { row } else { 1 };
-                // Multiplied by an odd number, so that neighbouring turns are far from each other.
+                // Multiplied by an odd number, so that consecutive turns select distant rows.
                 let count = array.values.len().div_ceil(length);
                 let first = (turn + 1).wrapping_mul(0x9E37_79B1) % count * length;
                 let last = (first + length).min(array.values.len());
@@ -136,7 +138,7 @@ impl Enlarged {
 fn expect(context: &Context<'_>, fresh: &Prepared, tried: &Prepared, what: &str) -> Steps {
     let (expected, got) = match (context.call(fresh), context.call(tried)) {
         (Ok(expected), Ok(got)) => (expected, got),
-        // Other values may be invalid: for example a matrix that must be definite.
+        // Other values may be invalid: for example for a matrix that must be positive definite.
         (Err(_), Err(_)) => return Ok(()),
         (expected, got) => (expected?, got?),
     };
@@ -158,7 +160,7 @@ fn changed(context: &Context<'_>) -> Steps {
     let placed = context.place_bare(&call.inputs)?;
     // A kernel that caches fills its cache here.
     context.call(&placed)?;
-    // Retains memory, so that none of the reference calls is at an address that was used before.
+    // Retains memory, so that none of the reference calls uses an address that was used before.
     let mut held =
         (0..CHANGES).map(|_| context.place_bare(&call.others)).collect::<keyway::Result<Vec<_>>>()?;
     for nth in call.arguments() {
@@ -229,7 +231,7 @@ fn argument(inputs: &Inputs, nth: usize) -> Steps<Array> {
     all.into_iter().nth(nth).cloned().ok_or_else(|| Stop::Skipped("there is no such argument".to_string()))
 }
 
-/// A large call has the same bits after small ones of the op's other samples, and these the same after it.
+/// Checks that a large call has bit-identical results after small calls of the op's other samples, and these after it.
 fn between(context: &Context<'_>) -> Steps {
     let (large, _) = context.place_scaled(elements(context)?, STEPS, RESULTS)?;
     let first = context.bits(&large)?;
@@ -238,7 +240,7 @@ fn between(context: &Context<'_>) -> Steps {
     let mut small = Vec::new();
     for sample in samples.iter().step_by(step) {
         let prepared = context.place(&context.values_of(sample, 2))?;
-        // A sample may be of another dtype alone.
+        // A sample may exist only in another dtype.
         if let Ok(bits) = context.bits(&prepared) {
             small.push((prepared, bits));
         }

@@ -1,6 +1,6 @@
-//! Results against the oracle, on inputs that are transposed, sliced, stepped, expanded, channels_last, or have odd strides where
-//! a size is 1: all of them, or one with the others row-major. A kernel may check the strides of one argument and ignore those of
-//! another.
+//! Results against the oracle, on inputs that are transposed, sliced, stepped, expanded, channels_last, or have odd strides
+//! for dimensions of size 1: all of them, or one with the others contiguous. A kernel may check the strides of one argument
+//! and ignore those of another.
 
 use super::{Context, Family, Scope};
 use crate::call::Prepared;
@@ -24,7 +24,7 @@ pub const FAMILY: Family = Family {
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     let mut turn = 0;
     scope.each(|op, dtype, nth, sample| {
-        // The host implements these; its own tests check their strides.
+        // Implemented by the host, whose own tests check their strides.
         if op.def.is(OpFlags::STRIDE_DEPENDENT) {
             return;
         }
@@ -38,7 +38,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             }
         }
         let alone = alone(sample);
-        // All of one dtype; of the others, and with quick, a different one each time.
+        // All arrangements of one dtype; for the others, and with quick, a different one each time.
         let every = !scope.quick && scope.served(op.def) == Some(dtype);
         for (i, (arrangement, tensor)) in alone.iter().enumerate() {
             if every || i == turn % alone.len() {
@@ -49,7 +49,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     });
 }
 
-/// The arrangements in which one tensor alone is a different test than all together: with the tensor's index.
+/// The arrangements in which a single tensor is a different test than all together, with the tensor's index.
 fn alone(sample: &Sample) -> Vec<(Arrangement, usize)> {
     let all: Vec<&TensorSample> = super::tensors(sample).collect();
     let mut found = Vec::new();

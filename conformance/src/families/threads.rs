@@ -1,4 +1,4 @@
-//! Several threads that call at once, also while the table changes under them.
+//! Several threads that call concurrently, also while the dispatch table changes.
 
 use super::{Context, Family, Scope, tensors};
 use crate::call::Prepared;
@@ -24,27 +24,27 @@ const THREADS: usize = 4;
 /// Minimum number of calls of each thread, and their minimum duration.
 const CALLS: usize = 6;
 const TOGETHER: Duration = Duration::from_millis(4);
-/// Calls during which another thread began one, in all threads together. If each thread has a core they are nearly all; if
-/// threads share one, calls overlap only when interrupted, which is limited by this duration.
+/// The number of calls during which another thread began one, in all threads together. If each thread has a core nearly all
+/// calls overlap; if threads share one, calls overlap only when preempted, which is limited by this duration.
 const MEETINGS: usize = 32;
 const LONGEST: Duration = Duration::from_millis(40);
-/// Sleep of a thread that wakes to interrupt the others, or to publish a new table.
+/// The sleep time of a thread that wakes to preempt the others, or to publish a new table.
 const INTERRUPTING: Duration = Duration::from_micros(20);
 const REGISTERING: Duration = Duration::from_micros(200);
-/// Elements of the largest tensor of a call, long enough that calls overlap.
+/// The number of elements of the largest tensor of a call, long enough that calls overlap.
 const ELEMENTS: f64 = 6_000.0;
-/// The same on a device whose memory the host cannot read: there a call is long at any size.
+/// The same on a device whose memory the host cannot read, on which a call is long at any size.
 const APART: f64 = 600.0;
-/// Elements of the variant with large tensors, above the size of kernels' local buffers: if all have one shape, and if they have
-/// several; then [`Context::place_enlarged`] uses an eighth.
+/// The number of elements of the variant with large tensors, above the size of kernels' local buffers: if all have one
+/// shape, and if they have several; then [`Context::place_enlarged`] uses an eighth.
 const LARGE: [f64; 2] = [60_000.0, 480_000.0];
 const LARGE_APART: f64 = 3_000.0;
-/// The most steps of such a call, and elements of its result.
+/// The maximum number of steps of such a call, and of elements of its result.
 const STEPS: usize = 6_000_000;
 const RESULTS: usize = 400_000;
-/// Threads of the pool meanwhile.
+/// The number of threads of the pool meanwhile.
 const POOL: usize = 2;
-/// Time in which a write after the end of a call is detected.
+/// The time in which a write after the end of a call is detected.
 const LATE: Duration = Duration::from_millis(20);
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
@@ -90,9 +90,9 @@ fn run(context: &Context<'_>) -> Steps {
     result
 }
 
-/// Calls on several threads at once, each with different arguments.
+/// Calls on several threads concurrently, each with different arguments.
 fn together(context: &Context<'_>, prepared: Prepared, sample: &Sample) -> Steps {
-    // Each thread has values of its own, so that a result of another thread is detected.
+    // Each thread has its own values, so that a result of another thread is detected.
     let mut calls = vec![(context.bits(&prepared)?, prepared)];
     for thread in 1..THREADS as u64 {
         let own = context.place(&context.values_of(sample, thread))?;

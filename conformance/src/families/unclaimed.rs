@@ -1,5 +1,5 @@
-//! Ops for which the target has no kernel of a composite layout that it provides: a call is refused with a message about it, or,
-//! if the op has a decomposition with kernels, right; never wrong, and never the failure of a kernel.
+//! Ops for which the target has no kernel of a composite layout that it provides: a call is refused with a message about
+//! it, or, if the op has a decomposition with kernels, correct; never wrong, and never a failure of a kernel.
 
 use super::{Context, Scope, factor, has_tested, kernels, placements};
 use crate::case::Case;
@@ -12,7 +12,7 @@ use keyway::dispatcher::op::Out;
 use keyway::ops::def::OpDef;
 use keyway::{DType, Error, Layout};
 
-/// Begins the variant of such a case; the layout's name follows.
+/// The prefix of the variant of such a case; the layout's name follows.
 const VARIANT: &str = "without_kernel:";
 
 /// A case for each op that the target has no kernel of for this layout.
@@ -39,8 +39,8 @@ fn is_refusal(error: &DispatchError) -> bool {
     }
 }
 
-/// Ops whose results depend on the pattern: one that projects on a pattern, and those with a softmax, which ignores unstored
-/// elements.
+/// Ops whose results depend on the sparsity pattern: one that projects on a pattern, and those with a softmax, which
+/// ignores unstored elements.
 const BY_POSITION: [&str; 3] = ["sparse_mask_like", "cross_entropy", "scaled_dot_product_attention"];
 
 pub(super) fn run(context: &Context<'_>) -> Steps {

@@ -17,7 +17,7 @@ pub const FAMILY: Family = Family {
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     scope.each(|op, dtype, nth, _| {
         cases.push(Case::of(FAMILY.name, op.def, dtype, nth, ""));
-        // With its kernel and without it, as when a gradient is required.
+        // With its kernel and without it, as if a gradient is required.
         let fused = op.def.entry().is_ok_and(|entry| scope.target.service(entry, dtype) == Service::Kernel);
         if fused && op.def.decomposition.is_some() && super::has_tested(&op.samples[nth]) {
             cases.push(Case::of(FAMILY.name, op.def, dtype, nth, PARTS));

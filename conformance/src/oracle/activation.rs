@@ -21,8 +21,8 @@ fn glu(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })])
 }
 
-/// With `s` the sigmoid of the second half: the gradient times `s`, and times the first half and `s (1 - s)`. A vanishing slope
-/// is a difference of larger values, so its digits are not promised when large factors amplify them.
+/// The gradients of GLU: with `s` the sigmoid of the second half, `grad * s` and `grad * first * s * (1 - s)`. A vanishing
+/// slope is a difference of larger values, so its digits are uncertain if large factors amplify them.
 fn glu_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (grad, a) = (inputs.array(0)?, inputs.array(1)?);
     let dim = inputs.dim(2, a.ndim())?;
@@ -44,7 +44,7 @@ fn glu_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })])
 }
 
-/// `x` above 0, elsewhere `x` times the weight, either a scalar or one per index of dimension 1.
+/// PReLU: `x` if it is positive, otherwise `weight * x`, with a scalar weight or one for each index of dimension 1.
 fn prelu(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let dtype = inputs.promote(&[0, 1])?;
     let (a, weight) = (inputs.array(0)?.cast(dtype), inputs.array(1)?.cast(dtype));
@@ -59,7 +59,7 @@ fn prelu(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })])
 }
 
-/// Its ops.
+/// The ops of this family.
 pub const ALL: Family = &[("glu", glu), ("glu_backward", glu_backward), ("prelu", prelu)];
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ impl Inputs {
         Unknown(format!("argument {i} is {:?}, not {expected}", self.0.get(i)))
     }
 
-    /// An argument; `None` beyond the last.
+    /// Argument `i`; `None` beyond the last.
     pub fn get(&self, i: usize) -> &Value {
         self.0.get(i).unwrap_or(&Value::None)
     }
@@ -49,7 +49,7 @@ impl Inputs {
         }
     }
 
-    /// A tensor, or `None`.
+    /// Argument `i` as a tensor, or `None`.
     #[allow(clippy::missing_errors_doc)]
     pub fn optional_array(&self, i: usize) -> Result<Option<&Array>, Unknown> {
         if self.is_none(i) { Ok(None) } else { self.array(i).map(Some) }
@@ -64,7 +64,7 @@ impl Inputs {
         }
     }
 
-    /// A tensor, or a number as an array of no dimensions (i64, f64 or bool).
+    /// Argument `i` as a tensor; a scalar is a 0-d array (i64, f64 or bool).
     #[allow(clippy::missing_errors_doc)]
     pub fn operand(&self, i: usize) -> Result<Array, Unknown> {
         match self.get(i) {
@@ -76,8 +76,8 @@ impl Inputs {
         }
     }
 
-    /// As [`Inputs::operand`], in the dtype of the computation. A scalar is not rounded to f16 or bf16, but to f32, in which
-    /// these are computed.
+    /// As [`Inputs::operand`], in the compute dtype. A scalar is not rounded to f16 or bf16, but to f32, in which these are
+    /// computed.
     #[allow(clippy::missing_errors_doc)]
     pub fn operand_in(&self, i: usize, dtype: DType) -> Result<Array, Unknown> {
         let operand = self.operand(i)?;
@@ -86,7 +86,7 @@ impl Inputs {
         Ok(operand.cast(if narrow && number { DType::F32 } else { dtype }))
     }
 
-    /// A number.
+    /// Argument `i` as a number.
     #[allow(clippy::missing_errors_doc)]
     pub fn number(&self, i: usize) -> Result<Number, Unknown> {
         match self.get(i) {
@@ -97,7 +97,7 @@ impl Inputs {
         }
     }
 
-    /// A number as f64.
+    /// Argument `i`, a number, as f64.
     #[allow(clippy::missing_errors_doc)]
     pub fn float(&self, i: usize) -> Result<f64, Unknown> {
         self.number(i).map(Number::float)
@@ -112,7 +112,7 @@ impl Inputs {
         }
     }
 
-    /// An integer, or `None`.
+    /// Argument `i` as an integer, or `None`.
     #[allow(clippy::missing_errors_doc)]
     pub fn optional_int(&self, i: usize) -> Result<Option<i64>, Unknown> {
         if self.is_none(i) { Ok(None) } else { self.int(i).map(Some) }
@@ -136,7 +136,7 @@ impl Inputs {
         }
     }
 
-    /// A list of integers, or `None`.
+    /// Argument `i` as a list of integers, or `None`.
     #[allow(clippy::missing_errors_doc)]
     pub fn optional_ints(&self, i: usize) -> Result<Option<&[i64]>, Unknown> {
         if self.is_none(i) { Ok(None) } else { self.ints(i).map(Some) }
@@ -151,13 +151,13 @@ impl Inputs {
         }
     }
 
-    /// Text, or `None`.
+    /// Argument `i` as text, or `None`.
     #[allow(clippy::missing_errors_doc)]
     pub fn optional_str(&self, i: usize) -> Result<Option<&str>, Unknown> {
         if self.is_none(i) { Ok(None) } else { self.str(i).map(Some) }
     }
 
-    /// A dtype, or `None`.
+    /// Argument `i` as a dtype, or `None`.
     #[allow(clippy::missing_errors_doc)]
     pub fn optional_dtype(&self, i: usize) -> Result<Option<DType>, Unknown> {
         match self.get(i) {
@@ -167,7 +167,7 @@ impl Inputs {
         }
     }
 
-    /// A dimension of `ndim`, counted from the front.
+    /// Argument `i` as a dimension of `ndim`, normalised to a non-negative index.
     #[allow(clippy::missing_errors_doc)]
     pub fn dim(&self, i: usize, ndim: usize) -> Result<usize, Unknown> {
         wrap(self.int(i)?, ndim).ok_or_else(|| self.wrong(i, "a dimension"))
@@ -192,8 +192,8 @@ impl Inputs {
     }
 }
 
-/// A dimension counted from the front; negative ones count from the end. A tensor of no dimensions has
-/// dimensions 0 and -1.
+/// Normalises a dimension, which counts from the end if negative, to a non-negative index. A 0-d tensor has dimensions 0
+/// and -1.
 pub fn wrap(dim: i64, ndim: usize) -> Option<usize> {
     let n = ndim.max(1) as i64;
     (-n..n).contains(&dim).then(|| dim.rem_euclid(n) as usize)

@@ -36,7 +36,7 @@ fn repeated(t: &Array, heads: usize) -> Result<Array, Unknown> {
     }))
 }
 
-/// The softmax of a row of scores; zeros where a mask leaves nothing to look at.
+/// The softmax of a row of scores; zeros if the mask excludes all keys.
 fn weights(row: &[f64], masked: bool) -> Vec<f64> {
     let blind = masked && row.iter().all(|&score| score == f64::NEG_INFINITY);
     if blind { vec![0.0; row.len()] } else { shares(row) }
@@ -63,7 +63,7 @@ fn scaled_dot_product_attention(inputs: &Inputs) -> Result<Vec<Array>, Unknown> 
     Ok(vec![product(&rows(&scores, |row| weights(row, mask.is_some())), &value)?])
 }
 
-/// The scores of all queries, minus infinity where a query does not look.
+/// The scores of all queries, minus infinity for masked keys.
 fn scores(
     query: &Array,
     key: &Array,
@@ -146,8 +146,8 @@ fn wide(dtype: DType) -> DType {
     if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
 }
 
-/// The gradients of query, key and value by a given result and logsumexp. With weights `w = exp(score - logsumexp)` a score's
-/// gradient is `w (grad . value - grad . out)` (Dao and others, "FlashAttention", 2022).
+/// The gradients of query, key and value, given the result and its logsumexp. With weights `w = exp(score - logsumexp)` a
+/// score's gradient is `w (grad . value - grad . out)` (Dao and others, "FlashAttention", 2022).
 fn flash_attention_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let dtype = inputs.array(1)?.dtype;
     let [query, key, value] = fused(inputs, 1)?;
@@ -181,7 +181,7 @@ fn flash_attention_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok([of_query, of_key, of_value].map(|t| t.map(dtype, |v| v)).to_vec())
 }
 
-/// The sums over the heads that share one of `like`.
+/// Sums over the heads that share a head of `like`.
 fn together(t: &Array, like: &Array) -> Array {
     if t.sizes == like.sizes {
         return t.clone();

@@ -14,7 +14,7 @@ fn per_channel(inputs: &Inputs, i: usize, channels: usize, default: f64) -> Resu
     }
 }
 
-/// The dtype of statistics of such an input, and of gradients of its weights by them.
+/// The dtype of the statistics of such an input, and of the gradients of its weights.
 fn wide(dtype: DType) -> DType {
     if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
 }
@@ -25,7 +25,7 @@ fn sums(dtype: DType, parts: Vec<Vec<f64>>) -> Array {
     Array::new(wide(dtype), vec![channels], parts.into_iter().map(|p| Number::Float(sum(p))).collect())
 }
 
-/// The batch, the channels, and the number of elements of one channel of one sample.
+/// The batch size, the number of channels, and the number of elements of one channel of one sample.
 fn geometry(x: &Array) -> Result<[usize; 3], Unknown> {
     let [batch, channels, rest @ ..] = x.sizes.as_slice() else {
         return Err(Unknown(format!("an input of {:?}", x.sizes)));
@@ -33,8 +33,8 @@ fn geometry(x: &Array) -> Result<[usize; 3], Unknown> {
     Ok([*batch, *channels, rest.iter().product()])
 }
 
-/// Standardises the elements of each group by themselves, then scales and shifts by channel. `group` names the
-/// group of an element by its sample and its channel.
+/// Standardises the elements of each group, then scales and shifts by channel. `group` maps a sample and a channel to the
+/// group of their elements.
 fn grouped(
     x: &Array,
     [weight, bias]: [Vec<f64>; 2],
@@ -150,9 +150,9 @@ fn channel_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![made, Array::new(wide, sizes.clone(), means), Array::new(wide, sizes, variances)])
 }
 
-/// The gradients of `channel_norm` with given statistics. With `h = (x - mean) / sqrt(var + eps)` and `c` the gradient less its
-/// mean over the group, times the weight, an element's is `(c - h mean(c h)) / sqrt(var + eps)` (Ioffe and Szegedy, "Batch
-/// Normalization", 2015, by the chain rule).
+/// The gradients of `channel_norm` with given statistics. With `h = (x - mean) / sqrt(var + eps)` and `c` the gradient
+/// minus its group mean, times the weight, the gradient of an element is `(c - h mean(c h)) / sqrt(var + eps)` (Ioffe and
+/// Szegedy, "Batch Normalization", 2015, by the chain rule).
 fn channel_norm_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (grad, x) = (inputs.array(0)?, inputs.array(1)?);
     let [batch, channels, inner] = geometry(x)?;
@@ -184,9 +184,9 @@ fn channel_norm_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![made, sums(x.dtype, of_weight), sums(x.dtype, of_bias)])
 }
 
-/// The gradients of `group_norm`. With `h = (x - mean) / sqrt(var + eps)` and `c` the gradient times the weight, less the group
-/// mean of that product, an element's is `(c - h mean(c h)) / sqrt(var + eps)` (Wu and He, "Group normalization", 2018, by the
-/// chain rule).
+/// The gradients of `group_norm`. With `h = (x - mean) / sqrt(var + eps)` and `c` the gradient times the weight, minus the
+/// group mean of that product, the gradient of an element is `(c - h mean(c h)) / sqrt(var + eps)` (Wu and He, "Group
+/// normalization", 2018, by the chain rule).
 fn group_norm_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (grad, x) = (inputs.array(0)?, inputs.array(1)?);
     let [_, channels, inner] = geometry(x)?;

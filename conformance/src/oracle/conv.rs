@@ -60,8 +60,8 @@ struct Sizes {
     output: Vec<usize>,
 }
 
-/// Calls `each` with the row-major indices of all triples of output, weight and input elements: the output is the sum of the
-/// products of the other two.
+/// Calls `each` with the row-major indices of all triples of output, weight and input elements: an output is the sum of the
+/// products of its weights and inputs.
 fn pairs(sizes: &Sizes, moves: &Moves<'_>, mut each: impl FnMut(usize, usize, usize)) {
     let [of_group, outputs] = [sizes.weight[1], sizes.weight[0] / moves.groups];
     let [input, kernel, output] = [&sizes.input, &sizes.weight, &sizes.output].map(|sizes| &sizes[2..]);
@@ -86,8 +86,8 @@ fn pairs(sizes: &Sizes, moves: &Moves<'_>, mut each: impl FnMut(usize, usize, us
     }
 }
 
-/// The sums of products over `pairs`: the index of the sum, and the factors. An element of the bias and one of `add` are added if
-/// given.
+/// The sums of products over `pairs`: the index of the sum, and the factors. An element of the bias and one of `add` are
+/// added if given.
 fn summed(
     inputs: &Inputs,
     sizes: &Sizes,
@@ -155,9 +155,9 @@ fn conv_act(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     };
     let curved = matches!(inputs.str(8)?, "hardswish" | "silu");
     let values = made.values.iter().map(|value| match value {
-        // The limit there and the NaN of the formula are both in use.
+        // Both the limit and the NaN of the formula occur in implementations.
         Number::Float(x) if curved && *x == f64::NEG_INFINITY => Number::Any,
-        // The product with 6 may overflow on the way.
+        // The intermediate product with 6 may overflow.
         Number::Float(x) if curved && x.is_finite() && overflows(6.0 * x, made.dtype) => Number::Any,
         Number::Float(x) => Number::Float(activation(*x)),
         other => *other,

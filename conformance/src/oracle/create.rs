@@ -24,15 +24,15 @@ fn arange(inputs: &Inputs) -> Outcome {
     })])
 }
 
-/// A value rounded towards zero to an integer dtype. Near an integer, where rounding errors decide, either result is accepted,
-/// unless the value is that integer exactly.
+/// Truncates a value towards zero to an integer dtype. Near an integer, where rounding errors decide, either result is
+/// accepted, unless the value is exactly that integer.
 fn truncated(value: f64, exact: bool, dtype: DType) -> Number {
     let unsure = (value - value.round()).abs() <= 1e-6 * value.abs().max(1.0);
     if unsure && !exact { Number::Any } else { Number::Float(value).cast(dtype) }
 }
 
-/// Equally spaced values from `start` to `end`, both included, in row-major order. For an integer dtype both are rounded towards
-/// zero first, and so is each value.
+/// Equally spaced values from `start` to `end`, both included. For an integer dtype both are truncated towards zero first,
+/// and so is each value.
 fn linspace(inputs: &Inputs) -> Outcome {
     let like = inputs.array(0)?;
     let bound = |i| inputs.float(i).map(|v| if like.dtype.is_float() { v } else { v.trunc() });
@@ -70,7 +70,8 @@ fn eye(inputs: &Inputs) -> Outcome {
     })])
 }
 
-/// The elements of each matrix selected by `keep`, which is called with the distance to the right of the diagonal; 0 elsewhere.
+/// The elements of each matrix selected by `keep`, whose argument is the distance to the right of the diagonal; 0
+/// elsewhere.
 fn triangle(inputs: &Inputs, keep: fn(i64, i64) -> bool) -> Outcome {
     let (a, diagonal) = (inputs.array(0)?, inputs.int(1)?);
     let Some(rows) = a.ndim().checked_sub(2) else {

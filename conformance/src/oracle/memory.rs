@@ -4,7 +4,7 @@ use super::pointwise::{Outcome, each, unknown};
 use super::{Family, Inputs, Unknown};
 use crate::array::Array;
 
-/// The same values: in another layout or on another device.
+/// The same values, in another layout or on another device.
 fn same(inputs: &Inputs) -> Outcome {
     Ok(vec![inputs.array(0)?.clone()])
 }
@@ -25,7 +25,7 @@ fn copy(inputs: &Inputs) -> Outcome {
     if made[0].sizes == target.sizes { Ok(made) } else { unknown("the source is larger than the target") }
 }
 
-/// The number everywhere, as an element of the dtype.
+/// Fills with a number, as an element of the dtype.
 fn fill(inputs: &Inputs) -> Outcome {
     let (like, value) = (inputs.array(0)?, inputs.number(1)?.cast(inputs.array(0)?.dtype));
     Ok(vec![Array::from_fn(like.dtype, like.sizes.clone(), |_| value)])

@@ -1,7 +1,7 @@
 //! The oracle: expected results of each op, in plain f64 and exact integers.
 //!
-//! Written for clarity and from the ops' definitions in the literature, not for speed. It calls no op of the frontend and nothing
-//! of any backend; from `keyway` it uses the names of dtypes alone.
+//! Written for clarity and from the ops' definitions in the literature, not for speed. It calls no op of the frontend and
+//! no code of a backend; from `keyway` it only uses the names of dtypes.
 
 mod activation;
 mod args;
@@ -44,7 +44,7 @@ pub type Oracle = fn(&Inputs) -> Result<Vec<Array>, Unknown>;
 #[error("the oracle cannot judge this: {0}")]
 pub struct Unknown(pub String);
 
-/// A family's ops: name and oracle.
+/// The ops of a family: name and oracle.
 pub type Family = &'static [(&'static str, Oracle)];
 
 /// The families.

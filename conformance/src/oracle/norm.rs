@@ -33,7 +33,7 @@ fn softmax(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 /// `x - log Σ exp(x)`; as in softmax, an infinite largest element results in NaN.
 pub(super) fn log_shares(line: &[f64]) -> Vec<f64> {
     let largest = line.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    // The distances from the largest are exact where the logarithm is small.
+    // The differences from the largest are exact where the logarithm is small.
     let distances: Vec<Number> = line.iter().map(|x| Number::Float(x - largest)).collect();
     let whole = log_sum_exp(&distances);
     distances.iter().map(|d| d.float() - whole).collect()
@@ -43,8 +43,8 @@ fn log_softmax(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     lines(inputs, log_shares)
 }
 
-/// The gradient of each line of an output from that of the output: `line` gets both. An element with heavy cancellation is
-/// uncertain, and so is a line whose sum may overflow.
+/// The gradient of each row of an output, given the incoming gradient: `line` is passed both. An element with heavy
+/// cancellation is uncertain, and so is a row whose sum may overflow.
 fn line_gradients(
     inputs: &Inputs,
     part: fn(f64, f64) -> f64,
@@ -57,7 +57,7 @@ fn line_gradients(
     }
     let dim = inputs.dim(2, a.ndim())?;
     let n = a.sizes.get(dim).copied().unwrap_or(1);
-    // The lines of both in turn, in the same order.
+    // The rows of both alternate, in the same order.
     let mut of_grad = Vec::new();
     along(&grad, dim, a.dtype, n, |line| {
         of_grad.push(line.iter().map(|v| v.float()).collect::<Vec<_>>());
@@ -83,12 +83,13 @@ fn line_gradients(
     })])
 }
 
-/// With `y` the output and `g` its gradient, `y g - y Σ y g`.
+/// The gradient of softmax: with `y` the output and `g` its gradient, `y g - y Σ y g`.
 fn softmax_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     line_gradients(inputs, |g, y| g * y, |g, y, whole| (g * y, y * whole))
 }
 
-/// With `y` the output and `g` its gradient, `g - exp(y) Σ g`; `g` if the sum is 0, for any `y`.
+/// The gradient of log_softmax: with `y` the output and `g` its gradient, `g - exp(y) Σ g`; `g` if the sum is 0, for any
+/// `y`.
 fn log_softmax_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     line_gradients(inputs, |g, _| g, |g, y, whole| (g, if whole == 0.0 { 0.0 } else { y.exp() * whole }))
 }
@@ -103,7 +104,7 @@ fn volume(inputs: &Inputs, i: usize) -> Result<usize, Unknown> {
     Ok(inputs.ints(i)?.iter().map(|&n| n as usize).product())
 }
 
-/// A row less its mean and divided by `sqrt(variance + eps)`, and 1 over that root.
+/// A row minus its mean, divided by `sqrt(variance + eps)`, and 1 over that root.
 pub(super) fn standardised(row: &[f64], eps: f64) -> (Vec<f64>, f64) {
     let n = row.len() as f64;
     let mean = sum(row.iter().copied()) / n;
@@ -112,7 +113,7 @@ pub(super) fn standardised(row: &[f64], eps: f64) -> (Vec<f64>, f64) {
     (row.iter().map(|x| (x - mean) * scale).collect(), scale)
 }
 
-/// Whether the squares of a finite row overflow during its standardisation, whose result is uncertain then.
+/// Whether the squares of a finite row overflow during its standardisation, so that its result is uncertain.
 pub(super) fn too_wide(row: &[f64], dtype: DType) -> bool {
     row.iter().all(|x| x.is_finite()) && overflows(4.0 * sum(row.iter().map(|x| x * x)), dtype)
 }
@@ -133,7 +134,7 @@ fn layer_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![Array::new(a.dtype, a.sizes.clone(), values)])
 }
 
-/// With `h` the standardised row, `s` its scale and `g` the gradient times the weight, the row's gradient is
+/// The gradient of a row by layer norm: with `h` the standardised row, `s` its scale and `g` the gradient times the weight,
 /// `s (g - mean(g) - h mean(g h))` (Ba, Kiros and Hinton, "Layer Normalization", 2016, by the chain rule).
 pub(super) fn row_gradient(g: &[f64], h: &[f64], s: f64) -> Vec<f64> {
     let n = g.len() as f64;
@@ -165,7 +166,8 @@ fn layer_norm_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![Array::new(a.dtype, a.sizes.clone(), of_input), sums(of_weight), sums(of_bias)])
 }
 
-/// The value added to the mean of the squares: argument `i`, or the machine epsilon of f64, or of f32 for every other dtype.
+/// The value added to the mean of the squares: argument `i`, or the machine epsilon of f64, or of f32 for every other
+/// dtype.
 fn epsilon(inputs: &Inputs, i: usize, dtype: DType) -> Result<f64, Unknown> {
     match inputs.is_none(i) {
         true if dtype == DType::F64 => Ok(f64::EPSILON),
@@ -193,7 +195,8 @@ fn rms_norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![Array::new(x.dtype, x.sizes.clone(), values)])
 }
 
-/// With `r` the root, `h = x / r` and `g` the gradient times the weight, the row's gradient is `(g - h mean(g h)) / r`.
+/// The gradient of RMS norm: with `r` the root mean square, `h = x / r` and `g` the gradient times the weight, `(g - h
+/// mean(g h)) / r` for a row.
 fn rms_norm_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let x = inputs.array(1)?;
     let (n, eps) = (volume(inputs, 2)?, epsilon(inputs, 4, x.dtype)?);

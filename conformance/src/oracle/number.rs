@@ -1,4 +1,4 @@
-//! Arithmetic on elements of one kind, and the walks over dimensions that several families share.
+//! Arithmetic on elements of one kind, and the iteration over dimensions that several families share.
 
 use super::args::wrap;
 use super::{Inputs, Unknown};
@@ -6,12 +6,12 @@ use crate::array::{Array, Number, Offsets, spread_strides};
 use keyway::DType;
 use std::cmp::Ordering;
 
-/// The number that changes no sum.
+/// The additive identity.
 pub fn zero(dtype: DType) -> Number {
     Number::Int(0).cast(dtype)
 }
 
-/// The number that changes no product.
+/// The multiplicative identity.
 pub fn one(dtype: DType) -> Number {
     Number::Int(1).cast(dtype)
 }
@@ -58,19 +58,19 @@ pub fn sum(values: impl IntoIterator<Item = f64>) -> f64 {
     if total.is_finite() { total + lost } else { total }
 }
 
-/// Whether an intermediate value of a result of `dtype` is out of range of the backend's computation: f64 for f64, f32 for every
-/// other float dtype.
+/// Whether an intermediate value of a result of `dtype` is out of range of the backend's compute dtype: f64 for f64, f32
+/// for every other float dtype.
 pub fn overflows(value: f64, dtype: DType) -> bool {
     let most = if dtype == DType::F64 { f64::MAX } else { f64::from(f32::MAX) };
     value.abs() > most
 }
 
-/// Whether partial sums of finite addends may overflow, in some order.
+/// Whether partial sums of finite addends may overflow in some order.
 pub fn may_overflow(dtype: DType, terms: &[f64]) -> bool {
     terms.iter().all(|t| t.is_finite()) && overflows(sum(terms.iter().map(|t| t.abs())), dtype)
 }
 
-/// The sum of floats as an element of `dtype`. Addends of both signs whose partial sums may overflow have no certain sum, as the
+/// The sum of floats as an element of `dtype`; uncertain for addends of both signs whose partial sums may overflow, as the
 /// backend determines the order.
 pub fn float_total(dtype: DType, terms: &[f64]) -> Number {
     let (least, most) = terms.iter().fold((0.0f64, 0.0f64), |(least, most), &t| (least.min(t), most.max(t)));
@@ -98,7 +98,7 @@ pub struct Groups {
     pub members: Vec<Vec<Number>>,
 }
 
-/// Gathers the elements over the dimensions that `reduced` marks, which are retained as size 1 if `keepdim`.
+/// Groups the elements over the dimensions that `reduced` marks, which remain with size 1 if `keepdim`.
 pub fn groups(a: &Array, reduced: &[bool], keepdim: bool) -> Groups {
     let kept: Vec<usize> = a.sizes.iter().zip(reduced).map(|(&n, &r)| if r { 1 } else { n }).collect();
     let count: usize = kept.iter().product();
@@ -112,7 +112,7 @@ pub fn groups(a: &Array, reduced: &[bool], keepdim: bool) -> Groups {
     Groups { sizes: stays.map(|(&n, _)| n).collect(), members }
 }
 
-/// The dimensions that argument `i`, a list, names: all if it is missing or empty.
+/// The dimensions in argument `i`, a list, as flags: all if it is missing or empty.
 pub fn marked(inputs: &Inputs, i: usize, ndim: usize) -> Result<Vec<bool>, Unknown> {
     let dims = inputs.optional_ints(i)?.unwrap_or(&[]);
     let mut marks = vec![dims.is_empty(); ndim];
@@ -125,7 +125,7 @@ pub fn marked(inputs: &Inputs, i: usize, ndim: usize) -> Result<Vec<bool>, Unkno
     Ok(marks)
 }
 
-/// Replaces each line along `dim` by one of `length` elements. A 0-d tensor is one line of one element, and remains one.
+/// Replaces each row along `dim` by one of `length` elements. A 0-d tensor is one row of one element, and remains 0-d.
 pub fn along(
     a: &Array,
     dim: usize,

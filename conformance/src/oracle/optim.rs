@@ -1,12 +1,11 @@
-//! Steps of optimisers, of all parameters at once.
+//! Optimizer steps on all parameters.
 
 use super::pointwise::leaves_range;
 use super::{Family, Inputs, Unknown};
 use crate::array::{Array, Number};
 
-/// The nth tensors of some lists with equal shapes and dtypes, with the function's results instead of those of `changed`: the
-/// changed tensors list by list. `step` is called with the elements at one index, and returns the new ones and the intermediate
-/// values.
+/// Applies `step` to the elements at each index of the nth tensors of several lists of equal shapes and dtypes; returns the
+/// tensors of the lists `changed`, list by list. `step` returns the new elements and the intermediate values.
 fn stepped<const N: usize, const M: usize>(
     inputs: &Inputs,
     lists: [usize; N],
@@ -42,7 +41,7 @@ fn stepped<const N: usize, const M: usize>(
     Ok(made.into_iter().flatten().collect())
 }
 
-/// A number, or the one element of an f64 without dimensions.
+/// A number, or the only element of a 0-d f64 tensor.
 fn number(inputs: &Inputs, i: usize) -> Result<f64, Unknown> {
     match inputs.array(i) {
         Ok(a) if a.sizes.is_empty() && a.dtype == keyway::DType::F64 => Ok(a.floats()[0]),

@@ -38,7 +38,7 @@ fn windows(
             }
             let free = size + 2 * padding - dilation * (kernel - 1) - 1;
             let mut positions = free.div_euclid(stride) + 1;
-            // Rounded up, the last window must not begin in the padding after the image.
+            // With ceil mode, the last window must not begin in the padding after the image.
             if ceil && free.rem_euclid(stride) != 0 && positions * stride < size + padding {
                 positions += 1;
             }
@@ -68,7 +68,7 @@ impl Window {
     }
 }
 
-/// Every combination of one number of each list.
+/// The Cartesian product of the lists.
 fn combinations(lists: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let sizes: Vec<usize> = lists.iter().map(Vec::len).collect();
     let pick = |index: Index| index.iter().zip(lists).map(|(&i, list)| list[i]).collect();
@@ -230,7 +230,7 @@ fn avg_pool_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })
 }
 
-/// The root of the sum of powers; a window that reaches over the end counts as full, of its mean.
+/// LP pooling: the root of the sum of powers; a window that extends beyond the end counts as full, with its mean.
 fn lp_pool(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (a, p) = (image(inputs)?, inputs.float(1)?);
     let spatial = &a.sizes[2..];

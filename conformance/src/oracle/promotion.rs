@@ -3,15 +3,15 @@
 use crate::array::Array;
 use keyway::DType;
 
-/// An operand of type promotion. Within a category, tensors with dimensions take precedence over 0-d tensors, and those over
-/// scalars; a higher category always wins.
+/// An operand of type promotion. Within a category, tensors with dimensions take precedence over 0-d tensors, and those
+/// over scalars; a higher category always takes precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operand {
     /// A tensor with dimensions.
     Tensor(DType),
     /// A tensor of no dimensions.
     ZeroDim(DType),
-    /// A bare number: i64, f64 or bool.
+    /// A scalar: i64, f64 or bool.
     Number(DType),
 }
 
@@ -49,7 +49,7 @@ pub fn pair(a: DType, b: DType) -> Option<DType> {
             if signed(small) == signed(large) || (signed(large) && small.size() < large.size()) {
                 return Some(large);
             }
-            // Unsigned of the larger or same size with signed: the next larger signed dtype.
+            // Unsigned of at least the size of the signed one: the next larger signed dtype.
             match large.size() {
                 1 => Some(DType::I16),
                 2 => Some(DType::I32),

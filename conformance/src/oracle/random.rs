@@ -1,5 +1,5 @@
-//! Random ops. Each has its position in the random stream as arguments, so that its result is a function of them, which the page
-//! of `keyway_sdk::philox` defines.
+//! Random ops. Each has its position in the random stream as arguments, so that its result is a function of them;
+//! `keyway_sdk::philox` documents the stream.
 //!
 //! Source of the generator: J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as
 //! easy as 1, 2, 3", SC 2011, Philox4x32 of 10 rounds.
@@ -32,7 +32,7 @@ struct StreamOffset {
 }
 
 impl StreamOffset {
-    /// From two arguments, whose bits are passed as signed integers.
+    /// The position from two arguments, whose bits are passed as signed integers.
     fn of(inputs: &Inputs, i: usize) -> Result<StreamOffset, Unknown> {
         Ok(StreamOffset { seed: inputs.int(i)? as u64, offset: inputs.int(i + 1)? as u64 })
     }
@@ -42,18 +42,18 @@ impl StreamOffset {
         philox([at as u32, (at >> 32) as u32, 0, 0], [self.seed as u32, (self.seed >> 32) as u32])
     }
 
-    /// The word of element `i` of an op that takes one for each.
+    /// The word of element `i` of an op that uses one word for each.
     fn word(self, i: usize) -> u32 {
         self.block(i as u64 / 4)[i % 4]
     }
 
-    /// The 64 bits of element `i` of an op that takes two words for each.
+    /// The 64 bits of element `i` of an op that uses two words for each.
     fn long(self, i: usize) -> u64 {
         let (block, at) = (self.block(i as u64 / 2), 2 * (i % 2));
         u64::from(block[at]) << 32 | u64::from(block[at + 1])
     }
 
-    /// The 64 random bits of element `i` of a float dtype: of one word those that f64 needs are 0.
+    /// The 64 random bits of element `i` of a float dtype: if there is only one word, the bits that only f64 needs are 0.
     fn bits(self, i: usize, dtype: DType) -> u64 {
         if dtype == DType::F64 { self.long(i) } else { u64::from(self.word(i)) << 32 }
     }
@@ -80,8 +80,8 @@ fn float(inputs: &Inputs) -> Result<DType, Unknown> {
     }
 }
 
-/// Uniform in `low..high`. Which results round to `high`, and thus become `low`, depends on the precision, so this is computed in
-/// f32 unless the dtype is f64, as defined.
+/// Uniform in `low..high`. Which results round to `high`, and thus become `low`, depends on the precision, so this is
+/// computed in f32 unless the dtype is f64, as specified.
 fn uniform(inputs: &Inputs) -> Outcome {
     let (dtype, stream) = (float(inputs)?, StreamOffset::of(inputs, 3)?);
     let computed = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
@@ -131,7 +131,7 @@ fn probability(inputs: &Inputs) -> Result<f64, Unknown> {
     if (0.0..=1.0).contains(&p) { Ok(p) } else { unknown("it is no probability") }
 }
 
-/// 1 with a given probability, or with that of each element, else 0.
+/// 1 with a given probability, or with that of each element, otherwise 0.
 fn bernoulli(inputs: &Inputs) -> Outcome {
     let (dtype, stream) = (inputs.array(0)?.dtype, StreamOffset::of(inputs, 2)?);
     let given = if inputs.is_none(1) { None } else { Some(probability(inputs)?) };
@@ -141,7 +141,7 @@ fn bernoulli(inputs: &Inputs) -> Outcome {
     draw(inputs, |i, own| Number::Bool(happens(stream.word(i), given.unwrap_or(own.float()))).cast(dtype))
 }
 
-/// 0 with probability `p`, else the element divided by `1 - p`.
+/// 0 with probability `p`, otherwise the element divided by `1 - p`.
 fn dropout(inputs: &Inputs) -> Outcome {
     float(inputs)?;
     let (p, stream) = (probability(inputs)?, StreamOffset::of(inputs, 2)?);
@@ -167,8 +167,8 @@ fn random_int(inputs: &Inputs) -> Outcome {
 }
 
 /// Indices drawn from rows of probabilities. With replacement, the first index at which the cumulative sum exceeds a random
-/// fraction of the total; without, the indices of the least `-log(1 - u) / p` in order. Any result is accepted if the last digits
-/// of two candidates decide.
+/// fraction of the total; without, the indices of the smallest `-log(1 - u) / p` in order. Any result is accepted if the
+/// last digits of two candidates decide.
 fn multinomial(inputs: &Inputs) -> Outcome {
     let (a, drawn, replacement) = (inputs.array(0)?, inputs.int(1)?, inputs.bool(2)?);
     float(inputs)?;
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
     use crate::oracle::{Value, find};
 
-    /// Known answers from the file `kat_vectors` of Random123, the authors' own library: counter, key, result.
+    /// Known-answer tests from the file `kat_vectors` of Random123, the authors' own library: counter, key, result.
     #[test]
     fn the_generator_gives_the_known_answers() {
         let zero = [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8];

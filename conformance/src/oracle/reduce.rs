@@ -13,7 +13,7 @@ fn wide(dtype: DType) -> DType {
     if dtype.is_float() { dtype } else { DType::I64 }
 }
 
-/// Reduces argument 0, cast to `compute`, over the dimensions in argument `dims`, which are retained as size 1 if argument
+/// Reduces argument 0, cast to `compute`, over the dimensions in argument `dims`, which remain with size 1 if argument
 /// `keepdim` is true.
 fn reduced(
     inputs: &Inputs,
@@ -48,8 +48,8 @@ fn prod(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     reduced(inputs, [1, 2], dtype, dtype, |members| Ok(product(dtype, members)))
 }
 
-/// The product of elements. Where large and small factors may overflow or vanish before they meet it is not
-/// certain, as the order of a product is the backend's.
+/// The product of elements; uncertain if large and small factors may overflow or underflow before they are multiplied, as
+/// the backend determines the order.
 pub(super) fn product(dtype: DType, members: &[Number]) -> Number {
     if dtype.is_float() && floats(members).all(f64::is_finite) {
         let large: f64 = floats(members).map(|x| x.abs().max(1.0)).product();
@@ -85,7 +85,7 @@ fn variance(members: &[Number], correction: f64) -> f64 {
     squares(members) / (members.len() as f64 - correction).max(0.0)
 }
 
-/// `finish` of the variances of argument 0, which are uncertain where the sum or the squares may overflow.
+/// `finish` applied to the variances of argument 0, which are uncertain if the sum or the squares may overflow.
 fn spread(inputs: &Inputs, finish: fn(f64) -> f64) -> Result<Vec<Array>, Unknown> {
     let (dtype, correction) = (float(inputs)?, inputs.float(2)?);
     reduced(inputs, [1, 3], dtype, dtype, |members| {
@@ -104,7 +104,7 @@ fn std(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     spread(inputs, f64::sqrt)
 }
 
-/// The index of the first NaN, or of the first extreme element: one that no other is `wanted` to.
+/// The index of the first NaN, otherwise of the first extreme element: one to which no other compares as `wanted`.
 pub(super) fn extreme(members: &[Number], wanted: Ordering) -> Result<usize, Unknown> {
     if let Some(nan) = members.iter().position(|v| matches!(v, Number::Float(x) if x.is_nan())) {
         return Ok(nan);
@@ -166,7 +166,7 @@ fn all(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     reduced(inputs, [1, 2], dtype, DType::BOOL, |members| Ok(Number::Bool(members.iter().all(|v| v.truth()))))
 }
 
-/// The elements other than NaN.
+/// The elements that are not NaN.
 fn numbers_of(members: &[Number]) -> Vec<Number> {
     members.iter().copied().filter(|v| !v.float().is_nan()).collect()
 }
@@ -200,7 +200,7 @@ fn with_mean(inputs: &Inputs, spread: super::Oracle) -> Result<Vec<Array>, Unkno
     Ok([spread(inputs)?, mean(&Inputs(of_mean.to_vec()))?].concat())
 }
 
-/// `log Σ exp(x)`, as `m + log Σ exp(x - m)` for the largest `m`, so that nothing overflows.
+/// `log Σ exp(x)`, computed as `m + log Σ exp(x - m)` for the largest `m` to avoid overflow.
 pub(super) fn log_sum_exp(members: &[Number]) -> f64 {
     if floats(members).any(f64::is_nan) {
         return f64::NAN;
@@ -242,7 +242,8 @@ pub(super) fn length(members: &[Number], p: f64) -> Result<f64, Unknown> {
     Ok(unit * sum(sizes.iter().map(|x| (x / unit).powf(p))).powf(1.0 / p))
 }
 
-/// Uncertain where the powers overflow in f64, as a backend need not scale them; f32 and less may be computed in it.
+/// The p-norm; uncertain if the powers overflow in f64, as a backend need not scale them; narrower dtypes may be computed
+/// in f32.
 fn norm(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (dtype, p) = (float(inputs)?, inputs.float(1)?);
     reduced(inputs, [2, 3], dtype, dtype, |members| {

@@ -10,7 +10,7 @@ use keyway::DType;
 /// The index of an element of a dimension, and its weight.
 type Tap = (usize, f64);
 
-/// The elements of a dimension of `size`, with weights, that position `i` of `count` is interpolated from.
+/// The elements of a dimension of `size`, with weights, from which position `i` of `count` is interpolated.
 fn interpolated(
     mode: &str,
     align: bool,
@@ -30,7 +30,7 @@ fn interpolated(
     match mode {
         "nearest" | "nearest-exact" => {
             let half = if mode == "nearest" { 2 * i } else { 2 * i + 1 };
-            // In integers, if there is no factor.
+            // In integers, if there is no scale factor.
             let k = scale.map_or((half * size / (2 * count)) as f64, |s| (half as f64 / 2.0 / s).floor());
             vec![(inside(k), 1.0)]
         }
@@ -56,7 +56,8 @@ fn keys(distance: f64) -> f64 {
     }
 }
 
-/// The taps of each output position of each spatial dimension, from these sizes to those, according to arguments 2 to 4.
+/// The taps of each output position of each spatial dimension, from sizes `from` to sizes `to`, according to arguments 2 to
+/// 4.
 fn resized(inputs: &Inputs, from: &[usize], to: &[usize]) -> Result<Vec<Vec<Vec<Tap>>>, Unknown> {
     let (mode, align) = (inputs.str(2)?, inputs.bool(3)?);
     let Value::Floats(scales) = inputs.get(4) else { return Err(Unknown("no factors".into())) };
@@ -75,7 +76,7 @@ fn resized(inputs: &Inputs, from: &[usize], to: &[usize]) -> Result<Vec<Vec<Vec<
     Ok((0..to.len()).map(along).collect())
 }
 
-/// The sizes of images, and those in argument 1.
+/// The input images, and the sizes in argument 1.
 fn images(inputs: &Inputs) -> Result<(&Array, Vec<usize>), Unknown> {
     let (a, to) = sized(inputs)?;
     if a.sizes[2..].contains(&0) {
@@ -95,7 +96,7 @@ fn sized(inputs: &Inputs) -> Result<(&Array, Vec<usize>), Unknown> {
     Ok((a, to))
 }
 
-/// Each combination of taps of the dimensions: the index, and the product of their weights.
+/// The Cartesian product of the taps of the dimensions: the index, and the product of their weights.
 fn together(taps: &[&[Tap]]) -> Vec<(Vec<usize>, f64)> {
     taps.iter().fold(vec![(Vec::new(), 1.0)], |made, along| {
         let with = |(index, weight): &(Vec<usize>, f64)| -> Vec<(Vec<usize>, f64)> {
@@ -147,7 +148,7 @@ fn interpolate_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(scattered(grad, &spatial, &resized(inputs, &spatial, &grad.sizes[2..])?))
 }
 
-/// The windows of adaptive pooling from these sizes to those.
+/// The windows of adaptive pooling from sizes `from` to sizes `to`.
 fn adaptive(from: &[usize], to: &[usize]) -> Vec<Vec<Vec<Tap>>> {
     let window = |size: usize, count: usize, i: usize| {
         let (begin, end) = (i * size / count, ((i + 1) * size).div_ceil(count));
@@ -205,7 +206,7 @@ fn moved(at: f64, padding: &str, align: bool, size: usize) -> f64 {
     }
 }
 
-/// The derivative of the moved coordinate by the original one.
+/// The derivative of the reflected coordinate with respect to the original one.
 fn direction(at: f64, padding: &str, align: bool, size: usize) -> f64 {
     let last = size as f64 - 1.0;
     let there = moved(at, padding, align, size);
@@ -213,7 +214,7 @@ fn direction(at: f64, padding: &str, align: bool, size: usize) -> f64 {
         "zeros" => 1.0,
         _ if !(there > 0.0 && there < last) => 0.0,
         "reflection" => {
-            // The mirrors part the line into pieces that are gone through forward and backward in turn.
+            // Reflection divides the line into intervals that are traversed forward and backward alternately.
             let (low, span) = if align { (0.0, last) } else { (-0.5, last + 1.0) };
             if ((at - low) / span).floor().rem_euclid(2.0) == 0.0 { 1.0 } else { -1.0 }
         }

@@ -6,8 +6,8 @@ use crate::array::{Array, Number};
 use keyway::DType;
 use std::cmp::Ordering;
 
-/// For each element the index of the extreme one so far, the last of equal ones: one that no other is `wanted` to. After a NaN,
-/// the last NaN.
+/// For each element the index of the extreme one so far, the last of equal ones: one to which no other compares as
+/// `wanted`. After a NaN, the last NaN.
 fn extreme(line: &[Number], wanted: Ordering) -> Vec<usize> {
     let nan = |v: Number| matches!(v, Number::Float(x) if x.is_nan());
     let mut best = 0;
@@ -33,7 +33,7 @@ fn extremes(inputs: &Inputs, wanted: Ordering) -> Result<Vec<Array>, Unknown> {
     Ok(vec![values, indices])
 }
 
-/// `log` of the sum of exponentials up to each element, as the largest so far and the sum of all exponentials beside it.
+/// The cumulative logsumexp: the largest element so far, and the sum of exponentials relative to it.
 fn log_sums(line: &[Number]) -> Vec<Number> {
     let (mut largest, mut sum) = (f64::NEG_INFINITY, 0.0);
     let step = |value: &Number| {
@@ -62,7 +62,7 @@ fn logcumsumexp(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![along(a, dim, a.dtype, n, log_sums)])
 }
 
-/// Its ops.
+/// The ops of this family.
 pub const ALL: Family = &[
     ("cummax", |i| extremes(i, Ordering::Greater)),
     ("cummin", |i| extremes(i, Ordering::Less)),

@@ -4,7 +4,7 @@ use super::args::wrap;
 use super::{Family, Inputs, Unknown};
 use crate::array::{Array, Index, Number};
 
-/// Gathers an array whose element at each index is that of `a` at `source` of it.
+/// An array of `sizes` whose element at each index is that of `a` at `source(index)`.
 fn moved(a: &Array, sizes: Vec<usize>, source: impl Fn(&[usize]) -> Index) -> Vec<Array> {
     vec![Array::from_fn(a.dtype, sizes, |index| a.at(&source(index)))]
 }
@@ -193,8 +193,8 @@ fn unsqueeze(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![a.clone().reshaped(sizes)])
 }
 
-/// Windows of `size` along a dimension, one every `step`, as a new last dimension. A tensor of no dimensions is
-/// seen as one element in a row, and has one window.
+/// Windows of `size` along a dimension, one every `step`, as a new last dimension. A 0-d tensor is treated as one row of
+/// one element, and has one window.
 fn unfold(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let a = inputs.array(0)?;
     let dim = inputs.dim(1, a.ndim())?;

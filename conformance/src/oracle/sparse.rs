@@ -5,12 +5,12 @@ use super::pointwise::Outcome;
 use super::{Family, Inputs, Unknown, linalg};
 use crate::array::Array;
 
-/// The same values, however they are held.
+/// The same values, in any layout.
 fn same(inputs: &Inputs) -> Outcome {
     Ok(vec![inputs.array(0)?.clone()])
 }
 
-/// These values where the mask is not 0, else 0.
+/// These values where the mask is not 0, otherwise 0.
 fn masked(values: &Array, mask: &Array) -> Outcome {
     if values.sizes != mask.sizes {
         return Err(Unknown(format!("{:?} with a mask of {:?}", values.sizes, mask.sizes)));

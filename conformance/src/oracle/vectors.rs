@@ -47,7 +47,7 @@ fn cross(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })])
 }
 
-/// The p-norm of a line; `None` where its powers overflow, as a backend need not scale them.
+/// The p-norm of a row; `None` if its powers overflow, as a backend need not scale them.
 fn certain_length(dtype: DType, members: &[Number], p: f64) -> Result<Option<f64>, Unknown> {
     let powers = members.iter().map(|v| v.float().abs().powf(p));
     let finite = members.iter().all(|v| v.float().is_finite() && v.float() != 0.0);
@@ -57,7 +57,7 @@ fn certain_length(dtype: DType, members: &[Number], p: f64) -> Result<Option<f64
     length(members, p).map(Some)
 }
 
-/// The elements divided by the norms of their lines, or by `eps` where that is more.
+/// The elements divided by the norms of their rows, or by `eps` if that is larger.
 fn normalize(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (a, p, eps) = (inputs.array(0)?, inputs.float(1)?, inputs.float(3)?);
     if !a.dtype.is_float() {
@@ -101,7 +101,7 @@ fn cosine_similarity(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![Array::new(dtype, a.sizes, values)])
 }
 
-/// Its ops.
+/// The ops of this family.
 pub const ALL: Family =
     &[("cosine_similarity", cosine_similarity), ("cross", cross), ("normalize", normalize), ("trace", trace)];
 

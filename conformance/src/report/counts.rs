@@ -4,7 +4,7 @@ use super::Status;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Number of cases of each status.
+/// The number of cases of each status.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts(pub BTreeMap<String, usize>);
 
@@ -14,19 +14,19 @@ impl Counts {
         *self.0.entry(name.unwrap_or_default()).or_default() += 1;
     }
 
-    /// Number of cases of one status.
+    /// The number of cases of one status.
     pub fn of(&self, status: Status) -> usize {
         let mut one = Counts::default();
         one.add(status);
         one.0.keys().next().and_then(|name| self.0.get(name)).copied().unwrap_or(0)
     }
 
-    /// Number of all cases.
+    /// The number of all cases.
     pub fn total(&self) -> usize {
         self.0.values().sum()
     }
 
-    /// Whether other plugins ran every case that was run at all: the run is then no evidence about the tested library.
+    /// Whether other plugins ran every case that was run: the run is then no evidence about the tested library.
     pub fn is_by_others(&self) -> bool {
         const JUDGED: [Status; 6] = [
             Status::Passed,

@@ -4,7 +4,7 @@ use crate::runner::Kernels;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The share of refused cases, in percent, from which on a verdict is not plainly good.
+/// The percentage of refused cases from which a verdict has a reservation.
 const MUCH: usize = 10;
 
 /// Coverage of a run.
@@ -17,7 +17,7 @@ pub struct Coverage {
     pub judged: usize,
     /// Cases that it refused.
     pub refused: usize,
-    /// Cases that fail as listed in its known failures.
+    /// The number of cases that fail as listed in the known failures.
     pub known: usize,
 }
 
@@ -27,7 +27,7 @@ impl Coverage {
         (self.refused * 100).div_ceil((self.refused + self.judged).max(1))
     }
 
-    /// Number of kernels that ran a call, and number of registered ones.
+    /// The number of kernels that ran a call, and of registered ones.
     pub fn reached(&self) -> (usize, usize) {
         let sum = |of: fn(&Kernels) -> usize| self.kernels.iter().map(of).sum();
         (sum(|k| k.reached), sum(|k| k.registered))
@@ -66,9 +66,9 @@ pub struct Draws {
     pub seed: u64,
     /// Cases that were drawn and run.
     pub cases: usize,
-    /// Cases for which there was no time.
+    /// The number of cases omitted for lack of time.
     pub left_out: usize,
-    /// The command that draws the same.
+    /// The command that draws the same calls.
     pub again: String,
 }
 

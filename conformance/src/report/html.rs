@@ -5,7 +5,7 @@ use super::{Report, Row, Status};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The page; `REPORT` in it becomes the data.
+/// The page; `REPORT` in it is replaced by the data.
 const PAGE: &str = include_str!("page.html");
 
 /// The report as a page.
@@ -33,12 +33,12 @@ pub fn write(report: &Report) -> String {
         "names": names.list,
         "cases": cases,
     });
-    // `<` occurs in strings alone; in a script element it could end or comment out the text after it.
+    // `<` occurs only in strings; in a script element it could end or comment out the text after it.
     let text = data.to_string().replace('<', "\\u003c");
     PAGE.replacen("\"REPORT\"", &text, 1)
 }
 
-/// Interned texts that occur in many rows.
+/// Interned strings that occur in many rows.
 #[derive(Default)]
 struct Names {
     list: Vec<String>,
@@ -46,7 +46,7 @@ struct Names {
 }
 
 impl Names {
-    /// The number of a text.
+    /// The index of a string.
     fn of(&mut self, text: &str) -> usize {
         if let Some(&nth) = self.known.get(text) {
             return nth;
@@ -58,8 +58,8 @@ impl Names {
     }
 }
 
-/// The page's entry of each case, or of all with the same family, op, dtype, status, reason and reference together: indices of
-/// names, the status, the number of cases, and the details of one that is listed in full.
+/// The page's entry of each case, or of all with the same family, op, dtype, status, reason and reference together: indices
+/// of names, the status, the number of cases, and the details of a case that is listed in full.
 fn cases(report: &Report, names: &mut Names) -> Vec<Value> {
     let mut together: BTreeMap<[usize; 5], (&'static str, usize)> = BTreeMap::new();
     let mut all = Vec::new();
@@ -90,8 +90,8 @@ fn cases(report: &Report, names: &mut Names) -> Vec<Value> {
     all
 }
 
-/// The reason of a row that is counted together with others, after its status. Digits in it, such as sizes, are left out, so that
-/// cases refused for the same reason are one row.
+/// The reason of a row that is counted together with others, after its status. Digits in it, such as sizes, are removed, so
+/// that cases refused for the same reason are one row.
 fn shared(row: &Row) -> String {
     let reason = row.reason.as_deref().unwrap_or_default();
     let mut text = String::from(letter(row.status));

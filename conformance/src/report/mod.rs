@@ -25,34 +25,34 @@ pub const NO_OPS: [&str; 2] = ["device", "layout"];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// As expected.
+    /// The result is as expected.
     Passed,
-    /// As expected, but the tested library ran no part of it: it counts neither for nor against it.
+    /// The result is as expected, but the tested library ran no part of it: it counts neither for nor against the library.
     ByOthers,
-    /// Not as expected.
+    /// The result is not as expected.
     Failed,
     /// The worker died.
     Died,
-    /// It fails, as listed in the known failures.
+    /// The case fails, as listed in the known failures.
     KnownFailure,
-    /// It is in the list of known failures, but it passed.
+    /// The case is in the list of known failures, but it passed.
     UnexpectedPass,
     /// The backend does not claim it, and reports it as unsupported.
     Unsupported,
     /// There is no verdict.
     Skipped,
-    /// It was not run after time-outs of its kernel, or of many kernels.
+    /// The case was not run after time-outs of its kernel, or of many kernels.
     NotRun,
 }
 
 impl Status {
-    /// Whether it makes the run a failure.
+    /// Whether the status makes the run a failure.
     pub fn is_bad(self) -> bool {
         matches!(self, Status::Failed | Status::Died | Status::UnexpectedPass | Status::NotRun)
     }
 
-    /// Whether the case is evidence about the tested library: the library ran a part of it, or was not asked to after time-outs, and
-    /// there is a verdict.
+    /// Whether the case is evidence about the tested library: the library ran a part of it, or was not asked to after
+    /// time-outs, and there is a verdict.
     pub fn is_judged(self) -> bool {
         !matches!(self, Status::ByOthers | Status::Unsupported | Status::Skipped)
     }
@@ -63,13 +63,13 @@ impl Status {
 pub struct Row {
     /// The case's id.
     pub id: String,
-    /// Its family.
+    /// The family of the case.
     pub family: String,
-    /// The op, or other subject.
+    /// The op, or another subject.
     pub op: String,
     /// The dtype under test; empty if none.
     pub dtype: String,
-    /// Its status.
+    /// The status of the case.
     pub status: Status,
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,14 +77,14 @@ pub struct Row {
     /// The reference of its results, if it is not the oracle.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judged_by: Option<String>,
-    /// Reason why the worker died, why the case was skipped, not run or is unsupported, why it is known to fail, or that it passed
-    /// alone.
+    /// The reason why the worker died, why the case was skipped, not run or is unsupported, why it is known to fail, or
+    /// that it passed when run separately.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The call in words.
+    /// The call as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// The command that runs this case alone.
+    /// The command that runs only this case.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rerun: Option<String>,
     /// Duration in microseconds.
@@ -105,7 +105,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Whether results are comparable: the number of processors does not affect them.
+    /// Whether results of both machines are comparable: the number of processors does not affect them.
     pub fn is_like(&self, other: &Machine) -> bool {
         (&self.os, &self.arch, &self.cpu) == (&other.os, &other.arch, &other.cpu)
     }
@@ -123,14 +123,14 @@ impl Machine {
     }
 }
 
-/// Cases of a family and an op none of which the tested library ran, although it registers kernels for them.
+/// A family and an op none of whose cases the tested library ran, although it registers kernels for them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unserved {
     /// The op.
     pub op: String,
     /// The family.
     pub family: String,
-    /// Number of cases of dtypes that the library registers kernels for.
+    /// The number of cases of dtypes that the library registers kernels for.
     pub cases: usize,
 }
 
@@ -152,16 +152,16 @@ pub struct Report {
     pub keyway: String,
     /// The tested plugin.
     pub plugin: String,
-    /// Its version.
+    /// The plugin's version.
     pub plugin_version: String,
-    /// Its library.
+    /// The plugin's library.
     #[serde(serialize_with = "keyway::dispatcher::lossy::path")]
     pub library: PathBuf,
     /// The library's SHA-256.
     pub sha256: String,
     /// The device.
     pub device: String,
-    /// Name of the device, if it is not the CPU.
+    /// The name of the device, if it is not the CPU.
     pub device_name: Option<String>,
     /// The machine.
     pub machine: Machine,
@@ -169,7 +169,7 @@ pub struct Report {
     pub selection: Selection,
     /// Whether the run was interrupted: missing cases were not run.
     pub interrupted: bool,
-    /// Number of cases to run.
+    /// The number of cases to run.
     pub wanted: usize,
     /// The SHA-256 of the profile's name and of the ids of these cases.
     pub case_list: String,
@@ -177,9 +177,9 @@ pub struct Report {
     pub seconds: f64,
     /// All cases by status.
     pub counts: Counts,
-    /// The same for each family.
+    /// The counts of each family.
     pub families: BTreeMap<String, Counts>,
-    /// The same for each op.
+    /// The counts of each op.
     pub by_op: BTreeMap<String, Counts>,
     /// References other than the oracle, each with the ops that it applies to.
     pub judged_by: BTreeMap<String, BTreeSet<String>>,
@@ -189,7 +189,7 @@ pub struct Report {
     pub coverage: Coverage,
     /// The draws of the family `drawn`, if it had a case.
     pub draws: Option<Draws>,
-    /// Number of ops with cases.
+    /// The number of ops with cases.
     pub ops: usize,
     /// Entries of the list of known failures that match no case of this run.
     pub unused_known: Vec<String>,
@@ -198,7 +198,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// A report of a run. `rerun` makes the command that runs one case alone, or with `None` that which draws the same.
+    /// Creates the report of a run. `rerun` returns the command that runs only one case, or with `None` the one that draws
+    /// the same calls.
     pub fn new(
         ran: Ran,
         selection: &Selection,
@@ -236,7 +237,7 @@ impl Report {
         let draws = (drawn > 0).then(|| Draws { seed, cases: drawn, left_out, again: rerun(None) });
         let about_ops = cases.iter().filter(|r| !NO_OPS.contains(&r.family.as_str()));
         let ops = about_ops.map(|r| r.op.as_str()).collect::<BTreeSet<&str>>().len();
-        // Only a whole run can determine that an entry matches nothing.
+        // Only a complete run can determine that an entry matches nothing.
         let unused = |k: &&crate::known::Known| {
             !is_drawn(&k.case) && !cases.iter().any(|r| crate::case::glob(&k.case, &r.id))
         };
@@ -283,7 +284,7 @@ impl Report {
             && !self.cases.iter().any(|r| r.status.is_bad())
     }
 
-    /// The message for a run whose cases the tested library had no part in.
+    /// The message for a run in which the tested library served no case.
     pub fn nothing_served(&self) -> String {
         format!("no case was served by {}: this run does not test it", self.plugin)
     }
@@ -317,7 +318,7 @@ impl Report {
         format!("{text}{tier}{known}{not_run}; {}", self.coverage.text())
     }
 
-    /// The restriction of the run, as a sentence without its end; `None` for the whole suite with its usual values.
+    /// The restriction of the run, as a sentence without its end; `None` for the complete suite with the default seed.
     pub fn narrowed(&self) -> Option<String> {
         let selection = &self.selection;
         let seed = match (selection.seed, selection.chosen) {
@@ -334,12 +335,12 @@ impl Report {
         }
     }
 
-    /// Number of cases that the tested library itself ran.
+    /// The number of cases that the tested library itself ran.
     pub fn served(&self) -> usize {
         self.cases.iter().filter(|row| row.status.is_judged() && row.status != Status::NotRun).count()
     }
 
-    /// The plugins that ran the other cases, the one with most of them first.
+    /// The plugins that ran the other cases, in descending order of the number of cases.
     pub fn others(&self) -> Vec<&str> {
         let mut count: BTreeMap<&str, usize> = BTreeMap::new();
         for row in self.cases.iter().filter(|row| row.status == Status::ByOthers) {
@@ -361,7 +362,7 @@ impl Report {
         self.selection.profile.as_deref() == Some(TRAIN) && !rows.any(|row| row.status.is_judged())
     }
 
-    /// Number of cases that were not run after time-outs, by reason.
+    /// The number of cases that were not run after time-outs, by reason.
     pub fn not_run(&self) -> BTreeMap<&str, usize> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for row in self.cases.iter().filter(|row| row.status == Status::NotRun) {
@@ -375,17 +376,17 @@ impl Report {
         self.cases.iter().filter(|r| r.status.is_bad())
     }
 
-    /// As JSON.
+    /// The report as JSON.
     pub fn json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
 
-    /// As JUnit XML: a suite for each family.
+    /// The report as JUnit XML: a suite for each family.
     pub fn junit(&self) -> String {
         junit::write(self)
     }
 
-    /// As a self-contained HTML page.
+    /// The report as a self-contained HTML page.
     pub fn html(&self) -> String {
         html::write(self)
     }
@@ -403,7 +404,7 @@ fn is_drawn(id: &str) -> bool {
     id.split('/').next() == Some(DRAWN)
 }
 
-/// See [`Report::unserved`].
+/// Computes [`Report::unserved`].
 fn unserved(registers: &[(String, String)], cases: &[Row]) -> Vec<Unserved> {
     let registers: BTreeSet<(&str, &str)> =
         registers.iter().map(|(op, dtype)| (op.as_str(), dtype.as_str())).collect();
@@ -424,7 +425,7 @@ fn unserved(registers: &[(String, String)], cases: &[Row]) -> Vec<Unserved> {
     none.map(row).collect()
 }
 
-/// See [`Report::case_list`]. An interrupted run has no list. Drawn cases are not in it: their seed identifies them.
+/// Computes [`Report::case_list`]. An interrupted run has no list. Drawn cases are not in it: their seed identifies them.
 fn case_list(selection: &Selection, ran: &Ran) -> String {
     let profile = selection.profile.as_deref().unwrap_or_default();
     let ids = ran.finished.iter().map(|finished| finished.case.id.as_str()).filter(|id| !is_drawn(id));
@@ -439,7 +440,7 @@ fn case_list(selection: &Selection, ran: &Ran) -> String {
 fn row(finished: Finished, known: &KnownFailures, rerun: &impl Fn(Option<&str>) -> String) -> Row {
     let Finished { case, outcome, call, judged_by, shrunk, passed_alone, panicked, duration } = finished;
     let known = known.reason(&case.id);
-    // A case that was not run has no result to repeat; those that timed out have their commands.
+    // A case that was not run has no result to reproduce; those that timed out have their commands.
     let bad = outcome.is_failure() && !matches!(outcome, Outcome::NotRun { .. });
     let mut failure = None;
     let (status, reason) = match (outcome, known) {

@@ -1,4 +1,4 @@
-//! One worker process, as the runner sees it.
+//! One worker process, from the runner's side.
 
 use super::protocol::{MARK, Said};
 use super::start::Start;
@@ -14,9 +14,9 @@ pub struct Worker {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<Said>,
-    /// Number of requested cases.
+    /// The number of requested cases.
     asked: u32,
-    /// Resident memory in bytes when it was last idle, as far as measured.
+    /// The resident memory in bytes when the worker was last idle, if measured.
     kept: u64,
 }
 
@@ -25,23 +25,23 @@ pub struct Worker {
 pub enum Silence {
     /// The process ended.
     Ended(String),
-    /// It exceeded the limit of CPU time; it was killed.
+    /// The process exceeded the limit of CPU time and was killed.
     TimedOut,
-    /// It waited for something for so long; it was killed.
+    /// The process slept for this time and was killed.
     Asleep(Duration),
-    /// It exceeded the memory limit of these cases, in bytes; it was killed.
+    /// The process exceeded the memory limit of these cases, in bytes, and was killed.
     TooLarge(u64),
     /// The run was interrupted.
     Interrupted,
 }
 
-/// Polling interval while the worker works.
+/// The polling interval while the worker works.
 const GLANCE: Duration = Duration::from_millis(50);
-/// Multiples of the CPU time limit that a worker may wait without using a processor, and may take in all: on a machine with other
-/// work it waits for a processor, which is not the backend's fault.
+/// The multiple of the CPU time limit that a worker may wait without using a processor, and that it may take in total: on a
+/// loaded machine it waits for a processor, which is not the backend's fault.
 const ASLEEP: u32 = 3;
 const IN_ALL: u32 = 30;
-/// Number of cases between measurements of the idle worker's memory: libraries that compile or load kernels one after another
+/// The number of cases between measurements of the idle worker's memory: libraries that compile or load kernels one by one
 /// retain more and more, which is not the fault of a single case.
 const CASES: u32 = 32;
 
@@ -54,14 +54,14 @@ impl Worker {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         #[cfg(unix)]
         {
-            // A separate process group: an interrupt from the keyboard reaches the runner alone, which ends it.
+            // A separate process group: an interrupt from the keyboard reaches only the runner, which ends the worker.
             use std::os::unix::process::CommandExt;
             command.process_group(0);
         }
         let mut child = command.spawn()?;
         let mut stdin = child.stdin.take();
         if let (Some(stdin), Some(greeting)) = (&mut stdin, greeting) {
-            // If it has ended already, the answer reports it.
+            // If the worker has ended already, the answer reports it.
             let _ = writeln!(stdin, "{greeting}");
         }
         let (sender, lines) = channel();
@@ -76,7 +76,7 @@ impl Worker {
                         Ok(_) => {}
                     }
                     let text = String::from_utf8_lossy(&line);
-                    // A backend may print without an end of line before the worker's own words.
+                    // A backend may print without an end of line before the worker's own message.
                     let said = text.split_once(MARK).and_then(|(_, json)| serde_json::from_str(json).ok());
                     if let Some(said) = said
                         && sender.send(said).is_err()
@@ -92,7 +92,7 @@ impl Worker {
     /// Sends a case's id.
     ///
     /// # Errors
-    /// A worker that is gone.
+    /// The worker has ended.
     pub fn ask(&mut self, id: &str) -> std::io::Result<()> {
         if self.asked.is_multiple_of(CASES) {
             self.kept = resident(self.child.id());
@@ -151,9 +151,9 @@ impl Worker {
 #[derive(Debug)]
 struct Clock {
     begun: Instant,
-    /// Its processor time at the beginning.
+    /// The worker's CPU time at the beginning.
     before: Option<Duration>,
-    /// When it was last seen working, and its processor time then.
+    /// The time when the worker was last seen working, and its CPU time then.
     awake: (Instant, Duration),
 }
 
@@ -163,7 +163,7 @@ impl Clock {
         Clock { begun: now, before, awake: (now, before.unwrap_or_default()) }
     }
 
-    /// Why the time is up; `None` if it is not.
+    /// The reason why the time is over; `None` if it is not.
     fn over(&mut self, usage: Option<Usage>, now: Instant, limit: Duration) -> Option<Silence> {
         let (Some(before), Some(usage)) = (self.before, usage) else {
             return (now - self.begun > limit).then_some(Silence::TimedOut);
@@ -226,7 +226,7 @@ mod tests {
         let mut clock = Clock::new(used(5, true), begun);
         // A loaded machine: 100 seconds for 9 of work.
         assert_eq!(clock.over(used(14, true), at(100), limit), None);
-        // Asleep since then, but that another thread works a little while the main one waits.
+        // Asleep since then, but another thread works a little while the main one waits.
         assert_eq!(clock.over(used(14, false), at(129), limit), None);
         assert_eq!(clock.over(used(15, false), at(140), limit), None);
         assert_eq!(clock.over(used(15, false), at(169), limit), None);

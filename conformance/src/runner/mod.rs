@@ -1,4 +1,4 @@
-//! Runs cases in worker processes, so that a crash, a hang or a memory blow-up is one red row.
+//! Runs cases in worker processes, so that a crash, a hang or excessive memory use is one failed row.
 
 mod child;
 mod protocol;
@@ -28,12 +28,12 @@ use timeouts::Timeouts;
 pub struct Limits {
     /// Worker processes.
     pub jobs: usize,
-    /// Maximum number of workers for an asynchronous device: they use it in turns, and a case of many steps waits for a turn at
-    /// each.
+    /// The maximum number of workers for an asynchronous device: they share it in turns, and a case of many steps waits for
+    /// a turn at each.
     pub turns: usize,
-    /// The most processor time that a case may take; it may wait three times as long, and take thirty times as long in all.
+    /// The maximum CPU time of a case; it may wait three times as long, and take thirty times as long in total.
     pub timeout: Duration,
-    /// The time after which no further drawn case begins, of all workers together; with 0 none does.
+    /// The time after which no further drawn case begins, summed over all workers; 0 draws none.
     pub drawing: Duration,
     /// Maximum resident memory of a worker above its idle memory, in bytes.
     pub memory: u64,
@@ -44,24 +44,24 @@ pub struct Limits {
 pub struct Finished {
     /// The case.
     pub case: CaseName,
-    /// Its outcome.
+    /// The outcome of the case.
     pub outcome: Outcome,
-    /// The call in words, for a case that failed.
+    /// The call as text, for a case that failed.
     pub call: Option<String>,
     /// The reference of its results, if it is not the oracle.
     pub judged_by: Option<String>,
-    /// The id of a simpler call that fails as well; `call` is that one.
+    /// The id of a simpler call that also fails; `call` is that one.
     pub shrunk: Option<String>,
-    /// Whether it failed and then passed in a fresh process, see [`again`].
+    /// Whether it failed and then passed in a fresh process; see [`again`].
     pub passed_alone: bool,
     /// Whether the plugin panicked.
     pub panicked: bool,
-    /// Its duration.
+    /// The duration of the case.
     pub duration: Duration,
 }
 
 impl Finished {
-    /// A case without an answer of a worker.
+    /// A case without an answer from a worker.
     fn unanswered(case: &CaseName, outcome: Outcome, duration: Duration) -> Finished {
         Finished {
             case: case.clone(),
@@ -83,19 +83,19 @@ pub struct Ran {
     pub judged: Judged,
     /// Every case that ended, in the order of the listing.
     pub finished: Vec<Finished>,
-    /// Number of cases to run, without those that were left out.
+    /// The number of cases to run, without those that were omitted.
     pub wanted: usize,
-    /// Number of drawn cases that were left out after their time limit.
+    /// The number of drawn cases that were omitted after their time limit.
     pub left_out: usize,
-    /// Whether it was interrupted, or ended because of a case.
+    /// Whether the run was interrupted, or ended because of a case.
     pub interrupted: bool,
     /// Whether the library's file had changed when a later worker loaded it.
     pub changed: bool,
-    /// Its duration.
+    /// The duration of the run.
     pub duration: Duration,
 }
 
-/// Why nothing was run.
+/// The reason why nothing was run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
     /// The question was wrong.
@@ -109,7 +109,7 @@ pub enum RunError {
     Start(String),
 }
 
-/// Makes a worker's command, with or without a list of its cases.
+/// Creates a worker's command, with or without a list of its cases.
 pub type Starter<'a> = &'a (dyn Fn(bool) -> Start + Sync);
 
 /// Loading and listing may take longer than a case.
@@ -127,7 +127,7 @@ struct Shared<'a> {
     cases: &'a [CaseName],
     done: &'a (dyn Fn(&Judged, Progress, &Finished) -> ControlFlow<()> + Sync),
     count: AtomicUsize,
-    /// Microseconds of drawn cases, and number of those left out.
+    /// The time of drawn cases in microseconds, and the number of those omitted.
     drawing: AtomicU64,
     left_out: AtomicUsize,
     /// Whether each kernel ran a call.
@@ -144,10 +144,10 @@ pub struct Progress {
     pub all: usize,
 }
 
-/// Runs all cases that a worker lists, except those after [`CASES_OF_A_KERNEL`] time-outs of their kernel, and all after time-outs
-/// of [`KERNELS_OF_A_RUN`] kernels: these end as [`Outcome::NotRun`], and drawn ones are left out in the latter case. `command`
-/// starts a worker; its argument is whether the worker lists its cases. `stop` ends the run early. `done` is called with each
-/// finished case and returns whether to continue.
+/// Runs all cases that a worker lists, except those after [`CASES_OF_A_KERNEL`] time-outs of their kernel, and all after
+/// time-outs of [`KERNELS_OF_A_RUN`] kernels: these end as [`Outcome::NotRun`], and drawn ones are omitted in the latter
+/// case. `command` starts a worker; its argument is whether the worker lists its cases. `stop` ends the run early. `done`
+/// is called with each finished case and returns whether to continue.
 ///
 /// # Errors
 /// [`RunError`].
@@ -209,10 +209,10 @@ pub fn run(
     })
 }
 
-/// Failures that [`again`] runs once more.
+/// The number of failures that [`again`] repeats.
 const AGAIN: usize = 5;
 
-/// Repeats the first cases with wrong results, each alone in a fresh worker, and marks those that pass there. `wanted` decides by
+/// Repeats the first cases with wrong results, each in a fresh worker, and marks those that pass there. `wanted` decides by
 /// id whether to repeat a case; the other parameters are those of [`run`].
 pub fn again(
     command: Starter<'_>,
@@ -303,8 +303,8 @@ fn drain(shared: &Shared<'_>, mut worker: Option<Worker>) -> Vec<(usize, Finishe
     }
 }
 
-/// Runs a case; if its worker ends, repeats it in a fresh one, to distinguish a case that kills from one that came after the
-/// damage. `None` when interrupted.
+/// Runs a case; if its worker ends, repeats it in a fresh one, to distinguish a case that kills its worker from one that
+/// ran after another had damaged it. `None` if interrupted.
 fn one(shared: &Shared<'_>, worker: &mut Option<Worker>, case: &CaseName) -> Option<Finished> {
     let mut first: Option<String> = None;
     let mut fresh = worker.is_none();
@@ -401,7 +401,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// A worker that speaks the protocol: each case except the first has a wrong result, and `b` always has.
+    /// A worker that implements the protocol: each case except the first has a wrong result, and `b` always has.
     const SCRIPT: &str = r#"
         named() { printf '{"id":"%s","family":"values","op":"add","dtype":"f32","sample":0}' $1; }
         judged='{"plugin":"p","version":"1","library":"libp.so","stamp":null,"device":"cpu:0","registers":[],"rejected":[]}'
@@ -502,7 +502,7 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn a_kernel_that_hangs_costs_a_few_time_limits_and_many_kernels_end_the_run() {
-        // Cases of `of` kernels, in turns, and last one that would pass.
+        // Cases of `of` kernels, alternating, and a last one that would pass.
         let judge = |of: usize, each: usize| -> (Ran, Vec<&'static str>) {
             let one = |id: String, kernel: String| {
                 format!(

@@ -1,28 +1,28 @@
-//! Protocol between the runner and a worker: one line per message, JSON after a mark. Lines without the mark are output of a
-//! backend, and are skipped.
+//! The protocol between the runner and a worker: one line for each message, JSON after a mark. Lines without the mark are
+//! output of a backend, and are skipped.
 
 use crate::outcome::Outcome;
 use keyway::dispatcher::loader::precheck::Stamp;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Begins every line of a worker.
+/// The prefix of every line of a worker.
 pub const MARK: &str = "@keyway-conformance ";
 
-/// A case as a worker names it.
+/// A case as listed by a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CaseName {
-    /// Its id.
+    /// The id of the case.
     pub id: String,
-    /// Its family.
+    /// The family of the case.
     pub family: String,
-    /// The op, or other subject.
+    /// The op, or another subject.
     pub op: String,
     /// The dtype under test; empty if none.
     pub dtype: String,
     /// Index of the op's sample.
     pub sample: usize,
-    /// The kernel that its time-outs count for: op, dtype, device and layout.
+    /// The kernel that its time-outs are counted for: op, dtype, device and layout.
     #[serde(default)]
     pub kernel: String,
 }
@@ -34,9 +34,9 @@ pub struct Kernels {
     pub device: String,
     /// The layout's name.
     pub layout: String,
-    /// Number of registered kernels.
+    /// The number of registered kernels.
     pub registered: usize,
-    /// Number of kernels that ran a call.
+    /// The number of kernels that ran a call.
     #[serde(default)]
     pub reached: usize,
 }
@@ -46,24 +46,24 @@ pub struct Kernels {
 pub struct Judged {
     /// The plugin's name.
     pub plugin: String,
-    /// Its version.
+    /// The plugin's version.
     pub version: String,
-    /// Its library.
+    /// The plugin's library.
     #[serde(serialize_with = "keyway::dispatcher::lossy::path")]
     pub library: PathBuf,
     /// The library's file when it had just been loaded.
     pub stamp: Option<Stamp>,
-    /// Its devices, first the one that every case tests.
+    /// The plugin's devices, first the one that every case tests.
     pub device: String,
-    /// Name of the device, if it is not the CPU.
+    /// The name of the device, if it is not the CPU.
     #[serde(default)]
     pub device_name: Option<String>,
-    /// Whether it works asynchronously, on one device shared by all workers.
+    /// Whether the device works asynchronously and is shared by all workers.
     #[serde(default)]
     pub asynchronous: bool,
     /// The ops that it has kernels of for strided tensors, each with a dtype.
     pub registers: Vec<(String, String)>,
-    /// Number of registered kernels, by device and layout, in the order of the indices of [`Said::Done`].
+    /// The number of registered kernels, by device and layout, in the order of the indices of [`Said::Done`].
     #[serde(default)]
     pub kernels: Vec<Kernels>,
     /// Libraries that could not be used, with the reason.
@@ -90,15 +90,15 @@ pub enum Said {
     },
     /// The outcome of a case.
     Done {
-        /// Its id.
+        /// The id of the case.
         id: String,
-        /// Its outcome.
+        /// The outcome of the case.
         outcome: Outcome,
-        /// The call in words, for a case that failed.
+        /// The call as text, for a case that failed.
         call: Option<String>,
         /// The reference of its results, if it is not the oracle.
         judged_by: Option<String>,
-        /// The id of a simpler call that fails as well; `call` is that one.
+        /// The id of a simpler call that also fails; `call` is that one.
         #[serde(default)]
         shrunk: Option<String>,
         /// The kernels that ran a call for the first time in this worker, by index in the target's list.

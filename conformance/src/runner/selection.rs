@@ -44,7 +44,7 @@ pub struct Selection {
     pub thorough: bool,
 }
 
-/// A name that nothing has.
+/// An unknown name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionError {
     /// No such family.
@@ -52,7 +52,7 @@ pub enum SelectionError {
     Family {
         /// The given name.
         got: String,
-        /// The existing ones, each on a line with what it checks.
+        /// The existing names, each on a line with what the family checks.
         there: String,
     },
     /// No such dtype.
@@ -60,7 +60,7 @@ pub enum SelectionError {
     DType {
         /// The given name.
         got: String,
-        /// The existing ones.
+        /// The existing names.
         there: String,
     },
     /// No op of that name.
@@ -74,7 +74,7 @@ pub enum SelectionError {
     Profile {
         /// The given name.
         got: String,
-        /// The existing ones, each on a line with its purpose.
+        /// The existing names, each on a line with its purpose.
         there: String,
     },
     /// No case of that id.
@@ -86,7 +86,7 @@ pub enum SelectionError {
 }
 
 impl Selection {
-    /// Whether every case is selected, so that the result covers the whole backend.
+    /// Whether every case is selected, so that the result covers the complete backend.
     pub fn is_everything(&self) -> bool {
         let Selection { seed, draws, chosen, huge, thorough, .. } = *self;
         *self == Selection { seed, draws, chosen, huge, thorough, ..Selection::default() }
@@ -174,7 +174,7 @@ impl Selection {
             let id = case.to_string();
             self.cases.iter().any(|pattern| glob(pattern, &id))
         };
-        // Registrations without effect bear the name of the op that they are of, be there one or not.
+        // Registrations without effect have the name of their op, whether it exists or not.
         let named = || case.family == CLAIMS && self.ops.iter().any(|pattern| glob(pattern, case.name()));
         // A pattern of ops excludes cases whose subject is not an op.
         (case.is_about_op() || self.ops.is_empty() || named())

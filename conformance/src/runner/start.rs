@@ -14,7 +14,7 @@ use std::process::Command;
 pub struct Start {
     /// The program with its arguments.
     pub command: Command,
-    /// The first line sent to it, if it waits for one.
+    /// The first line sent to the worker, if it waits for one.
     pub greeting: Option<String>,
 }
 
@@ -30,14 +30,14 @@ const GREETING: &str = "@keyway-worker ";
 /// Names of ordinary programs; a worker has one of them.
 const NAMES: [&str; 8] = ["main", "train", "infer", "app", "server", "demo", "python3", "a.out"];
 
-/// Words in the names of variables of the environment where tests or tasks run, and one in values too.
+/// Words in the names of environment variables of test or task runners, and one that also occurs in values.
 const TELLING: [&str; 4] = [JUDGE, "mutants", "nextest", "cargo"];
 const JUDGE: &str = "conformance";
-/// The beginnings of the names of variables that a worker needs, whatever folders they name.
+/// The prefixes of variables that a worker needs, whatever folders they name.
 const NEEDED: [&str; 6] = ["KEYWAY_", "XDG_", "LD_", "PATH", "HOME", "CUDA"];
 
-/// Starts `program`, which calls [`summoned`], as a worker with this job. Its name is one of several that programs have, it has no
-/// arguments, and no variable of the environment speaks of tests.
+/// Starts `program`, which calls [`summoned`], as a worker with this job. Its name is one of several common ones, it has no
+/// arguments, and no environment variable mentions tests.
 pub fn neutral(program: &Path, job: &Job) -> Start {
     let mut command = Command::new(program);
     #[cfg(unix)]
@@ -54,7 +54,7 @@ pub fn neutral(program: &Path, job: &Job) -> Start {
             command.env_remove(name);
         }
     }
-    // Plain data: nothing in it cannot be written.
+    // Plain data: its serialisation cannot fail.
     let job = serde_json::to_string(job).unwrap_or_default();
     Start { command, greeting: Some(format!("{GREETING}{job}")) }
 }
@@ -67,7 +67,7 @@ fn is_removed(name: &OsStr, value: &OsStr) -> bool {
     by_name || !needed && lower(value).contains(JUDGE)
 }
 
-/// Runs as a worker if this process was started as one by [`neutral`]; `None` if it was not.
+/// Runs as a worker if [`neutral`] started this process as one; `None` if it did not.
 pub fn summoned() -> Option<std::io::Result<()>> {
     let mut arguments = std::env::args_os();
     let name = arguments.next().map(PathBuf::from)?;

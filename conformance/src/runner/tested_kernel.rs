@@ -6,9 +6,9 @@ use keyway::{Device, Layout};
 /// Families whose variants name the device and the layout of a kernel.
 const BY_KERNEL: [&str; 2] = ["kernels", "layout_grads"];
 
-/// The kernel that a case on this device tests, by op, dtype, device and layout: `kernel relu/f32 on cpu:strided`. A case of an op
-/// counts for the kernel for strided tensors if its variant does not name a layout; a case about something else has the name of its
-/// subject.
+/// The kernel that a case on this device tests, by op, dtype, device and layout: `kernel relu/f32 on cpu:strided`. A case
+/// of an op counts for the kernel for strided tensors if its variant does not name a layout; a case without an op has the
+/// name of its subject.
 pub(super) fn tested_kernel(case: &Case, device: Device) -> String {
     if !case.is_about_op() {
         return case.name().to_string();

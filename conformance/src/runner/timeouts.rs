@@ -22,7 +22,7 @@ impl Timeouts {
         self.0.len() >= KERNELS_OF_A_RUN
     }
 
-    /// Why a further case of this kernel is not run; `None` if it is.
+    /// The reason why a further case of this kernel is not run; `None` if it is.
     pub(super) fn refusal(&self, kernel: &str) -> Option<String> {
         // The limit and not the count, which differs from run to run: cases of other workers may still be running at the limit.
         if self.0.get(kernel).is_some_and(|count| *count >= CASES_OF_A_KERNEL) {

@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 pub struct Job {
     /// A device or a plugin; not needed with a library.
     pub name: Option<String>,
-    /// A clause with the plugin to install for that name, if the program knows it.
+    /// A clause with the plugin to install for that name, if the program knows one.
     pub would_serve: Option<String>,
     /// A library.
     #[serde(with = "paths::one")]
@@ -45,7 +45,7 @@ pub struct Job {
     pub listed: bool,
 }
 
-/// Number of cases between two checks for processes left by kernels; a check takes as long as a small case.
+/// The number of cases between two checks for processes left by kernels; a check takes as long as a small case.
 const CHILDREN: usize = 16;
 /// Maximum number of threads of a case.
 const THREADS: usize = 3;
@@ -87,7 +87,7 @@ pub fn serve(job: &Job, input: impl BufRead, mut output: impl Write) -> std::io:
         let there = case.device.map(|device| target.at(device));
         let judged = there.as_ref().unwrap_or(&target);
         let context = Context::new(judged, case, job.selection.seed, job.selection.draws);
-        // The system call takes longer than a small case: it is made for the first case of each op and dtype.
+        // The system call takes longer than a small case: it is made only for the first case of each op and dtype.
         let first = seen.insert((case.name(), case.dtype)).then(Settings::now);
         let Verdict { mut outcome, mut spoiled, panicked, served } = judge(&context);
         if std::process::id() != own {
@@ -136,7 +136,7 @@ fn judge(context: &Context<'_>) -> Verdict {
     drop(recorder::take());
     last::forget();
     let outcome = families::run(context);
-    // An error of queued work is returned by the next synchronisation, which must not be another case's.
+    // An error of enqueued work is returned by the next synchronisation, which must not be another case's.
     let outcome = match (outcome, device::synchronize(context.target.device)) {
         (Outcome::Passed, Err(error)) => {
             Outcome::Failed(Failure::new("work that was queued", "to be done", error.to_string()))
@@ -161,7 +161,7 @@ fn judge(context: &Context<'_>) -> Verdict {
             Outcome::Failed(Failure::new("a kernel panicked", "a result or an error", "a panic"))
         }
         Outcome::Passed if !families::serves(context, &seen) => Outcome::ByOthers { by: seen.by() },
-        // A wrong result without a part of the tested library is not its own; its op has none of its kernels.
+        // A wrong result that the tested library had no part in is not its own; it has no kernel of the op.
         Outcome::Failed(failure)
             if !families::serves(context, &seen)
                 && seen.has_kernel()
@@ -251,7 +251,7 @@ fn in_order(target: &Target) -> Vec<&'static KernelEntry> {
     kernels
 }
 
-/// Number of kernels of the target by device and layout, in the order of [`in_order`].
+/// The number of kernels of the target by device and layout, in the order of [`in_order`].
 fn kernels(target: &Target) -> Vec<Kernels> {
     let mut all: Vec<Kernels> = Vec::new();
     for kernel in in_order(target) {
@@ -288,7 +288,7 @@ fn name(target: &Target, case: &Case) -> CaseName {
     }
 }
 
-/// The call of a case's sample in words, for a case that was made no call of.
+/// The call of a case's sample as text, for a case that made no call.
 fn describe(context: &Context<'_>) -> Option<String> {
     let args = if context.case.family == "errors" {
         (context.case.def?.errors)().into_iter().nth(context.case.sample)?.args

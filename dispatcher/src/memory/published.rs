@@ -24,7 +24,8 @@ impl<T: Send + Sync + 'static> Published<T> {
     /// The current value.
     #[inline(always)]
     pub(crate) fn get(&self) -> Option<&'static T> {
-        // Acquire: the value was written before its address was. SAFETY: the pointer is null or from `publish`, which leaks
+        // Acquire: the value was written before its address was.
+        // SAFETY: the pointer is null or from `publish`, which leaks
         // the value and leaves no way to change it.
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }

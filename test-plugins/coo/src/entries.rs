@@ -1,4 +1,4 @@
-//! A tensor as a list of entries, and back.
+//! Conversions between a tensor and a list of its entries.
 
 use crate::layout;
 use keyway_cpu_loops::ViewExt;
@@ -7,7 +7,7 @@ use keyway_sdk::author::{Arg, Error, OwnedTensor, Real, Tensor, new_composite, n
 /// The coordinates and value of an element.
 pub type Entry<T> = (Vec<i64>, T);
 
-/// The error for arguments that no kernel here serves.
+/// The error for arguments that no kernel of this plugin serves.
 pub fn unsupported(what: impl Into<String>) -> Error {
     Error::Unsupported { what: what.into() }
 }
@@ -17,7 +17,7 @@ pub fn is_coo(tensor: &Tensor<'_>) -> bool {
     tensor.n_components() == 2 && Some(tensor.layout()) == layout::number()
 }
 
-/// The elements of the entries of a tensor, in their own order: those of a block with dense dimensions follow each other.
+/// The elements of the entries of a tensor, in stored order: those of a block with dense dimensions are consecutive.
 pub fn read<T: Real>(tensor: &Tensor<'_>) -> Result<Vec<Entry<T>>, Error> {
     if !is_coo(tensor) {
         return Err(unsupported("a tensor of another layout than test.keyway/coo here"));
@@ -60,7 +60,7 @@ pub fn build<T: Real>(sizes: &[i64], entries: &[Entry<T>], coalesced: bool) -> R
     new_composite(number, T::dtype(), sizes, &parts, &[i64::from(coalesced)])
 }
 
-/// A tensor with the indices of this one and other values, those of a block one after another.
+/// A tensor with the indices of this one and other values, those of a block consecutive.
 pub fn with_values<T: Real>(
     pattern: &Tensor<'_>,
     numbers: impl IntoIterator<Item = T>,

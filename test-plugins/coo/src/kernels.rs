@@ -43,7 +43,7 @@ fn neg<T: Real>(call: &Call) -> Result<(), Error> {
     call.set_output(0, build(tensor.sizes(), &made, coalesced)?)
 }
 
-/// Coordinates by strided into strided, which the host allocates.
+/// COO by strided into strided, which the host allocates.
 fn mm<T: Real>(call: &Call) -> Result<(), Error> {
     let (left, right) = (call.tensor(0)?, call.tensor(1)?);
     if is_coo(&right) {
@@ -91,7 +91,7 @@ fn sparse_mask<T: Real>(call: &Call) -> Result<(), Error> {
     call.set_output(0, build(mask.sizes(), &made, true)?)
 }
 
-/// Over all dimensions.
+/// The maximum over all dimensions.
 fn amax<T: Real>(call: &Call) -> Result<(), Error> {
     let tensor = call.tensor(0)?;
     let mut out = call.contiguous_out::<T>(0)?;

@@ -1,4 +1,4 @@
-//! The layout: its components, its conversions, and what makes one valid.
+//! The layout: its components, its conversions, and its validity.
 
 use crate::entries::{build, is_coo, read, summed, unsupported, with_values};
 use keyway_cpu_loops::{CallExt, ViewExt};
@@ -12,21 +12,21 @@ use keyway_test_faults as faults;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// What the layout is.
+/// The description of the layout.
 pub static API: LayoutApi = layout_api::<Coo>();
-/// What can be done with it on the CPU.
+/// The layout's operations on the CPU.
 pub static OPS: LayoutOpsApi = layout_ops_api::<OnCpu>();
 
 static NUMBER: OnceLock<u16> = OnceLock::new();
 
-/// Asks the host for the layout's number.
+/// Requests the layout's code from the host.
 pub fn learn_number() -> Result<(), Error> {
     let number = intern(NameKind::Layout, Coo::NAME)?;
     NUMBER.get_or_init(|| number);
     Ok(())
 }
 
-/// The layout's number.
+/// The layout's code.
 pub fn number() -> Option<u16> {
     NUMBER.get().copied()
 }
@@ -82,8 +82,8 @@ fn validate<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     }
 }
 
-/// The gradient at each entry's coordinates, in the order of the entries. The indices are shared, which shows that the pattern
-/// is the same.
+/// The gradient at each entry's coordinates, in the order of the entries. The indices are shared, which shows that the
+/// pattern is the same.
 fn project<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     let (gradient, pattern) = (call.tensor(0)?, call.tensor(1)?);
     let mut dense = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! Coordinates for tests: `test.keyway/coo`, with a few kernels that are right, and slow, unless `KEYWAY_FAULT` asks for one
-//! of `FAULTS`: what goes wrong in sparse libraries, for the conformance suite to find.
+//! COO tensors for tests: `test.keyway/coo`, with a few kernels that are correct and slow, unless `KEYWAY_FAULT` selects
+//! one of `FAULTS`: typical bugs of sparse libraries, which the conformance suite must detect.
 
 mod entries;
 mod kernels;

@@ -41,7 +41,7 @@ fn mm<T: Real>(call: &Call) -> Result<(), Error> {
     Ok(())
 }
 
-/// CSR plus CSR gives CSR; CSR plus strided, or the other way round, gives strided.
+/// CSR plus CSR is CSR; CSR plus strided, in either order, is strided.
 fn add<T: Real>(call: &Call) -> Result<(), Error> {
     let (left, right) = (call.tensor(0)?, call.tensor(1)?);
     if left.sizes() != right.sizes() {
@@ -106,7 +106,7 @@ fn transpose<T: Real>(call: &Call) -> Result<(), Error> {
     let m = Matrix::<T>::read(&call.tensor(0)?)?;
     let dims = [call.int(1)?, call.int(2)?].map(|d| if d < 0 { d + 2 } else { d });
     if dims[0] == dims[1] {
-        // The very argument: the host makes a tensor of its own of it.
+        // Returns the argument itself: the host creates a separate tensor of it.
         return give(call, call.tensor(0)?.retain()?);
     }
     let mut columns: Vec<Vec<(usize, T)>> = vec![Vec::new(); m.columns];

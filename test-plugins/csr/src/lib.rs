@@ -1,9 +1,9 @@
-//! A composite layout for tests: `test.keyway/csr`, matrices as compressed rows, with a few kernels on the
-//! CPU and an op of its own with a derivative. What works here has a chance to work for any sparse layout.
+//! A composite layout for tests: `test.keyway/csr`, matrices in compressed sparse rows, with a few kernels on the CPU and
+//! an op of the plugin with a derivative. It demonstrates that any sparse layout can be implemented.
 //!
-//! The gradient of a strided formula with respect to a CSR argument is strided; that of `csr_spmv`, which
-//! the plugin computes itself, is CSR with the argument's pattern. The host adds the two. For the conformance suite, some
-//! can be made wrong by `KEYWAY_FAULT`, see `FAULTS`.
+//! The gradient of a strided formula with respect to a CSR argument is strided; that of `csr_spmv`, which the plugin
+//! computes itself, is CSR with the argument's pattern. The host adds the two. `KEYWAY_FAULT` selects bugs in some of them
+//! for the conformance suite, see `FAULTS`.
 
 mod kernels;
 mod layout;
@@ -13,7 +13,7 @@ mod spmv;
 
 use keyway_test_faults::{self as faults, Fault};
 
-/// What the suite must find in a layout and its kernels.
+/// The faults of a layout and its kernels that the suite must detect.
 const FAULTS: [Fault; 17] = [
     Fault::of_families("csr_row_lost", &["layout"], "the conversion to strided leaves out the last row"),
     Fault::of_families(

@@ -1,4 +1,4 @@
-//! A CSR tensor as slices, and back.
+//! Conversions between a CSR tensor and slices.
 
 use crate::layout;
 use keyway_cpu_loops::{Contiguous, ViewExt};
@@ -18,7 +18,7 @@ pub fn is_csr(tensor: &Tensor<'_>) -> bool {
     tensor.n_components() == 3 && Some(tensor.layout()) == layout::number()
 }
 
-/// The error for arguments that no kernel here serves.
+/// The error for arguments that no kernel of this plugin serves.
 pub fn unsupported(what: impl Into<String>) -> Error {
     Error::Unsupported { what: what.into() }
 }
@@ -34,7 +34,7 @@ pub fn matrix_sizes(tensor: &Tensor<'_>) -> Result<[usize; 2], Error> {
 }
 
 impl<'a, T: Plain> Matrix<'a, T> {
-    /// Reads a CSR tensor whose memory the host can reach.
+    /// Reads a CSR tensor in host-accessible memory.
     pub fn read(tensor: &Tensor<'a>) -> Result<Self, Error> {
         if !is_csr(tensor) {
             return Err(unsupported("a tensor of another layout than test.keyway/csr here"));
@@ -85,18 +85,18 @@ pub struct Builder<T> {
 }
 
 impl<T: Plain> Builder<T> {
-    /// Nothing yet.
+    /// An empty matrix.
     pub fn new(sizes: [usize; 2]) -> Self {
         Builder { sizes, crow: vec![0], col: Vec::new(), values: Vec::new() }
     }
 
-    /// Adds an entry of the row under way.
+    /// Adds an entry to the current row.
     pub fn entry(&mut self, column: usize, value: T) {
         self.col.push(column as i64);
         self.values.push(value);
     }
 
-    /// Ends the row under way.
+    /// Ends the current row.
     pub fn end_row(&mut self) {
         self.crow.push(self.col.len() as i64);
     }
@@ -114,14 +114,14 @@ pub fn composite<T: Plain>(sizes: [usize; 2], components: &[Arg<'_>]) -> Result<
     new_composite(number, T::dtype(), &sizes.map(|s| s as i64), components, &[])
 }
 
-/// The same pattern with other values.
+/// A matrix with the same pattern and other values.
 pub fn with_values<T: Plain>(pattern: &Tensor<'_>, values: &OwnedTensor) -> Result<OwnedTensor, Error> {
     let components =
         [Arg::Tensor(pattern.component(0)?), Arg::Tensor(pattern.component(1)?), Arg::Owned(values)];
     composite::<T>(matrix_sizes(pattern)?, &components)
 }
 
-/// Gives the first output.
+/// Sets the first output.
 pub fn give(call: &Call<'_>, made: OwnedTensor) -> Result<(), Error> {
     call.set_output(0, made)
 }

@@ -1,4 +1,4 @@
-//! `csr_spmv`: a matrix of this layout by a vector, an op of the plugin with a derivative of its own.
+//! `csr_spmv`: the product of a matrix of this layout and a vector, an op of the plugin with its own derivative.
 
 use crate::matrix::{Matrix, give, matrix_sizes, vector, with_values};
 use keyway_cpu_loops::CallExt;

@@ -1,7 +1,7 @@
-//! Builds the stand-in for the driver: `driver.cpp` as `libcuda.so.1`, and beside it the kernels of `backend-cuda`, compiled
-//! for the processor after `shim.h`, and the stand-ins for cuBLASLt, `cublaslt.cpp`, and cuDNN, `cudnn.cpp`.
+//! Builds the stand-in for the driver: `driver.cpp` as `libcuda.so.1`, and next to it the kernels of `backend-cuda`,
+//! compiled for the CPU with `shim.h`, and the stand-ins for cuBLASLt, `cublaslt.cpp`, and cuDNN, `cudnn.cpp`.
 //!
-//! It needs a C++ compiler that has `_Float16` (g++ 12 or newer, clang++), and no CUDA. Up-to-date files are not rebuilt.
+//! Needs a C++ compiler that supports `_Float16` (g++ 12 or newer, clang++), and no CUDA. Up-to-date files are not rebuilt.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -17,8 +17,8 @@ pub const FOLDER: &str = "cuda-stand-in";
 /// Options of every compilation. Products and sums are rounded separately, as with `-fmad=false` on a GPU.
 const OPTIONS: &[&str] =
     &["-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-Wall", "-Wextra"];
-/// What this machine's processor can do besides: `_Float16` is converted by an instruction, not by a function of the compiler's
-/// library, which took two fifths of the time of kernels of f16. The results are the same bits.
+/// Compiler options for instructions of this machine's processor: `_Float16` is converted by an instruction instead of a
+/// function of the compiler's library, which took two fifths of the time of f16 kernels. The results are bit-identical.
 fn own_options() -> &'static [&'static str] {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("f16c") {
@@ -27,31 +27,31 @@ fn own_options() -> &'static [&'static str] {
     &[]
 }
 
-/// What the kernels' text makes a compiler for the processor say: it does not know the other one's pragmas.
+/// Options that suppress warnings about the kernels' CUDA pragmas.
 const OF_KERNELS: &[&str] =
     &["-Wno-unknown-pragmas", "-Wno-unused-function", "-Wno-type-limits", "-Wno-bool-operation"];
 
-/// Why there is no stand-in.
+/// The reason why there is no stand-in.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Reason {
-    /// No C++ compiler was found: tests skip, and say so.
+    /// No C++ compiler was found: tests are skipped with a message.
     NoCompiler {
-        /// What was tried.
+        /// The compilers that were tried.
         tried: String,
     },
     /// A file could not be read or written.
     File {
         /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
     /// The compiler refused a file.
     Refused {
-        /// What was to be made.
+        /// The output file.
         path: PathBuf,
-        /// What it said.
+        /// The compiler's message.
         said: String,
     },
 }
@@ -78,7 +78,7 @@ fn file(path: &Path) -> impl FnOnce(io::Error) -> Reason {
     move |source| Reason::File { path, source }
 }
 
-/// Builds what is out of date, and gives the path of the driver.
+/// Builds the files that are out of date, and returns the path of the driver.
 ///
 /// # Errors
 /// [`Reason`]
@@ -86,7 +86,7 @@ pub fn build(repository: &Path, target: &Path) -> Result<PathBuf, Reason> {
     let compiler = compiler()?;
     let out = target.join(FOLDER);
     fs::create_dir_all(&out).map_err(file(&out))?;
-    // Tests of several programs ask at once. The lock goes with the file.
+    // Serialises the tests of several programs. The lock is released with the file.
     let lock = out.join("lock");
     let held = File::create(&lock).map_err(file(&lock))?;
     held.lock().map_err(file(&lock))?;
@@ -133,19 +133,19 @@ pub fn build(repository: &Path, target: &Path) -> Result<PathBuf, Reason> {
     Ok(driver)
 }
 
-/// The stand-in for cuBLASLt of a driver that [`build`] built.
+/// The path of the stand-in for cuBLASLt of a driver that [`build`] built.
 #[must_use]
 pub fn blas(driver: &Path) -> PathBuf {
     driver.with_file_name("libcublasLt.so.12")
 }
 
-/// The stand-in for cuDNN of a driver that [`build`] built.
+/// The path of the stand-in for cuDNN of a driver that [`build`] built.
 #[must_use]
 pub fn dnn(driver: &Path) -> PathBuf {
     driver.with_file_name("libcudnn.so.9")
 }
 
-/// Builds a program of a source with kernels, for tests of the shim in the folder `own`.
+/// Builds a program from a source with kernels, for tests of the shim in the folder `own`.
 ///
 /// # Errors
 /// [`Reason`]
@@ -156,7 +156,7 @@ pub fn build_program(own: &Path, source: &Path, program: &Path) -> Result<(), Re
     make(command, program)
 }
 
-/// The compiler: the one that is named, else the usual ones.
+/// The compiler: the configured one, otherwise the usual ones.
 fn compiler() -> Result<String, Reason> {
     let named = std::env::var("CXX").ok().filter(|name| !name.is_empty());
     let names = match named {
@@ -194,7 +194,7 @@ fn is_older(made: &Path, than: Option<SystemTime>) -> bool {
     modified(made).is_none_or(|own| than.is_none_or(|than| own < than))
 }
 
-/// Compiles sources, some at once.
+/// Compiles sources, several in parallel.
 fn compile_all(compiler: &str, shim: &Path, jobs: Vec<(PathBuf, PathBuf)>) -> Result<(), Reason> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
     let (jobs, failed) = (Mutex::new(jobs), Mutex::new(Ok(())));
@@ -219,7 +219,7 @@ fn compile_all(compiler: &str, shim: &Path, jobs: Vec<(PathBuf, PathBuf)>) -> Re
     failed.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs a command that makes a file, which appears whole or not at all: a program may have the old one open.
+/// Runs a command that writes a file; the file is replaced atomically, since a program may have the old one open.
 fn make(mut command: Command, path: &Path) -> Result<(), Reason> {
     let fresh = path.with_extension(format!("new{}", std::process::id()));
     let output = command.arg("-o").arg(&fresh).output().map_err(file(path))?;
@@ -230,7 +230,7 @@ fn make(mut command: Command, path: &Path) -> Result<(), Reason> {
     own_alone(&fresh).and_then(|()| fs::rename(&fresh, path)).map_err(file(path))
 }
 
-/// The backend refuses a driver that others may write.
+/// Makes a file writable by its owner only, since the backend refuses a driver that others may write.
 #[cfg(unix)]
 fn own_alone(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;

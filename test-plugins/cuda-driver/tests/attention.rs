@@ -1,5 +1,6 @@
-//! Attention at sizes that the suite's quick cases do not have: several tiles, heads that share a key, masks that broadcast, no
-//! keys; forward and backward. The CPU backend gives what is expected, and each result has the same bits every time.
+//! Attention at sizes that the suite's quick cases do not have: several tiles, heads that share a key, masks that
+//! broadcast, no keys; forward and backward. The expected results are those of the CPU backend, and each result is
+//! bit-identical every time.
 
 mod support;
 
@@ -25,7 +26,7 @@ const FUSED: &[&str] = &[
     "attention_bf16_query_plain_64",
     "attention_f16_key_plain_128",
 ];
-/// The same of the forward pass without a mask: on the chip with warpgroups, and on others.
+/// The kernels of the forward pass without a mask: on the chip with warpgroups, and on others.
 const BY_GROUPS: &[&str] = &[
     "attention_f16_groups_64",
     "attention_f16_groups_128",
@@ -40,7 +41,7 @@ const BY_WARPS: &[&str] = &[
 ];
 const GROUPS_CHIP: &str = "90";
 
-/// Not a test of its own: what a started program does.
+/// The scenarios of a started program, not a test by itself.
 #[test]
 fn scenarios() {
     if let Some(scenario) = support::scenario() {
@@ -74,7 +75,7 @@ fn launched(scenario: &str, seed: &str, chip: &str) -> Option<String> {
     Some(std::fs::read_to_string(&file).unwrap())
 }
 
-/// Whether kernels of all these names were launched, or none.
+/// Checks that all kernels of these names were launched, or none.
 #[track_caller]
 fn are_there(launched: &str, entries: &[&str], there: bool) {
     for entry in entries {
@@ -82,7 +83,7 @@ fn are_there(launched: &str, entries: &[&str], there: bool) {
     }
 }
 
-/// In an order of the threads each: forward, backward, at random.
+/// With threads in ascending, descending and random order.
 #[test]
 fn attention_and_its_gradients_are_as_on_the_cpu() {
     for (seed, chip) in [("3", GROUPS_CHIP), ("4", "80"), ("5", "100")] {
@@ -95,7 +96,7 @@ fn attention_and_its_gradients_are_as_on_the_cpu() {
     }
 }
 
-/// With other orders of the threads each.
+/// With the other orders of threads.
 #[test]
 fn attention_by_warpgroups_is_as_on_the_cpu_at_any_length() {
     for seed in ["1", "2"] {
@@ -105,7 +106,7 @@ fn attention_by_warpgroups_is_as_on_the_cpu_at_any_length() {
     }
 }
 
-/// A kernel whose launch gives more memory to share than is given without asking asks for it.
+/// A kernel whose launch requests more dynamic shared memory than the default opts in for it.
 #[test]
 fn memory_that_was_not_asked_for_is_refused() {
     let Some(driver) = stand_in() else { return };
@@ -118,14 +119,14 @@ fn refused() {
     assert!(text.contains("cuLaunchKernel") && text.contains("invalid argument"), "{text}");
 }
 
-/// On a device whose memory holds a quarter of the scores.
+/// On a device whose memory holds only a quarter of the scores.
 #[test]
 fn long_sequences_keep_no_scores() {
     let Some(driver) = stand_in() else { return };
     run("long", &driver, &[("KEYWAY_STAND_IN_MEMORY", "4000000")]);
 }
 
-/// Two thousand queries that look at as many keys, forward and backward.
+/// Two thousand queries and as many keys, forward and backward.
 fn long() {
     let of = |nth: usize| {
         let made = Tensor::from_vec(numbers(&[2000, 8], nth), [2000, 8]).unwrap();
@@ -134,16 +135,16 @@ fn long() {
     let (q, k, v) = (of(0), of(1), of(2));
     let options = AttentionOptions { is_causal: true, ..Default::default() };
     let y = q.scaled_dot_product_attention_with(&k, &v, options).unwrap();
-    // The first query looks at the first key alone.
+    // The first query attends only to the first key.
     let (row, first) = (y.detach().narrow(0, 0, 1).unwrap(), v.detach().narrow(0, 0, 1).unwrap());
     assert_eq!(row.to_vec_f64().unwrap(), first.to_vec_f64().unwrap());
     y.sum_all().unwrap().backward().unwrap();
-    // Each query's weights have the sum 1, so that all gradients of the values together are as many as there are queries.
+    // Each query's weights sum to 1, so the sum of all gradients of the values is the number of queries.
     let all: f64 = v.grad().unwrap().to_vec_f64().unwrap().iter().sum();
     assert!((all - 16000.0).abs() < 1.0, "{all}");
 }
 
-/// What a mask is.
+/// A kind of mask.
 #[derive(Clone, Copy, Debug)]
 enum Mask {
     None,
@@ -161,7 +162,7 @@ struct Case {
     key: &'static [usize],
     value: &'static [usize],
     mask: Mask,
-    /// Whether the operands are transposed views, as those of a projection in several heads are.
+    /// Whether the operands are transposed views, such as projections split into several heads.
     turned: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Kernels with one barrier left out: for each barrier of a block or a warp, each wait for copies, and each step that products of
-//! warpgroups need, in the kernels' sources, the suite fails a case without it.
+//! Kernels with one barrier skipped: for each barrier of a block or a warp, each wait for copies, and each synchronization
+//! step of warpgroup products in the kernels' sources, some case of the suite fails without it.
 
 mod support;
 
@@ -11,38 +11,39 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 const WORKER: &str = "KEYWAY_CUDA_WORKER";
-/// The argument for a worker whose cases are known already.
+/// The argument for a worker whose cases are already known.
 const UNLISTED: &str = "--unlisted";
 /// The ops to test, separated by commas.
 const OPS: &str = "KEYWAY_CUDA_OPS";
-/// Whether tensor cores are to multiply.
+/// The variable that selects whether tensor cores are used.
 const CORES: &str = "KEYWAY_CUDA_CORES";
 /// The families to test, separated by commas.
 const FAMILIES: &str = "KEYWAY_CUDA_FAMILIES";
 /// Small calls and large ones, the fastest first, in groups that are tested one by one until a case fails.
 const GROUPS: [&str; 3] = ["values", "sizes", "large"];
-/// The same where tensor cores multiply, each case in one dtype.
+/// The groups for tensor cores, each case in one dtype.
 const GROUPS_OF_CORES: [&str; 3] = ["values,strided", "corners", "large,sizes"];
 const DTYPE_OF_CORES: &str = "f16";
-/// Files whose kernels are for heads of widths, and for convolutions of sizes, that other cases have not.
+/// Files whose kernels need head widths and sizes of convolutions that other cases do not have.
 const OF_SIZES: [&str; 3] = ["attention_groups.cuh", "attention_plain.cuh", "conv.cu"];
 const GROUPS_OF_SIZES: [&str; 1] = ["sizes"];
-/// A file whose kernels serve cuBLASLt.
+/// A file whose kernels are used with cuBLASLt.
 const FOR_PRODUCTS: &str = "conv.cu";
-/// A file whose kernels the chip with warpgroups does not launch, and a chip that does; the others run on the stand-in's own.
+/// A file whose kernels the chip with warpgroups does not launch, and a chip that does; the others run on the stand-in's
+/// default chip.
 const OF_CHIP: (&str, &str) = ("attention_plain.cuh", "80");
 const CHIP: &str = "KEYWAY_STAND_IN_CHIP";
 const USUAL_CHIP: &str = "90";
-/// The stand-in's variable.
+/// The stand-in's variable for the skipped barrier.
 const SKIP: &str = "KEYWAY_STAND_IN_SKIP_BARRIER";
-/// The stand-in's: the order of threads in all launches.
+/// The stand-in's variable for the order of threads in all launches.
 const ORDER: &str = "KEYWAY_STAND_IN_ORDER";
-/// From the last thread to the first.
+/// Threads in descending order.
 const BACKWARDS: &str = "1";
-/// A warp after the other.
+/// Warp by warp.
 const BY_WARPS: &str = "3";
 
-/// Ops that come to the barriers of each file.
+/// Ops whose kernels execute the barriers of each file.
 const SERVED: &[(&str, &[&str])] = &[
     ("attention.cu", &["flash_attention", "flash_attention_backward"]),
     ("attention_cores.cuh", &["flash_attention", "flash_attention_backward"]),
@@ -59,11 +60,11 @@ const SERVED: &[(&str, &[&str])] = &[
     ("tile.cuh", &["mm", "conv"]),
     ("unpool.cu", &["max_pool_backward"]),
 ];
-/// Files whose kernels multiply by tensor cores.
+/// Files whose kernels use tensor cores.
 const BY_CORES: [&str; 4] =
     ["attention_cores.cuh", "attention_groups.cuh", "attention_plain.cuh", "tensor_tile.cuh"];
 
-/// What holds threads, and what stands between products and what they read, as a line of its own begins.
+/// Barriers and synchronization steps of products, as the beginnings of source lines.
 const HOLDS: [&str; 7] = [
     "__syncthreads()",
     "__syncwarp()",
@@ -73,8 +74,8 @@ const HOLDS: [&str; 7] = [
     "products_begun();",
     "products_done();",
 ];
-/// A wait that no result needs: no copy is to be under way where a kernel ends, and nothing is read after it.
-const AT_THE_END: &str = "copies_arrived<0>();  // The end.";
+/// A wait that no result needs: no copy may be pending when a kernel ends, and nothing is read after it.
+const AT_THE_END: &str = "copies_arrived<0>();  // Waits for all copies before the block ends.";
 
 /// The source locations of all barriers, as the shim names them.
 fn barriers() -> Vec<(String, String)> {
@@ -100,7 +101,7 @@ fn barriers() -> Vec<(String, String)> {
     found
 }
 
-/// Not a test of its own: the suite runs each case in a worker process, and this program is its own worker.
+/// The worker of the suite, which runs each case in a worker process; not a test by itself.
 #[test]
 fn worker() {
     if std::env::var_os(WORKER).is_none() {
@@ -125,8 +126,8 @@ fn worker() {
     worker::serve(&job, std::io::stdin().lock(), std::io::stdout().lock()).unwrap();
 }
 
-/// How many cases of these ops fail, of how many, on a chip, with a library for products or none; with a barrier `skipped`
-/// those up to the first that fails. Without an `order` each launch has one of its own.
+/// The numbers of failed and of all cases of these ops, on a chip, with a library for products or none; with a skipped
+/// barrier only up to the first failure. Without an `order` each launch has a random one.
 fn judged(
     (driver, library, chip): (&Path, Option<&Path>, &str),
     ops: &[&str],
@@ -155,10 +156,10 @@ fn judged(
         }
         Start::from(command)
     };
-    // Nothing drawn: threads are fibres here, and a million of them take minutes.
+    // No drawn calls: threads are fibres here, and a million of them take minutes.
     let (timeout, drawing) = (Duration::from_secs(60), Duration::ZERO);
     let limits = Limits { jobs: 2, turns: 2, timeout, drawing, memory: 4 << 30 };
-    // Of what is left out one failed case says enough.
+    // With a skipped barrier one failed case suffices.
     let done = |_: &_, _, case: &Finished| match skipped {
         Some(_) if case.outcome.is_failure() => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
@@ -178,7 +179,7 @@ fn each_barrier_that_is_left_out_fails_a_case() {
             panic!("{file} has a barrier: name the ops that come to it in SERVED");
         };
         let cores = BY_CORES.contains(&file.as_str());
-        // Which orders the few launches of a kernel get by themselves is chance.
+        // The few launches of a kernel would otherwise get their orders by chance.
         let orders: &[Option<&str>] = if cores { &[Some(BY_WARPS)] } else { &[None, Some(BACKWARDS)] };
         let groups: &[&str] = match cores {
             _ if OF_SIZES.contains(&file.as_str()) => &GROUPS_OF_SIZES,

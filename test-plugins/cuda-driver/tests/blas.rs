@@ -1,4 +1,4 @@
-//! Products of matrices by the stand-in for cuBLASLt, compared with the CPU backend, and what is done without it.
+//! Matrix products by the stand-in for cuBLASLt, compared with the CPU backend, and the fallback without it.
 
 mod support;
 
@@ -15,7 +15,7 @@ use support::{
 
 const VARIABLE: &str = "KEYWAY_CUDA_BLAS";
 
-/// Not a test of its own: what a started program does.
+/// The scenarios of a started program, not a test by itself.
 #[test]
 fn scenarios() {
     match support::scenario().as_deref() {
@@ -36,7 +36,7 @@ fn scenarios() {
 
 type Make = fn(&dyn Fn(&[usize]) -> Tensor) -> keyway::Result<Tensor>;
 
-/// Products that cuBLASLt takes, one call of it each.
+/// Products that cuBLASLt serves, with one call each.
 const SERVED: &[(&str, Make)] = &[
     ("mm", |of| of(&[70, 40]).mm(&of(&[40, 130]))),
     ("mm of a row", |of| of(&[1, 9]).mm(&of(&[9, 33]))),
@@ -88,7 +88,7 @@ const SERVED: &[(&str, Make)] = &[
     }),
 ];
 
-/// Products that cuBLASLt does not take.
+/// Products that cuBLASLt does not serve.
 const LEFT: &[(&str, Make)] = &[
     ("no terms", |of| of(&[4, 0]).mm(&of(&[0, 5]))),
     ("no terms and a bias", |of| of(&[5]).addmm(&of(&[4, 0]), &of(&[0, 5]))),
@@ -135,9 +135,9 @@ fn left() {
     compare_all(LEFT);
 }
 
-/// How the kernels of [`convolutions`] move, and how wide they are.
+/// Strides, padding and dilation of the kernels of [`convolutions`], and their widths.
 const MOVES: [([usize; 3], usize); 4] = [([1, 1, 1], 3), ([2, 1, 1], 3), ([1, 2, 2], 3), ([1, 0, 1], 1)];
-/// Images and kernels of each of them, and of images that are taken in parts.
+/// Images for each of them, and images that are processed in parts.
 const IMAGES: [[usize; 4]; 2] = [[3, 16, 20, 18], [32, 16, 0, 0]];
 const PARTS: [[usize; 4]; 2] = [[20, 16, 40, 40], [8, 16, 0, 0]];
 
@@ -181,7 +181,7 @@ fn convolutions() {
     check("in parts", DType::F64, &make);
 }
 
-/// Products of two streams, done in random orders: an event is what orders them.
+/// Products on two streams, executed in random orders: an event orders them.
 fn streams() {
     load();
     let d = cuda(0);
@@ -205,7 +205,7 @@ fn streams() {
         let product = {
             let _on = second.enter();
             second.wait(&after).unwrap();
-            // A workspace of this stream's own, while the first one's work is not done.
+            // A separate workspace of this stream, while the first one's work is pending.
             let other = a.mm(&b).unwrap();
             let made = product.mm(&c).unwrap();
             drop(other);
@@ -218,14 +218,14 @@ fn streams() {
     }
 }
 
-/// Both devices alternately, and several threads at once.
+/// Both devices alternately, and several threads concurrently.
 fn threads() {
     load();
     let sides = [0, 1].map(|index| {
         let of = |sizes: &[usize]| numbers(cuda(index), DType::F32, sizes);
         (of(&[5, 300]), of(&[300, 4]))
     });
-    // Memory comes from the cache from the second round on, so that nothing but the product needs the driver.
+    // Memory is served from the cache from the second round on, so that only the product needs the driver.
     for _ in 0..4 {
         sides.iter().for_each(|(a, b)| drop(a.mm(b).unwrap()));
     }
@@ -293,7 +293,7 @@ fn memory() {
     a.mm(&b).unwrap();
 }
 
-/// Products with another driver or library than the tests usually have; what is said goes to standard error.
+/// Products with another driver or library than usual; messages go to standard error.
 fn once() {
     load();
     for _ in 0..3 {
@@ -351,7 +351,7 @@ fn products_are_those_of_the_cpu_in_every_order() {
         let seed = ("KEYWAY_STAND_IN_SEED", seed);
         let counts = counted("values", &driver, &[named, seed]);
         assert_eq!(of(&counts, "cublasLtMatmul"), SERVED.len() * FLOATS.len() * 2);
-        // Each kind is asked about once.
+        // The heuristic is queried once for each kind.
         let asked = of(&counts, "cublasLtMatmulAlgoGetHeuristic");
         assert!(asked <= SERVED.len() * FLOATS.len(), "{asked}");
         run("values", &driver, &[named, seed, ("KEYWAY_CUDA_ALLOCATOR", "pool")]);
@@ -367,7 +367,7 @@ fn convolutions_are_those_of_the_cpu() {
     let library = blas(&driver);
     let named = (VARIABLE, library.to_str().unwrap());
     let counts = counted("convolutions", &driver, &[named, ("KEYWAY_STAND_IN_SEED", "2")]);
-    // Of those in parts, result and gradient of the kernel take two products each.
+    // For convolutions in parts, result and gradient of the kernel take two products each.
     assert_eq!(of(&counts, "cublasLtMatmul"), MOVES.len() * FLOATS.len() * 2 * 3 + 5);
     run("convolutions", &driver, &[named, ("KEYWAY_STAND_IN_BLAS_LACKS", "all")]);
 }
@@ -379,11 +379,11 @@ fn what_the_library_does_not_take_is_left_to_own_kernels() {
     let named = (VARIABLE, library.to_str().unwrap());
     let counts = counted("left", &driver, &[named]);
     assert_eq!(of(&counts, "cublasLtMatmul"), 0);
-    // Nor what it has no algorithm for.
+    // Nor products without an algorithm.
     let counts = counted("values", &driver, &[named, ("KEYWAY_STAND_IN_BLAS_LACKS", "all")]);
     assert_eq!(of(&counts, "cublasLtMatmul"), 0);
     assert!(of(&counts, "cublasLtMatmulAlgoGetHeuristic") > 0);
-    // A bias that it cannot add is copied to where the result will be.
+    // A bias that the library cannot add is copied to the result first.
     let counts = counted("values", &driver, &[named, ("KEYWAY_STAND_IN_BLAS_LACKS", "bias")]);
     assert_eq!(of(&counts, "cublasLtMatmul"), SERVED.len() * FLOATS.len() * 2);
 }
@@ -411,7 +411,7 @@ fn the_workspace_is_memory_of_the_device() {
     }
 }
 
-/// Without the library, or with one that does not serve, own kernels make the products, and the log says so once.
+/// Without the library, or with an unsuitable one, the backend's own kernels compute the products, which is logged once.
 #[test]
 fn without_the_library_own_kernels_serve_and_it_is_said_once() {
     let Some(driver) = stand_in() else { return };
@@ -448,7 +448,7 @@ fn a_product_that_loses_the_device_is_named() {
     loses_the_device(&driver, (VARIABLE, library.to_str().unwrap()), "KEYWAY_STAND_IN_BLAS_BREAKS");
 }
 
-/// With a driver that the system's loader finds: the loader's library, a toolkit's, and that of PyPI's package.
+/// With a driver that the system's loader finds: the loader's library, a toolkit's, and that of the PyPI package.
 #[cfg(unix)]
 #[test]
 fn the_library_is_found_where_it_is_looked_for() {

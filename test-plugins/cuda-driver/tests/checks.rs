@@ -10,7 +10,7 @@ use keyway::{Device, Result, Tensor, graph};
 use keyway_dispatcher::device::synchronize;
 use support::{counted, cuda, load, message, ramp, run, stand_in};
 
-/// Not a test of its own: what a started program does.
+/// The scenarios of a started program, not a test by itself.
 #[test]
 fn scenarios() {
     match support::scenario().as_deref() {
@@ -25,8 +25,8 @@ fn scenarios() {
     }
 }
 
-/// An op that reads indices: the op that looks at them, the argument, what one is called, and a call with five rows of three
-/// numbers and four indices below 3.
+/// An op that reads indices: the op that checks them, the argument, the noun for an index, and a call with five rows of
+/// three numbers and four indices below 3.
 type Op = (&'static str, &'static str, &'static str, fn(&Tensor, &Tensor) -> Result<Tensor>);
 
 const OPS: [Op; 13] = [
@@ -56,7 +56,7 @@ fn numbers(tensor: &Tensor) -> Vec<f64> {
     tensor.to_vec_f64().unwrap()
 }
 
-/// What an error of a later point says.
+/// Checks the text of an error that is reported later.
 #[track_caller]
 fn says(text: &str, (op, argument, noun, _): Op, wrong: i64) {
     let parts =
@@ -64,8 +64,8 @@ fn says(text: &str, (op, argument, noun, _): Op, wrong: i64) {
     assert!(parts.iter().all(|part| text.contains(part.as_str())), "{op}: {text}");
 }
 
-/// A replay does what a call does. With a wrong index the next wait is the error, or the replay where it is to wait; then all
-/// goes on.
+/// A replay behaves as a call. With a wrong index the next synchronization fails, or the replay if it synchronizes; then
+/// everything works again.
 fn captured(waits: bool) {
     load();
     let d = cuda(0);
@@ -86,12 +86,12 @@ fn captured(waits: bool) {
                 message(synchronize(d).map_err(keyway::Error::from))
             };
             says(&text, op, wrong);
-            // It was said, once.
+            // The error was reported once.
             synchronize(d).unwrap();
             given.copy_(&at([1, 1, 0, 2])).unwrap();
             graph.replay().unwrap();
             assert_eq!(numbers(&made), expected[1], "{name}");
-            // A call outside is its own error.
+            // A call outside of the graph has its own error.
             let text = message(call(&x, &at([0, wrong, 2, 1])));
             assert!(text.contains(&format!("{noun} {wrong}")), "{name}: {text}");
         }
@@ -120,7 +120,7 @@ fn later() {
     }
 }
 
-/// Bags that begin where the device says.
+/// Bags whose offsets are on the device.
 fn bags() {
     load();
     let d = cuda(0);
@@ -154,7 +154,7 @@ fn bags() {
     }
 }
 
-/// A classifier of words: a table, a layer, and an optimiser.
+/// A word classifier: an embedding table, a linear layer, and an optimizer.
 struct Words {
     layer: Linear,
     table: Tensor,

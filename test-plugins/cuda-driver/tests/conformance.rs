@@ -1,5 +1,5 @@
-//! The suite judges the CUDA backend on the stand-in: an op of each kind, the quick cases. All cases of all ops are a step
-//! of their own: `keyway conformance cuda` with `KEYWAY_CUDA_DRIVER`.
+//! The suite tests the CUDA backend on the stand-in: an op of each kind, the quick cases. All cases of all ops are a
+//! separate step: `keyway conformance cuda` with `KEYWAY_CUDA_DRIVER`.
 
 mod support;
 
@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 const WORKER: &str = "KEYWAY_CUDA_WORKER";
-/// The argument for a worker whose cases are known already.
+/// The argument for a worker whose cases are already known.
 const UNLISTED: &str = "--unlisted";
 
 /// An op of each host function.
@@ -80,12 +80,12 @@ const COORDINATES: &[&str] = &["layout/sparse_coo*", "kernels/*sparse_coo*"];
 /// The ops that cuBLASLt serves.
 const PRODUCTS: &[&str] = &["mm", "addmm", "bmm", "baddbmm", "mv"];
 
-/// What a worker is to judge: the quick cases of [`OPS`], all cases of [`PRODUCTS`], or [`COORDINATES`].
+/// The task of a worker: the quick cases of [`OPS`], all cases of [`PRODUCTS`], or [`COORDINATES`].
 const QUICK: &str = "quick";
 const ALL: &str = "products";
 const SPARSE: &str = "sparse";
 
-/// Not a test of its own: the suite runs each case in a worker process, and this program is its own worker.
+/// The worker of the suite, which runs each case in a worker process; not a test by itself.
 #[test]
 fn worker() {
     let named = |names: &[&str]| names.iter().map(ToString::to_string).collect();
@@ -99,7 +99,7 @@ fn worker() {
         name: None,
         would_serve: None,
         library: Some(support::built("keyway_backend_cuda")),
-        // A sparse gradient that has come to the host is read by who serves coordinates there.
+        // A sparse gradient that was copied to the host is read by the backend that serves coordinates on it.
         backends: vec![support::built("keyway_backend_sparse")],
         selection,
         listed: std::env::args().all(|word| word != UNLISTED),
@@ -107,12 +107,12 @@ fn worker() {
     worker::serve(&job, std::io::stdin().lock(), std::io::stdout().lock()).unwrap();
 }
 
-/// Judges what `which` says with this library for products, or with none; the number of cases.
+/// Tests what `which` selects with this library for products, or with none; returns the number of cases.
 #[track_caller]
 fn judge(which: &str, driver: &Path, library: &str) -> usize {
     let command = |listed: bool| {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        // What the runner adds is no option of the test harness.
+        // The arguments that the runner appends are not options of the test harness.
         command.args(["worker", "--exact", "--nocapture", "--"]);
         command.env(WORKER, which).env("KEYWAY_CUDA_DRIVER", driver).env("KEYWAY_CUDA_BLAS", library);
         if !listed {
@@ -120,7 +120,7 @@ fn judge(which: &str, driver: &Path, library: &str) -> usize {
         }
         Start::from(command)
     };
-    // Nothing drawn: threads are fibres here, and a million of them take minutes.
+    // No drawn calls: threads are fibres here, and a million of them take minutes.
     let (timeout, drawing) = (Duration::from_secs(60), Duration::ZERO);
     let limits = Limits { jobs: 2, turns: 2, timeout, drawing, memory: 4 << 30 };
     let ran =

@@ -1,6 +1,6 @@
-//! Products and convolutions by tensor cores: sizes of one element to several tiles, operands that lie by rows and by terms, in
-//! pieces and not, many terms for few results. The CPU backend gives what is expected, and each result has the same bits
-//! every time.
+//! Products and convolutions on tensor cores: sizes of one element to several tiles, operands stored along rows and along
+//! k, aligned and unaligned, many addends for few results. The expected results are those of the CPU backend, and each
+//! result is bit-identical every time.
 
 mod support;
 
@@ -9,7 +9,7 @@ use keyway::{DType, Device, MemoryFormat, Tensor};
 use std::fs;
 use support::{cuda, load, run, stand_in};
 
-/// Not a test of its own: what a started program does.
+/// The scenarios of a started program, not a test by itself.
 #[test]
 fn scenarios() {
     if support::scenario().is_some() {
@@ -21,7 +21,7 @@ fn scenarios() {
     }
 }
 
-/// On chips that multiply both dtypes, in an order of the threads each, and on one that multiplies f16 alone.
+/// On chips with tensor cores for both dtypes, in each order of threads, and on one with tensor cores only for f16.
 #[test]
 fn tensor_cores_give_what_the_cpu_gives() {
     let Some(driver) = stand_in() else { return };
@@ -55,7 +55,7 @@ fn same(what: &str, dtype: DType, make: fn(Device, DType) -> Vec<Tensor>) {
     };
     let (expected, got) = (values(Device::CPU), values(cuda(0)));
     assert_eq!(expected.len(), got.len());
-    // One step of the dtype.
+    // One ULP of the dtype.
     let tolerance = if dtype == DType::F16 { 1.0 / 1024.0 } else { 1.0 / 128.0 };
     for (i, (expected, got)) in expected.iter().zip(&got).enumerate() {
         assert_eq!(expected.len(), got.len(), "{what} {i}");
@@ -80,7 +80,7 @@ fn products(device: Device, dtype: DType) -> Vec<Tensor> {
     let of = |sizes: &[usize]| numbers((device, dtype), sizes);
     let turned = |sizes: &[usize]| of(&[sizes[1], sizes[0]]).t().unwrap();
     let mut made = Vec::new();
-    // In pieces where the sizes are multiples of 8.
+    // With aligned vector loads if the sizes are multiples of 8.
     for [rows, inner, columns] in
         [[70, 40, 136], [72, 104, 130], [65, 33, 67], [8, 8, 8], [9, 17, 100], [1, 5, 1]]
     {

@@ -10,7 +10,7 @@ use keyway_dispatcher::device::{
 use std::path::Path;
 use support::{cuda, is_stand_in, load, message, ramp, run, stand_in, start, texts};
 
-/// Not a test of its own: what a started program does.
+/// The scenarios of a started program, not a test by itself.
 #[test]
 fn scenarios() {
     match support::scenario().as_deref() {
@@ -44,7 +44,7 @@ fn values() {
         assert!(p.total_memory == 1 << 30 && p.units == 4 && properties(cuda(1)).is_ok());
     }
 
-    // There and back, views, other dtypes, nothing at all.
+    // Copies to the device and back, views, other dtypes, empty tensors.
     let a = ramp(&[3, 4]);
     let there = a.to_device(d).unwrap();
     assert_eq!(to_vec(&there), to_vec(&a));
@@ -56,7 +56,7 @@ fn values() {
     assert_eq!(whole.to_dtype(DType::U8).unwrap().to_vec::<u8>().unwrap(), [1, 254]);
     assert!(to_vec(&Tensor::from_vec(Vec::<f32>::new(), [0, 3]).unwrap().to_device(d).unwrap()).is_empty());
 
-    // Broadcasting, numbers, a 0-d tensor of the host's, results in place; what the CPU makes of the same.
+    // Broadcasting, scalars, a 0-d tensor of the host, in-place results; compared with the CPU.
     let made = |device: Device| {
         let x = ramp(&[5, 3]).to_device(device).unwrap().requires_grad_(true).unwrap();
         let b = ramp(&[3]).to_device(device).unwrap();
@@ -77,7 +77,7 @@ fn values() {
     }
 }
 
-/// Work of two streams, done in random orders: an event is what orders it.
+/// Work on two streams, executed in random orders: an event orders it.
 fn streams() {
     load();
     let d = cuda(0);
@@ -106,7 +106,7 @@ fn streams() {
         assert!(after.is_done().unwrap());
         assert!(after.elapsed_since(&before).unwrap().is_some());
     }
-    // A device that is waited for has done what was given to each stream.
+    // Synchronizing the device completes the work of each stream.
     let a = ramp(&[100]).to_device(d).unwrap();
     let ends = [&first, &second].map(|stream| {
         let (_on, end) = (stream.enter(), Event::new(d).unwrap());
@@ -131,14 +131,14 @@ fn memory() {
     drop(a);
     assert_eq!(stats().in_use, before);
     assert!(stats().held > 0 && stats().peak_in_use >= 4 << 20);
-    // The cache serves the same again.
+    // The cache serves the same size again.
     let hits = stats().cache_hits;
     drop(Tensor::zeros_with([1 << 20], d).unwrap());
     assert!(stats().cache_hits > hits);
     empty_cache(d).unwrap();
     reset_peak(d).unwrap();
     assert_eq!(stats().held, before);
-    // A limit, and the machine's own memory: errors, after which all goes on.
+    // A memory limit, and the machine's own memory: errors, after which everything works again.
     set_memory_limit(d, 1 << 20).unwrap();
     let text = message(Tensor::zeros_with([1 << 20], d));
     assert!(text.contains("out of memory") && text.contains("4194304"), "{text}");
@@ -152,7 +152,7 @@ fn memory() {
     assert_eq!(large.narrow(0, 199 << 20, 3).unwrap().to_vec::<f32>().unwrap(), [1.0; 3]);
 }
 
-/// Sizes that grow from step to step, as those of a text that gets longer, and memory that goes back while work is under way.
+/// Sizes that grow from step to step, as those of a growing sequence, and memory that is freed while work is pending.
 fn growing() {
     load();
     let d = cuda(0);
@@ -185,7 +185,7 @@ fn growing() {
         assert_eq!(stats().held, 2 << 20, "what is kept");
     }
     assert_eq!(to_vec(&kept.add(0.0).unwrap()), to_vec(&ramp(&[50])));
-    // Streams that come and go use one range, one after the other.
+    // Streams created and destroyed repeatedly use one range, sequentially.
     for _ in 0..10 {
         let stream = Stream::new(d).unwrap();
         let _on = stream.enter();
@@ -197,7 +197,7 @@ fn growing() {
     let (c, e) = (cuda(0), cuda(1));
     assert!(!peer::can_access(c, e).unwrap());
     assert!(message(peer::enable(c, e).map_err(Into::into)).contains("grows in place"));
-    // Of the driver's memory nothing is lost to blocks that fit in none of the holes.
+    // No memory of the driver is lost to fragmentation.
     let all: Vec<Tensor> = (0..20).map(|_| Tensor::zeros_with([8 << 20], d).unwrap()).collect();
     drop(all);
     drop(Tensor::ones_with([200 << 20], d).unwrap());
@@ -224,7 +224,7 @@ fn errors() {
     let text = message(a.pow(&Tensor::new([1i32, -1]).unwrap().to_device(d).unwrap()));
     assert!(text.contains("0 or more for integers"), "{text}");
     assert_eq!(a.remainder(&a).unwrap().to_vec::<i32>().unwrap(), [0, 0], "the program goes on");
-    // What has no kernel here is missing, and nothing else does it instead.
+    // An op without a kernel here is reported as missing, and nothing replaces it.
     let text = message(ramp(&[2, 2]).to_device(d).unwrap().to_sparse_csr());
     assert!(text.contains("to_sparse_csr") && text.contains("`keyway-sparse`"), "{text}");
     if properties(cuda(1)).is_ok() {
@@ -233,7 +233,7 @@ fn errors() {
     }
 }
 
-/// Why there are no devices.
+/// The reason why there are no devices.
 fn count() {
     load();
     println!("SAID {}", message(properties(cuda(0)).map_err(Into::into)));
@@ -303,7 +303,7 @@ fn fork() {
     assert_eq!(to_vec(&a.add(1.0).unwrap()), [0.0, 0.25, 0.5, 0.75], "the parent goes on");
 }
 
-/// The driver's fault in one kernel ends a device for good, and nothing else.
+/// A driver fault in one kernel makes a device permanently unusable, and nothing else.
 fn lost() {
     load();
     let there = [cuda(0), cuda(1)].map(|d| ramp(&[300]).to_device(d).unwrap());
@@ -320,7 +320,7 @@ fn lost() {
     assert_eq!(to_vec(&ramp(&[2]).neg().unwrap()), [1.0, 0.75], "the CPU goes on");
 }
 
-/// Memory that grows in place.
+/// The setting for memory that grows in place.
 const GROWS: (&str, &str) = ("KEYWAY_CUDA_ALLOCATOR", "expandable");
 
 fn seeds() -> [(&'static str, &'static str); 3] {
@@ -347,7 +347,7 @@ fn streams_are_ordered_by_events() {
     }
 }
 
-/// Each way in which work is ordered is needed: where the driver does nothing for it, a scenario goes wrong.
+/// Each synchronization is needed: if the driver skips it, a scenario fails.
 #[test]
 fn an_order_that_is_left_out_is_seen() {
     let Some(driver) = stand_in() else { return };
@@ -373,7 +373,7 @@ fn a_kernel_that_touches_what_is_not_its_own_is_named_and_its_device_is_lost() {
     let output = start("lost", &driver, &[("KEYWAY_STAND_IN_FAULT", "exp_f32_dense")]);
     let text = texts(&output);
     assert!(output.status.success(), "{text}");
-    // What the guards around each allocation say.
+    // The messages of the guards around each allocation.
     let said = text.lines().find(|line| line.starts_with("stand-in driver: exp_f32_dense, block ("));
     assert!(said.is_some_and(|line| line.contains(", thread ")), "{text}");
 }
@@ -440,7 +440,7 @@ fn every_call_of_the_driver_may_fail() {
     assert!(failures >= 147, "{failures}: fewer calls than conformance/README.md says");
 }
 
-/// The same of those of the driver's own pool, where that keeps memory.
+/// As above, for calls of the driver's own pool, if it caches memory.
 #[test]
 fn every_call_of_the_drivers_pool_may_fail() {
     let Some(driver) = stand_in() else { return };
@@ -450,7 +450,7 @@ fn every_call_of_the_drivers_pool_may_fail() {
     assert!(failures >= 20, "{failures}: fewer calls than conformance/README.md says");
 }
 
-/// The same of those that map memory, where it grows in place.
+/// As above, for calls that map memory, if it grows in place.
 #[test]
 fn every_call_that_maps_memory_may_fail() {
     let Some(driver) = stand_in() else { return };
@@ -460,7 +460,7 @@ fn every_call_that_maps_memory_may_fail() {
     assert!(failures >= 18, "{failures}: fewer calls than conformance/README.md says");
 }
 
-/// Each call of the functions whose names begin so, or of all, fails in a run of its own; how many runs that makes.
+/// Lets each call of the functions with these prefixes, or of all, fail in a separate run; returns the number of runs.
 fn each_fails(driver: &Path, machine: &[(&str, &str)], names: &[String]) -> usize {
     let counts = driver.with_file_name(format!("counts-{}-{}", std::process::id(), names.len()));
     run("work", driver, &[&[("KEYWAY_STAND_IN_COUNT", counts.to_str().unwrap())], machine].concat());

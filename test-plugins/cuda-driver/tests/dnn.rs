@@ -1,4 +1,4 @@
-//! Convolutions by the stand-in for cuDNN, compared with the CPU backend, and what is done without it.
+//! Convolutions by the stand-in for cuDNN, compared with the CPU backend, and the fallback without it.
 
 mod support;
 
@@ -13,10 +13,10 @@ use support::{
 };
 
 const VARIABLE: &str = "KEYWAY_CUDA_DNN";
-/// The dtypes that cuDNN is given.
+/// The dtypes for which cuDNN is used.
 const GIVEN: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 
-/// Not a test of its own: what a started program does.
+/// The scenarios of a started program, not a test by itself.
 #[test]
 fn scenarios() {
     match support::scenario().as_deref() {
@@ -47,7 +47,7 @@ fn case(name: &'static str, image: &'static [usize], kernel: &'static [usize], m
     Case { name, image, kernel, make }
 }
 
-/// Convolutions that cuDNN takes, as are their gradients of image and kernel.
+/// Convolutions that cuDNN serves, as are their gradients of image and kernel.
 fn served() -> Vec<Case> {
     vec![
         case("plain", &[2, 16, 16, 14], &[16, 16, 3, 3], |x, w, b| x.conv2d(w, b)),
@@ -76,12 +76,12 @@ fn served() -> Vec<Case> {
     ]
 }
 
-/// What cuDNN is not given.
+/// Convolutions that cuDNN does not serve.
 fn not_served() -> Vec<Case> {
     vec![case("few multiplications", &[1, 3, 8, 8], &[4, 3, 3, 3], |x, w, b| x.conv2d(w, b))]
 }
 
-/// The order of memory of images, of kernels, and of what comes to the gradients.
+/// The memory formats of images, of kernels, and of incoming gradients.
 const ORDERS: [[MemoryFormat; 3]; 4] = [
     [MemoryFormat::Contiguous, MemoryFormat::Contiguous, MemoryFormat::Contiguous],
     [MemoryFormat::ChannelsLast, MemoryFormat::ChannelsLast, MemoryFormat::ChannelsLast],
@@ -109,12 +109,12 @@ fn convolution(
     Ok(std::iter::once(y.detach()).chain(grads.into_iter().flatten()).collect())
 }
 
-/// The orders of a case: those of images are of two spatial dimensions.
+/// The memory formats of a case: those of images have two spatial dimensions.
 fn orders(case: &Case) -> &'static [[MemoryFormat; 3]] {
     if case.image.len() == 4 { &ORDERS } else { &ORDERS[..1] }
 }
 
-/// What is made on the device is what is made on the CPU, and twice the same.
+/// Checks that results on the device equal those on the CPU, and are the same twice.
 fn compare(cases: &[Case], dtypes: &[DType]) {
     load();
     for case in cases {
@@ -152,7 +152,7 @@ fn kinds() {
         let ones = |sizes: [usize; 4]| Tensor::ones_with(sizes, cuda(0)).unwrap();
         let (x, w) = (ones([1, 128, 8, 8]), ones([64, 128, 1, 1]));
         for apart in 1..=KINDS {
-            // Of a kernel of one element it makes another kind, and the same result.
+            // With a kernel of one element the library runs another kind of convolution, with the same result.
             let made = x.conv2d_with(&w, None, ConvOptions::default().dilation(apart)).unwrap();
             let first: f32 = made.flatten_all().unwrap().select(0, 0).unwrap().item().unwrap();
             assert_eq!(first, 128.0, "round {round}");
@@ -160,7 +160,7 @@ fn kinds() {
     }
 }
 
-/// A convolution that cuDNN takes, of f32.
+/// A convolution of f32 that cuDNN serves.
 fn one(device: Device) -> keyway::Result<Tensor> {
     let of = |sizes: &[usize]| numbers(device, DType::F32, sizes);
     of(&[2, 16, 16, 14]).conv2d(&of(&[16, 16, 3, 3]), Some(&of(&[16])))
@@ -211,7 +211,7 @@ fn recorded() {
     }
 }
 
-/// Convolutions with another driver or library than the tests usually have; what is said goes to standard error.
+/// Convolutions with another driver or library than usual; messages go to standard error.
 fn once() {
     load();
     let expected = doubles(&one(Device::CPU).unwrap());
@@ -245,8 +245,8 @@ fn lost() {
     assert!(message(x.conv2d(&w, None)).contains("CUDA_ERROR_ILLEGAL_ADDRESS (700)"));
 }
 
-/// Convolutions of [`compare`]: one to see the channels, result and two gradients, twice; but not the gradient of a kernel of
-/// one channel a group, of f16 and bf16.
+/// The number of convolutions of [`compare`]: one to check the channels, result and two gradients, twice; without the
+/// gradient of a depthwise kernel for f16 and bf16.
 fn given() -> usize {
     let left = |case: &Case| if case.name == "one channel a group" { 2 } else { 0 };
     served().iter().map(|case| orders(case).len() * 2 * (GIVEN.len() * 4 - left(case))).sum()
@@ -289,7 +289,7 @@ fn kinds_are_kept_up_to_a_bound() {
     let counts = counted("kinds", &driver, &[(VARIABLE, dnn(&driver).to_str().unwrap())]);
     assert_eq!(of(&counts, "cudnnBackendExecute"), 2 * KINDS);
     let left = of(&counts, "cudnnBackendCreateDescriptor") - of(&counts, "cudnnBackendDestroyDescriptor");
-    // Of each that is kept: a plan and what it was made of.
+    // For each cached entry: a plan and the descriptors that it was created from.
     assert_eq!(left, 256 * 9);
 }
 
@@ -314,7 +314,7 @@ fn convolutions_of_the_library_are_recorded() {
     }
 }
 
-/// Without the library, or with one that does not serve, own kernels make convolutions, and the log says so once.
+/// Without the library, or with an unsuitable one, the backend's own kernels compute convolutions, which is logged once.
 #[test]
 fn without_the_library_own_kernels_serve_and_it_is_said_once() {
     let Some(driver) = stand_in() else { return };

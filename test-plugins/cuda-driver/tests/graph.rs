@@ -1,5 +1,5 @@
-//! Captured work on the stand-in, and steps of optimisers in one launch: what replays make has the bits of what the same calls
-//! make one after the other.
+//! Captured work on the stand-in, and optimizer steps in one launch: the results of replays are bit-identical to those of
+//! the same calls made eagerly.
 
 mod support;
 
@@ -11,7 +11,7 @@ use keyway_dispatcher::device::{Stream, memory_stats, properties, set_memory_lim
 use std::path::Path;
 use support::{cuda, load, message, ramp, run, stand_in, start, texts};
 
-/// Not a test of its own: what a started program does.
+/// The scenarios of a started program, not a test by itself.
 #[test]
 fn scenarios() {
     match support::scenario().as_deref() {
@@ -74,7 +74,7 @@ impl Training {
         Ok(loss.detach())
     }
 
-    /// The next inputs, into the memory of the present ones.
+    /// Writes the next inputs into the memory of the present ones.
     fn feed(&self, step: usize) {
         let device = self.x.device();
         self.x.copy_(&batch(step, 6).to_device(device).unwrap()).unwrap();
@@ -113,7 +113,7 @@ fn training() {
         assert_eq!(captured.bits(), before, "{name}: captured work was done");
         let other = Stream::new(d).unwrap();
         for (step, expected) in losses.iter().enumerate().skip(1) {
-            // Other work between replays takes what memory is free, and writes to it.
+            // Other work between replays takes free memory, and writes to it.
             captured.feed(step);
             let noise = ramp(&[40, 40]).to_device(d).unwrap();
             drop(noise.mm(&noise).unwrap().exp().unwrap());
@@ -129,13 +129,13 @@ fn training() {
             assert_eq!(loss.item::<f32>().unwrap().to_bits(), *expected, "{name}, step {step}");
         }
         assert_eq!(captured.bits(), eager.bits(), "{name}");
-        // The count of steps is that of the replays.
+        // The count of steps is the number of replays.
         let (state, of_eager) =
             (captured.optimizer.state_dict().unwrap(), eager.optimizer.state_dict().unwrap());
         for (key, value) in &of_eager {
             assert_eq!(state[key].to_vec_f64().unwrap(), value.to_vec_f64().unwrap(), "{name}: {key}");
         }
-        // And the optimiser goes on without the graph, and with its state.
+        // The optimizer continues without the graph, with its state.
         drop(graph);
         captured.optimizer.load_state_dict(&state).unwrap();
         for training in [&mut captured, &mut eager] {
@@ -144,7 +144,7 @@ fn training() {
         }
         assert_eq!(captured.bits(), eager.bits(), "{name}: after the graph");
     }
-    // Corrections that the device counts are those that the host counts, to their last digits.
+    // Bias corrections computed on the device equal those computed on the host to the last digits.
     let mut by_host = Training::new("adamw", d);
     let options = AdamWOptions { lr: 0.01, ..AdamWOptions::default() };
     let parameters = by_host.layers.iter().flat_map(Module::parameters).collect();
@@ -174,7 +174,7 @@ fn memory() {
     let before = in_use();
     for round in 0..20 {
         let input = ramp(&[50, 30]).to_device(d).unwrap();
-        // Sums of several passes take memory of their own for a kernel.
+        // Sums of several passes allocate workspace for a kernel.
         let work = || input.mul(2.0)?.t()?.softmax(0)?.sum(1);
         let expected = work().unwrap().to_vec::<f32>().unwrap();
         let (made, captured) = graph::capture(d, work).unwrap();
@@ -186,7 +186,7 @@ fn memory() {
             captured.replay().unwrap();
             assert_eq!(made.to_vec::<f32>().unwrap(), expected, "round {round}");
         }
-        // The last replay is under way when the graph goes.
+        // The last replay is pending when the graph is dropped.
         made.zero_().unwrap();
         captured.replay().unwrap();
         drop(captured);
@@ -215,7 +215,7 @@ fn many() {
     assert!(held() <= most && most <= 8 << 20, "{most} bytes, then {}", held());
 }
 
-/// Products by cuBLASLt, recorded: alone, with a bias, and after the graph.
+/// Captured products by cuBLASLt: alone, with a bias, and after the graph.
 fn products() {
     load();
     let d = cuda(0);
@@ -270,7 +270,7 @@ fn refusals() {
     for out in [&host, &other] {
         refused("an output elsewhere", elsewhere, &|| a.add_out(&a, &mut out.detach()).map(drop));
     }
-    // A host scalar is a number.
+    // A 0-d tensor of the host is captured as a number.
     let (made, graph) = graph::capture(d, || a.mul(&Tensor::new(2.0f32)?.mul(2.0)?)).unwrap();
     graph.replay().unwrap();
     assert_eq!(made.to_vec::<f32>().unwrap(), ramp(&[4, 4]).mul(4.0).unwrap().to_vec::<f32>().unwrap());
@@ -278,7 +278,7 @@ fn refusals() {
     refused("random numbers", "the same numbers", &|| Tensor::rand_with([3], d).map(drop));
     refused("dropout", "the same numbers", &|| a.dropout(0.5, true).map(drop));
     refused("an error of its own", "do not broadcast", &|| a.add(&Tensor::zeros_with([3], d)?).map(drop));
-    // Optimisers whose steps are not what a replay would do.
+    // Optimizers whose steps depend on host state that a replay would not update.
     let w = ramp(&[3]).to_device(d).unwrap().requires_grad_(true).unwrap();
     let backward = || w.mul(&w)?.sum_all()?.backward();
     let mut by_host = Adam::new(vec![w.clone()], AdamOptions::default()).unwrap();
@@ -294,13 +294,13 @@ fn refusals() {
         std::panic::catch_unwind(|| graph::capture(d, || -> keyway::Result<()> { panic!("inside") }));
     assert!(panicked.is_err());
     works("a panic");
-    // Memory that does not suffice: in the middle of a capture what is cached cannot go back, which is one error.
+    // Insufficient memory: cached memory cannot be released during a capture, which is a single error.
     set_memory_limit(d, 1 << 20).unwrap();
     refused("memory", "out of memory", &|| Tensor::zeros_with([1 << 20], d).map(drop));
     set_memory_limit(d, 0).unwrap();
     let more = properties(d).unwrap().total_memory as usize / 4 + 1;
     refused("memory of the machine", "out of memory", &|| Tensor::zeros_with([more], d).map(drop));
-    // A device that has no such thing.
+    // A device without graphs.
     let text = message(graph::capture(Device::CPU, || Ok(())));
     assert!(text.contains("a device that can capture work") && text.contains("cpu"), "{text}");
     let text = message(graph::capture(cuda(9), || Ok(())));
@@ -320,7 +320,7 @@ fn allocator() {
     assert!(text.contains("KEYWAY_CUDA_ALLOCATOR"), "{text}");
 }
 
-/// A whole life of a graph, in which one call of the driver fails: an error, or the right numbers, and nothing hangs.
+/// The whole life cycle of a graph, in which one call of the driver fails: an error, or correct results, and no hang.
 fn failures() {
     load();
     let d = cuda(0);
@@ -337,7 +337,7 @@ fn failures() {
         assert_eq!(work()?.item::<f32>()?.to_bits(), expected.to_bits());
         Ok(())
     };
-    // The call that fails is one, in one life or, where a graph is dropped, in none.
+    // Exactly one call fails: in one life cycle or, if it is in the drop of a graph, in none.
     let failed: Vec<String> = (0..3).filter_map(|_| life().err()).map(|error| error.to_string()).collect();
     assert!(failed.len() <= 1, "{failed:?}");
     println!("ended");

@@ -1,5 +1,5 @@
-//! Ops that index, order, choose and draw, and element-wise ones along lines, on the stand-in: sizes beyond what one block or one
-//! pass serves, against the CPU.
+//! Ops that index, sort, select and generate random numbers, and element-wise ones along rows, on the stand-in: sizes
+//! beyond one block or one pass, compared with the CPU.
 
 mod support;
 
@@ -9,7 +9,7 @@ use keyway::tensor::Reduce;
 use keyway::{DType, Device, Tensor};
 use support::{cuda, load, message, run, stand_in};
 
-/// Not a test of its own: what a started program does.
+/// The scenarios of a started program, not a test by itself.
 #[test]
 fn scenarios() {
     match support::scenario().as_deref() {
@@ -51,14 +51,14 @@ fn indices(sizes: &[usize], n: u64) -> Tensor {
     Tensor::from_vec(all.collect(), sizes).unwrap()
 }
 
-/// The elements' bits, by which the zeros differ and NaN is equal.
+/// The elements' bits, which distinguish the signs of zero and compare NaN as equal.
 fn bits(tensor: &Tensor) -> Vec<u64> {
     let wide = tensor.to_device(Device::CPU).unwrap().to_dtype(DType::F64).unwrap();
     let all = wide.to_vec::<f64>().unwrap();
     all.into_iter().map(|x| if x.is_nan() { u64::MAX } else { x.to_bits() }).collect()
 }
 
-/// The same of both devices, to the last bit.
+/// The results of both devices are bit-identical.
 #[track_caller]
 fn same(what: &str, made: impl Fn(Device) -> Vec<Tensor>) {
     let (own, expected) = (made(cuda(0)), made(Device::CPU));
@@ -74,7 +74,7 @@ fn same(what: &str, made: impl Fn(Device) -> Vec<Tensor>) {
 
 fn order() {
     load();
-    // Ranked, in one tile, in several tiles, and several long lines, along either dimension.
+    // Sorted by rank, in one tile, in several tiles, and several long rows, along either dimension.
     for sizes in [vec![1024], vec![1025], vec![5000], vec![3, 1500], vec![1500, 3], vec![70, 30]] {
         let all = numbers(&sizes, 300);
         for dtype in [DType::F32, DType::F64, DType::F16, DType::I64, DType::U8] {
@@ -101,7 +101,7 @@ fn order() {
     let bytes: Vec<u8> = (0..count).map(|i: u32| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
     let bytes = Tensor::from_vec(bytes, [count as usize]).unwrap();
     same("many tiles", |device| vec![bytes.to_device(device).unwrap().sort_with(0, false, true).unwrap().0]);
-    // Few of each line, of parts too, with as many equal elements as there are kinds of them.
+    // Few elements of each row, also of parts, with as many equal elements as there are kinds of them.
     for (sizes, k) in [
         (vec![3, 127], 10),
         (vec![3, 128], 127),
@@ -132,7 +132,7 @@ fn order() {
     });
 }
 
-/// Sums at one index are exact: the devices add in f32 and in f64, of which both have the same bits then.
+/// Sums at one index are exact: the devices add in f32 and in f64, and both results are bit-identical for these values.
 fn places() {
     load();
     for (n, count) in [(900, 40), (3000, 7), (2500, 4000)] {
@@ -171,7 +171,7 @@ fn places() {
     });
 }
 
-/// Lines of whole packs and others, at addresses of whole packs and others, beside rows, columns and single elements.
+/// Rows of whole vectors and others, at aligned and unaligned addresses, next to rows, columns and single elements.
 fn lines() {
     load();
     for n in [1, 3, 4, 5, 8, 12, 1024, 1025] {
@@ -224,7 +224,7 @@ fn lines() {
     }
 }
 
-/// Enough elements for a thread to have two.
+/// Enough elements for a thread to process two.
 fn many() {
     load();
     let wide = numbers(&[1030, 1025], 40);
@@ -242,7 +242,7 @@ fn many() {
     }
 }
 
-/// Rows that are moved in pieces of several sizes.
+/// Rows that are copied by vectors of several sizes.
 fn rows() {
     load();
     for (width, count) in [(1, 70), (3, 70), (4, 70), (6, 70), (8, 70), (12, 500), (1024, 9), (1025, 9)] {
@@ -265,7 +265,7 @@ fn rows() {
             });
         }
     }
-    // Enough pieces, and enough elements, for a thread to have two.
+    // Enough vectors, and enough elements, for a thread to process two.
     for (width, count) in [(16, (1 << 18) + 3), (5, 210_000)] {
         let all = numbers(&[300, width], 40);
         let at = indices(&[count], 300);
@@ -341,7 +341,7 @@ fn running() {
             ]
         });
     }
-    // Elements that are neighbours, of lines that begin anywhere.
+    // Adjacent elements, in rows that begin at any offset.
     for n in [1, 31, 32, 255, 256, 1024, 1025, 4097, 9000, 70_001] {
         let all = indices(&[3, n + 1], 2);
         for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64, DType::I64] {
@@ -359,7 +359,7 @@ fn running() {
             });
         }
     }
-    // Extremes of many that are equal, NaN among them, in lines that are rows, columns, and in the midst of rows.
+    // Extremes with many ties, NaN among them, in rows, columns, and middle dimensions.
     for n in [31, 32, 256, 1025, 9000, 70_001] {
         for dtype in [DType::F16, DType::F64, DType::I64, DType::U8] {
             let all = if dtype.is_float() { numbers(&[3, n + 1], 900) } else { indices(&[3, n + 1], 90) };
@@ -374,7 +374,7 @@ fn running() {
     }
 }
 
-/// Of one seed both devices draw the same; a normal number differs by the rounding of its functions at most.
+/// With the same seed both devices generate the same values; normal ones differ at most by the rounding of the functions.
 fn random() {
     load();
     for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
@@ -400,7 +400,7 @@ fn random() {
     }
 }
 
-/// An index that is not there is refused before anything is read or written, as on the CPU, and the device goes on.
+/// An index out of range is refused before anything is read or written, as on the CPU, and the device still works.
 fn errors() {
     load();
     let refused = |device: Device| {

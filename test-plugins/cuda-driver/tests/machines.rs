@@ -1,5 +1,5 @@
-//! What the CUDA backend does on other machines than usual: several devices, streams of others, a chip that is too old, an end
-//! in the middle of work.
+//! The CUDA backend on unusual machines: several devices, foreign streams, a chip that is too old, program exit while work
+//! is pending.
 
 mod support;
 
@@ -8,7 +8,7 @@ use keyway_dispatcher::device::{Event, Stream, peer, properties, synchronize};
 use std::sync::OnceLock;
 use support::{counted, cuda, load, message, ramp, run, stand_in, start, texts};
 
-/// Not a test of its own: what a started program does.
+/// The scenarios of a started program, not a test by itself.
 #[test]
 fn scenarios() {
     match support::scenario().as_deref() {
@@ -26,7 +26,7 @@ fn to_vec(tensor: &Tensor) -> Vec<f32> {
     tensor.to_vec::<f32>().unwrap()
 }
 
-/// Direct access between two devices, given and taken back, each twice; one call of the driver may fail.
+/// Peer access between two devices, enabled and disabled, each twice; one call of the driver may fail.
 fn peers() {
     load();
     let (c, e) = (cuda(0), cuda(1));
@@ -86,7 +86,7 @@ fn foreign() {
     assert!(unsafe { Stream::from_raw(cuda(9), std::ptr::null_mut()) }.is_err());
 }
 
-/// A device is named by tensors, not by a state of the thread: threads use both, each with streams of its own.
+/// A device is identified by tensors, not by a state of the thread: threads use both, each with its own streams.
 fn threads() {
     load();
     let work = |thread: usize| {
@@ -107,7 +107,7 @@ fn threads() {
     synchronize(cuda(0)).unwrap();
 }
 
-/// The program ends while work is under way and memory is in use, on several streams and in another thread.
+/// The program exits while work is pending and memory is in use, on several streams and in another thread.
 fn end() {
     static KEPT: OnceLock<(Tensor, Stream)> = OnceLock::new();
     load();
@@ -128,7 +128,7 @@ fn end() {
     println!("ended");
 }
 
-/// A chip that no kernel is for is an error that says so, and nothing else is disturbed.
+/// A chip without kernels is reported as an error, and nothing else is affected.
 fn old() {
     load();
     for text in [

@@ -1,5 +1,6 @@
-//! The kernels of nets at sizes that the suite's quick cases do not have: several tiles, and few results of so many terms that
-//! several blocks share them. The CPU backend gives what is expected, and each result has the same bits every time.
+//! The kernels of networks at sizes that the suite's quick cases do not have: several tiles, and few results with so many
+//! addends that several blocks share them. The expected results are those of the CPU backend, and each result is
+//! bit-identical every time.
 
 mod support;
 
@@ -8,7 +9,7 @@ use keyway::{DType, Device, MemoryFormat, Tensor};
 use std::path::Path;
 use support::{cuda, load, run, stand_in};
 
-/// Kernels of norms that must have run: of elements, and of pieces of memory.
+/// Kernels of norms that must have run: of scalars, and of vectors.
 const NORMS: &[&str] = &[
     "statistics_f32",
     "normalise_f32",
@@ -27,7 +28,7 @@ const NORMS: &[&str] = &[
     "affine_gradient_f32_finish",
 ];
 
-/// Not a test of its own: what a started program does.
+/// The scenarios of a started program, not a test by itself.
 #[test]
 fn scenarios() {
     match support::scenario().as_deref() {
@@ -47,7 +48,7 @@ fn scenarios() {
     }
 }
 
-/// In an order of the threads each: forward, backward, at random.
+/// With threads in ascending, descending and random order.
 #[test]
 fn large_sizes_are_as_on_the_cpu() {
     let Some(driver) = stand_in() else { return };
@@ -56,7 +57,7 @@ fn large_sizes_are_as_on_the_cpu() {
     }
 }
 
-/// The same, and by all kernels of norms.
+/// The same, with all kernels of norms.
 #[test]
 fn norms_and_their_gradients_are_as_on_the_cpu() {
     let Some(driver) = stand_in() else { return };
@@ -154,7 +155,8 @@ fn pools(device: Device) -> Vec<Tensor> {
     made
 }
 
-/// Images with planes of whole pieces and of others, a few long rows that blocks share, and a view that begins amid a piece.
+/// Images with planes of whole vectors and of others, a few long rows that blocks share, and a view that begins at an
+/// unaligned address.
 fn norms(device: Device, dtype: DType) -> Vec<Tensor> {
     let mut made = Vec::new();
     let mut keep = |y: Tensor, leaves: &[&Tensor]| {

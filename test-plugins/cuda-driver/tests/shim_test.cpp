@@ -1,4 +1,4 @@
-// Kernels whose results are known, in every order of threads; `tests/shim.rs` runs this program.
+// Kernels with known results, in every order of threads; `tests/shim.rs` runs this program.
 #include "../../../backend-cuda/kernels/tensor.cuh"
 #include <cstdio>
 
@@ -51,8 +51,8 @@ struct MatrixArguments {
   u32 left_turned, right_turned, waits;
 };
 
-// A product of 16 x 16 and 16 x 16 elements by a warp of four, which copy the operands in the background. An operand that is
-// turned lies by terms.
+// A product of 16 x 16 and 16 x 16 elements by one warp of a block of four, which copy the operands asynchronously. A
+// transposed operand is stored along k.
 template <class T>
 DEV void multiply_once(const MatrixArguments& p) {
   SHARED(u16, left, 16 * 24);
@@ -78,7 +78,7 @@ DEV void multiply_once(const MatrixArguments& p) {
 KERNEL(multiply_f16, MatrixArguments) { multiply_once<f16>(p); }
 KERNEL(multiply_bf16, MatrixArguments) { multiply_once<bf16>(p); }
 
-// How many of the products by tensor cores are not those of a loop.
+// The number of products on tensor cores that differ from those of a loop.
 template <class T>
 int wrong_products(const ShimKernel& kernel, unsigned long long seed, bool waits) {
   alignas(16) u16 left[256], right[256];
@@ -134,7 +134,7 @@ int main() {
     racy_right += right;
     const int wrong = wrong_products<f16>(multiply_f16_shim, seed, true) + wrong_products<bf16>(multiply_bf16_shim, seed, true);
     if (wrong != 0) return std::printf("%d elements of products by tensor cores\n", wrong), 1;
-    // What was copied is not there before it is waited for.
+    // Copied data is not visible before it is waited for.
     if (wrong_products<f16>(multiply_f16_shim, seed, false) < 512) return std::printf("copies came too early\n"), 1;
   }
   std::printf("racy was right %d times of 12\n", racy_right);

@@ -1,5 +1,5 @@
-//! Tensors of coordinates on the stand-in, at sizes that the suite's quick cases do not have: entries that are sorted digit by
-//! digit, rows of many entries. `keyway-sparse` on the CPU computes the expected values and coordinates, and each result is
+//! COO tensors on the stand-in, at sizes that the suite's quick cases do not have: entries that are sorted by radix sort,
+//! rows of many entries. `keyway-sparse` on the CPU computes the expected values and coordinates, and each result is
 //! bit-identical every time, for any order of a kernel's threads.
 
 mod support;
@@ -7,7 +7,7 @@ mod support;
 use keyway::{DType, Device, Tensor, runtime};
 use support::{built, cuda, load, message, run, stand_in};
 
-/// Not a test of its own: what a started program does.
+/// The scenarios of a started program, not a test by itself.
 #[test]
 fn scenarios() {
     match support::scenario().as_deref() {
@@ -91,7 +91,7 @@ fn values(device: Device, dtype: DType, sizes: &[usize]) -> Tensor {
     Tensor::from_vec(all, sizes).unwrap().to_dtype(dtype).unwrap().to_device(device).unwrap()
 }
 
-/// Entries in no order, with many duplicates.
+/// Unordered entries with many duplicates.
 fn coordinates(device: Device, dtype: DType, sizes: &[usize], sparse_dim: usize, nnz: usize) -> Tensor {
     let index = (0..sparse_dim * nnz).map(|at| scattered(at, sizes[at / nnz]) as i64).collect();
     let index = Tensor::from_vec(index, [sparse_dim, nnz]).unwrap().to_device(device).unwrap();
@@ -136,7 +136,7 @@ fn conversions(device: Device, dtype: DType) -> Vec<Tensor> {
         let dense = a.to_dense().unwrap();
         made.extend([a.coalesce().unwrap(), dense.to_sparse_with(sparse_dim).unwrap(), dense]);
     }
-    // A matrix whose elements do not follow each other.
+    // A matrix whose elements are not contiguous.
     let turned = coordinates(device, dtype, &[30, 40], 2, 200).to_dense().unwrap().t().unwrap();
     let mask = coordinates(device, dtype, &[40, 30], 2, 300);
     made.extend([turned.to_sparse_with(2).unwrap(), turned.sparse_mask(&mask).unwrap()]);
@@ -193,7 +193,7 @@ fn products(device: Device, dtype: DType) -> Vec<Tensor> {
     ]
 }
 
-/// Those of a table whose rows are read, twice, and of both sides of a product.
+/// The gradients of a table whose rows are read, twice, and of both operands of a product.
 fn gradients(device: Device, dtype: DType) -> Vec<Tensor> {
     let table = values(device, dtype, &[30, 4]).requires_grad_(true).unwrap();
     let at = (0..600).map(|at| scattered(at, 30) as i64).collect();
@@ -209,7 +209,7 @@ fn gradients(device: Device, dtype: DType) -> Vec<Tensor> {
     vec![table.grad().unwrap().coalesce().unwrap(), a.grad().unwrap(), right.grad().unwrap()]
 }
 
-/// What is wrong is an error that says what, and no op becomes strided in silence.
+/// Invalid calls are reported with their cause, and no op converts to strided silently.
 fn errors() {
     let a = coordinates(cuda(0), DType::F32, &[5, 6], 2, 8);
     let index = Tensor::new([[0i64, 5], [0, 6]]).unwrap().to_device(cuda(0)).unwrap();
@@ -231,11 +231,11 @@ fn errors() {
     );
 }
 
-/// Made, computed with and read where no library serves the layout on the CPU, which an op there says.
+/// Created, computed with and read if no library serves the layout on the CPU, which an op on the CPU reports.
 fn alone() {
     load();
     let a = coordinates(cuda(0), DType::F32, &[5, 6], 2, 40);
-    // Sums that cancel stay in the one, and go in the other.
+    // Sums that cancel are stored in one of the results, and dropped in the other.
     let (sums, dense) = (a.coalesce().unwrap(), a.to_dense().unwrap());
     let (sums_count, there) = (sums.nnz().unwrap(), dense.to_sparse_with(2).unwrap());
     assert!(there.nnz().unwrap() < sums_count && sums_count < 40);

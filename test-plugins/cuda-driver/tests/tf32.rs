@@ -1,6 +1,6 @@
-//! Products and convolutions of f32 whose factors may be rounded to TF32: the factors are rounded as that says and nothing else
-//! is, where the program lets them be and the chip multiplies them so; else f32 stays f32. The CPU backend computes what is
-//! expected, in f64, from factors that are rounded here.
+//! Products and convolutions of f32 whose factors may be rounded to TF32: only the factors are rounded, and only if the
+//! program allows it and the chip supports it; otherwise f32 is exact. The expected results are computed by the CPU backend
+//! in f64, from factors that are rounded here.
 
 mod support;
 
@@ -13,7 +13,7 @@ use support::{cuda, is_stand_in, load, run, stand_in};
 /// Whether this chip multiplies TF32.
 const HAS: &str = "KEYWAY_TEST_HAS_TF32";
 
-/// Not a test of its own: what a started program does.
+/// The scenarios of a started program, not a test by itself.
 #[test]
 fn scenarios() {
     let Some(scenario) = support::scenario() else { return };
@@ -27,7 +27,7 @@ fn scenarios() {
     }
 }
 
-/// In an order of the threads each; and on a chip that has no TF32, where nothing is rounded.
+/// In each order of threads; and on a chip without TF32, where nothing is rounded.
 #[test]
 fn factors_are_rounded_where_the_program_lets_them_be() {
     let Some(driver) = stand_in() else { return };
@@ -73,7 +73,7 @@ fn rounded(x: f32) -> f32 {
     f32::from_bits((x.to_bits() + 0x1000) & !0x1fff)
 }
 
-/// Where the operands are made, and what becomes of their elements first.
+/// The device on which operands are created, and the function applied to their elements first.
 #[derive(Clone, Copy)]
 struct Of {
     device: Device,
@@ -95,7 +95,8 @@ impl Of {
     }
 }
 
-/// With the factors rounded where that is allowed and `has`, with them as they are elsewhere; the same bits every time.
+/// Compares with results of rounded factors if rounding is allowed and `has`, otherwise with those of exact factors;
+/// bit-identical every time.
 #[track_caller]
 fn check(what: &str, make: fn(Of) -> Vec<Tensor>, has: bool) {
     let on = Of { device: cuda(0), dtype: DType::F32, change: |x| x };
@@ -112,18 +113,18 @@ fn check(what: &str, make: fn(Of) -> Vec<Tensor>, has: bool) {
     };
     let (highest, high) = (with(MatmulPrecision::Highest), with(MatmulPrecision::High));
     near(what, &exact, &highest, 1e-5);
-    // How cuBLASLt rounds factors is its own affair.
+    // The rounding of factors by cuBLASLt is unspecified.
     if is_stand_in() || support::scenario().as_deref() == Some("kernels") {
         near(what, if has { &coarse } else { &exact }, &high, 1e-5);
     }
-    // The rounding itself is seen, and no more than two factors' halves of a last digit come of it.
+    // The rounding is detectable, and its error is at most that of half a ULP of both factors.
     near(what, &exact, &high, 2e-3);
     let differs = exact.iter().zip(&high).any(|(exact, high)| far(exact, high, 1e-5).is_some());
     assert_eq!(differs, has, "{what}");
     assert!(highest == with(MatmulPrecision::Highest), "{what}: not as before");
 }
 
-/// The first element that is farther from what is expected than this part of the largest.
+/// The index of the first element that differs from the expected one by more than this fraction of the largest.
 fn far(expected: &[f64], got: &[f64], tolerance: f64) -> Option<usize> {
     assert_eq!(expected.len(), got.len());
     let largest = expected.iter().fold(1f64, |most, x| most.max(x.abs()));
@@ -141,7 +142,7 @@ fn near(what: &str, expected: &[Vec<f64>], got: &[Vec<f64>], tolerance: f64) {
 
 fn products(of: Of) -> Vec<Tensor> {
     let mut made = Vec::new();
-    // In pieces where the sizes are multiples of 4; several tiles, the last of them in part.
+    // With aligned vector loads if the sizes are multiples of 4; several tiles, the last of them partial.
     for [rows, inner, columns] in [[70, 40, 136], [72, 104, 130], [65, 33, 67], [8, 8, 8], [9, 18, 100]] {
         let (left, right) = ([rows, inner], [inner, columns]);
         made.push(of.numbers(&left).mm(&of.numbers(&right)).unwrap());
@@ -153,7 +154,7 @@ fn products(of: Of) -> Vec<Tensor> {
     let odd = of.numbers(&[70, 65]).narrow(1, 1, 64).unwrap();
     made.push(odd.mm(&of.numbers(&[65, 80]).narrow(0, 1, 64).unwrap()).unwrap());
     made.push(odd.t().unwrap().mm(&of.numbers(&[70, 64])).unwrap());
-    // Several blocks share the terms. What is added is no factor, and is not rounded.
+    // Several blocks share the addends. The added matrix is not a factor, and is not rounded.
     let product = of.numbers(&[70, 1504]).mm(&of.turned([1504, 72])).unwrap();
     let bias = Of { change: |x| x, ..of }.numbers(&[72]);
     let sum = bias.addmm(&of.numbers(&[70, 24]), &of.numbers(&[24, 72])).unwrap();
@@ -180,7 +181,8 @@ fn convolutions(of: Of) -> Vec<Tensor> {
     made
 }
 
-/// Nothing else is rounded: not attention of f32, nor products of other dtypes, nor those that are too small for the cores.
+/// Nothing else is rounded: not attention of f32, nor products of other dtypes, nor those that are too small for tensor
+/// cores.
 fn others() {
     let all = |precision| -> Vec<Vec<f64>> {
         set_float32_matmul_precision(precision);

@@ -1,5 +1,5 @@
-//! Nets of the kinds that `keyway train digits` trains, a few steps of each on the stand-in: the losses are the CPU's, step for
-//! step, for any order of a kernel's threads.
+//! Networks of the kinds that `keyway train digits` trains, a few steps of each on the stand-in: the losses equal those of
+//! the CPU, step by step, for any order of a kernel's threads.
 
 mod support;
 
@@ -30,7 +30,7 @@ fn plain() -> SgdOptions {
     SgdOptions { lr: 5.0, ..SgdOptions::default() }
 }
 
-/// Not a test of its own: what a started program does.
+/// The scenarios of a started program, not a test by itself.
 #[test]
 fn scenarios() {
     if support::scenario().is_none() {
@@ -56,7 +56,7 @@ fn scenarios() {
     });
 }
 
-/// In an order of the threads each: forward, backward, at random.
+/// With threads in ascending, descending and random order.
 #[test]
 fn losses_are_those_of_the_cpu() {
     let Some(driver) = stand_in() else { return };
@@ -102,14 +102,14 @@ fn images(step: usize) -> (Vec<i64>, Vec<i64>) {
     )
 }
 
-/// The losses of some steps on two alternating batches, and the net's output for a batch afterwards.
+/// The losses of some steps on two alternating batches, and the network's output for a batch afterwards.
 fn trained(
     net: fn() -> Sequential,
     steps: fn(Vec<Tensor>) -> Vec<Box<dyn Optimizer>>,
     what: &str,
     device: Device,
 ) -> (Vec<f32>, Vec<f32>) {
-    // The same weights on both.
+    // The same weights on both devices.
     manual_seed(11);
     let net = net();
     net.to_device(device).unwrap();

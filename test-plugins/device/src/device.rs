@@ -12,10 +12,10 @@ use keyway_test_faults as faults;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// The table that the host is given.
+/// The device table that is registered with the host.
 pub static API: DeviceApi = device_api::<Remote>();
 
-/// The same devices as ones of another kind, which knows nothing of the first and has no pinned memory.
+/// The same devices as another kind of device, without access to the first kind and without pinned memory.
 pub static FARTHER: DeviceApi = DeviceApi {
     name: RawStr::new("test.keyway/farther"),
     pinned_allocate: None,
@@ -49,7 +49,7 @@ fn stats() -> MutexGuard<'static, [RawMemoryStats; DEVICES as usize]> {
     STATS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Fails unless there is such a device.
+/// Fails unless the device exists.
 pub fn known(index: u32) -> Result<usize, Error> {
     if index < DEVICES {
         return Ok(index as usize);
@@ -97,7 +97,7 @@ unsafe fn copy(to: usize, from: usize, bytes: usize) {
 }
 
 /// # Safety
-/// `event` must be one that `event_create` gave and that is not destroyed; the host upholds this.
+/// `event` must be one that `event_create` returned and that is not destroyed; the host upholds this.
 unsafe fn event_of(event: Queue) -> Arc<Event> {
     let pointer = event.cast_const().cast::<Event>();
     // SAFETY: the caller guarantees a living event.
@@ -136,8 +136,8 @@ impl Device for Remote {
             return Err(Error::Failed { detail: "something went wrong".to_string() });
         }
         if reserve(device, bytes).is_err() {
-            // Memory that queued work holds is freed when the work is done. An error of that work is stored for the next
-            // synchronisation.
+            // Memory that enqueued work holds is freed when the work is complete. An error of that work is stored for the
+            // next synchronisation.
             queue::drain(index);
             reserve(device, bytes).map_err(|available| Error::OutOfMemory { requested: bytes, available })?;
         }
@@ -238,7 +238,7 @@ impl Device for Remote {
     }
 
     unsafe fn stream_destroy(_index: u32, _stream: Queue) -> Result<(), Error> {
-        // A stream is a number; what is queued on it is done all the same.
+        // A stream is only a number; work enqueued on it is executed nevertheless.
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! The further interfaces of the device: access to the other one's memory, and captured work.
+//! The optional interfaces of the device: peer access, and graphs.
 
 use crate::device::{Remote, known};
 use crate::queue::{self, Graph};

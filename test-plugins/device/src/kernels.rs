@@ -1,4 +1,4 @@
-//! The kernels of this device. Each captures what it needs of the call and runs later.
+//! The kernels of this device. Each captures what it needs of the call and is executed later.
 
 use crate::memory::Opened;
 use crate::queue;
@@ -8,14 +8,14 @@ use keyway_sdk::author::strided::{Reduction, Strided};
 use keyway_sdk::author::{Call, Element, Error, Op, Real, RuleCall, Tensor, op};
 use keyway_sdk::register_kernel;
 
-/// Where an operand's elements are.
+/// The source of an operand's elements.
 enum Place<T> {
     Device(usize),
-    /// The value of a host scalar, taken while the call lives.
+    /// The value of a host scalar, read during the call.
     Value(T),
 }
 
-/// A tensor of a call, taken along.
+/// A tensor of a call, captured for later execution.
 struct Operand<T> {
     place: Place<T>,
     sizes: Vec<i64>,
@@ -104,7 +104,7 @@ fn map2<T: Element>(call: &Call<'_>, f: impl Fn(T, T) -> T + Send + Sync + 'stat
     })
 }
 
-/// Refuses what a fault at work has the kernel refuse.
+/// Refuses calls that the active fault refuses.
 fn check(op: &str, call: &Call<'_>) -> Result<(), Error> {
     let is = keyway_test_faults::is;
     let fault = keyway_test_faults::chosen();
@@ -139,7 +139,7 @@ fn fill<T: Real>(call: &Call) -> Result<(), Error> {
     map1(call, 0, move |_: T| value)
 }
 
-/// Casts argument `source`, of either of the dtypes that this device knows.
+/// Casts argument `source`, of either of the dtypes that this device supports.
 fn cast<T: Real>(call: &Call, source: usize) -> Result<(), Error> {
     match call.tensor(source)?.dtype() {
         dtype::F32 => map1(call, source, |x: f32| T::from_f64(f64::from(x))),
@@ -191,7 +191,7 @@ fn mm<T: Real>(call: &Call) -> Result<(), Error> {
     })
 }
 
-/// `remote_pause`: the same values after a while.
+/// `remote_pause`: copies its values after a delay.
 pub static PAUSE: RawOp = op::<Pause>();
 /// `remote_fail`: queued work that fails.
 pub static FAIL: RawOp = op::<Fail>();

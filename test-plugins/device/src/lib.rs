@@ -1,14 +1,13 @@
-//! A device for tests, as different from the CPU as a device can be: its memory cannot be read by the host
-//! (the pages are protected but while the device's own thread works on them), its work is queued on streams
-//! and done later, there are two of it, and memory is limited. What works here has a chance to work on a
-//! graphics card.
+//! A device for tests that differs from the CPU as much as possible: its memory cannot be read by the host (the pages are
+//! protected except while the device's own thread works on them), its work is enqueued on streams and executed later, there
+//! are two devices, and memory is limited. It demonstrates that a GPU backend can be implemented.
 //!
-//! - `memory`: protected pages, opened only for the thread that works;
+//! - `memory`: protected pages, opened only for the working thread;
 //! - `queue`: streams, events and the thread of each device;
-//! - `device`: the table that the host is given;
-//! - `pinned`: host memory that copies need not wait for;
-//! - `further`: access from one device to the other, and captured work;
-//! - `kernels`: a handful of ops, and two of its own: `remote_pause` works slowly, `remote_fail` fails later.
+//! - `device`: the table that is registered with the host;
+//! - `pinned`: host memory for asynchronous copies;
+//! - `further`: peer access, and graphs;
+//! - `kernels`: a few ops, and two of the plugin: `remote_pause` is slow, `remote_fail` fails later.
 
 use keyway_test_faults::{self as faults, Fault};
 
@@ -19,7 +18,7 @@ mod memory;
 mod pinned;
 mod queue;
 
-/// What the suite must find in a device; `KEYWAY_FAULT` asks for one.
+/// The faults of a device that the suite must detect; `KEYWAY_FAULT` selects one.
 const FAULTS: [Fault; 19] = [
     Fault::of_families("device_copy_short", &["device"], "copies from the host leave out the last byte"),
     Fault::of_families("device_copy_lost", &["device"], "copies to the host are not made"),
@@ -46,7 +45,7 @@ const FAULTS: [Fault; 19] = [
     Fault::of_families("device_wrong_stream", &["device"], "kernels work on the default stream"),
     Fault::of_families("device_memory_kept", &["device", "leaks"], "freed memory is counted as in use"),
     Fault::of_families("device_out_of_memory", &["device"], "too much memory is a failure of no kind"),
-    // For calls without another candidate: with one, a refusal would be right.
+    // For calls without another candidate: otherwise a refusal would be correct.
     Fault::of_ops("empty_refused", &["sum"], "a tensor without elements is refused"),
     Fault::of_ops("no_dims_refused", &["mul"], "a tensor without dimensions is refused"),
     Fault::of_ops("five_dims_refused", &["exp"], "a tensor of five dimensions or more is refused"),
@@ -75,7 +74,7 @@ keyway_sdk::plugin! {
     layouts: ["strided"],
     setup: |contents| {
         faults::announce(FAULTS).map_err(|detail| keyway_sdk::Error::Failed { detail })?;
-        // The device has no time of its own; the figure is for tests of planning.
+        // An arbitrary time, for tests of planning.
         contents.preference("exp", "test.keyway/remote", "channels_last", 0.25);
         contents.device(&device::API).device(&device::FARTHER).op(&kernels::PAUSE).op(&kernels::FAIL);
         Ok(())

@@ -19,7 +19,7 @@ fn system(what: &str) -> Error {
     Error::Failed { detail: format!("{what}: {}", std::io::Error::last_os_error()) }
 }
 
-/// Takes pages from the system, closed.
+/// Maps pages from the system, inaccessible.
 pub fn map(bytes: usize) -> Result<usize, Error> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: a new anonymous mapping at an address that the system chooses.
@@ -31,7 +31,7 @@ pub fn map(bytes: usize) -> Result<usize, Error> {
     Ok(at as usize)
 }
 
-/// Gives pages back to the system; later use of them is an error of the work that tries.
+/// Unmaps pages; later use of them is an error of the work that tries.
 pub fn unmap(at: usize) -> Result<(), Error> {
     let Some(gone) = pages().remove(&at) else {
         return Err(Error::Failed { detail: format!("{at:#x} was freed before") });
@@ -43,13 +43,13 @@ pub fn unmap(at: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// Keeps the pages around an address open while it lives.
+/// A guard: while it lives, the pages around an address are accessible.
 pub struct Opened {
     start: usize,
 }
 
 impl Opened {
-    /// Opens the pages that hold `at`.
+    /// Makes the pages that contain `at` accessible.
     pub fn new(at: usize) -> Result<Opened, String> {
         let mut all = pages();
         let Some((&start, found)) = all.range_mut(..=at).next_back().filter(|(s, p)| at < *s + p.bytes)
@@ -71,7 +71,7 @@ impl Drop for Opened {
         if let Some(found) = pages().get_mut(&self.start) {
             found.open -= 1;
             if found.open == 0 {
-                // Pages that remain open detect less; nothing else depends on it.
+                // Pages that remain accessible only weaken error detection.
                 let _ = protect(self.start, found.bytes, libc::PROT_NONE);
             }
         }

@@ -1,4 +1,4 @@
-//! Pinned host memory: plain memory whose ranges are known, so that a copy which uses other memory, or memory that was
+//! Pinned host memory: plain memory whose ranges are recorded, so that a copy that uses other memory, or memory that was
 //! freed too early, is an error.
 
 use keyway_sdk::author::Error;

@@ -13,7 +13,7 @@ pub const DEVICES: u32 = 2;
 /// Queued work. Captured work is repeated by each launch.
 pub type Work = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
-/// A point in a stream, counted: each record is one more, and is reached when the stream gets there.
+/// An event: a counter of records, each of which is reached when the stream executes it.
 #[derive(Default)]
 pub struct Event {
     state: Mutex<EventState>,
@@ -35,14 +35,14 @@ impl Event {
         self.state().reached >= ticket
     }
 
-    /// Says that it was reached, before it was.
+    /// Reports the event as reached before it is.
     pub fn reach(&self) {
         let mut state = self.state();
         state.reached = state.recorded;
         state.at = Some(Instant::now());
     }
 
-    /// Whether what was recorded last has been reached.
+    /// Whether the last record has been reached.
     pub fn is_reached(&self) -> bool {
         let state = self.state();
         state.reached >= state.recorded
@@ -64,12 +64,12 @@ enum Task {
 #[derive(Default)]
 struct Device {
     streams: BTreeMap<usize, VecDeque<Task>>,
-    /// The stream whose work is being done.
+    /// The stream whose task is being executed.
     busy: Option<usize>,
-    /// The stream that had its turn last, so that all get theirs.
+    /// The stream whose task was executed last, for round-robin scheduling.
     last: usize,
     error: Option<String>,
-    /// The streams whose tasks are captured instead of done.
+    /// The streams whose tasks are captured instead of executed.
     captured: BTreeMap<usize, Vec<Task>>,
 }
 
@@ -97,7 +97,7 @@ fn state() -> MutexGuard<'static, State> {
 }
 
 impl Device {
-    /// The next task whose stream is not held up, with its stream; the streams take turns.
+    /// The next task of a stream that is not blocked, with its stream; round-robin.
     fn next(&mut self) -> Option<(usize, Task)> {
         let ready = |(_, tasks): &(&usize, &VecDeque<Task>)| match tasks.front() {
             Some(Task::Wait(event, ticket)) => event.has(*ticket),
@@ -176,7 +176,7 @@ fn push(index: u32, stream: usize, task: Task) {
     CHANGED.notify_all();
 }
 
-/// From now on, what is given to a stream is captured.
+/// Starts the capture of a stream's work.
 pub fn begin_capture(index: u32, stream: usize) -> Result<(), Error> {
     let device = &mut state().devices[index as usize];
     if stream == 0 || device.captured.contains_key(&stream) {
@@ -187,7 +187,7 @@ pub fn begin_capture(index: u32, stream: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a stream was given since [`begin_capture`].
+/// Ends the capture of a stream and returns the work since [`begin_capture`].
 pub fn end_capture(index: u32, stream: usize) -> Result<Graph, Error> {
     state().devices[index as usize].captured.remove(&stream).map(Graph).ok_or_else(|| {
         let expected = "a stream that is captured".to_string();
@@ -195,12 +195,12 @@ pub fn end_capture(index: u32, stream: usize) -> Result<Graph, Error> {
     })
 }
 
-/// Gives captured tasks to a stream.
+/// Enqueues captured tasks on a stream.
 pub fn launch(index: u32, graph: &Graph, stream: usize) {
     graph.0.iter().for_each(|task| push(index, stream, task.clone()));
 }
 
-/// Fails where a stream is captured: for functions that wait.
+/// Fails if a stream is being captured: for functions that synchronize.
 pub fn check_not_captured(index: u32, stream: usize) -> Result<(), Error> {
     match state().devices[index as usize].captured.contains_key(&stream) {
         true => Err(Error::Failed {
@@ -210,7 +210,7 @@ pub fn check_not_captured(index: u32, stream: usize) -> Result<(), Error> {
     }
 }
 
-/// A stream's number; 0 is the default stream.
+/// Creates a stream; 0 is the default stream.
 pub fn new_stream() -> usize {
     let mut all = state();
     all.next_stream += 1;
@@ -222,7 +222,7 @@ pub fn submit(index: u32, stream: usize, work: impl Fn() -> Result<(), String> +
     push(index, stream, Task::Work(Arc::new(work)));
 }
 
-/// Queues work also where the stream is captured: it is no part of the graph.
+/// Enqueues work even if the stream is captured: it is not part of the graph.
 pub fn submit_uncaptured(
     index: u32,
     stream: usize,
@@ -233,7 +233,7 @@ pub fn submit_uncaptured(
     CHANGED.notify_all();
 }
 
-/// Marks the present end of a stream.
+/// Records an event on a stream.
 pub fn record(index: u32, stream: usize, event: &Arc<Event>) {
     let ticket = {
         let mut state = event.state();
@@ -243,13 +243,13 @@ pub fn record(index: u32, stream: usize, event: &Arc<Event>) {
     push(index, stream, Task::Record(event.clone(), ticket));
 }
 
-/// Holds a stream up until an event's last record so far is reached.
+/// Blocks a stream until an event's last record so far is reached.
 pub fn wait(index: u32, stream: usize, event: &Arc<Event>) {
     let ticket = event.state().recorded;
     push(index, stream, Task::Wait(event.clone(), ticket));
 }
 
-/// The error that a device keeps, given once.
+/// Returns and clears the device's stored error.
 fn take_error(device: &mut Device) -> Result<(), Error> {
     match device.error.take() {
         Some(detail) => Err(Error::Failed { detail: format!("earlier work failed: {detail}") }),
@@ -265,17 +265,17 @@ fn idle(index: u32, stream: Option<usize>) -> MutexGuard<'static, State> {
     all
 }
 
-/// Waits for a stream, or for all of a device, and answers its error.
+/// Synchronizes a stream, or all of a device, and returns its error.
 pub fn synchronize(index: u32, stream: Option<usize>) -> Result<(), Error> {
     take_error(&mut idle(index, stream).devices[index as usize])
 }
 
-/// Waits for all of a device and leaves its error to whoever synchronises.
+/// Synchronizes all of a device, and leaves its error for the next synchronization.
 pub fn drain(index: u32) {
     drop(idle(index, None));
 }
 
-/// Waits for an event and answers the device's error.
+/// Synchronizes an event and returns the device's error.
 pub fn synchronize_event(index: u32, event: &Event) -> Result<(), Error> {
     let mut all = state();
     while !event.is_reached() {

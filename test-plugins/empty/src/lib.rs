@@ -1,4 +1,4 @@
-//! A plugin that registers nothing. Its manifest states the optional fields.
+//! A plugin that registers nothing. Its manifest has all optional fields.
 
 keyway_sdk::plugin! {
     name: "keyway.test/empty",

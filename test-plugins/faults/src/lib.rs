@@ -1,26 +1,26 @@
-//! The fault that a process asks of a test plugin by `KEYWAY_FAULT`, for the conformance suite to find. `list` asks for the
-//! list of all, which `cargo xtask mutants` reads.
+//! The fault of a test plugin that a process selects by `KEYWAY_FAULT`, for the conformance suite to detect. `list` prints
+//! all faults, which `cargo xtask mutants` reads.
 #![forbid(unsafe_code)]
 
 use std::sync::OnceLock;
 
-/// Names the fault at work.
+/// The variable with the name of the active fault.
 const CHOICE: &str = "KEYWAY_FAULT";
 /// The choice that lists the faults.
 const LIST: &str = "list";
-/// Begins each line of the list.
+/// The prefix of each line of the list.
 const MARK: &str = "@keyway-mutant";
 
-/// What a list says of a fault.
+/// The description of a fault in the list.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
-    /// Its name.
+    /// The fault's name.
     pub name: &'static str,
     /// The ops to judge; empty for all.
     pub ops: &'static [&'static str],
     /// The families to test; empty for all.
     pub families: &'static [&'static str],
-    /// Its effect, in one line.
+    /// The fault's effect, in one line.
     pub about: &'static str,
 }
 
@@ -30,7 +30,7 @@ impl Fault {
         Fault { name, ops, families: &[], about }
     }
 
-    /// To be found by these families.
+    /// A fault that these families must detect.
     pub const fn of_families(
         name: &'static str,
         families: &'static [&'static str],
@@ -40,7 +40,7 @@ impl Fault {
     }
 }
 
-/// What was asked for; empty for nothing.
+/// The selected fault; empty for none.
 pub fn chosen() -> &'static str {
     static CHOSEN: OnceLock<String> = OnceLock::new();
     CHOSEN.get_or_init(|| std::env::var(CHOICE).unwrap_or_default())
@@ -51,11 +51,11 @@ pub fn is(name: &str) -> bool {
     chosen() == name
 }
 
-/// Prints the faults if they were asked for, each as the mark, its name, the ops and the families to test with commas between
-/// them, and its effect, with tabs between the parts.
+/// Prints the faults if `list` was requested, each as the mark, its name, the ops and the families to test separated by
+/// commas, and its effect, separated by tabs.
 ///
 /// # Errors
-/// A choice that is none of them: a run without a fault would prove nothing.
+/// The selected name is not a fault: a run without a fault would prove nothing.
 pub fn announce(faults: impl IntoIterator<Item = Fault>) -> Result<(), String> {
     let choice = chosen();
     let mut known = choice.is_empty() || choice == LIST;

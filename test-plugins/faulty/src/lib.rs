@@ -1,11 +1,12 @@
 //! A plugin that fails on a test's request.
 //!
 //! `KEYWAY_TEST_FAULT`, read when the host initialises the plugin, may be `panic_at_load`, `fail_at_load` or
-//! `exit_at_load`; anything else loads well. The kernel of `test_panic` always panics, that of
-//! `test_fail` always answers with an error, and that of `test_nothing` does nothing.
+//! `exit_at_load`; with any other value the plugin loads normally. The kernel of `test_panic` always panics, that of
+//! `test_fail` always returns an error, and that of `test_nothing` does nothing.
 //!
-//! It also declares the layout `test.keyway/hollow`, whose functions are all missing, and brings the device `test.keyway/twin`,
-//! whose allocator panics when it is asked for [`PANICS_AT`] bytes and answers with an error of its own for [`FAILS_AT`].
+//! It also declares the layout `test.keyway/hollow`, whose functions are all missing, and provides the device
+//! `test.keyway/twin`, whose allocator panics for a request of [`PANICS_AT`] bytes and returns its own error for
+//! [`FAILS_AT`].
 
 use keyway_sdk::abi::RawStr;
 use keyway_sdk::abi::device::DeviceApi;
@@ -91,7 +92,7 @@ register_kernel! {
 
 /// The number of bytes at which the allocator panics.
 pub const PANICS_AT: u64 = 4 * 1313;
-/// The number of bytes at which the allocator answers with an error.
+/// The number of bytes at which the allocator returns an error.
 pub const FAILS_AT: u64 = 4 * 1414;
 
 static COMPONENTS: [RawStr; 1] = [RawStr::new("values")];

@@ -10,9 +10,9 @@ use keyway_sdk::author::{Error, Layout, Op, device_api, layout_api, op};
 use keyway_sdk::{plugin, register_kernel};
 use keyway_test_twin::{Own, Twin};
 
-/// Copies below this number bring a device.
+/// Copies below this number provide a device.
 const DEVICES: usize = 100;
-/// Copies below this number bring a layout.
+/// Copies below this number provide a layout.
 const LAYOUTS: usize = 50;
 
 plugin! {

@@ -12,7 +12,7 @@ pub struct Blocks<'a> {
     pub block: usize,
     /// Blocks of a row.
     pub per_row: usize,
-    /// `[rows, per_row, block]`, padded with zeros at the end of a row.
+    /// The quantised values, `[rows, per_row, block]`, padded with zeros at the end of a row.
     pub codes: Contiguous<'a, i8>,
     /// `[rows, per_row]`.
     pub scales: Contiguous<'a, f32>,

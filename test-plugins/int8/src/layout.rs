@@ -1,4 +1,4 @@
-//! The layout: its components, options and attributes, its conversions, and what makes one valid.
+//! The layout: its components, options and attributes, its conversions, and its validity.
 
 use crate::blocks::{Blocks, rows_and_columns};
 use keyway_cpu_loops::CallExt;
@@ -12,21 +12,21 @@ use keyway_sdk::author::{
 use keyway_test_faults as faults;
 use std::sync::OnceLock;
 
-/// What the layout is.
+/// The description of the layout.
 pub static API: LayoutApi = layout_api::<Int8>();
-/// What can be done with it on the CPU.
+/// The layout's operations on the CPU.
 pub static OPS: LayoutOpsApi = layout_ops_api::<OnCpu>();
 
 static NUMBER: OnceLock<u16> = OnceLock::new();
 
-/// Asks the host for the layout's number.
+/// Requests the layout's code from the host.
 pub fn learn_number() -> Result<(), Error> {
     let number = intern(NameKind::Layout, Int8::NAME)?;
     NUMBER.get_or_init(|| number);
     Ok(())
 }
 
-/// The layout's number.
+/// The layout's code.
 pub fn number() -> Option<u16> {
     NUMBER.get().copied()
 }

@@ -1,9 +1,9 @@
 //! A lossy composite layout for tests: `test.keyway/int8`, tensors as blocks of 8-bit integers along the last dimension, each
 //! with a scale (absmax quantisation, as in LLM.int8() and GGUF's `Q8_0`).
 //!
-//! The conversion takes options (`block`, `scale`) and the attributes are of every type: what works here works for layouts of
-//! other quantised formats. Gradients pass straight through; those of `test.keyway/pruned`, the plugin's second layout, are
-//! projected. Some of both can be made wrong by `KEYWAY_FAULT`, see `FAULTS`.
+//! The conversion takes options (`block`, `scale`) and the attributes have every type, so that it demonstrates other
+//! quantised formats. Gradients pass straight through; those of `test.keyway/pruned`, the plugin's second layout, are
+//! projected. `KEYWAY_FAULT` selects bugs in some of both, see `FAULTS`.
 
 mod blocks;
 mod kernels;
@@ -12,7 +12,7 @@ mod pruned;
 
 use keyway_test_faults::{self as faults, Fault};
 
-/// What the suite must find in the layout and its kernels.
+/// The faults of the layout and its kernels that the suite must detect.
 const FAULTS: [Fault; 10] = [
     Fault::of_families("int8_last_scale", &["layout"], "the last block has the scale of the first"),
     Fault::of_families("int8_truncates", &["layout"], "values are rounded toward zero"),

@@ -1,5 +1,5 @@
-//! `test.keyway/pruned`: of each pair of neighbours the one of larger magnitude, the first of equal ones (structured sparsity
-//! 1:2). What is dropped is declared as a tolerance, and gradients are projected on what is stored.
+//! `test.keyway/pruned`: of each pair of adjacent elements the one of larger magnitude, the first of equal ones (structured
+//! sparsity 1:2). The dropped elements are declared as a tolerance, and gradients are projected on the stored ones.
 
 use keyway_cpu_loops::{CallExt, Contiguous, ViewExt};
 use keyway_sdk::abi::RawStr;
@@ -12,27 +12,27 @@ use keyway_sdk::author::{
 use keyway_test_faults as faults;
 use std::sync::OnceLock;
 
-/// What the layout is.
+/// The description of the layout.
 pub static API: LayoutApi = layout_api::<Pruned>();
-/// What can be done with it on the CPU.
+/// The layout's operations on the CPU.
 pub static OPS: LayoutOpsApi = layout_ops_api::<OnCpu>();
 
 static NUMBER: OnceLock<u16> = OnceLock::new();
 
-/// Asks the host for the layout's number.
+/// Requests the layout's code from the host.
 pub fn learn_number() -> Result<(), Error> {
     let number = intern(NameKind::Layout, Pruned::NAME)?;
     NUMBER.get_or_init(|| number);
     Ok(())
 }
 
-/// One element of each pair.
+/// The layout that stores one element of each pair.
 pub struct Pruned;
 
 impl Layout for Pruned {
     const NAME: &'static str = "test.keyway/pruned";
     const COMPONENTS: &'static [RawStr] = &[RawStr::new("seconds"), RawStr::new("values")];
-    // What is dropped is off by its whole magnitude.
+    // A dropped element has an error of its whole magnitude.
     const TOLERANCE: Tolerance = Tolerance { relative: 1.0, ..Tolerance::EXACT };
     const GRADIENT: LayoutGradient = LayoutGradient::Projected;
     const SAMPLES: &'static str =

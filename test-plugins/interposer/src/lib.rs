@@ -1,17 +1,15 @@
-//! A plugin that sees every call: it counts calls by op, and can inject failures.
+//! A plugin with interposers: it counts calls by op, and can inject failures.
 //!
-//! It is told what to do through ops of its own, which a test calls like any other:
-//! - `interposer_count(Tensor like, str op)` gives the number of calls of an op so far, as an i64 of no
-//!   dimensions;
-//! - `interposer_break(Tensor like, str op, int mode)` makes calls of an op end otherwise: 1 fails before the call, 2 fails
-//!   after it, 3 does not run it and says that all is well, 4 panics, 0 is as usual. It gives one element, 0. The op
-//!   `meddler` stands for the mode of the second interposer, which is off until a thread switches it on.
+//! It is controlled by its own ops, which a test calls like any other:
+//! - `interposer_count(Tensor like, str op)` returns the number of calls of an op so far, as a 0-d i64;
+//! - `interposer_break(Tensor like, str op, int mode)` changes the outcome of calls of an op: 1 fails before the call, 2
+//!   fails after it, 3 skips it and returns success, 4 panics, 0 is normal. It returns one element, 0. The op name
+//!   `meddler` sets the mode of the second interposer, which is off until a thread switches it on.
 //!
-//! With `KEYWAY_FAULT` the first interposer, which is on by default, changes values that it should only read, for the
+//! With `KEYWAY_FAULT` the first interposer, which is on by default, modifies values that it should only read, for the
 //! conformance suite to detect.
 //!
-//! It is also a second owner of the device `test.keyway/twin`, of higher priority than that of
-//! `keyway.test/faulty`.
+//! It is also a second owner of the device `test.keyway/twin`, with a higher priority than `keyway.test/faulty`.
 
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::abi::device::DeviceApi;
@@ -39,7 +37,7 @@ plugin! {
     },
 }
 
-/// What the suite must find in an interposer.
+/// The faults of an interposer that the suite must detect.
 const FAULTS: [Fault; 3] = [
     Fault::of_families("results_halved", &["interposers"], "results of `exp` are halved"),
     Fault::of_families(
@@ -129,7 +127,7 @@ fn halve(call: &mut Interposed<'_>) -> Result<(), Error> {
     call.set_output(0, half)
 }
 
-/// An interposer that does permitted and forbidden things to the calls of some ops.
+/// An interposer with permitted and forbidden effects on the calls of some ops.
 struct Meddler;
 
 impl Interposer for Meddler {
@@ -183,13 +181,13 @@ impl Interposer for Meddler {
             }
             12 => {
                 call.run_next()?;
-                // Forgets the answer: the host does not.
+                // Ignores the result: the host does not.
                 let _ = call.run_next();
                 Ok(())
             }
             13 => call.output(0).map(|_| ()),
             14 => {
-                // What fails below is answered here.
+                // Replaces the error of the inner call by a result.
                 let _ = call.run_next();
                 call.set_output(0, ones(&sizes)?)
             }
@@ -249,7 +247,7 @@ register_kernel! {
     op: "interposer_break", signature: "TSi>T", device: "cpu", layout: "strided",
     f32 => set_mode,
 }
-// Another signature than the op has in the tests: the host must leave it out.
+// A signature that differs from the op's in the tests: the host must not use the kernel.
 register_kernel! {
     op: "test_two", signature: "T>T", device: "cpu", layout: "strided",
     f32 => |_call| Ok(()),

@@ -1,5 +1,5 @@
-//! The smallest whole plugin: one kernel that does nothing. The loader's tests load it, and make their
-//! damaged files by changing bytes of a copy of it.
+//! The smallest complete plugin: one kernel that does nothing. The loader's tests load it, and create their damaged files
+//! by changing bytes of a copy.
 
 use keyway_sdk::{plugin, register_kernel};
 

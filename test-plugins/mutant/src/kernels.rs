@@ -109,7 +109,7 @@ wrap!("conv_act", "TTOIIIiOS>T", [f32]);
 wrap!("grid_sample", "TTSSb>T", [f32]);
 wrap!("bmm", "TT>T", [f32]);
 wrap!("mm", "TT>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
-// Ops that the wrapped backend leaves to their decompositions.
+// Ops that the wrapped backend serves by their decompositions.
 register_kernel! {
     op: "linear", signature: "TTO>T", device: "cpu", layout: "strided",
     f32 => |call| {
@@ -152,7 +152,7 @@ pub fn linear(site: &Site<'_>, most: i64) -> Result<(), Error> {
     Ok(())
 }
 
-/// At most `rows` rows divided by the root of their mean square, with at most the first `most` squares.
+/// At most `rows` rows divided by their root mean square, with at most the first `most` squares.
 pub fn rms_norm(site: &Site<'_>, most: usize, rows: usize) -> Result<(), Error> {
     let (input, out) = (site.input(0)?, site.output(0)?);
     let weight = if site.call.is_none(2)? { None } else { Some(site.input(2)?) };

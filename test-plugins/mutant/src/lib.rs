@@ -1,15 +1,15 @@
-//! A plugin for the conformance suite's own proof: it answers with the kernels of another backend and makes one
-//! fault on the way. A suite that passes it under any fault does not bite.
+//! A plugin for mutation tests of the conformance suite: it serves calls with the kernels of another backend and injects
+//! one fault. A suite that passes it under some fault is too weak.
 //!
 //! - `KEYWAY_MUTANT_OF` is the path of the backend whose kernels it calls, a library that the host has loaded too.
-//! - `KEYWAY_FAULT` names the fault; without it every call passes through unchanged. `list` prints the faults, one a
-//!   line, as `keyway_test_faults::announce` says; a name that is no fault refuses to load.
+//! - `KEYWAY_FAULT` names the fault; without it every call passes through unchanged. `list` prints the faults, one on each
+//!   line, as documented at `keyway_test_faults::announce`; with an unknown name the plugin refuses to load.
 //!
 //! Decisions:
-//! - `faults` is the one list of faults: `cargo xtask mutants` asks the built plugin for it;
-//! - a fault sees raw calls, since most faults are ones that the SDK's safe types do not allow;
-//! - a fault stays within memory that the call or the suite's guard bands own wherever it is not about
-//!   leaving them, so that what is caught is the fault and not a crash that it leads to.
+//! - `faults` is the only list of faults: `cargo xtask mutants` reads it from the built plugin;
+//! - a fault accesses raw calls, since the SDK's safe types prevent most faults;
+//! - a fault stays within memory that the call or the suite's guard bands own unless it is about leaving it, so that the
+//!   fault itself is detected and not a resulting crash.
 
 mod faults;
 mod kernels;

@@ -75,8 +75,8 @@ impl<'a> Elements<'a> {
     /// The elements of a tensor.
     ///
     /// # Safety
-    /// `raw` must be a strided tensor that the host lends for `'a`, of a dtype that the SDK knows. Writing is for
-    /// outputs, or for a fault that is about writing elsewhere.
+    /// `raw` must be a strided tensor that the host lends for `'a`, of a dtype that the SDK supports. Writing is allowed
+    /// for outputs, or for a fault that is about writing elsewhere.
     pub unsafe fn new(raw: &'a RawTensor) -> Elements<'a> {
         Elements { raw }
     }
@@ -109,12 +109,12 @@ impl<'a> Elements<'a> {
         self.raw.numel.max(0) as usize
     }
 
-    /// The dtype's number.
+    /// The dtype code.
     pub fn dtype(&self) -> u16 {
         self.raw.dtype
     }
 
-    /// The bytes of one element.
+    /// The size of one element in bytes.
     pub fn width(&self) -> usize {
         typed!(self.raw.dtype, T => size_of::<T>())
     }
@@ -124,7 +124,7 @@ impl<'a> Elements<'a> {
         self.raw.data as usize
     }
 
-    /// Whether elements lie in row-major order without gaps; the strides of sizes of 1 do not matter.
+    /// Whether elements are row-major without gaps; the strides of dimensions of size 1 are ignored.
     pub fn is_row_major(&self) -> bool {
         let mut next = 1;
         self.sizes().iter().zip(self.strides()).rev().all(|(&size, &stride)| {
@@ -134,7 +134,7 @@ impl<'a> Elements<'a> {
         })
     }
 
-    /// Whether some elements share their memory.
+    /// Whether some elements share memory.
     pub fn is_expanded(&self) -> bool {
         self.sizes().iter().zip(self.strides()).any(|(&size, &stride)| size > 1 && stride == 0)
     }
@@ -174,7 +174,7 @@ impl<'a> Elements<'a> {
         });
     }
 
-    /// Writes one byte, counted in bytes from the first element.
+    /// Writes one byte, at a byte offset from the first element.
     pub fn poke_byte(&self, byte: usize, value: u8) {
         // SAFETY: as for `poke`.
         unsafe { self.raw.data.cast::<u8>().add(byte).write(value) };
@@ -200,14 +200,14 @@ impl<'a> Elements<'a> {
         self.poke(self.offset(index), value);
     }
 
-    /// A whole number, exactly.
+    /// An integer, exactly.
     pub fn int(&self, nth: usize) -> i64 {
         let offset = self.offset(&self.index(nth)) as isize;
         // SAFETY: an element of the tensor.
         typed!(self.raw.dtype, T => unsafe { T::load(self.raw.data.cast::<T>().offset(offset)) }.to_i64())
     }
 
-    /// Writes a whole number, exactly.
+    /// Writes an integer, exactly.
     pub fn set_int(&self, nth: usize, value: i64) {
         let offset = self.offset(&self.index(nth)) as isize;
         // SAFETY: an element of the tensor, which may be written as `new` says.
@@ -269,7 +269,7 @@ impl Staged {
         Staged::gathered(of, |nth| of.offset(&of.index(nth)))
     }
 
-    /// Its elements.
+    /// The elements of the tensor.
     pub fn elements(&self) -> Elements<'_> {
         // SAFETY: the tensor and all that it points to are this structure's own.
         unsafe { Elements::new(&self.raw) }

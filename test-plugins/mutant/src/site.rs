@@ -1,4 +1,4 @@
-//! One call of one kernel, as a fault sees it.
+//! One call of one kernel, as passed to a fault.
 
 use crate::raw::{Elements, Staged};
 use crate::wrapped;
@@ -8,7 +8,7 @@ use keyway_sdk::abi::tensor::{KernelFn, RawArg, RawCall, RawTensor};
 use keyway_sdk::author::Call;
 use std::sync::OnceLock;
 
-/// A kernel of the mutant's own, which replaces none of the wrapped backend's.
+/// A kernel of the mutant that replaces none of the wrapped backend's.
 type Own = fn(&Site<'_>) -> Result<(), Error>;
 
 /// A registered kernel.
@@ -17,25 +17,25 @@ pub struct Kernel {
     pub op: &'static str,
     /// The dtype.
     pub dtype: &'static str,
-    /// Whether it is the one for channels_last.
+    /// Whether the kernel is the one for channels_last.
     pub images: bool,
     own: Option<Own>,
     wrapped: OnceLock<KernelFn>,
 }
 
 impl Kernel {
-    /// One that calls the wrapped backend's.
+    /// A kernel that calls the wrapped backend's.
     pub const fn new(op: &'static str, dtype: &'static str) -> Kernel {
         Kernel { op, dtype, images: false, own: None, wrapped: OnceLock::new() }
     }
 
-    /// The same for channels_last: the wrapped backend's takes any strides.
+    /// The same for channels_last: the wrapped backend's accepts any strides.
     pub const fn of_images(mut self) -> Kernel {
         self.images = true;
         self
     }
 
-    /// One that calls this function.
+    /// A kernel that calls this function.
     pub const fn own(mut self, run: Own) -> Kernel {
         self.own = Some(run);
         self

@@ -13,18 +13,18 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Names the library to wrap.
+/// The variable with the path of the library to wrap.
 const PATH: &str = "KEYWAY_MUTANT_OF";
 
 type Table = HashMap<(String, String), KernelFn>;
 
-/// The kernels of the wrapped library, by op and dtype, or why there are none.
+/// The kernels of the wrapped library, by op and dtype, or the reason why there are none.
 static TABLE: OnceLock<Result<Table, String>> = OnceLock::new();
 
 /// The kernel for this op and dtype on strided tensors of the CPU.
 ///
 /// # Errors
-/// A library that cannot be opened, or that has no such kernel.
+/// The library cannot be opened, or has no such kernel.
 pub fn kernel(op: &str, dtype: &str) -> Result<KernelFn, Error> {
     let failed = |detail: String| Error::Failed { detail };
     let table = TABLE.get_or_init(load).as_ref().map_err(|e| failed(e.clone()))?;
@@ -42,7 +42,8 @@ fn load() -> Result<Table, String> {
     // SAFETY: the contract of `get_interface`: null, or valid for the life of the process.
     let api = unsafe { api.as_ref() }.ok_or("the wrapped library has no interface of this ABI")?;
     let contents = Box::leak(Box::new(empty_contents()));
-    // The host has initialised this library already; with the same host the SDK's `initialize` only creates its lists again.
+    // The host has initialised this library already; with the same host the SDK's `initialize` only creates its lists
+    // again.
     // SAFETY: `host` lives as long as the process and `contents` is leaked and as large as it says.
     match unsafe { (api.initialize)(host, contents) } {
         status::OK => {}

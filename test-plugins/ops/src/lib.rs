@@ -1,6 +1,6 @@
-//! A plugin with ops of its own: an element-wise one, one of two outputs, one without any kernel, and some that state
-//! their outputs in other formats. The names begin with `plug_`. For the conformance suite, some can be made wrong by
-//! `KEYWAY_FAULT`, see `wrong::FAULTS`.
+//! A plugin with its own ops: an element-wise one, one of two outputs, one without any kernel, and some whose outputs have
+//! other formats. The names begin with `plug_`. `KEYWAY_FAULT` selects bugs in some of them for the conformance suite, see
+//! `wrong::FAULTS`.
 
 mod wrong;
 
@@ -59,7 +59,7 @@ impl Op for SumDiff {
     }
 }
 
-/// The gradients of both outputs, and which of the two are wanted: only these are computed.
+/// The gradients of both outputs, with flags for the two wanted gradients: only these are computed.
 struct SumDiffBackward;
 
 impl Op for SumDiffBackward {
@@ -75,7 +75,7 @@ impl Op for SumDiffBackward {
     }
 }
 
-/// self + other * by: there is a kernel for tensors of two dimensions, and the decomposition for all others.
+/// `self + other * by`: there is a kernel for tensors of two dimensions, and the decomposition for all others.
 struct ScaleAdd;
 
 impl Op for ScaleAdd {
@@ -115,7 +115,7 @@ impl Op for Formats {
     }
 }
 
-/// Its backward op is one of another owner, which returns one gradient where two are needed.
+/// An op whose backward op belongs to another owner and returns one gradient where two are needed.
 struct Wrong;
 
 impl Op for Wrong {
@@ -126,7 +126,7 @@ impl Op for Wrong {
     const SAVES_OUTPUTS: u32 = 0;
 }
 
-/// Its rule states one output of two.
+/// An op whose rule returns one output of two.
 struct Silent;
 
 impl Op for Silent {
@@ -187,7 +187,7 @@ fn sum_diff(call: &Call<'_>) -> Result<(), Error> {
 fn sum_diff_backward(call: &Call<'_>) -> Result<(), Error> {
     let (sum, difference) = (call.view::<f64>(0)?, call.view::<f64>(1)?);
     for (i, sign) in [(0, 1.0), (1, -1.0)] {
-        // Of no elements where the gradient is not wanted.
+        // Empty if the gradient is not wanted.
         call.out::<f64>(i)?.assign(sum.iter().zip(difference.iter()).map(|(s, d)| s + sign * d));
     }
     Ok(())

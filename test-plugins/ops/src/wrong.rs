@@ -1,4 +1,4 @@
-//! What `KEYWAY_FAULT` can make wrong.
+//! The faults that `KEYWAY_FAULT` selects.
 
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::author::{Call, Error, Real, View};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// What the suite must find in ops that it knows from their samples alone.
+/// The faults of ops that the suite must detect from their samples alone.
 pub(crate) const FAULTS: [Fault; 12] = [
     Fault::of_ops("plugin_op_wrong", &["plug_softsign"], "an op's f32 kernel is not what its reference says"),
     Fault::of_ops(
@@ -55,7 +55,7 @@ pub(crate) const FAULTS: [Fault; 12] = [
     ),
 ];
 
-/// The faults that take more than another formula; whether one of them was at work.
+/// Applies the faults that need more than another formula; returns whether one of them was active.
 pub(crate) fn softsign<T: Real>(call: &Call<'_>, x: &View<'_, T>) -> Result<bool, Error> {
     static SCRATCH: Mutex<Vec<f64>> = Mutex::new(Vec::new());
     static ODD: AtomicBool = AtomicBool::new(false);
@@ -82,7 +82,7 @@ pub(crate) fn softsign<T: Real>(call: &Call<'_>, x: &View<'_, T>) -> Result<bool
             call.out::<T>(0)?.assign(kept.leak().iter().map(|x| softsign(*x)));
         }
         "plugin_op_unsteady" => {
-            // The next number after 1.
+            // The ULP of 1.
             let ulp = if T::dtype() == dtype::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
             let nudge = if ODD.fetch_xor(true, Ordering::Relaxed) { T::from_f64(1.0 + ulp) } else { T::ONE };
             call.out::<T>(0)?.assign(x.iter().map(|x| softsign(x) * nudge));

@@ -1,4 +1,4 @@
-//! The second candidate: kernels for keys that `keyway.test/faulty` serves too, and for memory of others.
+//! A second candidate: kernels for keys that `keyway.test/faulty` serves too, and for memory of other plugins.
 
 use keyway_cpu_loops::prelude::*;
 use keyway_sdk::author::Call;
@@ -14,19 +14,19 @@ plugin! {
     setup: |_contents| Ok(()),
 }
 
-// Served here where the other plugin refuses.
+// Served by this plugin if the other one refuses.
 register_kernel! {
     op: "test_partial", signature: "T>T", device: "cpu", layout: "strided",
     f32 => |_call| Ok(()),
 }
 
-// Never asked: a kernel whose nested call was refused has failed.
+// Never called: a kernel whose nested call was refused has failed.
 register_kernel! {
     op: "test_nested", signature: "T>T", device: "cpu", layout: "strided",
     f32 => |_call| Ok(()),
 }
 
-// A kernel for the memory of another plugin. Two bring this device, and this one is compatible with one of them.
+// A kernel for the memory of another plugin. Two provide this device, and this one is compatible with one of them.
 register_kernel! {
     op: "test_nothing", signature: "T>T", device: "test.keyway/twin", layout: "strided",
     f32 => add_two,
@@ -47,7 +47,7 @@ fn add_two(call: &Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-// A fused kernel of a composite op, with a result by which it is known. It serves matrices only.
+// A fused kernel of a composite op, with a recognisable result. It serves matrices only.
 register_kernel! {
     op: "linear", signature: "TTO>T", device: "cpu", layout: "strided",
     f32 => |call| {

@@ -1,4 +1,4 @@
-//! The device `test.keyway/twin`, in host memory. Two test plugins bring one each, so that a host has to choose.
+//! The device `test.keyway/twin`, in host memory. Two test plugins provide one each, so that a host has to choose.
 
 use keyway_sdk::abi::codes::device_flag;
 use keyway_sdk::abi::device::{Queue, RawMemoryStats};
@@ -15,9 +15,9 @@ pub trait Own: 'static {
     const NAME: &'static str = "test.keyway/twin";
     /// Which of the two owns the device.
     const PRIORITY: u32;
-    /// The number of its devices.
+    /// The number of devices.
     const COUNT: u32;
-    /// The name of each.
+    /// The display name of each device.
     const TITLE: &'static str;
 
     /// Called before each allocation.
@@ -42,7 +42,7 @@ fn layout(bytes: u64) -> Result<Layout, Error> {
 }
 
 /// # Safety
-/// Both must be areas of `bytes` bytes of host memory; the host upholds this.
+/// Both must be ranges of `bytes` bytes of host memory; the host upholds this.
 unsafe fn copy(to: *mut c_void, from: *const c_void, bytes: u64) -> Result<(), Error> {
     // SAFETY: as the caller guarantees; they may overlap.
     unsafe { std::ptr::copy(from.cast::<u8>(), to.cast::<u8>(), bytes as usize) };
@@ -83,7 +83,7 @@ impl<O: Own> Device for Twin<O> {
         Ok(())
     }
 
-    /// In pieces, not in bytes.
+    /// Statistics in allocations, not in bytes.
     fn memory_stats(_index: u32) -> Result<RawMemoryStats, Error> {
         Ok(RawMemoryStats { in_use: given().len() as u64, ..RawMemoryStats::default() })
     }

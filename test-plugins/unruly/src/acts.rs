@@ -1,10 +1,10 @@
-//! The ways to end, hang or mislead a process.
+//! The ways in which the plugin ends, hangs or misleads a process.
 
 use keyway_sdk::author::Error;
 use std::io::Write;
 use std::time::Duration;
 
-/// Does one of them. Those that a plugin survives end with an answer.
+/// Performs one of the acts; those that a process survives return.
 pub(crate) fn act(what: &str) -> Result<(), Error> {
     match what {
         "abort" => std::process::abort(),
@@ -39,14 +39,14 @@ pub(crate) fn act(what: &str) -> Result<(), Error> {
         }
         "error" => return Err(Error::Failed { detail: "told to fail".to_string() }),
         "escape" => return Err(Error::Failed { detail: "red \u{1b}[31m and \u{9b}2J\rgone".to_string() }),
-        // Well-behaved in the probe, and not where it is used.
+        // Well-behaved in the probe, but not in the program.
         "two_faced" => match std::env::current_exe() {
             Ok(program) if program.ends_with("keyway-probe") => {
                 return Err(Error::Failed { detail: "told to fail".to_string() });
             }
             _ => std::process::abort(),
         },
-        // As a kernel would that is run, and not by a trial.
+        // As a kernel that is run later would, which a trial does not call.
         "exit_in_use" => match std::env::current_exe() {
             Ok(program) if program.ends_with("keyway-probe") => {}
             _ => std::process::exit(0),
@@ -60,14 +60,14 @@ pub(crate) fn act(what: &str) -> Result<(), Error> {
             Ok(program) if program.ends_with("keyway-probe") => {}
             _ => std::process::abort(),
         },
-        // A driver that takes its time, and is sound.
+        // A driver that is slow, and sound.
         "slow" => std::thread::sleep(Duration::from_secs(4)),
         // SAFETY: the call takes no pointers. Both sides go on.
         "fork" => unsafe {
             let _ = libc::fork();
         },
         // A helper that outlives the program.
-        // SAFETY: the calls take no pointers; the child does nothing but sleep and end.
+        // SAFETY: the calls take no pointers; the child only sleeps and ends.
         "helper" => unsafe {
             if libc::fork() == 0 {
                 libc::sleep(20);
@@ -168,12 +168,12 @@ pub(crate) fn act(what: &str) -> Result<(), Error> {
         "flood" => {
             let line = [b'x'; 4096];
             for _ in 0..2000 {
-                // What is not taken is not missed.
+                // Output that is lost is not needed.
                 let _ = std::io::stderr().write_all(&line);
             }
         }
         "fake" => {
-            // What a plugin prints is not taken for the report.
+            // A plugin's output is not mistaken for the report.
             println!("\u{1}keyway-probe ended");
             std::process::exit(0);
         }

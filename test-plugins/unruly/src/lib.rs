@@ -1,7 +1,7 @@
 //! A plugin that ends, hangs or misleads its process.
 //!
-//! A test copies the library and writes into `HOW` the act and its time, as `when:what`, and into the manifest a unique name.
-//! So each copy is a different library, and one folder may have all of them.
+//! A test copies the library and writes the act and its time into `HOW`, as `when:what`, and a unique name into the
+//! manifest. So each copy is a different library, and one folder may contain all of them.
 //!
 //! When: `ctor`, before the library is open; `setup`; `count` and `name`, when it is asked for its devices and their
 //! properties; `later` and `late`, in a thread some time after the set-up; `exit`, when the process ends in order, and `dtor`,
@@ -54,7 +54,7 @@ register_kernel! {
 #[used]
 static HOW: [u8; 48] = *b"keyway-unruly-how=never:nothing                 ";
 
-/// When it does what. Read as the file has it, not as the compiler knows it.
+/// The time and the act. Read from the file's bytes, not as a compile-time constant.
 fn how() -> (&'static str, &'static str) {
     static READ: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     let text = READ.get_or_init(|| {
@@ -66,7 +66,7 @@ fn how() -> (&'static str, &'static str) {
     text.split_once(':').unwrap_or((text, ""))
 }
 
-/// Does what the bytes say, if this is when.
+/// Performs the configured act if this is its time.
 fn at(when: &str) -> Result<(), Error> {
     match how() {
         (chosen, what) if chosen == when => acts::act(what),
@@ -96,13 +96,13 @@ static CONSTRUCTOR: extern "C" fn() = constructor;
 #[unsafe(link_section = ".fini_array")]
 static DESTRUCTOR: extern "C" fn() = destructor;
 
-/// Adds what cannot be registered.
+/// Adds an entry that cannot be registered.
 fn wrong(contents: &mut Contents) -> Result<(), Error> {
     match how() {
         ("wrong", "two_layouts") => drop(contents.layout(&LAYOUT).layout(&LAYOUT)),
         ("wrong", "schema") => drop(contents.op(&NO_SCHEMA)),
         ("wrong", "two_ops") => drop(contents.op(&OP).op(&OP)),
-        // Sound alone; two that bring it are one too many.
+        // Sound by itself; two plugins that provide it conflict.
         ("wrong", what) if what.starts_with("op_") => drop(contents.op(&OP)),
         ("wrong", "no_name") => drop(contents.layout(&NAMELESS)),
         _ => {}
@@ -151,7 +151,7 @@ impl Op for Twice {
 
 static DEVICE: DeviceApi = device_api::<Unruly>();
 
-/// The table with one function, or all of one kind, at an address where nothing is.
+/// The device table with one function, or all of one kind, at an unmapped address.
 fn damaged(function: &str) -> &'static DeviceApi {
     /// An address that no function has.
     fn nowhere<F>() -> F {
@@ -187,7 +187,7 @@ impl Own for Plain {
     const TITLE: &'static str = "the unruly twin";
 }
 
-/// The twin of the other test plugins, which acts when it is asked for its number or its name.
+/// The twin device of the other test plugins, which acts when it is asked for its count or its name.
 struct Unruly;
 
 impl Device for Unruly {

@@ -182,7 +182,7 @@ fn stale(workspace: &Workspace, all: &[Image]) -> Result<Vec<PathBuf>> {
     Ok(paths.filter(|path| all.iter().all(|image| image.path != *path)).collect())
 }
 
-/// Time limit of a case in seconds: the stand-in runs the threads of a kernel one after the other.
+/// The time limit of a case in seconds: the stand-in runs the threads of a kernel sequentially.
 const CASE_SECONDS: &str = "120";
 /// Variables with the path of another driver, cuBLASLt and cuDNN for the backend, or `off`.
 const DRIVER: &str = "KEYWAY_CUDA_DRIVER";

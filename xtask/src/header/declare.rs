@@ -5,7 +5,7 @@ use syn::{GenericArgument, Item, PathArguments, PointerMutability, ReturnType, T
 
 /// The names of the contract's types, Rust's and C's.
 pub struct Names {
-    /// Rust's name to C's.
+    /// The C name of each Rust name.
     types: BTreeMap<String, String>,
     structures: Vec<String>,
     modules: Vec<String>,
@@ -55,17 +55,17 @@ impl Names {
         Names { types, structures, modules }
     }
 
-    /// C's names of the structures.
+    /// The C names of the structures.
     pub fn structures(&self) -> &[String] {
         &self.structures
     }
 
-    /// C's name of a type of the contract.
+    /// The C name of a type of the contract.
     pub fn of_type(&self, rust: &str) -> String {
         self.types.get(rust).cloned().unwrap_or_else(|| in_c(rust))
     }
 
-    /// C's name of a list of a type.
+    /// The C name of a list of a type.
     pub fn of_list(&self, element: &str) -> String {
         let name = self.of_type(element);
         format!("{}List", name.strip_suffix("Api").unwrap_or(&name))
@@ -101,7 +101,7 @@ impl Names {
         out
     }
 
-    /// The declaration of `name` as of this type.
+    /// The declaration of `name` with this type.
     ///
     /// # Errors
     /// Types that C cannot express.

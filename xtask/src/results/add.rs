@@ -3,12 +3,12 @@
 use super::data::{Results, Row, is_date};
 use serde_json::Value;
 
-/// Our name in the lines.
+/// The name of this project in the lines.
 const OURS: &str = "keyway";
 
 /// The conditions of a run.
 pub struct Run<'a> {
-    /// The file's name, the topic and title of a new file.
+    /// The file's name, and the topic and title of a new file.
     pub name: &'a str,
     /// Processor or GPU.
     pub machine: &'a str,

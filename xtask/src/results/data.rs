@@ -15,19 +15,19 @@ pub struct Results {
     pub title: String,
     /// Processor or GPU.
     pub machine: String,
-    /// The day, `YYYY-MM-DD`, or nothing if it was not recorded.
+    /// The day, `YYYY-MM-DD`; empty if it was not recorded.
     pub date: Option<String>,
     /// The measured state, if it was recorded.
     pub commit: Option<String>,
     /// Other work on the machine, if it was recorded.
     #[serde(default)]
     pub load: Option<String>,
-    /// Command, libraries and statistic; the page leaves it out.
+    /// Command, libraries and statistic; the page omits it.
     pub method: String,
     /// The compared programs, each with its version, which is empty if it was not recorded.
     #[serde(default)]
     pub peers: BTreeMap<String, String>,
-    /// The ratio above which a row without a goal of its own misses it.
+    /// The ratio above which a row without its own goal misses it.
     pub limit: Option<f64>,
     /// The cases that the page shows, besides those that miss their goal; without a list it shows all.
     pub show: Option<Vec<String>>,
@@ -39,7 +39,7 @@ pub struct Results {
     /// Paragraphs below the table.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// Remarks that the page leaves out, such as variants that were tried and not faster.
+    /// Remarks that the page omits, such as variants that were tried and not faster.
     #[serde(default)]
     pub details: Vec<String>,
 }
@@ -56,7 +56,7 @@ pub struct Row {
     /// Threads of both sides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<u64>,
-    /// The value, the median where it is a time: `1.2 ms`, `1.2 to 1.5 ms`.
+    /// The value, the median if it is a time: `1.2 ms`, `1.2 to 1.5 ms`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ours: Option<String>,
     /// The minimum.
@@ -133,7 +133,7 @@ pub fn is_date(text: &str) -> bool {
     text.len() == 10 && text.chars().enumerate().all(form)
 }
 
-/// Strings, numbers and structures of these always have a JSON text.
+/// Serialises strings, numbers and structures of these, which cannot fail.
 fn json<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }

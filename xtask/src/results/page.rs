@@ -40,7 +40,7 @@ pub fn page(files: &[(&str, Results)]) -> String {
     text
 }
 
-/// Title, machine, date, and what else was recorded.
+/// The title, machine, date, and other recorded facts.
 fn lead(name: &str, results: &Results) -> String {
     let mut parts = vec![
         format!("[**{}**](results/{name}): {}", results.title, results.machine),
@@ -173,7 +173,7 @@ fn joined<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     all.join("; ")
 }
 
-/// The ratio as it was measured, or else computed from the values of both sides.
+/// The recorded ratio, otherwise the one computed from the values of both sides.
 fn ratio(row: &Row) -> Option<String> {
     if let Some(ratio) = &row.ratio {
         return Some(ratio.clone());
@@ -183,21 +183,21 @@ fn ratio(row: &Row) -> Option<String> {
     Some(format!("{:.2}", ours / best))
 }
 
-/// Whether the ratio is above the goal of the row, or else the limit of the file.
+/// Whether the ratio is above the goal of the row, or without one the limit of the file.
 fn misses(row: &Row, results: &Results) -> bool {
     let goal = row.goal.as_deref().and_then(number).or(results.limit);
     let ratio = ratio(row).and_then(|ratio| number(&ratio));
     matches!((ratio, goal), (Some(ratio), Some(goal)) if ratio > goal)
 }
 
-/// The number that a text consists of; of `A to B` and `A, B` the larger one, and of `N of ...` none.
+/// The number that a text consists of; of `A to B` and `A, B` the larger one; `None` for `N of ...`.
 fn number(text: &str) -> Option<f64> {
     let numbers =
         text.split(" to ").flat_map(|part| part.split(", ")).map(|part| part.replace(',', "").parse::<f64>());
     numbers.collect::<Result<Vec<f64>, _>>().ok()?.into_iter().max_by(f64::total_cmp)
 }
 
-/// The value of a text with a unit of time, in nanoseconds, or of one without a unit; `None` for a range.
+/// The value of a text with a unit of time, in nanoseconds, or of a text without a unit; `None` for a range.
 fn value(text: &str) -> Option<f64> {
     let (amount, unit) = text.split_once(' ').unwrap_or((text, ""));
     let scale = match unit {

@@ -4,10 +4,10 @@ use super::Tally;
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-/// Sums the cases of a report. A case holds an element with its status; one that passed holds none.
+/// Sums the cases of a report. A case contains an element with its status; one that passed contains none.
 ///
 /// # Errors
-/// The fault of a text that is not a complete report.
+/// The error of a text that is not a complete report.
 pub(super) fn read(text: &str) -> Result<Tally, String> {
     let mut reader = Reader::from_str(text);
     let mut tally = Tally::default();
@@ -58,7 +58,7 @@ pub(super) fn read(text: &str) -> Result<Tally, String> {
 enum Ended {
     Passed,
     Failed,
-    /// It could not be started.
+    /// The test could not be started.
     Broken,
     Ignored,
 }

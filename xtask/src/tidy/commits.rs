@@ -9,13 +9,13 @@ use std::process::Stdio;
 const LENGTH: usize = 120;
 /// The remote branch from which the commits are new.
 const UPSTREAM: &str = "origin/main";
-/// Verbs in the imperative whose ending is that of another form.
+/// Verbs in the imperative with an ending that usually marks another form.
 const VERBS: &[&str] = &[
     "alias", "bias", "bleed", "breed", "bring", "canvas", "embed", "exceed", "feed", "focus", "heed", "need",
     "ping", "proceed", "ring", "seed", "shed", "speed", "spring", "sting", "string", "succeed", "swing",
     "wed", "weed",
 ];
-/// First words that are no verbs.
+/// First words that are not verbs.
 const NOT_VERBS: &[&str] = &[
     "a", "all", "also", "an", "and", "as", "at", "better", "by", "each", "every", "faster", "fewer", "for",
     "from", "in", "less", "more", "new", "no", "not", "now", "of", "on", "one", "only", "or", "some", "that",
@@ -24,7 +24,7 @@ const NOT_VERBS: &[&str] = &[
 /// Prefixes of commits that `git rebase --autosquash` merges into others.
 const AUTOSQUASH: &[&str] = &["fixup! ", "squash! ", "amend! "];
 
-/// Checks the commits of a range, or without one those that the upstream branch lacks, or the last one.
+/// Checks the commits of a range, otherwise those that the upstream branch lacks, or the last one.
 pub fn run(workspace: &Workspace, range: Option<&str>) -> Result<()> {
     let git = |arguments: &[&str]| {
         let mut git = workspace.command("git");
@@ -45,7 +45,7 @@ pub fn run(workspace: &Workspace, range: Option<&str>) -> Result<()> {
 /// Checks the message that git passes to its hook `commit-msg`.
 pub fn run_message(workspace: &Workspace, path: &Path) -> Result<()> {
     let text = std::fs::read_to_string(path).map_err(Failure::file("read", path))?;
-    // A merge has the subject that git or its author gave it; `--commits` does not look at it either.
+    // A merge has a subject by git or its author; `--commits` does not check it either.
     let merges = is_revision(workspace, "MERGE_HEAD")?;
     report(subject(&text).filter(|_| !merges).map(|subject| ("message".to_owned(), subject)).into_iter())
 }
@@ -131,7 +131,7 @@ fn is_area(text: &str) -> bool {
     text.split(", ").flat_map(|area| area.split(' ')).all(is_word) && text.split(' ').count() <= 4
 }
 
-/// The fault of a change that does not begin with a verb in the imperative, by the ending of its first word.
+/// The violation of a change that does not begin with a verb in the imperative, by the ending of its first word.
 fn not_imperative(clause: &str) -> Option<String> {
     let first = clause.split(' ').next().unwrap_or_default().trim_end_matches(',');
     let lower = !first.is_empty() && first.chars().all(|c| c.is_ascii_lowercase() || c == '-');

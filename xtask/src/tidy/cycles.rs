@@ -20,7 +20,7 @@ const fn limit(folder: &'static str, largest: usize, files: usize) -> Limit {
     Limit { folder, largest, files }
 }
 
-/// The counts of today. They only fall.
+/// The current counts. They may only decrease.
 const LIMITS: &[Limit] = &[
     limit("backend-cpu/src/", 5, 22),
     limit("backend-cuda/src/", 17, 29),
@@ -37,7 +37,7 @@ const LIMITS: &[Limit] = &[
     limit("xtask/src/", 11, 13),
 ];
 const LIST: &str = "xtask/src/tidy/cycles.rs";
-/// Files that a violation names.
+/// The maximum number of files that a violation names.
 const NAMED: usize = 6;
 
 /// Checks every crate of the repository.
@@ -110,9 +110,9 @@ struct Use {
     module: Path,
     /// The path as it is written; of a glob the path before `*`.
     path: Path,
-    /// The name that it brings, `*` for a glob.
+    /// The imported name, `*` for a glob.
     name: String,
-    /// Whether it has a visibility: a name that the file itself may not use.
+    /// Whether it has a visibility, in which case the file itself need not use the name.
     exports: bool,
 }
 
@@ -122,7 +122,7 @@ struct Module {
     uses: Vec<Use>,
     /// Paths in code, each with its module.
     paths: Vec<(Path, Path)>,
-    /// Names of items in the file, each with its module; of macros also with `!`.
+    /// Names of items in the file, each with its module; macros also with `!`.
     items: BTreeSet<(Path, String)>,
     /// Modules inside the file.
     inner: BTreeSet<Path>,
@@ -223,7 +223,7 @@ struct Resolver<'m, 'a> {
     modules: &'m BTreeMap<Path, (&'a str, Module)>,
 }
 
-/// Limit on the re-exports of one name, for those that lead in a circle.
+/// The maximum number of re-exports of one name that are followed, for cycles of re-exports.
 const DEPTH: usize = 16;
 
 impl<'a> Resolver<'_, 'a> {

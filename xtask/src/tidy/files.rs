@@ -6,7 +6,7 @@ use super::tokens::is_word;
 
 /// The length to aim at.
 pub const AIM: usize = 300;
-/// The length above which the rule fails.
+/// The maximum number of lines of a file.
 const LIMIT: usize = 600;
 /// The first line of a generated file.
 const GENERATED: &str = "// generated";
@@ -19,9 +19,9 @@ const NOT_READ: &[&str] = &["Cargo.lock"];
 /// The commands that the README must list.
 const COMMANDS: &[&str] = &["cargo xtask demo", "cargo xtask test"];
 
-/// Limit on the lines of the README, which a newcomer reads first.
+/// The maximum number of lines of the README.
 const README_LINES: usize = 150;
-/// Limit on the words of ARCHITECTURE; reasons belong into the book, details of a kernel into its module.
+/// The maximum number of words of ARCHITECTURE; reasons belong into the book, details of a kernel into its module.
 const ARCHITECTURE_WORDS: usize = 3000;
 
 /// Checks every file.
@@ -67,7 +67,7 @@ fn name(file: &File) -> Option<Violation> {
     })
 }
 
-/// A source that cannot be tokenised would pass every rule on tokens.
+/// Reports a Rust source that cannot be tokenised, since it would pass every rule on tokens.
 fn language(file: &File) -> Option<Violation> {
     let what = "this is not Rust: a bracket or a quote is not closed here, or closes nothing";
     file.not_rust().map(|line| Violation::new(&file.path, line, what, "run `rustfmt` on it, which says more"))

@@ -1,4 +1,4 @@
-//! The modules of a crate have an order, and a module imports only from those below it.
+//! The modules of a crate have an order: a module imports only from those below it.
 //!
 //! The rule reads paths that begin with `crate`, `$crate`, `self` or `super`, in `use` as well as in code. Names that
 //! `lib.rs` re-exports count as the module that they come from.
@@ -18,7 +18,7 @@ struct Levels {
     beside: &'static [Beside],
 }
 
-/// A module beside the order.
+/// A module outside the order.
 struct Beside {
     module: &'static str,
     /// The modules that it may import.
@@ -34,7 +34,7 @@ const CRATES: &[Levels] = &[Levels {
     beside: &[Beside { module: "loader", imports: &["base"], importers: &["host"] }],
 }];
 
-/// Checks every crate that has an order. Its `lib.rs` is left alone, and so are tests.
+/// Checks every crate with an order, except its `lib.rs` and tests.
 pub fn check(files: &[File]) -> Vec<Violation> {
     CRATES.iter().flat_map(|levels| levels.check(files)).collect()
 }
@@ -99,7 +99,7 @@ impl Levels {
         }
     }
 
-    /// The position of a module, in words.
+    /// The position of a module, as text.
     fn place(&self, module: &str) -> Option<String> {
         if let Some(level) = self.order.iter().position(|one| *one == module) {
             return Some(format!("level {} of {}", level + 1, self.order.len()));
@@ -110,7 +110,7 @@ impl Levels {
     }
 }
 
-/// The module that a name of the crate's root is re-exported from, perhaps through other names of the root.
+/// The module from which a name of the crate's root is re-exported, possibly through other names of the root.
 fn origin<'a>(name: &'a str, facade: &'a BTreeMap<String, String>) -> &'a str {
     let mut module = name;
     // No chain is longer than the number of names.
@@ -199,7 +199,7 @@ fn after_colons(tokens: &[Token]) -> Option<&[Token]> {
     }
 }
 
-/// The names that the `use` items of `lib.rs` bring to the root, each with its module.
+/// The names that the `use` items of `lib.rs` import into the root, each with its module.
 fn reexports(facade: &Tokens) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for item in facade.all.split(|token| token.is_mark(';')) {

@@ -1,10 +1,10 @@
-//! The page of measured figures is the one that `cargo xtask results` writes, and it is short.
+//! Checks that the page of measurements is the output of `cargo xtask results`, and that it is short.
 
 use super::Violation;
 use super::source::File;
 use crate::results::{self, FOLDER, PAGE};
 
-/// Limit on the lines of the page; the files have the rest.
+/// The maximum number of lines of the page; the files contain the rest.
 const LINES: usize = 300;
 const MEND: &str = "run `cargo xtask results`";
 

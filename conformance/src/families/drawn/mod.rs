@@ -1,7 +1,7 @@
-//! Randomly drawn calls, different in each run, so that kernels cannot be fitted to them. Sizes are those of real networks and
-//! primes near them, with broadcasts, strides, offsets, `out=`, in place, and values of several distributions. They are bounded
-//! by time (see [`crate::runner::Limits`]) and by the elements of a tensor. A failing call is shrunk, one trait at a time, as
-//! long as it fails; the report has the simplest failing call, and the command to reproduce it.
+//! Randomly drawn calls, different in each run, so that kernels cannot be fitted to them. Sizes are those of common
+//! networks and primes near them, with broadcasts, strides, offsets, `out=`, in place, and values of several distributions.
+//! They are limited by time (see [`crate::runner::Limits`]) and by the elements of a tensor. A failing call is shrunk, one
+//! property at a time, as long as it fails; the report has the simplest failing call, and the command to reproduce it.
 
 mod call;
 mod draw;
@@ -28,11 +28,11 @@ pub const FAMILY: Family = Family {
     run,
 };
 
-/// Number of calls of an op in a quick, an ordinary and a thorough run, if there is time for them.
+/// The number of calls of an op in a quick, an ordinary and a thorough run, if time allows.
 const COUNTS: [usize; 3] = [1, 50, 2_500];
 /// Calls of an op that networks consist of for each call of another.
 const OFTEN: usize = 3;
-/// Maximum number of shrinking attempts, and their time limit.
+/// The maximum number of shrinking attempts, and their time limit.
 const TRIES: usize = 400;
 const SHRINKING: Duration = Duration::from_secs(5);
 
@@ -47,7 +47,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             (!dtypes.is_empty()).then_some((op, dtypes, often))
         })
         .collect();
-    // A call of each op before a second one of any: the time may be over.
+    // One call of each op before a second one of any: the time may run out.
     for round in 0..counts {
         for (op, dtypes, often) in &drawn {
             for nth in (0..*often).map(|turn| round * often + turn) {

@@ -21,7 +21,7 @@ impl Source {
         Source::of(&bytes.chain(numbers.iter().copied()).collect::<Vec<_>>())
     }
 
-    /// The next one.
+    /// The next 64 bits.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -41,12 +41,12 @@ impl Source {
         (self.next() % count.max(1) as u64) as usize
     }
 
-    /// One of the list.
+    /// A random element of the list.
     pub fn one_of<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.below(list.len())]
     }
 
-    /// True once in `count` times.
+    /// True with probability 1 / `count`.
     pub fn once_in(&mut self, count: usize) -> bool {
         self.below(count) == 0
     }

@@ -1,4 +1,4 @@
-//! Large tensors of drawn values. The suite stores their bytes alone, and reads from them the elements that it needs.
+//! Large tensors of drawn values. The suite stores only their bytes, and decodes the elements that it needs.
 
 use super::call::Order;
 use crate::array::{Array, Number, Offsets};
@@ -13,7 +13,7 @@ use keyway::{DType, Device, Tensor};
 /// The byte pattern of guard bands, gaps and outputs: not a valid result.
 const PATTERN: u8 = 0xA5;
 
-/// A tensor, with the bytes of its memory when it was made.
+/// A tensor, with a copy of its bytes at its creation.
 pub struct Large {
     /// The tensor.
     pub tensor: Tensor,
@@ -67,7 +67,7 @@ impl Large {
         Large::new((sizes, &[]), order, dtype, device, |_| filler)
     }
 
-    /// The element that a coordinate of the result reads: where this tensor has size 1 it is broadcast.
+    /// The element that a coordinate of the result reads: dimensions of size 1 are broadcast.
     pub fn at(&self, coordinates: &[usize]) -> Number {
         let own = coordinates.iter().zip(self.sizes.iter().zip(&self.strides));
         self.read(own.map(|(&at, (&size, &stride))| if size == 1 { 0 } else { at * stride }).sum())
@@ -84,7 +84,7 @@ impl Large {
         Offsets::new(&self.sizes, &self.strides, 0).map(|offset| self.read(offset).float()).collect()
     }
 
-    /// Every element, as the oracle takes them.
+    /// All elements, as an array of the oracle.
     pub fn array(&self) -> Array {
         let values = Offsets::new(&self.sizes, &self.strides, 0).map(|offset| self.read(offset)).collect();
         Array::new(self.dtype, self.sizes.clone(), values)
@@ -138,7 +138,7 @@ impl Result {
         Ok(Result { bytes: tensor.detach().to_bytes()?, dtype })
     }
 
-    /// The element at a row-major index; `None` for bytes that are none of the dtype.
+    /// The element at a row-major index; `None` for bytes that are invalid in the dtype.
     pub fn at(&self, position: usize) -> Option<Number> {
         let size = self.dtype.size();
         encode::number(self.bytes.get(position * size..(position + 1) * size)?, self.dtype)

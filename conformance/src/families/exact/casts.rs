@@ -8,7 +8,7 @@ use crate::oracle::{Inputs, Value};
 use crate::outcome::{Steps, Stop};
 use keyway::DType;
 
-/// Begins the variant; the dtype follows that is cast to.
+/// The prefix of the variant; the target dtype follows.
 pub(super) const TO: &str = "to-";
 
 const OP: &str = "to_dtype";

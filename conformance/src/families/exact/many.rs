@@ -1,5 +1,5 @@
-//! Many addends at one index, added to a value so large that each alone is lost in rounding: sequential sums in the dtype would
-//! not change it.
+//! Many addends at one index, added to a value so large that each single one is lost in rounding: sequential sums in the
+//! dtype would not change it.
 
 use super::super::{Context, Op, Scope};
 use crate::array::{Array, Number};
@@ -13,7 +13,7 @@ pub(super) const MANY: &str = "many";
 
 /// The ops that add at indices.
 const OPS: [&str; 3] = ["index_add", "scatter_add", "index_put"];
-/// Number of addends, and columns of the added rows: kernels add a single column by element, many by vector.
+/// The number of addends, and of columns of the added rows: kernels add a single column by scalars, many by vectors.
 const ONES: usize = 3_000;
 const COLUMNS: [usize; 3] = [1, 5, 40];
 const ROWS: usize = 12;
@@ -27,7 +27,7 @@ pub(super) fn cases(scope: &Scope<'_>, op: &Op, push: &mut impl FnMut(DType, usi
     }
 }
 
-/// From this value on the dtype has no odd integers.
+/// The value from which the dtype has no odd integers.
 fn large(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => 2048.0,

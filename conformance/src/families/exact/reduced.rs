@@ -1,5 +1,5 @@
-//! Reductions: one element that differs from all others, at the first and last index and at the edges of blocks, and sums of
-//! integers, which are the same in every order.
+//! Reductions of data with one element that differs from all others, at the first and last index and at the edges of
+//! blocks, and sums of integers, which are exact in every order.
 
 use super::super::extremes::matrices;
 use super::super::{Context, Op, Scope, allowed, is_computed, is_in, tensors};
@@ -17,19 +17,20 @@ use keyway::ops::sample::Sample;
 
 /// Rows and columns, each with another mark.
 pub(super) const MARKED: &str = "marked";
-/// The same of a vector, past 65,536 elements.
+/// The name of the case of a vector of more than 65,536 elements with one marked element.
 pub(super) const LONG: &str = "long";
 /// Integer sums.
 pub(super) const WHOLE: &str = "whole";
 
-/// Elements of a row, whole blocks of every usual length, and where a row's mark is.
+/// The length of a row: whole blocks of every usual length. `POSITIONS` are the columns of the marked element, one for each
+/// row.
 const ROW: usize = 512;
 const POSITIONS: [usize; 14] = [0, 7, 8, 15, 16, 31, 32, 63, 64, 127, 128, 256, 510, 511];
-/// Elements of the vector, a multiple of 32 again. Its mark is the last.
+/// The length of the vector, also a multiple of 32. The marked element is the last one.
 const VECTOR: usize = 65_568;
 
-/// Ops whose results are sums or counts of the elements, and the numbers of addends: more trues than 8 and 16 bits can count, and
-/// whole blocks.
+/// Ops whose results are sums or counts of the elements, and the numbers of addends: more trues than 8 and 16 bits can
+/// count, and whole blocks.
 const SUMS: [&str; 4] = ["sum", "nansum", "cumsum", "count_nonzero"];
 const TERMS: [usize; 6] = [32, 64, 300, 1024, 4096, 70_000];
 
@@ -51,8 +52,8 @@ fn is_vector(sample: &Sample) -> bool {
     matches!(tensors(sample).collect::<Vec<_>>()[..], [one] if one.sizes.len() == 1 && one.sizes[0] > 1)
 }
 
-/// The value of most elements, and that of the marked one. In one of the two pairs it is the largest, the only one that is true,
-/// in the other the smallest.
+/// The value of most elements, and that of the marked one. In one of the two pairs the marked one is the largest, or the
+/// only true one, in the other the smallest.
 fn pairs(def: &OpDef, dtype: DType) -> [[f64; 2]; 2] {
     match dtype {
         DType::BOOL => [[0.0, 1.0], [1.0, 0.0]],
@@ -70,7 +71,7 @@ fn number(value: f64, dtype: DType) -> Number {
     }
 }
 
-/// Rows of one mark each, and columns.
+/// Checks rows with one marked element each, and columns.
 pub(super) fn marked(context: &Context<'_>) -> Steps {
     let dtype = context.dtype();
     for [most, mark] in pairs(context.def()?, dtype) {
@@ -83,7 +84,7 @@ pub(super) fn marked(context: &Context<'_>) -> Steps {
     Ok(())
 }
 
-/// A vector with one mark.
+/// Checks a vector with one marked element.
 pub(super) fn long(context: &Context<'_>) -> Steps {
     let dtype = context.dtype();
     for pair in pairs(context.def()?, dtype) {
@@ -95,14 +96,14 @@ pub(super) fn long(context: &Context<'_>) -> Steps {
     Ok(())
 }
 
-/// Sums of integers from -3 to 3 except 0, small enough that every dtype represents all partial sums.
+/// Checks sums of integers from -3 to 3 except 0, small enough that every dtype represents all partial sums.
 pub(super) fn whole(context: &Context<'_>) -> Steps {
     let dtype = context.dtype();
     let signed = dtype.is_float() || dtype.integer_range().is_some_and(|(low, _)| low < 0);
     for terms in TERMS {
         let mut bits = terms as u64;
         let vector = Array::from_fn(dtype, [terms], |_| {
-            // Knuth's generator, whose upper bits are the random ones.
+            // Knuth's linear congruential generator; its upper bits are the most random ones.
             bits = bits.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
             let size = 1.0 + ((bits >> 33) % 3) as f64;
             number(if signed && bits >> 63 == 1 { -size } else { size }, dtype)

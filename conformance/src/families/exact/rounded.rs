@@ -1,5 +1,5 @@
-//! Arithmetic with one rounding, to nearest even by IEEE 754: results half-way between two values, and results below the normal
-//! range, which an absolute tolerance hides.
+//! Arithmetic with one rounding, to nearest even by IEEE 754: results half-way between two values, and denormal results,
+//! which an absolute tolerance hides.
 
 use super::super::{Context, Op, Scope};
 use crate::array::{Array, Number};
@@ -44,8 +44,8 @@ fn suits(name: &str, sample: &Sample) -> bool {
     }
 }
 
-/// Values whose sums and products are half-way between two representable values, below the normal range, or slightly more than
-/// half a unit off: with an odd last digit, a half, a half and a ULP of 1, and near the least normal value.
+/// Values whose sums and products are half-way between two representable values, denormal, or slightly more than half a ULP
+/// off: with an odd last digit, a half, a half and a ULP of 1, and near the smallest normal value.
 fn values(dtype: DType) -> Vec<Number> {
     let (digits, normal) = match dtype {
         DType::F16 => (10, -14),
@@ -58,7 +58,7 @@ fn values(dtype: DType) -> Vec<Number> {
     let near_one = [1.0, 1.5, 1.0 + unit, 1.0 + 2.0 * unit, 1.0 + 3.0 * unit, 2.0 - unit, 1.25 + unit];
     let small = [unit / 2.0, unit * 0.75, unit * 1.5, unit / 4.0];
     let below = [least, least * 1.5, least * 1.25, least * unit, least * unit * 3.0, least * (1.0 - unit)];
-    // Their products are below the normal range: about its square root.
+    // Their products are denormal: about the square root of the smallest normal value.
     let half = 2f64.powi(normal / 2 - 2);
     let roots = [half, half * 1.5, half * (1.0 + unit), half * 0.03125, 0.5, 0.25];
     let all = near_one.into_iter().chain(small).chain(below).chain(roots);

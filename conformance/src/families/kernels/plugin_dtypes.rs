@@ -1,4 +1,4 @@
-//! Kernels for dtypes of plugins. The suite does not know their bytes: tensors are created and read by the dtype's own
+//! Kernels for dtypes of plugins. The suite does not know their encoding: tensors are created and read by the dtype's own
 //! conversions from f32 and to f64, which the report names.
 
 use super::Asked;
@@ -79,7 +79,7 @@ fn same(asked: &Asked<'_>, given: &oracle::Inputs, tensors: &[Tensor], made: &[T
     asked.context.judge_by("the oracle, through the dtype's own conversions");
     for (nth, (expected, made)) in expected.iter().zip(made).enumerate() {
         let got = values(made)?;
-        // The nearest value of the dtype to the exact one, or a neighbour.
+        // The nearest value of the dtype to the exact one, or an adjacent one.
         let exact = expected.map(DType::F64, |v| Number::Float(v.float()));
         let rounded = match made.dtype().is_built_in() {
             true => exact.clone(),

@@ -1,5 +1,5 @@
-//! Calls of products, convolutions, pooling, norms of images, attention, searches and rows at such sizes: few steps for the
-//! oracle, each size above the block size of kernels.
+//! Calls of products, convolutions, pooling, norms of images, attention, searches and row updates at such sizes: few steps
+//! for the oracle, each size above the block size of kernels.
 
 use keyway::DType;
 use keyway::ops::sample::{Fill, Sample, SampleArg, fixed, index, plain, sample, tensor, uniform};
@@ -13,7 +13,7 @@ struct Conv {
 }
 
 const CONVS: [Conv; 11] = [
-    // Rows longer than a block of pixels, and channels of the result beyond one or two vectors.
+    // Rows longer than a block of pixels, and output channels beyond one or two vectors.
     Conv { image: &[1, 7, 6, 70], kernel: &[35, 7, 3, 3], moves: [1, 1, 1], groups: 1 },
     Conv { image: &[2, 21, 9, 11], kernel: &[18, 21, 3, 3], moves: [1, 1, 1], groups: 1 },
     Conv { image: &[1, 70, 5, 6], kernel: &[17, 70, 3, 3], moves: [1, 1, 1], groups: 1 },
@@ -23,7 +23,7 @@ const CONVS: [Conv; 11] = [
     Conv { image: &[1, 4, 12, 70], kernel: &[5, 4, 3, 3], moves: [1, 2, 2], groups: 1 },
     Conv { image: &[1, 37, 9, 10], kernel: &[37, 1, 3, 3], moves: [1, 1, 1], groups: 37 },
     Conv { image: &[1, 24, 7, 8], kernel: &[34, 12, 3, 3], moves: [2, 1, 1], groups: 2 },
-    // More taps of a channel's own kernel than a vector holds.
+    // More depthwise kernel taps than a vector holds.
     Conv { image: &[1, 19, 9, 12], kernel: &[19, 1, 5, 5], moves: [1, 2, 1], groups: 19 },
     Conv { image: &[2, 21, 70], kernel: &[21, 1, 19], moves: [1, 9, 1], groups: 21 },
 ];
@@ -54,7 +54,7 @@ fn spatial(sizes: &[usize]) -> SampleArg {
 
 const IMAGE: [usize; 4] = [2, 35, 19, 33];
 const POOLED: [usize; 4] = [2, 35, 10, 17];
-/// Few channels of many elements.
+/// Few channels with many elements.
 const PLANES: [usize; 4] = [3, 2, 71, 53];
 
 /// The last arguments of an interpolation.
@@ -212,7 +212,7 @@ pub(super) fn of(op: &str) -> Vec<Sample> {
                 let [heads, queries, _, _, values] = sizes;
                 let [query, key, value] = looks(sizes);
                 let made = || plain(&[1, heads, queries, values]);
-                // Near the logarithms of the scores' own sums, so that weights are not far from 1 in all.
+                // Near the logsumexp of the scores themselves, so that the sum of the weights is not far from 1.
                 let sums = uniform(&[1, heads, queries], 4.0, 7.0);
                 let rest = [SampleArg::Bool(causal), SampleArg::Float(scale(sizes))];
                 let tensors = [made(), query, key, value, SampleArg::None, made(), sums];
@@ -265,8 +265,8 @@ pub(super) fn of(op: &str) -> Vec<Sample> {
 /// Rows of a table whose indices do not fit into 16 bits.
 const TABLE: usize = 70_003;
 
-/// Heads, queries, keys, sizes of a query and of a value, and whether attention is causal. Heads of 64 and 128 are those of most
-/// networks, which have kernels of their own.
+/// Heads, queries, keys, head sizes of query and value, and whether attention is causal. Head sizes of 64 and 128 are those
+/// of most networks, which have specialised kernels.
 const ATTENTION: [([usize; 5], bool); 6] = [
     ([1, 300, 300, 5, 3], true),
     ([2, 1030, 9, 5, 3], false),
@@ -286,7 +286,7 @@ fn scale([_, _, _, width, _]: [usize; 5]) -> f64 {
     1.0 / (width as f64).sqrt()
 }
 
-/// A step on rows of a table of these sizes, most of which have several gradients.
+/// An optimizer step with sparse gradients on a table of these sizes, most of whose rows have several gradients.
 fn rows(sizes: &[usize], gradients: usize) -> Sample {
     let at = Fill::Values((0..gradients).map(|k| (k * k % sizes[0]) as f64).collect());
     let mut grad = sizes.to_vec();

@@ -1,6 +1,6 @@
 //! Activations, and their gradients if these are ops. Floats only.
 //!
-//! At an infinite input some are a product of zero and infinity: PyTorch's kernels return NaN or the limit there, depending on
+//! At an infinite input some are a product of zero and infinity: PyTorch's kernels return NaN or the limit, depending on
 //! the number of elements. So any value is accepted.
 
 use super::special::{normal_density, normal_share, sigmoid};
@@ -18,7 +18,7 @@ fn floats(inputs: &Inputs, real: impl Fn(f64) -> f64) -> Outcome {
     each([a], a.dtype, |[v]| Ok(Number::Float(real(v.float()))))
 }
 
-/// The first argument, of a float dtype, for a function that promises nothing at minus infinity.
+/// Applies `real` to the first argument, of a float dtype; the result at minus infinity is unspecified.
 fn floats_above(inputs: &Inputs, real: impl Fn(f64) -> f64) -> Outcome {
     let made = floats(inputs, real)?;
     let open = |x: Number| x == Number::Float(f64::NEG_INFINITY);
@@ -80,7 +80,7 @@ fn leaky_relu(inputs: &Inputs) -> Outcome {
     floats(inputs, |x| if x > 0.0 { x } else { slope * x })
 }
 
-/// `log(1 + e^(beta x)) / beta`, or `x` itself where `beta x` is above the threshold.
+/// Softplus: `log(1 + e^(beta x)) / beta`, or `x` itself if `beta x` is above the threshold.
 fn softplus(inputs: &Inputs) -> Outcome {
     let (beta, threshold) = (inputs.float(1)?, inputs.float(2)?);
     // The exponential of a value that is not positive, so it is finite.
@@ -96,7 +96,7 @@ fn hardswish(inputs: &Inputs) -> Outcome {
     each([inputs.array(0)?, &made[0]], dtype, |[x, y]| Ok(if open(x.float()) { Number::Any } else { y }))
 }
 
-/// `x tanh(log(1 + e^x))`. The tangent of a logarithm is a quotient of polynomials, in which nothing cancels.
+/// Mish: `x tanh(log(1 + e^x))`. The tanh of the logarithm is a quotient of polynomials, without cancellation.
 fn mish(inputs: &Inputs) -> Outcome {
     floats_above(inputs, |x| {
         // Above 40 the quotient is 1.
@@ -132,7 +132,7 @@ fn softshrink(inputs: &Inputs) -> Outcome {
     floats(inputs, |x| if x.is_nan() { x } else { (x.abs() - lambd).max(0.0).copysign(x) })
 }
 
-/// The gradient where the output is not 0 or less.
+/// The gradient of ReLU: the incoming gradient if the output is positive, otherwise 0.
 fn relu_backward(inputs: &Inputs) -> Outcome {
     real_pairs(inputs, |grad, output| if output <= 0.0 { 0.0 } else { grad })
 }
@@ -169,7 +169,8 @@ fn hardswish_backward(inputs: &Inputs) -> Outcome {
     })
 }
 
-/// The gradient times the sigmoid of `beta x`, or itself where that product is above the threshold.
+/// The gradient of softplus: the incoming gradient times the sigmoid of `beta x`, or itself if `beta x` is above the
+/// threshold.
 fn softplus_backward(inputs: &Inputs) -> Outcome {
     let (beta, threshold) = (inputs.float(2)?, inputs.float(3)?);
     real_pairs_of(inputs, |_, grad, x| {
@@ -177,7 +178,7 @@ fn softplus_backward(inputs: &Inputs) -> Outcome {
     })
 }
 
-/// The gradient, 0 within `lambd`; a `lambd` of 0 has no such range.
+/// The gradient of softshrink: the incoming gradient, 0 within `lambd`; a `lambd` of 0 has no such range.
 fn softshrink_backward(inputs: &Inputs) -> Outcome {
     let lambd = inputs.float(2)?;
     if lambd.is_nan() || lambd < 0.0 {
@@ -186,7 +187,7 @@ fn softshrink_backward(inputs: &Inputs) -> Outcome {
     real_pairs(inputs, |grad, x| if lambd > 0.0 && x.abs() <= lambd { 0.0 } else { grad })
 }
 
-/// Its ops.
+/// The ops of this family.
 pub const ALL: Family = &[
     ("celu", celu),
     ("elu", elu),
@@ -250,7 +251,7 @@ mod tests {
         near(&floats("softplus_backward", &[&grad, &[0.0, 1.0, 1.5, -800.0]], &rest), &[1.0, one, 2.0, 0.0]);
     }
 
-    /// Each gradient is the slope of its function, here by a central difference.
+    /// Checks each gradient against a central difference of its function.
     #[test]
     fn gradients_are_slopes() {
         let step = 1e-5;

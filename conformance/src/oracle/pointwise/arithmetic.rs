@@ -15,7 +15,7 @@ fn whole_scale(scale: Number) -> Result<i128, Unknown> {
     }
 }
 
-/// `self + alpha * other`, or less it.
+/// `self + alpha * other`, or `self - alpha * other` with `less`.
 fn scaled_sum(inputs: &Inputs, less: bool) -> Outcome {
     let (dtype, alpha) = (inputs.promote(&[0, 1])?, inputs.number(2)?);
     let (a, b) = (inputs.operand_in(0, dtype)?, inputs.operand_in(1, dtype)?);
@@ -44,7 +44,7 @@ fn with_bool(
     let dtype = inputs.promote(&[0, 1])?;
     let (a, b) = (inputs.operand_in(0, dtype)?, inputs.operand_in(1, dtype)?);
     each([&a, &b], dtype, |pair| match pair {
-        // A number comes unrounded, the result is an element.
+        // A scalar is not rounded, the result is.
         [Number::Float(x), Number::Float(y)] => Ok(Number::Float(real(x, y)).cast(dtype)),
         [Number::Bool(x), Number::Bool(y)] => Ok(Number::Bool(truth(x, y))),
         [x, y] => Ok(Number::Int(whole(x.int(), y.int()))),
@@ -71,7 +71,7 @@ fn floor_quotient(x: f64, y: f64) -> f64 {
     if rest != 0.0 && (y < 0.0) != (rest < 0.0) {
         quotient -= 1.0;
     }
-    // The quotient is whole but for rounding.
+    // The quotient is an integer up to rounding.
     if quotient == 0.0 { 0f64.copysign(x / y) } else { quotient.round() }
 }
 
@@ -81,7 +81,7 @@ fn remainder(x: f64, y: f64) -> f64 {
     if rest != 0.0 && (y < 0.0) != (rest < 0.0) { rest + y } else { rest }
 }
 
-/// An integer division; there is none by 0.
+/// An integer division; an error if `y` is 0.
 fn divided(x: i128, y: i128, by: fn(i128, i128) -> i128) -> Result<i128, Unknown> {
     if y == 0 { unknown("an integer is divided by zero") } else { Ok(by(x, y)) }
 }
@@ -96,7 +96,8 @@ fn remainder_whole(x: i128, y: i128) -> i128 {
     if rest != 0 && (rest < 0) != (y < 0) { rest + y } else { rest }
 }
 
-/// `x / y` truncated. If the quotient is so near an integer that rounding it to the dtype decides, either is accepted.
+/// `x / y` truncated towards zero. If the quotient is so near an integer that its rounding to the dtype decides, both
+/// integers are accepted.
 fn whole_quotient(dtype: DType, x: f64, y: f64) -> Number {
     let quotient = x / y;
     let precision = match dtype {
@@ -106,7 +107,7 @@ fn whole_quotient(dtype: DType, x: f64, y: f64) -> Number {
         _ => 8e-3,
     };
     let unsure = x % y != 0.0 && (quotient - quotient.round()).abs() <= precision * quotient.abs();
-    // A large quotient may be one off and still be near enough.
+    // A large quotient may be off by one and still be within the tolerance.
     float_unless(unsure && quotient.abs() * precision < 1.0, quotient.trunc())
 }
 
@@ -114,7 +115,7 @@ fn floor_divide(inputs: &Inputs) -> Outcome {
     numbers(inputs, floor_quotient, |x, y| divided(x, y, floor_quotient_whole))
 }
 
-/// `self / other`, rounded by `rounding_mode`; not rounded, integers and bool become f32.
+/// `self / other`, rounded by `rounding_mode`; without it, integers and bool become f32.
 fn div(inputs: &Inputs) -> Outcome {
     match inputs.optional_str(2)? {
         None => real_pairs(inputs, |x, y| x / y),
@@ -141,8 +142,8 @@ fn power(base: i128, exponent: i128, dtype: DType) -> Result<i128, Unknown> {
     Ok(result)
 }
 
-/// `self^exponent`, by IEEE 754 for floats. A scalar exponent of 1/2 or -1/2 may be computed as a square root, which differs at
-/// minus zero and at minus infinity.
+/// `self^exponent`, by IEEE 754 for floats. A scalar exponent of 1/2 or -1/2 may be computed as a square root, which
+/// differs at minus zero and at minus infinity.
 fn pow(inputs: &Inputs) -> Outcome {
     let dtype = inputs.promote(&[0, 1])?;
     if dtype.is_float() {
@@ -155,7 +156,7 @@ fn pow(inputs: &Inputs) -> Outcome {
     numbers(inputs, f64::powf, |base, exponent| power(base, exponent, dtype))
 }
 
-/// Three operands, promoted, with a number after them.
+/// Three promoted operands, followed by a number.
 fn three(
     inputs: &Inputs,
     real: fn(DType, [f64; 3], f64) -> Number,
@@ -199,7 +200,8 @@ fn addcdiv(inputs: &Inputs) -> Outcome {
     )
 }
 
-/// `self + weight * (end - self)`, computed from `end` if the weight is 1/2 or more, so that a weight of 1 returns `end` itself.
+/// `self + weight * (end - self)`, computed from `end` if the weight is 1/2 or more, so that a weight of 1 returns `end`
+/// itself.
 fn lerp(inputs: &Inputs) -> Outcome {
     let dtype = inputs.promote(&[0, 1, 2])?;
     if !inputs.promote(&[0, 1])?.is_float() {
@@ -237,7 +239,7 @@ fn clamp(inputs: &Inputs) -> Outcome {
     })
 }
 
-/// Its ops.
+/// The ops of this family.
 pub const ALL: Family = &[
     ("add", |i| scaled_sum(i, false)),
     ("addcdiv", addcdiv),

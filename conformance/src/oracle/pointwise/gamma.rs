@@ -11,7 +11,7 @@ fn remainder(x: f64) -> f64 {
     x - x.round()
 }
 
-/// For positive `x`, by recurrence to above 20, and Stirling's series there.
+/// The log-gamma function for positive `x`: by recurrence to above 20, and Stirling's series from there.
 fn log_gamma_above_0(x: f64) -> f64 {
     let (mut at, mut product) = (x, 1.0);
     while at < 20.0 {
@@ -60,7 +60,7 @@ fn digamma(x: f64) -> f64 {
     at.ln() - 0.5 / at + tail - sum
 }
 
-/// The sum of `(x + k)^-s` over all `k` from 0 on, `x` above 0.
+/// The Hurwitz zeta function: the sum of `(x + k)^-s` over all `k` from 0 on, for positive `x`.
 fn zeta(s: i32, x: f64) -> f64 {
     let (mut at, mut sum) = (x, 0.0);
     while at < 40.0 {
@@ -74,8 +74,8 @@ fn zeta(s: i32, x: f64) -> f64 {
     sum + at.powf(1.0 - s) * (1.0 / (s - 1.0) + 0.5 / at + rest)
 }
 
-/// `(-1)^(n+1) n!` times the sum of `(x + k)^-(n+1)`, which for negative `x` is that over all integers less the one from `1 - x`
-/// on.
+/// The polygamma function: `(-1)^(n+1) n!` times the sum of `(x + k)^-(n+1)` over all `k` from 0 on. For negative `x` the
+/// sum is that over all integers minus the one from `1 - x` on.
 fn polygamma(n: i32, x: f64) -> f64 {
     if n == 0 {
         return digamma(x);
@@ -91,7 +91,7 @@ fn polygamma(n: i32, x: f64) -> f64 {
     let sum = if x > 0.0 {
         zeta(n + 1, x)
     } else {
-        // Both distances are exact where they are small.
+        // Both differences are exact where they are small.
         let (above, below) = (x - x.floor(), x.ceil() - x);
         zeta(n + 1, above) + sign * (zeta(n + 1, below) - zeta(n + 1, 1.0 - x))
     };
@@ -107,7 +107,8 @@ fn polygammas(inputs: &Inputs) -> Outcome {
     each([&a.cast(dtype)], dtype, |[v]| Ok(Number::Float(polygamma(n, v.float()))))
 }
 
-/// By bisection and then Newton's method: on the error function, or near 1 on its complement, which is exact there.
+/// The inverse of erf, by bisection and then Newton's method: on the error function, or near 1 on its complement, which is
+/// exact there.
 fn erfinv(y: f64) -> f64 {
     let size = y.abs();
     if size == 0.0 {
@@ -129,7 +130,7 @@ fn erfinv(y: f64) -> f64 {
     (0..6).fold(start, |x, _| step(x)).copysign(y)
 }
 
-/// Its ops.
+/// The ops of this family.
 pub const ALL: Family = &[
     ("digamma", |i| reals(i, digamma)),
     ("erfinv", |i| reals(i, erfinv)),

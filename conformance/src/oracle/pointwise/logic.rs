@@ -8,7 +8,7 @@ use keyway::DType;
 /// Two operands, promoted and compared. Integers and bools are compared exactly.
 fn compare(inputs: &Inputs, real: fn(&f64, &f64) -> bool, whole: fn(&i128, &i128) -> bool) -> Outcome {
     let dtype = inputs.promote(&[0, 1])?;
-    // Integers are compared by value, including those out of the promoted dtype's range.
+    // Integers are compared by value, including those outside of the promoted dtype's range.
     let operand = |i| {
         let operand = inputs.operand(i)?;
         Ok::<Array, Unknown>(if dtype.is_integer() { operand } else { operand.cast(dtype) })
@@ -23,7 +23,7 @@ fn compare(inputs: &Inputs, real: fn(&f64, &f64) -> bool, whole: fn(&i128, &i128
     })
 }
 
-/// A property of one element.
+/// Applies a predicate to each element.
 fn test(inputs: &Inputs, has: fn(Number) -> bool) -> Outcome {
     each([inputs.array(0)?], DType::BOOL, |[v]| Ok(Number::Bool(has(v))))
 }
@@ -34,8 +34,8 @@ fn truths(inputs: &Inputs, both: fn(bool, bool) -> bool) -> Outcome {
     each([&a, &b], DType::BOOL, |[x, y]| Ok(Number::Bool(both(x.truth(), y.truth()))))
 }
 
-/// Two operands of integers or bool, promoted. In two's complement of more bits than the dtype has, `and`,
-/// `or` and `xor` are the same for signed and unsigned.
+/// Applies a bitwise op to two promoted operands of integers or bool. In two's complement with more bits than the dtype
+/// has, `and`, `or` and `xor` are the same for signed and unsigned.
 fn bits(inputs: &Inputs, whole: fn(i128, i128) -> i128, truth: fn(bool, bool) -> bool) -> Outcome {
     let dtype = inputs.promote(&[0, 1])?;
     let (a, b) = (inputs.operand(0)?.cast(dtype), inputs.operand(1)?.cast(dtype));
@@ -55,8 +55,8 @@ fn bitwise_not(inputs: &Inputs) -> Outcome {
     })
 }
 
-/// Two operands of integers, promoted, the second a shift count; `by` is called with a count from 0 to the number of bits, which
-/// stands for any count that shifts every bit out.
+/// Shifts an integer operand by a second one, promoted; `by` is called with a count from 0 to the number of bits, which
+/// represents any count that shifts every bit out.
 fn shift(inputs: &Inputs, by: fn(i128, u32) -> i128) -> Outcome {
     let dtype = inputs.promote(&[0, 1])?;
     let width = 8 * dtype.size() as i128;
@@ -70,7 +70,7 @@ fn shift(inputs: &Inputs, by: fn(i128, u32) -> i128) -> Outcome {
     })
 }
 
-/// `self` where the condition is true, `other` elsewhere.
+/// `self` where the condition is true, otherwise `other`.
 fn select(inputs: &Inputs) -> Outcome {
     let condition = inputs.array(0)?;
     if condition.dtype != DType::BOOL {
@@ -81,7 +81,7 @@ fn select(inputs: &Inputs) -> Outcome {
     each([condition, &operand(1)?, &operand(2)?], dtype, |[c, x, y]| Ok(if c.truth() { x } else { y }))
 }
 
-/// Its ops.
+/// The ops of this family.
 pub const ALL: Family = &[
     ("bitwise_and", |i| bits(i, |x, y| x & y, |x, y| x & y)),
     ("bitwise_left_shift", |i| shift(i, |x, count| x << count)),

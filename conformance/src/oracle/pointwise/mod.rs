@@ -37,7 +37,7 @@ pub fn broadcast(shapes: &[&[usize]]) -> Result<Vec<usize>, Unknown> {
     Ok(result)
 }
 
-/// An error: there is no expected value.
+/// The error that there is no expected value.
 pub(super) fn unknown<T>(why: &str) -> Result<T, Unknown> {
     Err(Unknown(why.to_string()))
 }
@@ -48,8 +48,8 @@ pub(super) fn float_of(dtype: DType) -> DType {
 }
 
 /// Whether an intermediate value of a formula is out of the range of `dtype` although its inputs, `from`, are finite. The
-/// remaining formula then depends on the precision and the order of the computation, which no op promises, so that any value is
-/// accepted.
+/// rest of the formula then depends on the precision and the order of the computation, which no op specifies, so that any
+/// value is accepted.
 pub(crate) fn leaves_range(dtype: DType, step: f64, from: &[f64]) -> bool {
     from.iter().all(|v| v.is_finite()) && round_to(step, dtype).is_infinite()
 }
@@ -78,7 +78,7 @@ pub(super) fn each<const N: usize>(
     Ok(vec![Array::new(dtype, sizes.clone(), values)])
 }
 
-/// The first argument, of its own dtype; `real` of floats, `whole` of integers. Bool is refused.
+/// Applies `real` to floats or `whole` to integers of the first argument, in its own dtype. Bool is refused.
 fn number(inputs: &Inputs, real: fn(f64) -> f64, whole: fn(i128) -> i128) -> Outcome {
     let a = inputs.array(0)?;
     each([a], a.dtype, |[v]| match v {
@@ -88,7 +88,7 @@ fn number(inputs: &Inputs, real: fn(f64) -> f64, whole: fn(i128) -> i128) -> Out
     })
 }
 
-/// The first two arguments, promoted; `real` of floats, `whole` of integers. Bool is refused.
+/// Applies `real` to floats or `whole` to integers of the first two arguments, promoted. Bool is refused.
 fn numbers(
     inputs: &Inputs,
     real: impl Fn(f64, f64) -> f64,
@@ -122,8 +122,8 @@ fn real_pairs_of(inputs: &Inputs, real: impl Fn(DType, f64, f64) -> Number) -> O
     each([&a, &b], dtype, |[x, y]| Ok(real(dtype, x.float(), y.float())))
 }
 
-/// A bound in argument `i`, unrounded: one out of an integer dtype's range does not clamp. With `below` a bound on that side
-/// would clamp everything, which is refused.
+/// A bound in argument `i`, unrounded: one outside of an integer dtype's range does not clamp. With `below`, a bound on the
+/// side that would clamp everything is refused.
 fn number_bounds(inputs: &Inputs, i: usize, dtype: DType, below: bool) -> Result<Option<Number>, Unknown> {
     if inputs.is_none(i) {
         return Ok(None);

@@ -19,7 +19,7 @@ fn log_add_exp(x: f64, y: f64) -> f64 {
     if x.is_nan() || y.is_nan() { f64::NAN } else { more + (less - more).exp().ln_1p() }
 }
 
-/// `x log(y)`, 0 where `x` is 0 and `y` a number.
+/// `x log(y)`, 0 if `x` is 0 and `y` is not NaN.
 fn x_log_y(x: f64, y: f64) -> f64 {
     if x == 0.0 && !y.is_nan() { 0.0 } else { x * y.ln() }
 }
@@ -29,8 +29,8 @@ fn copysign(inputs: &Inputs) -> Outcome {
     real_pairs_of(inputs, |_, x, y| float_unless(y.is_nan(), x.copysign(y)))
 }
 
-/// Whether two elements are equal or differ by at most `atol + rtol |y|`. The difference of integers is exact. Either result is
-/// accepted if rounding decides, or an intermediate value overflows.
+/// Whether two elements are equal or differ by at most `atol + rtol |y|`. The difference of integers is exact. Both results
+/// are accepted if rounding decides, or an intermediate value overflows.
 fn isclose(inputs: &Inputs) -> Outcome {
     let (rtol, atol, equal_nan) = (inputs.float(2)?, inputs.float(3)?, inputs.bool(4)?);
     if !(rtol >= 0.0 && atol >= 0.0) {
@@ -79,7 +79,7 @@ fn largest(dtype: DType) -> f64 {
     }
 }
 
-/// Finite elements unchanged, the others replaced.
+/// Finite elements unchanged, NaN and infinities replaced.
 fn nan_to_num(inputs: &Inputs) -> Outcome {
     let a = inputs.array(0)?;
     let or = |i, usual: f64| if inputs.is_none(i) { Ok(usual) } else { inputs.float(i) };
@@ -97,7 +97,7 @@ fn nan_to_num(inputs: &Inputs) -> Outcome {
     })
 }
 
-/// The neighbour of `x` towards `y` among the values of a dtype, which have the order of their bits.
+/// The neighbour of `x` towards `y` among the values of a dtype, which are ordered like their bits.
 fn next_after(dtype: DType, x: f64, y: f64) -> f64 {
     if x.is_nan() || y.is_nan() {
         return f64::NAN;
@@ -122,7 +122,7 @@ fn next_after(dtype: DType, x: f64, y: f64) -> f64 {
     }
 }
 
-/// Its ops.
+/// The ops of this family.
 pub const ALL: Family = &[
     ("copysign", copysign),
     ("hypot", |i| floats(i).and_then(|()| real_pairs(i, f64::hypot))),

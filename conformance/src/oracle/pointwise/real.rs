@@ -3,7 +3,7 @@
 use super::{reals, special};
 use crate::oracle::Family;
 
-/// Its ops.
+/// The ops of this family.
 pub const ALL: Family = &[
     ("acos", |i| reals(i, f64::acos)),
     ("acosh", |i| reals(i, special::acosh)),

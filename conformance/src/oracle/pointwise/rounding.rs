@@ -27,7 +27,7 @@ fn square(inputs: &Inputs) -> Outcome {
     })
 }
 
-/// Its ops.
+/// The ops of this family.
 pub const ALL: Family = &[
     ("abs", |i| number(i, f64::abs, i128::abs)),
     ("ceil", |i| number(i, f64::ceil, |v| v)),

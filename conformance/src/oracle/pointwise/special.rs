@@ -12,8 +12,8 @@ fn gaussian(x: f64) -> f64 {
 /// The limit between the series and the continued fraction.
 const SERIES_END: f64 = 1.5;
 
-/// By the series of M. Abramowitz, I. A. Stegun, "Handbook of Mathematical Functions", 7.1.6, whose terms have one sign: `2 /
-/// sqrt(pi) * e^(-x^2) * sum of 2^n x^(2n+1) / (1 * 3 * ... * (2n+1))`.
+/// erf by the series of M. Abramowitz, I. A. Stegun, "Handbook of Mathematical Functions", 7.1.6, whose terms have one
+/// sign: `2 / sqrt(pi) * e^(-x^2) * sum of 2^n x^(2n+1) / (1 * 3 * ... * (2n+1))`.
 fn erf_series(x: f64) -> f64 {
     let (mut term, mut sum, mut n) = (x, x, 0.0);
     while term.abs() > 1e-18 * sum.abs() {
@@ -24,8 +24,8 @@ fn erf_series(x: f64) -> f64 {
     FRAC_2_SQRT_PI * gaussian(x) * sum
 }
 
-/// For `x` above [`SERIES_END`], by the continued fraction of the same book, 7.1.14, backwards from its 120th part: `e^(-x^2) /
-/// sqrt(pi) / (x + 1/2 / (x + 1 / (x + 3/2 / (x + 2 / ...))))`.
+/// erfc for `x` above [`SERIES_END`], by the continued fraction of the same book, 7.1.14, evaluated backwards from its
+/// 120th term: `e^(-x^2) / sqrt(pi) / (x + 1/2 / (x + 1 / (x + 3/2 / (x + 2 / ...))))`.
 fn erfc_fraction(x: f64) -> f64 {
     let below = (1..=120).rev().fold(x, |rest, n| x + f64::from(n) / 2.0 / rest);
     FRAC_2_SQRT_PI / 2.0 * gaussian(x) / below
@@ -39,7 +39,7 @@ pub fn erf(x: f64) -> f64 {
     (1.0 - erfc_fraction(x.abs())).copysign(x)
 }
 
-/// The complementary error function, `1 - erf(x)`, exact for large `x` too.
+/// The complementary error function, `1 - erf(x)`, accurate for large `x` too.
 pub fn erfc(x: f64) -> f64 {
     if x > SERIES_END { erfc_fraction(x) } else { 1.0 - erf(x) }
 }

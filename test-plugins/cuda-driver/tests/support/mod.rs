@@ -1,7 +1,7 @@
-//! What the tests share: the stand-in, and programs that run one scenario on it.
+//! Shared code of the tests: the stand-in, and programs that run one scenario on it.
 //!
-//! What kind of machine there is stands in the environment, which the driver reads once. So a test starts its own program
-//! again for each kind, with the name of a scenario.
+//! The configuration of the machine is in environment variables, which the driver reads once. So a test starts its own
+//! program again for each configuration, with the name of a scenario.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use keyway::{DType, Device, Tensor, runtime};
@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Names the scenario that a started program runs.
+/// The variable with the name of the scenario that a started program runs.
 const SCENARIO: &str = "KEYWAY_TEST_SCENARIO";
 
-/// The driver, or none, with the reason on standard error, where there is no C++ compiler.
+/// The path of the driver; without a C++ compiler `None`, with the reason on standard error.
 pub fn stand_in() -> Option<PathBuf> {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf();
@@ -27,13 +27,13 @@ pub fn stand_in() -> Option<PathBuf> {
     }
 }
 
-/// A library that is built beside this test.
+/// The path of a library that is built next to this test.
 pub fn built(name: &str) -> PathBuf {
     let folder = std::env::current_exe().unwrap().parent().unwrap().to_path_buf();
     folder.join(format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX))
 }
 
-/// Loads the backend and the one for the CPU, by the real loader.
+/// Loads the backend and the CPU backend with the real loader.
 pub fn load() {
     let paths = [built("keyway_backend_cpu"), built("keyway_backend_cuda")];
     let loaded = runtime::load_backends(&paths).unwrap();
@@ -45,7 +45,7 @@ pub fn cuda(index: u16) -> Device {
     Device::new("cuda", index).unwrap()
 }
 
-/// Whether the driver is the stand-in, of which more is known than of a GPU.
+/// Whether the driver is the stand-in, which exposes more state than a GPU.
 pub fn is_stand_in() -> bool {
     std::env::var_os("KEYWAY_CUDA_DRIVER").is_some()
 }
@@ -70,14 +70,14 @@ pub fn start(scenario: &str, driver: &Path, machine: &[(&str, &str)]) -> Output 
     command.output().unwrap()
 }
 
-/// Runs a scenario, which must end well.
+/// Runs a scenario, which must succeed.
 #[track_caller]
 pub fn run(scenario: &str, driver: &Path, machine: &[(&str, &str)]) {
     let output = start(scenario, driver, machine);
     assert!(output.status.success(), "{scenario} {machine:?}: {}\n{}", output.status, texts(&output));
 }
 
-/// How often each function was called, by a program that ended well.
+/// The number of calls of each function in a program that succeeded.
 #[track_caller]
 pub fn counted(scenario: &str, driver: &Path, machine: &[(&str, &str)]) -> BTreeMap<String, usize> {
     let name = format!("counts-{scenario}-{}-{}", std::process::id(), machine.len());
@@ -94,7 +94,7 @@ pub fn counted(scenario: &str, driver: &Path, machine: &[(&str, &str)]) -> BTree
     text.lines().map(line).collect()
 }
 
-/// What a program wrote.
+/// The output of a program.
 pub fn texts(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
@@ -147,7 +147,7 @@ pub fn near(name: &str, dtype: DType, expected: &[f64], got: &[f64]) {
     }
 }
 
-/// How often a function was called.
+/// The number of calls of a function.
 pub fn of(counts: &BTreeMap<String, usize>, name: &str) -> usize {
     counts.get(name).copied().unwrap_or(0)
 }
@@ -162,15 +162,15 @@ pub fn linked(folder: &Path, files: &[&Path]) {
     }
 }
 
-/// Whether the system's loader knows a library, with what this program has in its environment.
+/// Whether the system's loader finds a library, with this program's environment.
 #[cfg(unix)]
 pub fn is_known(name: &std::ffi::CStr) -> bool {
     // SAFETY: opens a library of the system's, which stays.
     !unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY) }.is_null()
 }
 
-/// Runs the scenario `once` on a machine of this kind, which ends well; of the lines that say `no LIBRARY` there is one with these
-/// parts, or none where no part is named.
+/// Runs the scenario `once` with this configuration, which must succeed; exactly one of the lines with `no LIBRARY` has
+/// these parts, or no line if no part is given.
 #[track_caller]
 pub fn said_once(library: &str, driver: &Path, machine: &[(&str, &str)], parts: &[&str]) {
     let output = start("once", driver, machine);
@@ -184,9 +184,9 @@ pub fn said_once(library: &str, driver: &Path, machine: &[(&str, &str)], parts: 
     }
 }
 
-/// Runs the scenario `work` once for each call of the library whose functions begin with `prefix` and that `is_tried`, by name,
-/// number and count: it fails there with this `status`, is an error that names the function, and the program goes on. The
-/// number of failures.
+/// Runs the scenario `work` once for each call of the library whose functions begin with `prefix` and that `is_tried`
+/// selects by name, number and count: the call fails with this `status`, which is reported as an error that names the
+/// function, and the program continues. Returns the number of failures.
 #[track_caller]
 pub fn each_fails(
     (prefix, status): (&str, &str),
@@ -215,7 +215,8 @@ pub fn each_fails(
     failures
 }
 
-/// The scenario `lost` in three random orders, on machines where the variable makes the first call of the library lose the device.
+/// Runs the scenario `lost` in three random orders, with the variable that makes the first call of the library lose the
+/// device.
 #[track_caller]
 pub fn loses_the_device(driver: &Path, named: (&str, &str), breaks: &str) {
     for seed in ["1", "2", "3"] {

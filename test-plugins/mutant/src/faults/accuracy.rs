@@ -1,4 +1,4 @@
-//! Formulas whose digits cancel.
+//! Formulas with cancellation.
 
 use super::Fault;
 use crate::site::Site;
@@ -94,7 +94,7 @@ fn cancelled(site: &Site<'_>) -> Result<(), Error> {
     site.then_map(|y| if y < 0.0 { f64::from((1.0 + y as f32) - 1.0) } else { y })
 }
 
-/// Gives the gradient times the derivative that is computed from the output, in f32.
+/// Replaces the gradient by the incoming one times a derivative that is computed from the output, in f32.
 fn slope(site: &Site<'_>, output: fn(f32) -> f32, slope: fn(f32) -> f32) -> Result<(), Error> {
     let (grad, x) = (site.input(0)?.values(), site.input(1)?.values());
     site.run()?;
@@ -106,7 +106,7 @@ fn slope(site: &Site<'_>, output: fn(f32) -> f32, slope: fn(f32) -> f32) -> Resu
     Ok(())
 }
 
-/// Gives the function of the argument instead, computed in f32.
+/// Replaces the result by this function of the argument, computed in f32.
 fn formula(site: &Site<'_>, function: fn(f32) -> f32) -> Result<(), Error> {
     let values = site.input(0)?.values();
     site.run()?;

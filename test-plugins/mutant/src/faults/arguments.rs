@@ -1,4 +1,4 @@
-//! Arguments that are no tensors, taken wrongly.
+//! Non-tensor arguments that are misread.
 
 use super::Fault;
 use crate::site::Site;

@@ -1,4 +1,4 @@
-//! Attention whose queries look at the wrong keys.
+//! Attention with wrong masks.
 
 use super::Fault;
 use crate::site::Site;
@@ -48,7 +48,7 @@ fn attend(site: &Site<'_>, seen: impl Fn(i64, i64) -> i64) -> Result<(), Error> 
     attend_from(site, seen, |scores| scores.iter().copied().fold(f64::NEG_INFINITY, f64::max))
 }
 
-/// [`attend`], where `start` returns the value that is subtracted from the scores before their exponentials are computed in
+/// As [`attend`]; `start` returns the value that is subtracted from the scores before their exponentials are computed in
 /// f32.
 fn attend_from(
     site: &Site<'_>,

@@ -47,7 +47,7 @@ pub(super) const FAULTS: &[Fault] = &[
     .dtypes(&["f32"]),
 ];
 
-/// A product of matrices without some of its terms.
+/// A matrix product without some of its addends.
 fn without_terms(site: &Site<'_>, left_out: fn(i64) -> std::ops::Range<i64>) -> Result<(), Error> {
     let a = Staged::copy(&site.input(0)?);
     let &[rows, terms] = a.elements().sizes() else { return site.run() };

@@ -1,4 +1,4 @@
-//! Calls whose answer depends on more than their arguments, or that are refused.
+//! Calls whose result depends on more than their arguments, or that are refused.
 
 use super::Fault;
 use crate::raw::Elements;

@@ -7,7 +7,7 @@ use keyway_sdk::Error;
 use keyway_sdk::abi::codes::dtype;
 use keyway_sdk::author::dtype_name;
 
-/// Elements beyond which a tensor is worked on in pieces, by kernels that are wrong there.
+/// The number of elements above which the faulty kernels split a tensor.
 const LARGE: usize = 4096;
 
 pub(super) const FAULTS: &[Fault] = &[

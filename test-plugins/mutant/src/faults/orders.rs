@@ -1,4 +1,4 @@
-//! Fast paths for one order of a tensor's dimensions that are taken in another.
+//! Fast paths for one order of a tensor's dimensions that are used for another.
 
 use super::Fault;
 use crate::raw::Staged;

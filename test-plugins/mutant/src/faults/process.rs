@@ -4,9 +4,9 @@ use super::Fault;
 use std::fs::File;
 use std::os::fd::IntoRawFd;
 
-/// Elements from which on a call keeps a thread: those of the calls that are made again and again.
+/// The number of elements from which a call leaks a thread: that of the repeated calls.
 const LARGE: usize = 200_000;
-/// A signal that nothing here uses, and the number by which it is ignored.
+/// A signal that no other code here uses, and the disposition to ignore it.
 const SIGUSR2: i32 = 12;
 const IGNORED: usize = 1;
 
@@ -16,7 +16,7 @@ unsafe extern "C" {
 
 pub(super) const FAULTS: &[Fault] = &[
     Fault::new("other_folder", "the working directory is another one after the call", &["relu"], |site| {
-        // Where there is no such folder nothing changes, and the fault is not caught.
+        // If the folder does not exist nothing changes, and the fault is not detected.
         let _ = std::env::set_current_dir("/");
         site.run()
     }),

@@ -36,7 +36,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "reads a strided argument from before its offset",
         &["eq", "round"],
         |site| {
-            // These ops make no views themselves: what is strided and not expanded was placed by the suite, between
+            // These ops create no views themselves: strided, not expanded tensors were allocated by the suite, between
             // guard bands longer than this.
             misplaced(site, |t| is_strided(t) && !t.is_expanded(), |t, nth| t.offset(&t.index(nth)) - 5)
         },
@@ -114,7 +114,7 @@ fn misread(
     misplaced(site, wanted, |t, nth| place(t, nth).clamp(0, t.extent() - 1))
 }
 
-/// The size of the dimension that `gather` goes along.
+/// The size of the dimension along which `gather` indexes.
 fn along(site: &Site<'_>) -> Result<i64, Error> {
     let (tensor, dim) = (site.input(0)?, site.call.int(1)?);
     let ndim = tensor.sizes().len() as i64;

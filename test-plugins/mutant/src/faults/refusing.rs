@@ -1,4 +1,4 @@
-//! Kernels that refuse where others then serve.
+//! Kernels that refuse calls that other candidates then serve.
 
 use super::Fault;
 use crate::site::Site;

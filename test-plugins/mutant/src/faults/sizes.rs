@@ -1,4 +1,4 @@
-//! Kernels that are right on small tensors, or on some sizes.
+//! Kernels that are correct only on small tensors, or on some sizes.
 
 use super::Fault;
 use crate::kernels::{linear, rms_norm};
@@ -159,7 +159,7 @@ fn short_sums(site: &Site<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// As if the elements of the first argument lay one after the other.
+/// Reads the elements of the first argument as if they were contiguous.
 fn misread(site: &Site<'_>, input: &Elements<'_>) -> Result<(), Error> {
     let (weight, out) = (site.input(1)?, site.output(0)?);
     let bias = if site.call.is_none(2)? { None } else { Some(site.input(2)?) };

@@ -1,5 +1,4 @@
-//! Kernels that keep something from one call to the next: a cache of weights, a count of calls, memory that all threads
-//! share.
+//! Kernels with state between calls: a cache of weights, a count of calls, memory that all threads share.
 
 use super::Fault;
 use crate::raw::{Elements, Staged};
@@ -48,7 +47,7 @@ pub(super) const FAULTS: &[Fault] = &[
     .dtypes(&["f32"]),
 ];
 
-/// Elements of an argument that is cached, at least: packing smaller ones costs nothing.
+/// The minimum number of elements of a cached argument: packing smaller ones costs nothing.
 const CACHED: usize = 512;
 /// Elements of an argument that a cache compares.
 const COMPARED: usize = 8;
@@ -56,8 +55,8 @@ const COMPARED: usize = 8;
 /// The argument that is cached: the second factor of a product, as a kernel caches packed weights.
 const WEIGHTS: usize = 1;
 
-/// Runs the kernel on the weights of an earlier call, where their address, their sizes and some of their elements are those of
-/// then.
+/// Runs the kernel on the weights of an earlier call, if their address, their sizes and some of their elements are the
+/// same.
 fn cached_weights(site: &Site<'_>) -> Result<(), Error> {
     type Key = (usize, Vec<i64>);
     static CACHE: Mutex<Option<HashMap<Key, Vec<f64>>>> = Mutex::new(None);

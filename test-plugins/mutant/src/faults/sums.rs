@@ -1,4 +1,4 @@
-//! Reductions and products that lose what they add up.
+//! Reductions and products that lose addends or precision.
 
 use super::Fault;
 use crate::site::Site;
@@ -55,7 +55,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::new("sort_unstable", "equal elements change their order", &["sort"], sort_unstable),
 ];
 
-/// The sums of rows, one after the other. Other calls are made as they are.
+/// Sums of rows by sequential addition. Other calls are unchanged.
 fn one_by_one(site: &Site<'_>) -> Result<(), Error> {
     let (target, index, source) = (site.input(0)?, site.input(2)?, site.input(3)?);
     let (sizes, dim) = (target.sizes().to_vec(), site.call.int(1)?);
@@ -80,7 +80,7 @@ fn one_by_one(site: &Site<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// `exp(x) / Σ exp(x)` in `f32`, the largest element not taken away first.
+/// `exp(x) / Σ exp(x)` in `f32`, without subtracting the maximum first.
 fn softmax(site: &Site<'_>) -> Result<(), Error> {
     let (input, out, dim) = (site.input(0)?, site.output(0)?, site.call.int(1)?);
     let ndim = input.sizes().len() as i64;

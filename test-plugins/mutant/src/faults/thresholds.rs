@@ -1,4 +1,4 @@
-//! Kernels that are wrong from some size, stride or setting on that small samples never reach.
+//! Kernels that are wrong only above some size, stride or setting that small samples never reach.
 
 use super::Fault;
 use crate::raw::Elements;
@@ -108,7 +108,7 @@ pub(super) const FAULTS: &[Fault] = &[
     .judged(&["conv"]),
 ];
 
-/// Runs the kernel, then makes the last element wrong.
+/// Runs the kernel, then changes the last element.
 fn last_is_wrong(site: &Site<'_>, wanted: bool) -> Result<(), Error> {
     site.run()?;
     let out = site.output(0)?;
@@ -119,7 +119,7 @@ fn last_is_wrong(site: &Site<'_>, wanted: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Runs the kernel; where products may be inexact its results are further off than they may be.
+/// Runs the kernel; if reduced precision is allowed, the results exceed the permitted error.
 fn too_large_if_high(site: &Site<'_>) -> Result<(), Error> {
     match float32_matmul_precision() {
         MatmulPrecision::High => site.then_map(|x| x * 1.01),

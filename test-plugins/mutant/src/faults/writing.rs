@@ -130,7 +130,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
 ];
 
-/// Writes beside a tensor: the memory may be anybody's, which is what the fault is.
+/// Writes outside of a tensor: the memory may belong to any owner, which is the fault.
 fn beside(tensor: &Elements<'_>, offset: i64) {
     if tensor.len() > 0 {
         tensor.poke(offset, 1.0);
