@@ -125,6 +125,6 @@ pub use visitor::ModuleVisitor;
 pub use {
     BceLoss as BCELoss, BceWithLogitsLoss as BCEWithLogitsLoss, Celu as CELU, Elu as ELU, Gelu as GELU,
     Glu as GLU, Gru as GRU, GruCell as GRUCell, KlDivLoss as KLDivLoss, LeakyRelu as LeakyReLU, Lstm as LSTM,
-    LstmCell as LSTMCell, MseLoss as MSELoss, NllLoss as NLLLoss, Prelu as PReLU, Relu as ReLU, Relu6 as ReLU6,
-    RmsNorm as RMSNorm, Rnn as RNN, RnnCell as RNNCell, Selu as SELU, Silu as SiLU,
+    LstmCell as LSTMCell, MseLoss as MSELoss, NllLoss as NLLLoss, Prelu as PReLU, Relu as ReLU,
+    Relu6 as ReLU6, RmsNorm as RMSNorm, Rnn as RNN, RnnCell as RNNCell, Selu as SELU, Silu as SiLU,
 };

@@ -160,9 +160,8 @@ impl<R: Recurrence<N>, const N: usize> Layers<R, N> {
                 let number = layer * directions + direction;
                 let initial = collected(state.each_ref().map(|t| t.select(0, number)))?;
                 let projected = weights.of_input(&data)?;
-                let step = |projected: &Tensor, state: &[Tensor; N]| {
-                    self.recurrence.step(projected, state, weights)
-                };
+                let step =
+                    |projected: &Tensor, state: &[Tensor; N]| self.recurrence.step(projected, state, weights);
                 let (output, state) = match direction {
                     0 => forward(&projected, batches, initial, step)?,
                     _ => reverse(&projected, batches, initial, step)?,

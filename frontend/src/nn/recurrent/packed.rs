@@ -60,8 +60,10 @@ impl PackedSequence {
                 return Err(ModuleError::Option { owner, option: "lengths", expected, got }.into());
             }
             if let Some(wrong) = lengths.iter().find(|&&n| n == 0 || n > length) {
-                let (expected, got) =
-                    ("lengths from 1 to that of the tensor", format!("{wrong} for a tensor of {length} steps"));
+                let (expected, got) = (
+                    "lengths from 1 to that of the tensor",
+                    format!("{wrong} for a tensor of {length} steps"),
+                );
                 return Err(ModuleError::Option { owner, option: "lengths", expected, got }.into());
             }
             let mut order: Vec<usize> = (0..batch).collect();
@@ -220,7 +222,8 @@ pub fn pad_sequence<T: Borrow<Tensor>>(
             if missing == 0 {
                 return Ok(t.clone());
             }
-            let padding = t.new_zeros(&[&[missing], rest].concat())?.add(padding_value)?.to_dtype(t.dtype())?;
+            let padding =
+                t.new_zeros(&[&[missing], rest].concat())?.add(padding_value)?.to_dtype(t.dtype())?;
             Tensor::cat(&[t, &padding], 0)
         });
         Tensor::stack(&padded.collect::<Result<Vec<_>>>()?, if batch_first { 0 } else { 1 })
