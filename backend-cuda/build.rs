@@ -1,8 +1,8 @@
-//! Makes the registrations of the lines in `kernels/*.cu`, and the list of the images.
+//! Generates the registrations from the lines in `kernels/*.cu`, and the list of the images.
 //!
 //! A line is `MACRO(kernel, "signature", host, DTYPES, ..)`, or `REGISTER(op, "signature", host, DTYPES)`, or
-//! `REGISTER_ALLOCATING` where the host function makes the outputs, or `REGISTER_COO` where it does so for tensors of
-//! coordinates: what stands after the dtypes is C++. A line with an empty signature registers nothing.
+//! `REGISTER_ALLOCATING` if the host function allocates the outputs, or `REGISTER_COO` if it does so for COO tensors: the
+//! arguments after the dtypes are C++. A line with an empty signature registers nothing.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,8 +1,8 @@
 //! The CPU kernels of Keyway for images in the memory format channels_last, a plugin.
 //!
-//! It complements the CPU backend, whose strided kernels accept images of any format: the kernels of this library are selected
-//! for channels_last alone, and if one reports that it does not support a call, the strided kernel runs. Convolutions are those
-//! of `keyway-cpu-conv`, which the CPU backend uses too; norms are this library's own.
+//! It complements the CPU backend, whose strided kernels accept images of any format: the kernels of this library are
+//! selected only for channels_last, and if one reports that it does not support a call, the strided kernel runs.
+//! Convolutions are those of `keyway-cpu-conv`, which the CPU backend uses too; norms are implemented in this library.
 //!
 //! Decisions:
 //! - f16 and bf16 are computed and accumulated in f32, convolutions of bf16 by the processor's matrix unit (AMX) or its

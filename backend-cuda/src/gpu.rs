@@ -17,7 +17,7 @@ const MOST: usize = 64;
 pub struct Gpu {
     /// The driver's context.
     pub context: Context,
-    /// Its allocator.
+    /// The device's allocator.
     pub memory: Memory,
     /// The loaded kernels.
     pub modules: Modules,
@@ -27,7 +27,7 @@ pub struct Gpu {
     pub blas: Blas,
     /// The state of cuDNN.
     pub dnn: Dnn,
-    /// Its name, with its compute capability.
+    /// The device's name, with its compute capability.
     pub name: String,
     /// Ten times its compute capability, such as 90 for 9.0.
     pub chip: u32,

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 /// The declaration of the layout.
 pub static API: LayoutApi = layout_api::<SparseCsr>();
-/// Its operations on the CPU.
+/// The layout's operations on the CPU.
 pub static OPS: LayoutOpsApi = layout_ops_api::<OnCpu>();
 
 static NUMBER: OnceLock<u16> = OnceLock::new();

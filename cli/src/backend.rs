@@ -22,7 +22,7 @@ use keyway::plan::Preference;
 use keyway_conformance::certificate::{self, Standing};
 use serde::Serialize;
 
-/// What to list.
+/// The subcommands of `keyway backend`.
 #[derive(clap::Subcommand)]
 pub enum Command {
     /// The backends that were found, and which of them are used.
@@ -47,7 +47,7 @@ pub enum Command {
     Verify(verify::Options),
 }
 
-/// How to list it.
+/// The options of `keyway backend list`.
 #[derive(clap::Args)]
 pub struct Options {
     /// Print JSON.
@@ -73,7 +73,7 @@ struct Listed<'a> {
 #[derive(Serialize)]
 struct List<'a> {
     backends: Vec<Listed<'a>>,
-    /// The reason why no backend was loaded, in which case `chosen` is based on the files alone.
+    /// The reason why no backend was loaded, in which case `chosen` is based only on the files.
     untried: Option<String>,
     /// The devices; empty if the backends were not loaded because one of them has not passed its trial.
     devices: Vec<devices::Found>,

@@ -16,7 +16,7 @@ pub struct Found {
     pub served_by: &'static str,
     /// Bytes of memory in all; 0 if unknown.
     pub memory: u64,
-    /// Why it cannot be used; null if it can.
+    /// The reason why it cannot be used; null if it can.
     pub trouble: Option<String>,
 }
 

@@ -11,7 +11,7 @@ use keyway::dispatcher::{device as api, parallel};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// How to report.
+/// The options of `keyway doctor`.
 #[derive(clap::Args)]
 pub struct Options {
     /// Print JSON.

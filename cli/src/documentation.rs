@@ -150,7 +150,7 @@ fn dtypes(dtypes: Dtypes) -> Vec<&'static str> {
     all.map(keyway::DType::name).collect()
 }
 
-/// How gradients flow through the op.
+/// A description of the op's derivative.
 fn gradient(derivative: Derivative) -> String {
     match derivative {
         Derivative::Formula { .. } => "a formula, which can be differentiated again".to_string(),

@@ -10,7 +10,7 @@ use keyway::plan::Preference;
 use keyway::runtime::{self, Backends};
 use std::path::{Path, PathBuf};
 
-/// Which backends a run uses.
+/// The backends that a run uses.
 #[derive(clap::Args, Default)]
 pub struct Choice {
     /// Look for backends in this folder, or use this library, before the usual paths; may be repeated.

@@ -12,7 +12,7 @@ use keyway::{DType, Device, Layout};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How to list the ops.
+/// The options of `keyway ops`.
 #[derive(clap::Args)]
 pub struct Options {
     /// Only those of this device.

@@ -15,7 +15,7 @@ pub const TOP: usize = 15;
 /// The maximum number of tensors of a call that are shown.
 const TENSORS: usize = 4;
 
-/// What to do with a profile.
+/// The subcommands of `keyway profile`.
 #[derive(clap::Subcommand)]
 pub enum Command {
     /// Print the table of a trace that `--profile FILE` wrote.

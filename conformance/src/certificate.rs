@@ -3,7 +3,7 @@
 //! trusted on the same terms as the library, and is not a proof by its author. Runs on this machine are also recorded in the
 //! user's state folder, by the library's hash: that is a verdict, and a certificate without such a record a claim.
 
-use crate::report::{Coverage, Machine, Report, Status};
+use crate::report::{Coverage, Machine, Report, Status, grouped};
 use crate::suite;
 use keyway::dispatcher::loader::trust::TrustPolicy;
 use keyway::dispatcher::loader::{Judged, side};
@@ -85,19 +85,6 @@ pub enum Standing {
     Disbelieved,
     /// The suite was never run on this library.
     NeverRun,
-}
-
-/// Formats a number with thousands separators.
-pub(crate) fn grouped(count: usize) -> String {
-    let digits = count.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 impl fmt::Display for Standing {

@@ -6,7 +6,7 @@
 //! - `indices`, `values`: COO. Entry `n` has the coordinate `indices[.., n]`; duplicates are added up.
 
 use crate::array::{Array, Index, Indices, Number, flat};
-use crate::memory::{Arrangement, Placed, read_strided};
+use crate::memory::placed::{Arrangement, Placed, read_strided};
 use crate::oracle::plus;
 use keyway::dispatcher::table;
 use keyway::{DType, Device, Layout, Result, Tensor};

@@ -19,7 +19,7 @@ pub struct Mismatch {
     pub atol: f64,
 }
 
-/// Why a case failed.
+/// The reason why a case failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
     /// The error.
@@ -71,7 +71,7 @@ pub enum Outcome {
     },
     /// There is no verdict.
     Skipped {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The worker process ended.
@@ -126,3 +126,6 @@ impl<F: Into<Failure>> From<F> for Stop {
 
 /// The result of a case's steps.
 pub type Steps<T = ()> = Result<T, Stop>;
+
+/// Separates the plugins that ran a case instead of the tested library from the error.
+pub const AND_WRONG: &str = ", and not as expected: ";

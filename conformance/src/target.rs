@@ -43,7 +43,7 @@ pub enum TargetError {
     NotLoaded {
         /// The library.
         library: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The target's kind of device has no device on this machine.

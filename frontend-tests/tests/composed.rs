@@ -417,9 +417,9 @@ fn extremes_beside_nan() -> Result<()> {
 #[test]
 fn turned_and_joined() -> Result<()> {
     let a = Tensor::arange(0, 6)?.reshape((2, 3))?;
-    let turned = [[0, 1, 2, 3, 4, 5], [2, 5, 1, 4, 0, 3], [5, 4, 3, 2, 1, 0], [3, 0, 4, 1, 5, 2]];
+    let rotated = [[0, 1, 2, 3, 4, 5], [2, 5, 1, 4, 0, 3], [5, 4, 3, 2, 1, 0], [3, 0, 4, 1, 5, 2]];
     for k in -5i64..=5 {
-        let expected = turned[k.rem_euclid(4) as usize];
+        let expected = rotated[k.rem_euclid(4) as usize];
         let made = a.rot90_with(k, (0, 1))?;
         assert_eq!(made.to_vec::<i64>()?, expected, "{k}");
         assert_eq!(made.shape(), if k % 2 == 0 { [2, 3] } else { [3, 2] });

@@ -217,10 +217,10 @@ fn one_number_at_every_place_is_not_copied() -> Result<()> {
 fn a_transposed_view_is_no_image() -> Result<()> {
     let _guard = load(&[]);
     let x = random(&[2, 5, 3], 1)?.requires_grad_(true)?.mul(1.0)?;
-    let turned = x.transpose(1, 2)?;
-    assert!(turned.is_contiguous_in(LAST));
+    let transposed = x.transpose(1, 2)?;
+    assert!(transposed.is_contiguous_in(LAST));
     let profile = profiler::trace();
-    turned.matmul(&random(&[2, 5, 4], 2)?)?.flatten(1, -1)?.square()?.sum_all()?.backward()?;
+    transposed.matmul(&random(&[2, 5, 4], 2)?)?.flatten(1, -1)?.square()?.sum_all()?.backward()?;
     let report = profile.report();
     assert!(report.reorderings.is_empty(), "{:?}", report.reorderings);
     Ok(())

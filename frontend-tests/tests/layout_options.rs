@@ -154,9 +154,10 @@ fn components_may_have_any_shape_that_the_plugin_validates() {
     let none = make(&[0, 3], codes(&[0, 1, 4]), Tensor::zeros((0, 1)).unwrap(), &attrs(4, [0, 1])).unwrap();
     assert!(none.to_vec::<f32>().unwrap().is_empty());
     let shared = Tensor::new([[2.0f32]]).unwrap().expand((3, 1)).unwrap();
-    let turned = codes(&[2, 1, 3]).transpose(0, 2).unwrap();
-    let made = make(&[3, 2], turned.clone(), shared, &attrs(2, [3, 1])).unwrap();
-    let wanted: Vec<f32> = turned.to_vec::<i8>().unwrap().iter().map(|&code| 2.0 * f32::from(code)).collect();
+    let transposed = codes(&[2, 1, 3]).transpose(0, 2).unwrap();
+    let made = make(&[3, 2], transposed.clone(), shared, &attrs(2, [3, 1])).unwrap();
+    let wanted: Vec<f32> =
+        transposed.to_vec::<i8>().unwrap().iter().map(|&code| 2.0 * f32::from(code)).collect();
     assert_eq!(made.to_vec::<f32>().unwrap(), wanted);
     assert_eq!(made.to_device(remote(0)).unwrap().to_vec::<f32>().unwrap(), wanted);
     // What the plugin refuses, it says.

@@ -78,8 +78,8 @@ fn there_and_back() {
     let empty = matrix(&[], &[0, 4]).to_layout(csr()).unwrap();
     assert!(empty.to_vec::<f64>().unwrap().is_empty());
     // From a transposed matrix, whose elements do not lie in a row.
-    let turned = dense().t().unwrap().to_layout(csr()).unwrap();
-    assert_eq!(turned.to_vec::<f64>().unwrap(), dense().t().unwrap().to_vec::<f64>().unwrap());
+    let transposed = dense().t().unwrap().to_layout(csr()).unwrap();
+    assert_eq!(transposed.to_vec::<f64>().unwrap(), dense().t().unwrap().to_vec::<f64>().unwrap());
     assert!(format!("{s:#?}").contains("f64[3, 4] on cpu (test.keyway/csr)"), "{s:#?}");
     let text = message(matrix(&[1.0, 2.0], &[2]).to_layout(csr()));
     assert!(text.contains("must be a matrix, to be held by layout `test.keyway/csr`"), "{text}");
@@ -149,9 +149,9 @@ fn arithmetic() {
         (mixed.layout(), mixed.to_vec::<f64>().unwrap()),
         (Layout::STRIDED, DENSE.map(|v| 2.0 * v).to_vec())
     );
-    let turned = s.t().unwrap();
-    assert_eq!((turned.layout(), turned.shape()), (csr(), [4, 3].as_slice()));
-    assert_eq!(turned.to_vec::<f64>().unwrap(), dense().t().unwrap().to_vec::<f64>().unwrap());
+    let transposed = s.t().unwrap();
+    assert_eq!((transposed.layout(), transposed.shape()), (csr(), [4, 3].as_slice()));
+    assert_eq!(transposed.to_vec::<f64>().unwrap(), dense().t().unwrap().to_vec::<f64>().unwrap());
     // The kernel gives its argument back; the caller gets another tensor over the same parts.
     let same = s.transpose(1, 1).unwrap();
     assert!(!same.ptr_eq(&s) && same.components().unwrap()[2].shares_storage(&s.components().unwrap()[2]));

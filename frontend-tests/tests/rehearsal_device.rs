@@ -441,8 +441,8 @@ fn falling_back_is_a_matter_of_policy_and_never_silent() {
     n.add_(&n).unwrap();
     assert_eq!(n.to_vec::<i64>().unwrap(), [2, 4, 6]);
     let grid = Tensor::from_vec((0..6i64).collect(), [2, 3]).unwrap().to_device(d).unwrap();
-    let turned = grid.t().unwrap();
-    turned.add_(&Tensor::new([10i64, 20]).unwrap().to_device(d).unwrap()).unwrap();
+    let transposed = grid.t().unwrap();
+    transposed.add_(&Tensor::new([10i64, 20]).unwrap().to_device(d).unwrap()).unwrap();
     assert_eq!(grid.to_vec::<i64>().unwrap(), [10, 11, 12, 23, 24, 25]);
     let spread = n.expand([2, 3]).unwrap();
     assert_eq!(spread.to_device(remote(1)).unwrap().to_vec::<i64>().unwrap(), [2, 4, 6, 2, 4, 6]);

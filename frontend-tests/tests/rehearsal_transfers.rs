@@ -95,9 +95,9 @@ fn tensors_are_pinned_with_their_strides_and_gradients() {
     assert!(pinned.pin_memory().unwrap().ptr_eq(&pinned));
     // Ops take it like any other host memory.
     assert_eq!(values(&pinned.add(&a).unwrap()), values(&a.add(&a).unwrap()));
-    let turned = a.t().unwrap();
-    let pinned = turned.pin_memory().unwrap();
-    assert_eq!((pinned.strides(), values(&pinned)), (turned.strides(), values(&turned)));
+    let transposed = a.t().unwrap();
+    let pinned = transposed.pin_memory().unwrap();
+    assert_eq!((pinned.strides(), values(&pinned)), (transposed.strides(), values(&transposed)));
     let part = a.select(1, 2).unwrap();
     assert_eq!(values(&part.pin_memory().unwrap()), values(&part));
     let text = message(a.to_device(remote(0)).unwrap().pin_memory());

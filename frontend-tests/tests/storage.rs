@@ -141,11 +141,11 @@ fn an_accessor_names_what_it_expected() -> Result<()> {
     refused(x.accessor::<i32, 2>(), &["accessor", "must be i32", "is f32", "to_dtype"]);
     refused(x.accessor::<f32, 3>(), &["`N` must be 2", "got 3"]);
     refused(x.accessor_mut::<f64, 2>(), &["accessor_mut", "must be f64"]);
-    let mut turned = x.t()?;
-    refused(turned.as_slice::<f32>(), &["as_slice", "contiguous()", "[1, 3]"]);
+    let mut transposed = x.t()?;
+    refused(transposed.as_slice::<f32>(), &["as_slice", "contiguous()", "[1, 3]"]);
     let error = refused(x.as_slice::<f32>(), &["as_slice", "2 clones, views or graphs", "`copy()`"]);
     assert!(matches!(error, Error::Dispatch(DispatchError::Held { .. })));
-    drop(turned);
+    drop(transposed);
     assert_eq!(x.as_slice::<f32>()?[5], 5.0);
     Ok(())
 }

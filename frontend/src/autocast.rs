@@ -33,58 +33,23 @@
 //! f16 needs a [`GradScaler`](crate::optim::GradScaler) as well, since small gradients underflow to 0; bf16 does not.
 
 use crate::arguments::replacing;
+pub use crate::autocast_mode::{AutocastGuard, autocast_dtype, autocast_off};
+use crate::autocast_mode::{cached, chosen, enter};
+use crate::autograd::derivative::info;
 use crate::autograd::{is_grad_enabled, meta};
-use crate::chosen::Chosen;
 use crate::error::Result;
-use crate::ops::def::{OpFlags, definition};
+use crate::op::flags::OpFlags;
 use crate::{DType, Tensor};
 use keyway_dispatcher::device::capture::is_captured;
 use keyway_dispatcher::error::{Error, Result as DispatchResult};
-use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet, local_keys};
-use keyway_dispatcher::memory::Shared;
+use keyway_dispatcher::key::{DispatchKey, KeySet};
 use keyway_dispatcher::op::{Arg, Call, OpEntry, Out, Outputs};
 use keyway_dispatcher::registry::{KeyHandler, register_key_handler};
 use keyway_dispatcher::tensor::TensorRef;
 use once_cell::sync::OnceCell;
-use rustc_hash::FxHashMap;
-use std::cell::RefCell;
-
-const KEY: KeySet = KeySet::of(DispatchKey::AUTOCAST);
 
 /// Set when a program first requests mixed precision.
 static KEY_REGISTERED: OnceCell<()> = OnceCell::new();
-
-thread_local! {
-    /// The dtypes of the live guards.
-    static CHOSEN: Chosen<DType> = const { Chosen::new() };
-    static KEPT: RefCell<FxHashMap<(usize, DType, bool), Kept>> = RefCell::new(FxHashMap::default());
-}
-
-/// A parameter and its cached cast. The handle of the parameter prevents reuse of its address.
-struct Kept {
-    of: TensorRef,
-    version: u32,
-    cast: Tensor,
-}
-
-/// Ends mixed precision when dropped; the most recent live guard determines the dtype.
-///
-/// ```
-/// # fn main() -> keyway::Result<()> {
-/// use keyway::prelude::*;
-/// let a = Tensor::ones((2, 2))?;
-/// let guard = keyway::autocast(DType::BF16)?;
-/// assert_eq!(a.mm(&a)?.dtype(), DType::BF16);
-/// drop(guard);
-/// assert_eq!(a.mm(&a)?.dtype(), DType::F32);
-/// # Ok(()) }
-/// ```
-#[must_use = "mixed precision lasts only while the guard lives"]
-#[derive(Debug)]
-pub struct AutocastGuard {
-    number: u64,
-    _key: KeyGuard,
-}
 
 /// Mixed precision on this thread while the guard lives, with products in f16 or bf16. See the [module](self).
 ///
@@ -111,65 +76,6 @@ pub fn autocast(dtype: DType) -> Result<AutocastGuard> {
     Ok(enter(dtype))
 }
 
-fn enter(dtype: DType) -> AutocastGuard {
-    let key = KeyGuard::include(KEY);
-    AutocastGuard { number: CHOSEN.with(|all| all.push(dtype)), _key: key }
-}
-
-/// Disables mixed precision on this thread while the guard lives: for a part that needs f32.
-///
-/// ```
-/// # fn main() -> keyway::Result<()> {
-/// use keyway::autocast::{autocast, autocast_off};
-/// use keyway::prelude::*;
-/// let _on = autocast(DType::F16)?;
-/// let _off = autocast_off();
-/// let a = Tensor::ones((2, 2))?;
-/// assert_eq!(a.mm(&a)?.dtype(), DType::F32);
-/// # Ok(()) }
-/// ```
-#[must_use = "mixed precision is off only while the guard lives"]
-pub fn autocast_off() -> KeyGuard {
-    KeyGuard::exclude(KEY)
-}
-
-/// The dtype of products on this thread; `None` without mixed precision.
-///
-/// ```
-/// # fn main() -> keyway::Result<()> {
-/// use keyway::{DType, autocast::{autocast, autocast_dtype}};
-/// assert_eq!(autocast_dtype(), None);
-/// let _guard = autocast(DType::BF16)?;
-/// assert_eq!(autocast_dtype(), Some(DType::BF16));
-/// # Ok(()) }
-/// ```
-#[doc(alias = "is_autocast_enabled")]
-#[doc(alias = "get_autocast_dtype")]
-pub fn autocast_dtype() -> Option<DType> {
-    let (included, excluded) = local_keys();
-    if !included.minus(excluded).has(DispatchKey::AUTOCAST) {
-        return None;
-    }
-    CHOSEN.try_with(Chosen::last).ok().flatten()
-}
-
-/// Runs `run` with the mixed precision of an earlier time instead of the current one.
-pub(crate) fn restored<T>(dtype: Option<DType>, run: impl FnOnce() -> T) -> T {
-    let _as_then = dtype.map(enter);
-    let _off = dtype.is_none().then(autocast_off);
-    run()
-}
-
-impl Drop for AutocastGuard {
-    fn drop(&mut self) {
-        // At the end of a thread its lists may be gone.
-        if CHOSEN.try_with(|all| all.remove(self.number)) == Ok(true) {
-            // Dropped outside the borrow: extension slots of a tensor may hold a program's own types.
-            drop(KEPT.try_with(RefCell::take));
-        }
-    }
-}
-
 fn install() -> DispatchResult<()> {
     register_key_handler(KeyHandler {
         key: DispatchKey::AUTOCAST,
@@ -189,15 +95,15 @@ enum Target {
 }
 
 fn target_of(op: &OpEntry) -> Option<Target> {
-    match definition(op)? {
-        d if d.is(OpFlags::AUTOCAST) => Some(Target::Chosen),
-        d if d.is(OpFlags::AUTOCAST_F32) => Some(Target::F32),
+    match info(op)?.flags {
+        flags if flags.has(OpFlags::AUTOCAST) => Some(Target::Chosen),
+        flags if flags.has(OpFlags::AUTOCAST_F32) => Some(Target::F32),
         _ => None,
     }
 }
 
 fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
-    let chosen = CHOSEN.with(Chosen::last);
+    let chosen = chosen();
     let (Some(target), Some(chosen), Out::New) = (target_of(call.args.op), chosen, call.out) else {
         return keyway_dispatcher::call::redispatch(call, below);
     };
@@ -228,17 +134,5 @@ fn cast(tensor: &TensorRef, to: DType) -> Result<Tensor> {
     if !meta::is_collecting_leaf(tensor) || tensor.base().is_some() || is_captured(tensor.device()) {
         return of.to_dtype(to);
     }
-    let key = (std::ptr::from_ref(&**tensor).addr(), to, is_grad_enabled());
-    let version = of.version();
-    let found = KEPT.with_borrow(|kept| {
-        let found = kept.get(&key).filter(|k| k.version == version && Shared::ptr_eq(&k.of, tensor));
-        found.map(|k| k.cast.clone())
-    });
-    if let Some(found) = found {
-        return Ok(found);
-    }
-    let made = of.to_dtype(to)?;
-    let kept = Kept { of: tensor.clone(), version, cast: made.clone() };
-    drop(KEPT.with_borrow_mut(|all| all.insert(key, kept)));
-    Ok(made)
+    cached(tensor, to, is_grad_enabled(), || of.to_dtype(to))
 }

@@ -35,7 +35,7 @@ use keyway_dispatcher::registry::{self, FallbackPolicy};
 /// The environment variable with the policy of every device, in the form that [`set_fallback`] takes.
 pub const FALLBACK_VARIABLE: &str = "KEYWAY_FALLBACK";
 
-/// Runs `run`; within it, calls of this thread prefer the kernels of the backend `name`, else the usual candidates.
+/// Runs `run`; within it, calls of this thread prefer the kernels of the backend `name`, otherwise the usual candidates.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -91,9 +91,9 @@ pub fn prefer_backends(names: &[&str]) -> Result<()> {
     Ok(registry::prefer(names)?)
 }
 
-/// Sets the fallback policy of devices, for calls that no backend can run there: `error`, or a device such as `cpu` that runs
-/// them, with a warning (`cpu`, `cpu:warn`) or without (`cpu:allow`). Tensors move there and back. A device that
-/// [`set_device_fallback`] named keeps its own policy.
+/// Sets the fallback policy of devices, for calls that no backend on them can run: `error`, or a device such as `cpu` that
+/// runs them, with a warning (`cpu`, `cpu:warn`) or without (`cpu:allow`). Tensors are copied to it and back. A device with
+/// its own policy ([`set_device_fallback`]) keeps that.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

@@ -32,269 +32,269 @@ macro_rules! setters {
 }
 
 setters! { crate::optim::SgdOptions, SgdOptions, "keyway::optim";
-    /// With this learning rate.
+    /// Sets the learning rate.
     lr: f64, "0.5", "0.5";
-    /// With this momentum.
+    /// Sets the momentum.
     momentum: f64, "0.5", "0.5";
-    /// With this dampening of the momentum.
+    /// Sets the dampening of the momentum.
     dampening: f64, "0.5", "0.5";
-    /// With this weight decay.
+    /// Sets the weight decay.
     weight_decay: f64, "0.5", "0.5";
-    /// With Nesterov momentum, or without.
+    /// Enables or disables Nesterov momentum.
     nesterov: bool, "true", "true";
 }
 setters! { crate::optim::AdamOptions, AdamOptions, "keyway::optim";
-    /// With this learning rate.
+    /// Sets the learning rate.
     lr: f64, "0.5", "0.5";
-    /// With this decay rate of the mean of the gradients.
+    /// Sets the decay rate of the mean of the gradients.
     beta1: f64, "0.5", "0.5";
-    /// With this decay rate of the mean of their squares.
+    /// Sets the decay rate of the mean of their squares.
     beta2: f64, "0.5", "0.5";
-    /// With this number added to the denominator.
+    /// Sets the addend of the denominator.
     eps: f64, "1e-6", "1e-6";
-    /// With this weight decay.
+    /// Sets the weight decay.
     weight_decay: f64, "0.5", "0.5";
-    /// With steps of only the rows of a sparse gradient, or of all rows.
+    /// Sets whether a sparse gradient updates only its rows.
     lazy: bool, "true", "true";
 }
 setters! { crate::optim::AdamWOptions, AdamWOptions, "keyway::optim";
-    /// With this learning rate.
+    /// Sets the learning rate.
     lr: f64, "0.5", "0.5";
-    /// With this decay rate of the mean of the gradients.
+    /// Sets the decay rate of the mean of the gradients.
     beta1: f64, "0.5", "0.5";
-    /// With this decay rate of the mean of their squares.
+    /// Sets the decay rate of the mean of their squares.
     beta2: f64, "0.5", "0.5";
-    /// With this number added to the denominator.
+    /// Sets the addend of the denominator.
     eps: f64, "1e-6", "1e-6";
-    /// With this weight decay.
+    /// Sets the weight decay.
     weight_decay: f64, "0.5", "0.5";
-    /// With steps of only the rows of a sparse gradient, or of all rows.
+    /// Sets whether a sparse gradient updates only its rows.
     lazy: bool, "true", "true";
 }
 setters! { crate::optim::SparseAdamOptions, SparseAdamOptions, "keyway::optim";
-    /// With this learning rate.
+    /// Sets the learning rate.
     lr: f64, "0.5", "0.5";
-    /// With this decay rate of the mean of the gradients.
+    /// Sets the decay rate of the mean of the gradients.
     beta1: f64, "0.5", "0.5";
-    /// With this decay rate of the mean of their squares.
+    /// Sets the decay rate of the mean of their squares.
     beta2: f64, "0.5", "0.5";
-    /// With this number added to the denominator.
+    /// Sets the addend of the denominator.
     eps: f64, "1e-6", "1e-6";
 }
 setters! { crate::optim::AdagradOptions, AdagradOptions, "keyway::optim";
-    /// With this learning rate.
+    /// Sets the learning rate.
     lr: f64, "0.5", "0.5";
-    /// With this decay of the learning rate.
+    /// Sets the decay of the learning rate.
     lr_decay: f64, "0.5", "0.5";
-    /// With this weight decay.
+    /// Sets the weight decay.
     weight_decay: f64, "0.5", "0.5";
-    /// With this initial value of the sums of squares.
+    /// Sets the initial value of the sums of squares.
     initial_accumulator_value: f64, "0.5", "0.5";
-    /// With this number added to the denominator.
+    /// Sets the addend of the denominator.
     eps: f64, "1e-6", "1e-6";
 }
 setters! { crate::optim::RmsPropOptions, RmsPropOptions, "keyway::optim";
-    /// With this learning rate.
+    /// Sets the learning rate.
     lr: f64, "0.5", "0.5";
-    /// With this decay rate of the running means.
+    /// Sets the decay rate of the running means.
     alpha: f64, "0.5", "0.5";
-    /// With this number added to the denominator.
+    /// Sets the addend of the denominator.
     eps: f64, "1e-6", "1e-6";
-    /// With this weight decay.
+    /// Sets the weight decay.
     weight_decay: f64, "0.5", "0.5";
-    /// With this momentum.
+    /// Sets the momentum.
     momentum: f64, "0.5", "0.5";
-    /// With gradients divided by their standard deviation, or by their root mean square.
+    /// Sets whether gradients are divided by their standard deviation instead of their root mean square.
     centered: bool, "true", "true";
 }
 setters! { crate::optim::GradScalerOptions, GradScalerOptions, "keyway::optim";
-    /// With this initial scale.
+    /// Sets the initial scale.
     init_scale: f64, "8.0", "8.0";
-    /// With this factor by which the scale grows.
+    /// Sets the factor by which the scale grows.
     growth_factor: f64, "4.0", "4.0";
-    /// With this factor by which the scale shrinks.
+    /// Sets the factor by which the scale shrinks.
     backoff_factor: f64, "0.25", "0.25";
-    /// With this number of finite steps before the scale grows.
+    /// Sets the number of finite steps before the scale grows.
     growth_interval: u64, "8", "8";
 }
 setters! { crate::optim::lr_scheduler::OneCycleLrOptions, OneCycleLrOptions, "keyway::optim::lr_scheduler";
-    /// With this fraction of the steps in which the rate rises.
+    /// Sets the fraction of the steps in which the rate rises.
     pct_start: f64, "0.5", "0.5";
-    /// With this interpolation within a phase.
+    /// Sets the interpolation within a phase.
     anneal: Anneal, "Anneal::Linear", "Anneal::Linear";
-    /// With a first rate of `max_lr` divided by this.
+    /// Sets the divisor of `max_lr` for the initial rate.
     div_factor: f64, "4.0", "4.0";
-    /// With a last rate of the first one divided by this.
+    /// Sets the divisor of the initial rate for the final one.
     final_div_factor: f64, "4.0", "4.0";
-    /// With three phases, or two.
+    /// Sets whether there are three phases instead of two.
     three_phase: bool, "true", "true";
 }
 setters! { crate::optim::lr_scheduler::ReduceLrOnPlateauOptions, ReduceLrOnPlateauOptions, "keyway::optim::lr_scheduler";
-    /// With this direction that counts as better.
+    /// Sets the direction of improvement.
     mode: PlateauMode, "PlateauMode::Max", "PlateauMode::Max";
-    /// With this factor of the rates.
+    /// Sets the factor of the rates.
     factor: f64, "0.5", "0.5";
-    /// With this number of tolerated epochs without improvement.
+    /// Sets the number of tolerated epochs without improvement.
     patience: u64, "3", "3";
-    /// With this minimum change that counts as an improvement.
+    /// Sets the minimum change that counts as an improvement.
     threshold: Threshold, "Threshold::Absolute(0.5)", "Threshold::Absolute(0.5)";
-    /// With this number of epochs after a reduction that are not counted.
+    /// Sets the number of epochs after a reduction that are not counted.
     cooldown: u64, "3", "3";
-    /// With this lower bound of the rates.
+    /// Sets the lower bound of the rates.
     min_lr: f64, "0.5", "0.5";
-    /// With this minimum reduction of a rate.
+    /// Sets the minimum reduction of a rate.
     eps: f64, "0.5", "0.5";
 }
 setters! { crate::autograd::BackwardOptions, BackwardOptions, "keyway::autograd";
-    /// With these initial gradients of the outputs.
+    /// Sets the initial gradients of the outputs.
     gradients: Vec<Tensor> => Some;
-    /// With saved tensors that are retained for another pass, or freed.
+    /// Sets whether saved tensors are retained for another pass.
     retain_graph: bool, "true", "true";
-    /// With a graph of the pass itself, for derivatives of gradients.
+    /// Sets whether the pass itself is recorded, for derivatives of gradients.
     create_graph: bool, "true", "true";
-    /// With `None` for an input that the outputs do not depend on, or an error.
+    /// Sets whether an input that the outputs do not depend on is `None` instead of an error.
     allow_unused: bool, "true", "true";
-    /// With strided gradients also for sparse tensors.
+    /// Sets whether gradients of sparse tensors are strided.
     strided_gradients: bool, "true", "true";
 }
 setters! { crate::nn::GridOptions, GridOptions, "keyway::nn";
-    /// With this interpolation.
+    /// Sets the interpolation.
     mode: GridMode, "GridMode::Nearest", "GridMode::Nearest";
-    /// With this padding outside of the image.
+    /// Sets the padding outside of the image.
     padding: GridPadding, "GridPadding::Border", "GridPadding::Border";
-    /// With -1 and 1 at the centres of the outermost pixels, or at their outer edges.
+    /// Sets whether -1 and 1 are the centres of the outermost pixels instead of their outer edges.
     align_corners: bool, "true", "true";
 }
 setters! { crate::nn::MseLoss, MseLoss, "keyway::nn";
-    /// With this reduction.
+    /// Sets the reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 setters! { crate::nn::L1Loss, L1Loss, "keyway::nn";
-    /// With this reduction.
+    /// Sets the reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 setters! { crate::nn::SmoothL1Loss, SmoothL1Loss, "keyway::nn";
-    /// With this threshold between the quadratic and the linear part.
+    /// Sets the threshold between the quadratic and the linear part.
     beta: f64, "0.5", "0.5";
-    /// With this reduction.
+    /// Sets the reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 setters! { crate::nn::HuberLoss, HuberLoss, "keyway::nn";
-    /// With this threshold between the quadratic and the linear part.
+    /// Sets the threshold between the quadratic and the linear part.
     delta: f64, "0.5", "0.5";
-    /// With this reduction.
+    /// Sets the reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 setters! { crate::nn::BceLoss, BceLoss, "keyway::nn";
-    /// With these weights of the elements.
+    /// Sets the weights of the elements.
     weight: Tensor => Some;
-    /// With this reduction.
+    /// Sets the reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 setters! { crate::nn::BceWithLogitsLoss, BceWithLogitsLoss, "keyway::nn";
-    /// With these weights of the elements.
+    /// Sets the weights of the elements.
     weight: Tensor => Some;
-    /// With these weights of positive targets.
+    /// Sets the weights of positive targets.
     pos_weight: Tensor => Some;
-    /// With this reduction.
+    /// Sets the reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 setters! { crate::nn::NllLoss, NllLoss, "keyway::nn";
-    /// With these weights of the classes.
+    /// Sets the weights of the classes.
     weight: Tensor => Some;
-    /// With this class ignored.
+    /// Sets the ignored class.
     ignore_index: i64, "3", "3";
-    /// With this reduction.
+    /// Sets the reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 setters! { crate::nn::CrossEntropyLoss, CrossEntropyLoss, "keyway::nn";
-    /// With these weights of the classes.
+    /// Sets the weights of the classes.
     weight: Tensor => Some;
-    /// With this class ignored.
+    /// Sets the ignored class.
     ignore_index: i64, "3", "3";
-    /// With this fraction of the target distributed evenly over all classes.
+    /// Sets the fraction of the target that is distributed evenly over all classes.
     label_smoothing: f64, "0.5", "0.5";
-    /// With this reduction.
+    /// Sets the reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 setters! { crate::nn::KlDivLoss, KlDivLoss, "keyway::nn";
-    /// With targets that are logarithms, or probabilities.
+    /// Sets whether targets are logarithms instead of probabilities.
     log_target: bool, "true", "true";
-    /// With this reduction.
+    /// Sets the reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 setters! { crate::nn::HingeEmbeddingLoss, HingeEmbeddingLoss, "keyway::nn";
-    /// With this margin.
+    /// Sets the margin.
     margin: f64, "0.5", "0.5";
-    /// With this reduction.
+    /// Sets the reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 setters! { crate::nn::SoftMarginLoss, SoftMarginLoss, "keyway::nn";
-    /// With this reduction.
+    /// Sets the reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 setters! { crate::nn::MultiMarginLoss, MultiMarginLoss, "keyway::nn";
-    /// With this power of the hinge, 1 or 2.
+    /// Sets the power of the hinge, 1 or 2.
     p: i64, "2", "2";
-    /// With this margin.
+    /// Sets the margin.
     margin: f64, "0.5", "0.5";
-    /// With these weights of the classes.
+    /// Sets the weights of the classes.
     weight: Tensor => Some;
-    /// With this reduction.
+    /// Sets the reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 setters! { crate::nn::PoissonNllLoss, PoissonNllLoss, "keyway::nn";
-    /// With inputs that are logarithms, or expected values.
+    /// Sets whether inputs are logarithms instead of expected values.
     log_input: bool, "false", "false";
-    /// With the constant of the targets, or without.
+    /// Sets whether the constant of the targets is included.
     full: bool, "true", "true";
-    /// With this number added before the logarithm.
+    /// Sets the addend before the logarithm.
     eps: f64, "1e-3", "1e-3";
-    /// With this reduction.
+    /// Sets the reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 setters! { crate::nn::TripletMarginOptions, TripletMarginOptions, "keyway::nn";
-    /// With this margin.
+    /// Sets the margin.
     margin: f64, "0.5", "0.5";
-    /// With the norm of this `p`.
+    /// Sets the `p` of the norm.
     p: f64, "1.0", "1.0";
-    /// With this number added to each difference.
+    /// Sets the addend of each difference.
     eps: f64, "1e-3", "1e-3";
-    /// With the smaller of the negative's distances from anchor and positive, or with that from the anchor.
+    /// Sets whether the negative's distance is the smaller of those from anchor and positive.
     swap: bool, "true", "true";
-    /// With this reduction.
+    /// Sets the reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 setters! { crate::nn::TripletMarginLoss, TripletMarginLoss, "keyway::nn";
-    /// With this margin.
+    /// Sets the margin.
     margin: f64, "0.5", "0.5";
-    /// With the norm of this `p`.
+    /// Sets the `p` of the norm.
     p: f64, "1.0", "1.0";
-    /// With this number added to each difference.
+    /// Sets the addend of each difference.
     eps: f64, "1e-3", "1e-3";
-    /// With the smaller of the negative's distances from anchor and positive, or with that from the anchor.
+    /// Sets whether the negative's distance is the smaller of those from anchor and positive.
     swap: bool, "true", "true";
-    /// With this reduction.
+    /// Sets the reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 setters! { crate::nn::CosineEmbeddingLoss, CosineEmbeddingLoss, "keyway::nn";
-    /// With this margin.
+    /// Sets the margin.
     margin: f64, "0.5", "0.5";
-    /// With this reduction.
+    /// Sets the reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 setters! { crate::nn::MarginRankingLoss, MarginRankingLoss, "keyway::nn";
-    /// With this margin.
+    /// Sets the margin.
     margin: f64, "0.5", "0.5";
-    /// With this reduction.
+    /// Sets the reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 setters! { crate::nn::GaussianNllLoss, GaussianNllLoss, "keyway::nn";
-    /// With the constant, or without.
+    /// Sets whether the constant is included.
     full: bool, "true", "true";
-    /// With this smallest variance.
+    /// Sets the minimum variance.
     eps: f64, "1e-3", "1e-3";
-    /// With this reduction.
+    /// Sets the reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
 
@@ -302,7 +302,7 @@ setters! { crate::nn::GaussianNllLoss, GaussianNllLoss, "keyway::nn";
 macro_rules! betas {
     ($($name:ident)*) => {$(
         impl crate::optim::$name {
-            /// With these decay rates of the mean of the gradients and of the mean of their squares.
+            /// Sets the decay rates of the mean of the gradients and of the mean of their squares.
             ///
             #[doc = concat!(
                 "```\nuse keyway::optim::", stringify!($name), ";\n",
@@ -320,7 +320,7 @@ macro_rules! betas {
 betas! { AdamOptions AdamWOptions SparseAdamOptions }
 
 impl<'a> crate::nn::AttentionOptions<'a> {
-    /// With this mask: the keys visible to a query (bool), or an addend of its scores.
+    /// Sets the mask: the keys visible to a query (bool), or an addend of its scores.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -336,18 +336,18 @@ impl<'a> crate::nn::AttentionOptions<'a> {
 }
 
 setters! { crate::nn::AttentionOptions<'_>, AttentionOptions, "keyway::nn";
-    /// With this probability of dropping a weight.
+    /// Sets the probability of dropping a weight.
     dropout_p: f64, "0.5", "0.5";
-    /// With causal masking, each query `i` limited to the keys `0..=i`, or without.
+    /// Enables or disables causal masking, which limits query `i` to the keys `0..=i`.
     is_causal: bool, "true", "true";
-    /// With this factor of the scores.
+    /// Sets the factor of the scores.
     scale: f64 => Some, "0.5", "Some(0.5)";
-    /// With grouped-query attention, fewer heads of key and value than of the query, or without.
+    /// Enables or disables grouped-query attention, with fewer heads of key and value than of the query.
     enable_gqa: bool, "true", "true";
 }
 
 impl<'a> crate::nn::BagOptions<'a> {
-    /// With these offsets of the first index of each bag.
+    /// Sets the offsets of the first index of each bag.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -361,7 +361,7 @@ impl<'a> crate::nn::BagOptions<'a> {
         Self { offsets: Some(offsets), ..self }
     }
 
-    /// With these factors of the indices.
+    /// Sets the factors of the indices.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -377,12 +377,12 @@ impl<'a> crate::nn::BagOptions<'a> {
 }
 
 setters! { crate::nn::BagOptions<'_>, BagOptions, "keyway::nn";
-    /// With this reduction of the rows of a bag.
+    /// Sets the reduction of the rows of a bag.
     mode: crate::nn::BagMode, "BagMode::Sum", "BagMode::Sum";
-    /// With the last offset at the end of the last bag, or not.
+    /// Sets whether the last offset is the end of the last bag.
     include_last_offset: bool, "true", "true";
-    /// With this index ignored.
+    /// Sets the ignored index.
     padding_idx: i64 => Some, "3", "Some(3)";
-    /// With a sparse gradient, or a strided one.
+    /// Sets whether the gradient is sparse.
     sparse: bool, "true", "true";
 }

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-/// The values of a thread's live guards, in the order in which the guards were made.
+/// The values of a thread's live guards, in the order of their creation.
 pub(crate) struct Chosen<T> {
     all: RefCell<Vec<(u64, T)>>,
     made: Cell<u64>,
@@ -28,7 +28,7 @@ impl<T: Copy> Chosen<T> {
         all.is_empty()
     }
 
-    /// The value of the guard made last, if any guard lives.
+    /// The value of the most recent live guard.
     pub(crate) fn last(&self) -> Option<T> {
         self.all.borrow().last().map(|(_, value)| *value)
     }

@@ -140,7 +140,7 @@ pub enum Error {
     /// An invalid argument of a module or optimiser.
     #[error(transparent)]
     Module(#[from] module::ModuleError),
-    /// A file that is read as a trace and is none, or a damaged one.
+    /// A file that is not a trace, or a damaged one.
     #[error(transparent)]
     Trace(#[from] trace::TraceError),
     /// An error of a function, hook or handler of the program, see [`Error::other`].
@@ -166,8 +166,8 @@ impl Error {
 }
 
 /// Runs the parts of the composite function `name`. An error in them is reported as one of `name`: the caller knows that
-/// function, not its parts. If the argument at fault is one of `params`, the function's parameters, the error names it; else the
-/// part's name is retained.
+/// function, not its parts. If the faulty argument is one of `params`, the function's parameters, the error names it;
+/// otherwise the part's name is retained.
 #[inline(always)]
 pub(crate) fn called<T>(name: &'static str, params: &[&str], run: impl FnOnce() -> Result<T>) -> Result<T> {
     let mut made = run();
@@ -282,7 +282,7 @@ impl fmt::Debug for Error {
     }
 }
 
-/// Lets programs use `?` for their own I/O beside calls of this library.
+/// Converts I/O errors, so that programs can use `?` for both.
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Error {
         Error::other(error)
@@ -301,7 +301,7 @@ impl From<DispatchError> for Error {
     }
 }
 
-/// Hands an error of this crate through the dispatcher.
+/// Converts an error of this crate to pass it through the dispatcher.
 impl From<Error> for DispatchError {
     fn from(error: Error) -> DispatchError {
         match error {

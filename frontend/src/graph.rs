@@ -134,7 +134,7 @@ fn computes(op: &OpEntry) -> bool {
 
 /// Refuses a call on a device whose work is not captured.
 fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
-    // A 0-d tensor in host memory goes with any device, as a number.
+    // A 0-d tensor in host memory is accepted on any device, as a scalar.
     let elsewhere = |t: &TensorRef| !(is_captured(t.device()) || t.ndim() == 0 && t.device() == Device::CPU);
     let refused = call.args.values.iter().any(|arg| match arg {
         Arg::Tensor(t) => elsewhere(t),

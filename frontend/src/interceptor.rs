@@ -35,7 +35,7 @@
 //!   the extension; a detached tensor is another one, and takes the extensions along.
 
 use crate::arguments::replacing;
-use crate::autograd::meta;
+use crate::autograd::{extensions, meta};
 use crate::error::{Error, Result};
 use crate::{Arg, Tensor};
 use keyway_dispatcher::call::{decompose, redispatch, unalias};
@@ -46,10 +46,6 @@ use keyway_dispatcher::tensor::TensorRef;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Whether the program has registered any.
-static ANY: AtomicBool = AtomicBool::new(false);
 
 /// An interceptor of the program's own; a copy is the same one.
 ///
@@ -80,7 +76,7 @@ pub struct Interceptor {
 impl Interceptor {
     /// Registers an interceptor under a name, for the lifetime of the program. The handler returns the results of a call:
     /// usually those of [`Call::run`], or replacements. The results of in-place and `out=` calls are the tensors that were
-    /// written to, regardless of the handler's.
+    /// written, regardless of the handler's.
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
@@ -114,7 +110,7 @@ impl Interceptor {
         )?;
         let interceptor = Interceptor { key };
         let _ = own.set(interceptor);
-        ANY.store(true, Ordering::Release);
+        extensions::note_registered();
         Ok(interceptor)
     }
 
@@ -167,7 +163,7 @@ impl Interceptor {
         extension(tensor.as_ref(), self.key)
     }
 
-    /// Makes a tensor a plain one again.
+    /// Removes the extension of a tensor, so that it is a plain one again.
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
@@ -301,7 +297,7 @@ impl<'a> Call<'a> {
         self.refs().cloned().map(Tensor::from_ref).collect()
     }
 
-    /// The extension of each of [`Call::tensors`], `None` for those that have none of this type.
+    /// The extension of each of [`Call::tensors`]; `None` for those without one of this type.
     ///
     /// ```standalone_crate
     /// # fn main() -> keyway::Result<()> {
@@ -562,18 +558,4 @@ fn answer(
             call.args.name()
         ))
     })
-}
-
-/// The keys of the program's handlers, for a guard that excludes them from a backward pass; empty if there are none.
-pub(crate) fn registered() -> KeySet {
-    if ANY.load(Ordering::Relaxed) { KeySet::PROGRAM } else { KeySet::EMPTY }
-}
-
-/// Copies the extensions of `from` to `to`.
-pub(crate) fn carry(from: &TensorRef, to: &TensorRef) {
-    if from.keys().intersect(KeySet::PROGRAM) != KeySet::EMPTY {
-        meta::extensions(from)
-            .into_iter()
-            .for_each(|(key, extension)| meta::set_extension(to, key, Some(extension)));
-    }
 }

@@ -122,7 +122,7 @@ impl Interposer {
         !excluded.has(self.0.key) && (self.0.default_on || included.has(self.0.key))
     }
 
-    /// Its plugin, ops, order and default.
+    /// The description of the interposer: its plugin, ops, order and default.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {

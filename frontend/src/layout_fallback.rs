@@ -45,11 +45,11 @@ pub const LAYOUT_FALLBACK_VARIABLE: &str = "KEYWAY_LAYOUT_FALLBACK";
 /// The policy for a call on a composite tensor that has no kernel for its layout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LayoutFallback {
-    /// It fails.
+    /// The call fails.
     Error,
-    /// It runs on strided copies; the log has a line the first time for each op and layout.
+    /// The call runs on strided copies; the log has a line the first time for each op and layout.
     Warn,
-    /// It runs on strided copies.
+    /// The call runs on strided copies.
     Allow,
 }
 
@@ -108,7 +108,7 @@ pub fn set_layout_fallback(policy: &str) -> Result<()> {
     Ok(())
 }
 
-/// Ends the policy of [`layout_fallback`] when dropped; the policy of the guard made last of those that live counts.
+/// A guard: restores the previous policy of [`layout_fallback`] when dropped; the most recent live guard is effective.
 ///
 /// ```
 /// use keyway::layout_fallback::{LayoutFallback, LayoutFallbackGuard, current_layout_fallback, layout_fallback};

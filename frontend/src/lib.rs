@@ -13,8 +13,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! For those who know another library, its names beside ours: [from PyTorch](guide::from_pytorch),
-//! [from candle](guide::from_candle).
+//! Guides for users of other libraries: [from PyTorch](guide::from_pytorch), [from candle](guide::from_candle).
 //!
 //! Decisions:
 //! - every call returns a `Result`: shapes and dtypes come from data, and bad data must not end a program;
@@ -25,6 +24,7 @@
 
 mod arguments;
 pub mod autocast;
+mod autocast_mode;
 pub mod autograd;
 pub mod backend;
 #[cfg(doctest)]
@@ -32,7 +32,7 @@ mod book;
 mod chained;
 mod chosen;
 pub mod data;
-mod defaults;
+mod deprecated;
 pub mod device;
 pub mod error;
 pub mod graph;
@@ -58,17 +58,14 @@ pub mod tensor;
 pub use autocast::autocast;
 pub use autograd::{enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled};
 pub use backend::{set_fallback, with_backend};
-pub use defaults::{
-    MemoryFormatGuard, default_device, default_dtype, default_memory_format, memory_format_guard,
-    set_default_device, set_default_dtype,
-};
 pub use error::{Error, Result};
 /// The 16-bit floating-point types of host values.
 pub use half::{bf16, f16};
 pub use interposer::interposer;
 /// The dispatcher below: loader, tables, memory, threads.
 pub use keyway_dispatcher as dispatcher;
-/// An argument of an op: a tensor, a number, text, a list, a dtype or nothing. Methods that broadcast take `impl Into<Arg>`.
+/// An argument of an op: a tensor, a number, text, a list, a dtype or an absent one. Methods that broadcast take `impl
+/// Into<Arg>`.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -96,4 +93,8 @@ pub use rng::manual_seed;
 #[doc(hidden)]
 #[allow(deprecated)]
 pub use tensor::D;
+pub use tensor::defaults::{
+    MemoryFormatGuard, default_device, default_dtype, default_memory_format, memory_format_guard,
+    set_default_device, set_default_dtype,
+};
 pub use tensor::{MemoryFormat, Tensor, TensorOptions};

@@ -1,9 +1,12 @@
 //! The parts of a start that name the modules above [`runtime`](crate::runtime).
 
+use crate::autograd::derivative::info;
 use crate::backend::FALLBACK_VARIABLE;
 use crate::layout_fallback::{LAYOUT_FALLBACK_VARIABLE, set_layout_fallback};
+use crate::op::flags::OpFlags;
 use crate::ops::def::OpDef;
-use crate::ops::memory::{clone, copy, to_device, to_dtype, to_layout};
+use crate::ops::memory::{clone, copy, pin_memory, to_device, to_dtype, to_layout};
+use crate::profiler::Copies;
 use crate::runtime::{Parts, Program};
 use crate::{autograd, ops, profiler, rng};
 use keyway_dispatcher::call::convert::{Conversions, set_conversions};
@@ -23,7 +26,7 @@ impl Parts for Program {
     fn install(entries: &'static [&'static OpEntry]) -> keyway_dispatcher::Result<()> {
         set_conversions(conversions(entries)?);
         AUTOGRAD.get_or_try_init(autograd::install)?;
-        PROFILER.get_or_try_init(profiler::install)?;
+        PROFILER.get_or_try_init(|| profiler::install(copies))?;
         Ok(())
     }
 
@@ -84,4 +87,16 @@ fn conversions(entries: &[&'static OpEntry]) -> keyway_dispatcher::Result<Conver
         to_layout: of(&to_layout::DEF)?,
         copy: of(&copy::DEF)?,
     })
+}
+
+/// The copies of memory by an op, for the profiler.
+fn copies(op: &OpEntry) -> Copies {
+    let is = |definitions: &[&OpDef]| definitions.iter().any(|definition| definition.name() == op.name);
+    let copies = is(&[&clone::DEF, &copy::DEF, &to_dtype::DEF, &to_layout::DEF]);
+    Copies {
+        copies,
+        moves: copies || is(&[&to_device::DEF, &pin_memory::DEF]),
+        skips_first: is(&[&copy::DEF]),
+        sets_format: info(op).is_some_and(|info| info.flags.has(OpFlags::SETS_FORMAT)),
+    }
 }

@@ -705,8 +705,8 @@ struct KeywayLayoutApi {
     double absolute;
     /* See `relative_to_max`. */
     double relative;
-    /* The maximum error of an element after the conversion to this layout and back, with the default options, is `absolute
-     * + relative * |value| + relative_to_max * m` plus the rounding of its dtype, where `m` is the largest magnitude in
+    /* The maximum error of an element after the conversion to this layout and back, with the default options, is
+     * `absolute + relative * |value| + relative_to_max * m` plus the rounding of its dtype, where `m` is the largest magnitude in
      * the tensor. All three are finite and not negative; all are 0 for a lossless layout. */
     double relative_to_max;
     /* The gradient of the conversion from strided, see `KEYWAY_LAYOUT_GRADIENT_*`. */

@@ -8,7 +8,7 @@ use crate::failure::{Failure, Result};
 use crate::workspace::{self, Workspace};
 use std::process::Stdio;
 
-/// Which cases, and how.
+/// The options of `cargo xtask bench`.
 #[derive(clap::Args, Debug)]
 pub struct Options {
     /// Run only the cases whose names match this regular expression.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// How long to train.
+/// The options of `cargo xtask demo`.
 #[derive(clap::Args, Debug)]
 pub struct Options {
     /// Train for a few epochs only.

@@ -20,7 +20,7 @@ use clap::builder::PossibleValuesParser;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What to stage.
+/// The options of `cargo xtask dist`.
 #[derive(clap::Args, Debug, Default)]
 pub struct Options {
     /// Build CPU kernels only for the highest level that this machine's CPU supports: quicker, but `dist/` then serves no

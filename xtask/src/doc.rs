@@ -7,7 +7,7 @@ use crate::failure::{Failure, Result};
 use crate::workspace::{self, Workspace};
 use std::path::Path;
 
-/// The crate whose pages are read: the one that programs use. Items of other crates count where it re-exports them.
+/// The crate whose pages are read: the one that programs use. Items of other crates count if it re-exports them.
 const CRATE: &str = "keyway";
 /// Kinds of pages that need an example: on the item, or on one of its methods.
 const KINDS: &[&str] = &["attr", "derive", "enum", "fn", "macro", "struct", "trait", "type", "union"];

@@ -43,7 +43,7 @@ pub enum Failure {
     Ended {
         /// The command line.
         command: String,
-        /// Its exit status.
+        /// The exit status of the program.
         status: ExitStatus,
         /// The advice.
         advice: &'static str,

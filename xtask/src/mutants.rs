@@ -39,7 +39,7 @@ const SEED: &str = "0";
 /// Limit on a case's processor time, in seconds: three times that of the longest case without optimisation.
 const TIMEOUT: &str = "15";
 
-/// Which faults, and where the result goes.
+/// The options of `cargo xtask mutants`.
 #[derive(clap::Args, Debug)]
 pub struct Options {
     /// Only this fault; may be repeated.

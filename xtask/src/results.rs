@@ -17,7 +17,7 @@ pub const FOLDER: &str = "benches/results/";
 /// The generated page.
 pub const PAGE: &str = "benches/RESULTS.md";
 
-/// What to add before the page is written.
+/// The options of `cargo xtask results`.
 #[derive(clap::Args, Debug)]
 pub struct Options {
     /// A file of JSON lines, as `cargo xtask bench` prints them.

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
-/// What to pass on.
+/// The options of `cargo xtask test`.
 #[derive(clap::Args, Debug)]
 pub struct Options {
     /// Run the workspace's tests by `cargo test` even if cargo-nextest is installed.

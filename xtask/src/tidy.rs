@@ -22,7 +22,7 @@ use crate::workspace::Workspace;
 use std::fmt;
 use std::path::PathBuf;
 
-/// What to check.
+/// The options of `cargo xtask tidy`.
 #[derive(clap::Args, Debug)]
 pub struct Options {
     /// Check the subjects of commits instead: those of a range, else those that origin/main lacks, else the last one.

@@ -15,7 +15,7 @@ fn between<T: Widen>(call: &Call, low: Option<T>, high: Option<T>) -> Result<(),
     }
 }
 
-/// Argument `i`, if it was given.
+/// Argument `i`, if it is present.
 fn bound<T: Element>(call: &Call, i: usize) -> Result<Option<T>, Error> {
     if call.is_none(i)? { Ok(None) } else { call.scalar(i).map(Some) }
 }

@@ -15,7 +15,7 @@ const LINES: usize = 256;
 /// Elements of a tile of a mask.
 const MASKED: usize = 16 * 1024;
 
-/// Makes the elements of `out` in pieces: `make(first, values)` fills `values` with elements `first..`.
+/// Computes the elements of `out` in chunks: `make(first, values)` fills `values` with elements `first..`.
 pub fn produce<T: Element>(
     mut out: ViewMut<'_, T>,
     cost: Cost,
@@ -37,7 +37,7 @@ pub fn produce_from<A: Element, T: Element>(
 /// The function that computes a piece: the index of its first element, the elements read, and the elements to write.
 type Make<'a, A, T> = &'a (dyn Fn(usize, &[A], &mut [T]) + Sync);
 
-// The maker is given once a piece by address: the loops around it are compiled once for each type.
+// The function is passed by address once for each chunk: the loops around it are compiled once for each type.
 fn transform<A: Element, T: Element>(
     input: Option<View<'_, A>>,
     out: &mut ViewMut<'_, T>,
@@ -118,8 +118,8 @@ fn by_tiles<A: Element, T: Element>(
     })
 }
 
-/// Makes the elements of `out` from truth values and the elements of an input of the same shape in other memory:
-/// `choose(first, mask)` fills the mask of elements `first..`, and `make(read, mask, values)` takes elements in any order.
+/// Computes the elements of `out` from truth values and the elements of an input of the same shape in other memory:
+/// `choose(first, mask)` fills the mask of elements `first..`, and `make(read, mask, values)` reads elements in any order.
 pub fn produce_masked<A: Element, T: Element>(
     input: Option<View<'_, A>>,
     mut out: ViewMut<'_, T>,
@@ -127,7 +127,7 @@ pub fn produce_masked<A: Element, T: Element>(
     choose: impl Fn(usize, &mut [u8]) + Sync,
     make: impl Fn(&[A], &[u8], &mut [T]) + Sync,
 ) -> Result<(), Error> {
-    // The elements are given to `make` in memory: each bit pattern must be a value, and none be written meanwhile.
+    // The elements are passed to `make` in memory: each bit pattern must be a value, and none be written meanwhile.
     let apart = input.is_none_or(|view| size_of::<A>() > 1 && view.raw().data != out.raw().data);
     let strides = [out.strides(), input.map_or(out.strides(), |view| view.strides())];
     let across = || Some(Tiles::new(out.sizes(), strides, MASKED, usize::MAX)).filter(Tiles::are_across);

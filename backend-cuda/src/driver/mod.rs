@@ -29,7 +29,7 @@ pub struct Driver {
     library: Library,
     /// The file of the driver.
     pub path: PathBuf,
-    /// Its CUDA version, as returned by `cuDriverGetVersion`.
+    /// The driver's CUDA version, as returned by `cuDriverGetVersion`.
     pub version: i32,
     /// The number of devices.
     pub count: u32,

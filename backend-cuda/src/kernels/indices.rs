@@ -64,7 +64,7 @@ unsafe impl Argument for ClampArgument {}
 
 /// Valid indices for kernels: the given ones, or a copy.
 pub struct Checked {
-    /// Their operand.
+    /// The indices as an operand.
     pub laid: Laid,
     _copy: Option<Scratch>,
 }

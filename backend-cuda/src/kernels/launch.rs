@@ -98,7 +98,7 @@ impl<const N: usize> Dims<N> {
 pub struct Piece<const N: usize> {
     /// The offset of each operand.
     pub offsets: [usize; N],
-    /// Its dimensions, outermost first.
+    /// The dimensions of the loops, outermost first.
     pub dims: Vec<Dim<N>>,
     /// The number of positions.
     pub count: usize,
@@ -116,7 +116,7 @@ pub fn pieces<const N: usize>(dims: &[Dim<N>], limit: usize) -> Vec<Piece<N>> {
     }
     let (outer, inner) = (dims[0], &dims[1..]);
     let each = inner.iter().map(|dim| dim.size).product::<usize>();
-    // As many of the outermost indices as fit.
+    // The maximum number of outermost indices that fit.
     let at_once = if dims.len() > DIMS { 1 } else { ((limit - 1) / each).max(1) };
     let mut all = Vec::new();
     for begin in (0..outer.size).step_by(at_once) {

@@ -35,7 +35,7 @@ impl Scratch {
         Ok(words)
     }
 
-    /// Its address.
+    /// The address of the memory.
     pub fn at(&self) -> u64 {
         self.at
     }

@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 
 /// An optional library.
 pub struct Wanted {
-    /// Its name in messages.
+    /// The library's name in messages.
     pub name: &'static str,
     /// The environment variable that names another file, by absolute path, or is `off` to disable it.
     pub variable: &'static str,
     /// The supported versions, newest first: the file's name, and the oldest driver, as `cuDriverGetVersion` counts.
     pub versions: &'static [(&'static str, i32)],
-    /// Its folders below `nvidia` among PyPI's packages.
+    /// The library's folders below `nvidia` among PyPI's packages.
     pub packages: &'static [&'static str],
 }
 

@@ -23,7 +23,7 @@ use std::sync::{Once, OnceLock};
 pub trait Table: Sized + 'static {
     /// The library's names and versions.
     const WANTED: Wanted;
-    /// Its purpose, in the plural: `products of matrices`.
+    /// The purpose of the library, in the plural: `products of matrices`.
     const MAKES: &'static str;
     /// The packages that contain it.
     const HAVE: &'static str;

@@ -65,7 +65,7 @@ impl Where {
     }
 }
 
-/// What to install.
+/// The options of `keyway backend install`.
 #[derive(clap::Args)]
 pub struct Options {
     /// A library, a folder of libraries, or an archive of them (.tar, .tar.gz).

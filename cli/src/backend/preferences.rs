@@ -7,7 +7,7 @@ use keyway::dispatcher::loader::variants::compare_versions;
 use keyway::dispatcher::loader::{Candidate, Discovery, Preferences};
 use std::path::PathBuf;
 
-/// Which backend to prefer.
+/// The options of `keyway backend prefer`.
 #[derive(clap::Args)]
 pub struct Prefer {
     /// Its name, as `keyway backend list` shows it.
@@ -17,7 +17,7 @@ pub struct Prefer {
     not: bool,
 }
 
-/// Which version of a backend to use.
+/// The options of `keyway backend use`.
 #[derive(clap::Args)]
 pub struct Use {
     /// Its name, as `keyway backend list` shows it.
@@ -30,14 +30,14 @@ pub struct Use {
     not: bool,
 }
 
-/// The backend whose next older version to use.
+/// The options of `keyway backend rollback`.
 #[derive(clap::Args)]
 pub struct Rollback {
     /// Its name, as `keyway backend list` shows it.
     name: String,
 }
 
-/// Which backend to enable or disable.
+/// The options of `keyway backend enable` and `disable`.
 #[derive(clap::Args)]
 pub struct Switch {
     /// Its name, as `keyway backend list` shows it.

@@ -14,7 +14,7 @@ use keyway_conformance::certificate::Certificate;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// What to remove.
+/// The options of `keyway backend remove`.
 #[derive(clap::Args)]
 pub struct Options {
     /// The backend's name, as `keyway backend list` shows it, or the path or file name of an installed library.

@@ -9,7 +9,7 @@ use keyway::dispatcher::loader::{Candidate, Config, LoadError, Loader, Trial, Ve
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// What to verify.
+/// The options of `keyway backend verify`.
 #[derive(clap::Args)]
 pub struct Options {
     /// Names of backends, or paths of libraries and folders; every backend that is found if left out.

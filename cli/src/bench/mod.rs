@@ -52,7 +52,7 @@ impl From<Dtype> for DType {
     }
 }
 
-/// What to measure, and how.
+/// The options of `keyway bench`.
 #[derive(clap::Args)]
 pub struct Options {
     /// The network.

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// What to judge, and how.
+/// The options of `keyway conformance`.
 #[derive(clap::Args)]
 pub struct Options {
     /// A device, such as `cpu`, or the name of a plugin.

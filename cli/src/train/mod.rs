@@ -29,7 +29,7 @@ use std::path::PathBuf;
 use summary::Results;
 use task::Task;
 
-/// What to train, and how.
+/// The options of `keyway train`.
 #[derive(clap::Args)]
 #[command(override_usage = "keyway train [OPTIONS] <DATASET>")]
 pub struct Options {

@@ -1,7 +1,8 @@
 //! The memory format is preserved: channels_last inputs have channels_last outputs, for any order of the arguments, with or
 //! without gaps, with one channel, and in the backward pass.
 
-use super::gradients::{gradients, incoming, leaves, same};
+use super::gradients::{gradients, incoming, same};
+use super::samples::leaves;
 use super::{Context, Family, Scope, factor, has_out, is_in, preferred, tensors};
 use crate::call::Prepared;
 use crate::case::Case;

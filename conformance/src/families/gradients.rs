@@ -1,6 +1,7 @@
 //! Derivatives against finite differences, first and second, for incoming gradients that are not row-major, and of the
 //! in-place form.
 
+use super::samples::leaves;
 use super::{Context, Family, Scope, gradients_by_oracle};
 use crate::array::{Array, Number};
 use crate::call::Prepared;
@@ -12,7 +13,6 @@ use keyway::autograd::gradcheck::{self, gradcheck, gradgradcheck};
 use keyway::autograd::{BackwardOptions, grad};
 use keyway::dispatcher::op::{OpEntry, Out};
 use keyway::ops::def::{Derivative, Forms};
-use keyway::ops::sample::{Role, Sample, TensorSample};
 use keyway::{DType, Device, Tensor};
 
 /// First derivatives.
@@ -74,15 +74,6 @@ fn strided_cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             cases.push(Case::of(STRIDED.name, op.def, dtype, nth, "in_place"));
         }
     });
-}
-
-/// Tensors of a sample; those of the dtype under test require grad.
-pub(super) fn leaves(tensors: Vec<Tensor>, sample: &Sample) -> keyway::Result<Vec<Tensor>> {
-    let leaf = |(t, s): (Tensor, &TensorSample)| match s.role {
-        Role::Tested => t.requires_grad_(true),
-        Role::Fixed(_) => Ok(t),
-    };
-    tensors.into_iter().zip(super::tensors(sample)).map(leaf).collect()
 }
 
 fn prepared(context: &Context<'_>, device: Device) -> Steps<(Prepared, Vec<Tensor>)> {

@@ -3,12 +3,11 @@
 //! tests; the steps are as large as that precision requires.
 
 use super::Context;
-use super::corners::{analytic, moved, weight_of, weighted};
-use crate::array::{Array, Number, round_to};
+use super::weighted::{analytic, moved, weight_of, weighted, widened};
+use crate::array::{Array, round_to};
 use crate::inputs;
 use crate::oracle::Inputs;
 use crate::outcome::{Failure, Mismatch, Steps, Stop};
-use keyway::DType;
 
 /// The step of the finite difference, and the tolerance of the derivative: relative to itself, and to the largest
 /// derivative in its neighbourhood, which bounds the magnitude of its addends.
@@ -21,17 +20,6 @@ struct Precision {
 
 const FIRST: Precision = Precision { step: 1e-4, rtol: 1e-4, atol: 1e-4 };
 const SECOND: Precision = Precision { step: 1e-2, rtol: 2e-2, atol: 1e-2 };
-
-/// The arguments with tensors of this float as f64.
-pub(super) fn widened(inputs: &Inputs, narrow: DType) -> Inputs {
-    let mut wide = inputs.clone();
-    inputs::map_arrays(&mut wide, |array| {
-        if array.dtype == narrow {
-            *array = array.map(DType::F64, |v| Number::Float(v.float()));
-        }
-    });
-    wide
-}
 
 /// Checks the first derivatives of the case's op at its sample, or with `second` its second derivatives.
 pub(super) fn check(context: &Context<'_>, second: bool) -> Steps {

@@ -1,7 +1,8 @@
 //! Every op with the target's interposers and without them: interposers that are enabled by default must not change results,
 //! arguments and gradients, also for ops that the target has no kernel of.
 
-use super::gradients::{gradients, incoming, leaves};
+use super::gradients::{gradients, incoming};
+use super::samples::leaves;
 use super::{Context, Family, Scope, has_out};
 use crate::call::Prepared;
 use crate::case::Case;

@@ -1,6 +1,7 @@
 //! Calls each kernel that the target registers, for any op, device, layout and dtype, and checks its result: a kernel that
 //! no call selects is not tested.
 
+mod asked;
 mod plugin_dtypes;
 
 use super::{Context, Family, Scope, factor, has_out, has_tested, orders, placements, plugin_ops};
@@ -13,6 +14,7 @@ use crate::memory::{Arrangement, Placed, read};
 use crate::oracle::{self, Inputs};
 use crate::outcome::{Failure, Steps, Stop};
 use crate::recorder;
+use asked::Asked;
 use keyway::autograd::{BackwardOptions, grad};
 use keyway::dispatcher::layouts;
 use keyway::dispatcher::op::{OpEntry, Out};
@@ -69,17 +71,6 @@ pub(super) enum Change {
     Matrices,
     /// No integer is 0, since it might be a divisor.
     WithoutZeros,
-}
-
-/// The test of one kernel.
-struct Asked<'a> {
-    context: &'a Context<'a>,
-    entry: &'static OpEntry,
-    def: Option<&'static OpDef>,
-    kernel: &'static KernelEntry,
-    device: Device,
-    /// The last refusal, or who answered instead.
-    why_not: std::cell::RefCell<String>,
 }
 
 fn run(context: &Context<'_>) -> Steps {

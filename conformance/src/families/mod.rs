@@ -45,6 +45,7 @@ mod strided;
 mod threads;
 mod unclaimed;
 mod values;
+mod weighted;
 
 pub use context::Context;
 use samples::{full, in_four_dims, typical, with_sizes};

@@ -1,5 +1,6 @@
 //! The tensors of a sample.
 
+use keyway::Tensor;
 use keyway::ops::sample::{Fill, Role, Sample, SampleArg, TensorSample};
 
 /// The tensors of a sample that are of the dtype under test.
@@ -65,4 +66,13 @@ pub(super) fn typical(samples: &[Sample]) -> Option<usize> {
 pub(super) fn full(samples: &[Sample]) -> Vec<usize> {
     let full = |s: &Sample| tensors(s).all(|t| t.sizes.iter().all(|&n| n > 0));
     (0..samples.len()).filter(|&nth| full(&samples[nth])).collect()
+}
+
+/// The given tensors of a sample; those of the dtype under test require grad.
+pub(super) fn leaves(tensors: Vec<Tensor>, sample: &Sample) -> keyway::Result<Vec<Tensor>> {
+    let leaf = |(t, s): (Tensor, &TensorSample)| match s.role {
+        Role::Tested => t.requires_grad_(true),
+        Role::Fixed(_) => Ok(t),
+    };
+    tensors.into_iter().zip(self::tensors(sample)).map(leaf).collect()
 }

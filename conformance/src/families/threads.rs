@@ -34,7 +34,7 @@ const REGISTERING: Duration = Duration::from_micros(200);
 /// The number of elements of the largest tensor of a call, long enough that calls overlap.
 const ELEMENTS: f64 = 6_000.0;
 /// The same on a device whose memory the host cannot read, on which a call is long at any size.
-const APART: f64 = 600.0;
+const ON_DEVICE: f64 = 600.0;
 /// The number of elements of the variant with large tensors, above the size of kernels' local buffers: if all have one
 /// shape, and if they have several; then [`Context::place_enlarged`] uses an eighth.
 const LARGE: [f64; 2] = [60_000.0, 480_000.0];
@@ -62,7 +62,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 fn elements(context: &Context<'_>) -> Steps<f64> {
     let is_near = Storage::allocate(context.target.device, 1)?.is_host_accessible();
     if context.case.variant != "large" {
-        return Ok(if is_near { ELEMENTS } else { APART });
+        return Ok(if is_near { ELEMENTS } else { ON_DEVICE });
     }
     let sample = context.sample()?;
     let mut sizes = tensors(&sample).map(|t| &t.sizes);

@@ -12,8 +12,8 @@ type Name = u32;
 /// The first name for dimensions of `...`; beyond every character.
 const DOTS: Name = 0x11_0000;
 
-/// For every assignment of indices to names, adds the product of the operands' elements to the element of the result. A dimension
-/// of size 1 is broadcast.
+/// The contraction: for every assignment of indices to names, adds the product of the operands' elements to the element of
+/// the result. A dimension of size 1 is broadcast.
 fn contracted(operands: &[Array], names: &[Vec<Name>], result: &[Name]) -> Result<Array, Unknown> {
     let Some(dtype) = operands.first().map(|a| a.dtype) else { return Err(Unknown("no operand".into())) };
     let mut sizes: BTreeMap<Name, usize> = BTreeMap::new();
@@ -46,7 +46,7 @@ fn contracted(operands: &[Array], names: &[Vec<Name>], result: &[Name]) -> Resul
     }))
 }
 
-/// The names on one side of a comma, where the ellipsis stands for `rest` dimensions.
+/// The names on one side of a comma; the ellipsis represents `rest` dimensions.
 fn names_of(term: &str, rest: usize) -> Vec<Name> {
     let letters = |part: &str| part.chars().map(Name::from).collect::<Vec<_>>();
     match term.split_once("...") {
@@ -58,7 +58,8 @@ fn names_of(term: &str, rest: usize) -> Vec<Name> {
     }
 }
 
-/// Without `->` the result has the dots, then in alphabetical order the letters that come once.
+/// einsum. Without `->` the result has the dimensions of the ellipsis, then in alphabetical order the letters that occur
+/// once.
 fn einsum(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let dtype = inputs.promote(&[1])?;
     let operands: Vec<Array> = inputs.arrays(1)?.iter().map(|a| a.cast(dtype)).collect();
@@ -90,7 +91,7 @@ fn einsum(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![contracted(&operands, &names, &result)?])
 }
 
-/// Sums over pairs of dimensions; the result has the other dimensions of `self`, then those of `other`.
+/// tensordot: sums over pairs of dimensions; the result has the other dimensions of `self`, then those of `other`.
 fn tensordot(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let dtype = inputs.promote(&[0, 1])?;
     let (a, b) = (inputs.array(0)?.cast(dtype), inputs.array(1)?.cast(dtype));

@@ -15,8 +15,8 @@ pub(super) fn inner(dtype: DType, pairs: impl Iterator<Item = (Number, Number)>)
     }
 }
 
-/// Matrix products over the last two dimensions, the others broadcast; a vector is a row on the left and a
-/// column on the right, and that dimension is dropped again.
+/// Matrix products over the last two dimensions, the others broadcast; a vector is a row on the left and a column on the
+/// right, and that dimension is then dropped.
 pub(super) fn product(a: &Array, b: &Array) -> Result<Array, Unknown> {
     let wrong = || Unknown(format!("{:?} by {:?} is no product", a.sizes, b.sizes));
     let (row, column) = (a.ndim() == 1, b.ndim() == 1);
@@ -90,8 +90,8 @@ fn matmul(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![product(&inputs.array(0)?.cast(dtype), &inputs.array(1)?.cast(dtype))?])
 }
 
-/// `beta * self + alpha * product`, for arguments `self`, two factors, `beta` and `alpha`. With `beta` 0 `self` is ignored,
-/// including its NaN; with `alpha` 0 the product may be ignored likewise.
+/// `beta * self + alpha * product`, for arguments `self`, two factors, `beta` and `alpha`. If `beta` is 0 `self` is
+/// ignored, including its NaN; if `alpha` is 0 the product may be ignored likewise.
 fn scaled(inputs: &Inputs, ndim: usize) -> Result<Vec<Array>, Unknown> {
     let dtype = inputs.promote(&[0, 1, 2])?;
     let (own, a, b) =

@@ -9,7 +9,7 @@ fn unknown<T>(why: &str) -> Result<T, Unknown> {
     Err(Unknown(why.to_string()))
 }
 
-/// Each element less the one before it, `n` times. After an overflow nothing is certain.
+/// diff: the differences of consecutive elements, `n` times. After an overflow the results are uncertain.
 fn diff(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let a = inputs.array(0)?;
     let (Ok(n), true) = (usize::try_from(inputs.int(1)?), a.ndim() > 0) else {
@@ -38,7 +38,7 @@ fn diff(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })])
 }
 
-/// Whether each element equals one of the others.
+/// isin: whether each element equals one of the test elements.
 fn isin(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let dtype = inputs.promote(&[0, 1])?;
     if dtype == DType::BOOL {
@@ -53,7 +53,7 @@ fn isin(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![a.map(DType::BOOL, |x| Number::Bool(is(x) != invert))])
 }
 
-/// Its ops.
+/// The ops of this family.
 pub const ALL: Family = &[("diff", diff), ("isin", isin)];
 
 #[cfg(test)]

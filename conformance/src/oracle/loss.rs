@@ -20,8 +20,8 @@ fn reduced(inputs: &Inputs, i: usize, loss: Array) -> Result<Vec<Array>, Unknown
     }
 }
 
-/// A loss of each element of arguments 0 and 1, broadcast, and of the given ones of `more`: the function gets `None` for the
-/// others.
+/// Applies a loss to each element of arguments 0 and 1, broadcast, and of the present ones of `more`; the function is
+/// passed `None` for absent ones.
 fn elements<const N: usize>(
     inputs: &Inputs,
     more: [usize; N],
@@ -52,7 +52,7 @@ fn l1_loss(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     reduced(inputs, 2, elements(inputs, [], |x, t, []| (x - t).abs())?)
 }
 
-/// Half the square over `beta` below `beta`, else the distance less half of `beta`.
+/// The smooth L1 loss: `d^2 / (2 beta)` if the distance `d` is below `beta`, otherwise `d - beta / 2`.
 fn smooth(distance: f64, beta: f64) -> f64 {
     if distance < beta { 0.5 * distance * distance / beta } else { distance - 0.5 * beta }
 }
@@ -62,12 +62,13 @@ fn smooth_l1_loss(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     reduced(inputs, 3, elements(inputs, [], |x, t, []| smooth((x - t).abs(), beta))?)
 }
 
-/// Its derivative by the input: a straight line within `beta`, else the sign of the difference, which a NaN has none of.
+/// The derivative of the smooth L1 loss with respect to the input: linear within `beta`, otherwise the sign of the
+/// difference; NaN for NaN.
 fn smooth_slope(difference: f64, beta: f64) -> f64 {
     match difference.abs() >= beta {
         true if difference == 0.0 => 0.0,
         true => difference.signum(),
-        // NaN, too.
+        // Also for NaN.
         false => difference / beta,
     }
 }
@@ -87,7 +88,7 @@ fn smooth_l1_loss_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })])
 }
 
-/// `-(t log(x) + (1 - t) log(1 - x))`, each logarithm at least -100; NaN if `x` is not a probability.
+/// Binary cross-entropy: `-(t log(x) + (1 - t) log(1 - x))`, each logarithm at least -100; NaN if `x` is not a probability.
 fn entropy(x: f64, t: f64) -> f64 {
     if !(0.0..=1.0).contains(&x) {
         return f64::NAN;
@@ -102,7 +103,7 @@ fn binary_cross_entropy(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
 
 /// `(1 - t) x + (1 + (p - 1) t) log(1 + exp(-x))`, the logarithm without overflow.
 fn entropy_of_logit(x: f64, t: f64, positive: f64) -> f64 {
-    // f64::max drops NaN, which the logarithm restores. The addends are not negative, so nothing cancels.
+    // f64::max drops NaN, which the logarithm restores. The addends are not negative, so there is no cancellation.
     let log = (-x.abs()).exp().ln_1p();
     positive * t * (log + (-x).max(0.0)) + (1.0 - t) * (log + x.max(0.0))
 }
@@ -114,7 +115,7 @@ fn binary_cross_entropy_with_logits(inputs: &Inputs) -> Result<Vec<Array>, Unkno
     reduced(inputs, 4, loss)
 }
 
-/// `t (log(t) - x)`, 0 for a `t` of 0, or `exp(t) (t - x)` where `t` is a logarithm itself.
+/// KL divergence: `t (log(t) - x)`, 0 for a `t` of 0, or `exp(t) (t - x)` if `t` is a logarithm.
 fn divergence(x: f64, t: f64, log_target: bool) -> f64 {
     // A target of 0 has no part in the sum, wherever the input is.
     let none = if log_target { t == f64::NEG_INFINITY } else { t == 0.0 };
@@ -152,8 +153,7 @@ fn class_weights(inputs: &Inputs, i: usize, dtype: DType, classes: usize) -> Res
     Ok(inputs.optional_array(i)?.map_or_else(|| vec![1.0; classes], |w| w.cast(dtype).floats()))
 }
 
-/// The multi-index with `class` put in at `dim`.
-/// The loss by a class that has this share: none where that is 0, also of a probability of 0.
+/// The loss of a class with this target probability: 0 if it is 0, even for a predicted probability of 0.
 fn shared(share: f64, log: f64) -> f64 {
     if share == 0.0 { 0.0 } else { -share * log }
 }
@@ -164,7 +164,7 @@ fn with_class(index: &[usize], dim: usize, class: usize) -> Index {
     full
 }
 
-/// The class of each target, `None` where it is ignored.
+/// The class of each target, `None` if it is ignored.
 fn chosen(target: &Array, classes: usize, ignored: i64) -> Result<Vec<Option<usize>>, Unknown> {
     let class = |t: i128| match usize::try_from(t) {
         _ if t == i128::from(ignored) => Ok(None),
@@ -174,7 +174,8 @@ fn chosen(target: &Array, classes: usize, ignored: i64) -> Result<Vec<Option<usi
     target.ints().into_iter().map(class).collect()
 }
 
-/// For each target the negated element of its class times the class's weight, and that weight; both 0 if the target is ignored.
+/// For each target the negated element of its class times the class's weight, and that weight; both 0 if the target is
+/// ignored.
 fn picked(x: &Array, target: &Array, weights: &[f64], ignored: i64) -> Result<(Array, Array), Unknown> {
     let dim = class_dim(x)?;
     let chosen = chosen(target, x.sizes[dim], ignored)?;

@@ -10,6 +10,7 @@ mod channels;
 mod conv;
 mod create;
 mod einsum;
+mod family;
 mod image;
 mod index;
 mod linalg;
@@ -28,24 +29,14 @@ mod resample;
 mod running;
 mod shape;
 mod sparse;
+mod unknown;
 mod vectors;
 
 pub use args::{Inputs, Value};
+pub use family::{Family, Oracle};
 pub use number::plus;
 pub(crate) use pointwise::special;
-
-use crate::array::Array;
-
-/// Computes an op's expected results for these inputs, one array for each output.
-pub type Oracle = fn(&Inputs) -> Result<Vec<Array>, Unknown>;
-
-/// The oracle has no expected value.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the oracle cannot judge this: {0}")]
-pub struct Unknown(pub String);
-
-/// The ops of a family: name and oracle.
-pub type Family = &'static [(&'static str, Oracle)];
+pub use unknown::Unknown;
 
 /// The families.
 const FAMILIES: &[Family] = &[

@@ -47,7 +47,7 @@ impl Coverage {
         };
         let (devices, layouts) = (names(|k| &k.device), names(|k| &k.layout));
         let (reached, registered) = self.reached();
-        let group = crate::certificate::grouped;
+        let group = super::counts::grouped;
         let mut text =
             format!("{devices}, {layouts}: {} of {} kernels reached", group(reached), group(registered));
         match self.refused {

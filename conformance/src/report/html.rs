@@ -8,8 +8,14 @@ use std::collections::BTreeMap;
 /// The page; `REPORT` in it is replaced by the data.
 const PAGE: &str = include_str!("page.html");
 
-/// The report as a page.
-pub fn write(report: &Report) -> String {
+impl Report {
+    /// The report as a self-contained HTML page.
+    pub fn html(&self) -> String {
+        write(self)
+    }
+}
+
+fn write(report: &Report) -> String {
     let mut names = Names::default();
     let cases = cases(report, &mut names);
     let data = json!({

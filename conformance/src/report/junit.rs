@@ -4,8 +4,14 @@ use super::{Report, Row, Status};
 use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
 use std::time::Duration;
 
-/// The report as JUnit XML.
-pub fn write(report: &Report) -> String {
+impl Report {
+    /// The report as JUnit XML: a suite for each family.
+    pub fn junit(&self) -> String {
+        write(self)
+    }
+}
+
+fn write(report: &Report) -> String {
     let mut junit = Junit::new(format!("keyway conformance {}", report.plugin));
     for family in report.families.keys() {
         let mut suite = TestSuite::new(family.clone());

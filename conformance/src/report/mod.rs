@@ -4,13 +4,16 @@ mod counts;
 mod coverage;
 mod html;
 mod junit;
+mod status;
 
 pub use counts::Counts;
+pub(crate) use counts::grouped;
 pub use coverage::{Coverage, Draws};
+pub use status::Status;
 
 use crate::families::DRAWN;
 use crate::known::KnownFailures;
-use crate::outcome::{Failure, Outcome};
+use crate::outcome::{AND_WRONG, Failure, Outcome};
 use crate::runner::{Finished, Ran, Selection};
 use crate::suite::SUITE_VERSION;
 use serde::{Deserialize, Serialize};
@@ -20,43 +23,6 @@ use std::path::PathBuf;
 
 /// Families of cases that are about no op.
 pub const NO_OPS: [&str; 2] = ["device", "layout"];
-
-/// Status of a case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Status {
-    /// The result is as expected.
-    Passed,
-    /// The result is as expected, but the tested library ran no part of it: it counts neither for nor against the library.
-    ByOthers,
-    /// The result is not as expected.
-    Failed,
-    /// The worker died.
-    Died,
-    /// The case fails, as listed in the known failures.
-    KnownFailure,
-    /// The case is in the list of known failures, but it passed.
-    UnexpectedPass,
-    /// The backend does not claim it, and reports it as unsupported.
-    Unsupported,
-    /// There is no verdict.
-    Skipped,
-    /// The case was not run after time-outs of its kernel, or of many kernels.
-    NotRun,
-}
-
-impl Status {
-    /// Whether the status makes the run a failure.
-    pub fn is_bad(self) -> bool {
-        matches!(self, Status::Failed | Status::Died | Status::UnexpectedPass | Status::NotRun)
-    }
-
-    /// Whether the case is evidence about the tested library: the library ran a part of it, or was not asked to after
-    /// time-outs, and there is a verdict.
-    pub fn is_judged(self) -> bool {
-        !matches!(self, Status::ByOthers | Status::Unsupported | Status::Skipped)
-    }
-}
 
 /// One case in a report.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -71,7 +37,7 @@ pub struct Row {
     pub dtype: String,
     /// The status of the case.
     pub status: Status,
-    /// Why it failed.
+    /// The failure, if the case failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
     /// The reference of its results, if it is not the oracle.
@@ -380,24 +346,11 @@ impl Report {
     pub fn json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
-
-    /// The report as JUnit XML: a suite for each family.
-    pub fn junit(&self) -> String {
-        junit::write(self)
-    }
-
-    /// The report as a self-contained HTML page.
-    pub fn html(&self) -> String {
-        html::write(self)
-    }
 }
 
 /// Note on a wrong result that a fresh process does not reproduce.
 const PASSED_ALONE: &str =
     "alone in a fresh process it passed: it depends on what ran before it in the same process, or on chance";
-
-/// Separates the plugins that ran a case instead of the tested library from the error.
-pub const AND_WRONG: &str = ", and not as expected: ";
 
 /// Whether an id, or a pattern, is of drawn cases. They differ in each run, so that a pattern may match some that pass.
 fn is_drawn(id: &str) -> bool {

@@ -1,6 +1,7 @@
 //! Runs cases in worker processes, so that a crash, a hang or excessive memory use is one failed row.
 
 mod child;
+mod paths;
 mod protocol;
 mod selection;
 mod start;

@@ -3,7 +3,6 @@
 
 use super::worker::Job;
 use keyway::dispatcher::loader::judged::POLICY_VARIABLE;
-use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -82,39 +81,6 @@ pub fn summoned() -> Option<std::io::Result<()>> {
     input.read_line(&mut line).ok()?;
     let job: Job = serde_json::from_str(line.strip_prefix(GREETING)?).ok()?;
     Some(super::worker::serve(&job, input, std::io::stdout().lock()))
-}
-
-/// Paths as their bytes, since they need not be text.
-pub(super) mod paths {
-    use super::{Deserialize, PathBuf, Serialize};
-
-    /// One or none.
-    pub mod one {
-        use super::PathBuf;
-        use serde::{Deserializer, Serializer};
-
-        pub fn serialize<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
-            super::serialize(path.as_slice(), serializer)
-        }
-
-        pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
-            Ok(super::deserialize(deserializer)?.pop())
-        }
-    }
-
-    use serde::{Deserializer, Serializer};
-    use std::ffi::OsString;
-    use std::os::unix::ffi::{OsStrExt, OsStringExt};
-
-    pub fn serialize<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
-        let bytes: Vec<&[u8]> = paths.iter().map(|path| path.as_os_str().as_bytes()).collect();
-        bytes.serialize(serializer)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
-        let bytes = Vec::<Vec<u8>>::deserialize(deserializer)?;
-        Ok(bytes.into_iter().map(|bytes| PathBuf::from(OsString::from_vec(bytes))).collect())
-    }
 }
 
 #[cfg(test)]

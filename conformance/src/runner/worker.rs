@@ -1,8 +1,8 @@
 //! The worker: loads the backend, lists the cases, and runs the requested ones.
 
+use super::paths;
 use super::protocol::{CaseName, Judged, Kernels, MARK, Said};
 use super::selection::Selection;
-use super::start::paths;
 use super::tested_kernel::tested_kernel;
 use crate::arithmetic;
 use crate::call::last;
@@ -11,10 +11,9 @@ use crate::families::{self, Context, Op, Scope};
 use crate::inputs;
 use crate::memory::Arrangement;
 use crate::oracle::Value;
-use crate::outcome::{Failure, Outcome};
+use crate::outcome::{AND_WRONG, Failure, Outcome};
 use crate::process::{self, Settings};
 use crate::recorder;
-use crate::report::AND_WRONG;
 use crate::target::{Target, TargetError};
 use keyway::dispatcher::loader::precheck::Stamp;
 use keyway::dispatcher::registry::KernelEntry;

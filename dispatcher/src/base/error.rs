@@ -282,9 +282,9 @@ pub enum Error {
     Registration {
         /// Op, kernel, device, layout, interposer.
         what: &'static str,
-        /// Its name.
+        /// The name of the entry.
         name: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// An error of a layer above the backends, such as autograd, passed through.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 pub struct DeviceEntry {
     /// Interned name.
     pub kind: u16,
-    /// Its functions.
+    /// The device's functions.
     pub api: &'static DeviceApi,
     /// The plugin.
     pub plugin: &'static PluginEntry,

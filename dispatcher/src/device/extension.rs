@@ -9,9 +9,9 @@ use std::mem::offset_of;
 
 /// A table that `DeviceApi::extension` returns.
 pub(super) trait Extension: Sized + 'static {
-    /// Its id.
+    /// The id of the interface.
     const ID: u32;
-    /// Its name in messages.
+    /// The interface's name in messages.
     const NAME: &'static str;
     /// The required functions, with their offsets in the table.
     const FUNCTIONS: &'static [(&'static str, usize)];

@@ -43,7 +43,7 @@ fn quarantined(cause: Cause) -> &'static str {
     }
 }
 
-/// Why a library was not loaded.
+/// The reason why a library was not loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]

@@ -114,7 +114,7 @@ impl Serialize for Plugin {
 pub struct Rejected {
     /// The library.
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     pub error: LoadError,
 }
 

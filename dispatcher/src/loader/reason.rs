@@ -66,7 +66,7 @@ impl fmt::Display for HandedOver {
     }
 }
 
-/// Why a file is not trusted.
+/// The reason why a file is not trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -101,7 +101,7 @@ pub enum Distrust {
     RunPath {
         /// The folder or library, as the library spells it.
         entry: String,
-        /// Why it is not trusted.
+        /// The reason why the folder is not trusted.
         why: String,
     },
     /// `path` belongs to a user other than root, the current user and the program's owner.

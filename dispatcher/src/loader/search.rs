@@ -47,7 +47,7 @@ impl fmt::Display for SearchOrigin {
     }
 }
 
-/// Why a path was not searched.
+/// The reason why a path was not searched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -88,7 +88,7 @@ pub struct Searched {
     pub exists: bool,
     /// The number of libraries found.
     pub files: usize,
-    /// Why it was not searched, if it was not.
+    /// The reason why it was not searched; `None` if it was.
     pub skipped: Option<Skipped>,
 }
 

@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Why a sound library is not used.
+/// The reason why a sound library is not used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -191,7 +191,7 @@ pub fn preference(builds: &[Build<'_>], cpu: &CpuFeatures) -> Vec<usize> {
     order
 }
 
-/// Why `build` is not used although `used` is.
+/// The reason why `build` is not used although `used` is.
 pub fn reason(build: &Build<'_>, used: &Build<'_>, used_path: PathBuf, cpu: &CpuFeatures) -> PassedOver {
     let missing = cpu.missing(build.features);
     if !missing.is_empty() {

@@ -65,7 +65,7 @@ fn far() -> Tensor {
 const FAR: usize = usize::MAX;
 
 /// What memory does not suffice for and which device is not there is no function's matter.
-const NOBODY: [&str; 3] = ["out of memory on ", "no backend for device ", "device "];
+const WITHOUT_NAME: [&str; 3] = ["out of memory on ", "no backend for device ", "device "];
 
 /// The function without the suffix of a form, which the op's messages do not have.
 fn without_form(name: &str) -> &str {
@@ -82,8 +82,9 @@ fn fault(name: &str, call: &Call) -> Option<String> {
     };
     let begins = |name: &str| text.strip_prefix(name).is_some_and(|rest| rest.starts_with([':', ' ']));
     println!("{name} | {text}");
-    let named =
-        begins(name) || begins(without_form(name)) || NOBODY.iter().any(|begin| text.starts_with(begin));
+    let named = begins(name)
+        || begins(without_form(name))
+        || WITHOUT_NAME.iter().any(|begin| text.starts_with(begin));
     // A caller of an in-place function passed no `out`.
     let given = name.ends_with("_out") || !text.contains("`out`");
     if named && given { None } else { Some(format!("{name} | {text}")) }
@@ -159,7 +160,9 @@ fn an_error_of_an_op_begins_with_its_name() {
             let Ok(built) = build(&sample.args, DType::F32, 0) else { continue };
             let Err(error) = built.call(def, &built.tensors) else { continue };
             let (text, name) = (error.to_string(), def.name());
-            if !text.starts_with(&format!("{name}:")) && !NOBODY.iter().any(|begin| text.starts_with(begin)) {
+            if !text.starts_with(&format!("{name}:"))
+                && !WITHOUT_NAME.iter().any(|begin| text.starts_with(begin))
+            {
                 faults.push(format!("{name} | {text}"));
             }
         }

@@ -69,8 +69,8 @@ fn large_numbers_that_differ_little_keep_their_digits() -> Result<()> {
         for (got, (_, var)) in var.iter().zip(&expected) {
             assert!((got / var - 1.0).abs() < tolerance, "{what}: variance {got} is not {var}");
         }
-        let turned = x.t()?.contiguous()?;
-        near(&values(&turned.var_with(0, 0.0, false)?), &var, 2.0 * tolerance * var[0]);
+        let transposed = x.t()?.contiguous()?;
+        near(&values(&transposed.var_with(0, 0.0, false)?), &var, 2.0 * tolerance * var[0]);
         let numbers = values(&x);
         let normal = |i: usize| {
             let (mean, var) = expected[i / 999];

@@ -152,8 +152,9 @@ fn items() -> BTreeSet<String> {
             let entries = std::fs::read_dir(path).unwrap();
             return entries.for_each(|entry| read(&entry.unwrap().path(), found));
         }
-        let of_tensors =
-            ["ops", "tensor"].iter().any(|of| path.components().any(|part| part.as_os_str() == *of));
+        let of_tensors = ["ops", "tensor", "tensor.rs", "deprecated.rs"]
+            .iter()
+            .any(|of| path.components().any(|part| part.as_os_str() == *of));
         let methods = of_tensors && path.file_stem().is_some_and(|stem| stem != "options");
         for line in std::fs::read_to_string(path).unwrap().lines().map(str::trim) {
             let of_type =
@@ -172,8 +173,8 @@ fn items() -> BTreeSet<String> {
             read(&entry, &mut found);
         }
     }
-    for folder in ["autograd", "data", "io", "nn", "optim", "profiler", "rng", "tensor"] {
-        read(&root.join(folder), &mut found);
+    for part in ["autograd", "data", "deprecated.rs", "io", "nn", "optim", "profiler", "rng", "tensor"] {
+        read(&root.join(part), &mut found);
     }
     found
 }

@@ -286,8 +286,9 @@ fn what_cannot_be_saved_is_said_at_the_save() {
     let coo = numbers().coalesce().unwrap();
     let rows = coo.to_sparse_csr().unwrap();
     coo.indices().unwrap().copy_(&ints(&[2, 1, 1, 0, 2, 2, 1, 0], &[2, 4])).unwrap();
-    let turned: Vec<i64> = rows.col_indices().unwrap().to_vec::<i64>().unwrap().into_iter().rev().collect();
-    rows.col_indices().unwrap().copy_(&ints(&turned, &[turned.len()])).unwrap();
+    let transposed: Vec<i64> =
+        rows.col_indices().unwrap().to_vec::<i64>().unwrap().into_iter().rev().collect();
+    rows.col_indices().unwrap().copy_(&ints(&transposed, &[transposed.len()])).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("graph.safetensors");
     for x in [coo, rows] {

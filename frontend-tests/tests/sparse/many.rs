@@ -340,8 +340,8 @@ fn strided<T: Number>(
         return (Tensor::from_vec(values.clone(), [rows, columns]).unwrap(), values);
     }
     let tensor = Tensor::from_vec(values.clone(), [columns, rows]).unwrap().t().unwrap();
-    let turned = (0..rows * columns).map(|at| values[at % columns * rows + at / columns]);
-    (tensor, turned.collect())
+    let transposed = (0..rows * columns).map(|at| values[at % columns * rows + at / columns]);
+    (tensor, transposed.collect())
 }
 
 fn strided_by_sparse<T: Number>(places: Places, [n, k, m]: [usize; 3], count: usize, seed: u64) {
@@ -515,14 +515,14 @@ fn products_of_many_addends_keep_their_digits() {
         Matrix { sizes: [1, N as i64], entries: (0..N).map(entry).collect() }.tensor().coalesce().unwrap();
     let column = Matrix { sizes: [N as i64, 1], entries: (0..N).map(|k| ([k as i64, 0], 1.0f32)).collect() };
     near("sparse by sparse", row.mm(&column.tensor().coalesce().unwrap()).unwrap());
-    let turned = row.t().unwrap().coalesce().unwrap();
+    let transposed = row.t().unwrap().coalesce().unwrap();
     for columns in [1, 3, 40] {
         let ones = Tensor::ones([N, columns]).unwrap();
         near("sparse by strided", row.mm(&ones).unwrap());
         near("rows by strided", row.to_sparse_csr().unwrap().mm(&ones).unwrap());
         let ones = Tensor::ones([columns, N]).unwrap();
-        near("strided by sparse", ones.mm(&turned).unwrap());
-        near("strided by rows", ones.mm(&turned.to_sparse_csr().unwrap()).unwrap());
+        near("strided by sparse", ones.mm(&transposed).unwrap());
+        near("strided by rows", ones.mm(&transposed.to_sparse_csr().unwrap()).unwrap());
         let ones = Tensor::ones([2, columns, N]).unwrap();
         let numbers: Vec<f32> = (0..2 * N).map(|k| if k % N == 0 { large } else { 1.0 }).collect();
         let stack = Tensor::from_vec(numbers, [2, N, 1]).unwrap().to_sparse().unwrap();

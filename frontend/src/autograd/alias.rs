@@ -13,7 +13,7 @@ use keyway_dispatcher::tensor::TensorRef;
 /// The input that a result shares memory with.
 #[derive(Clone)]
 pub(crate) struct Alias {
-    /// Its number among the function's inputs.
+    /// The index of the input among the function's inputs.
     index: usize,
     input: TensorRef,
     /// The root tensor of the shared memory: neither a view nor an aliasing result.
@@ -40,10 +40,10 @@ fn owner(tensor: &TensorRef) -> &TensorRef {
     tensor.base().unwrap_or(tensor)
 }
 
-/// Updates the history of a result to that of its input, if the input was changed in place.
+/// Rebases the history of a result on that of its input, if the input was changed in place.
 #[cold]
 pub(super) fn refresh(tensor: &TensorRef) {
-    // An input may be such a result in turn, and so on: a list, since a recursion could be as deep as the graph.
+    // The input may itself be such a result, and so on: iterative, since the recursion could be as deep as the graph.
     let mut stale: Vec<(TensorRef, Alias)> = Vec::new();
     let mut next = tensor.clone();
     while let Some(Some(alias)) =

@@ -26,7 +26,7 @@ static ON: AtomicUsize = AtomicUsize::new(0);
 #[derive(Debug)]
 pub struct AnomalyGuard(());
 
-/// Turns anomaly detection on, for all threads, while the guard lives. Slow.
+/// Enables anomaly detection on all threads while the guard lives. Slow.
 ///
 /// ```standalone_crate
 /// # fn main() -> keyway::Result<()> {
@@ -100,7 +100,7 @@ fn frames(trace: &str) -> Vec<Frame<'_>> {
 }
 
 /// The frames of a trace from the first outside this framework up to the start of the thread or program; all frames if they
-/// cannot be told apart, as in a program without symbols.
+/// cannot be distinguished, as in a program without symbols.
 fn from_the_caller(trace: &str) -> &str {
     let frames = frames(trace);
     // The path of this file shows how crate sources are named; it may be relative to the working directory.
@@ -117,7 +117,7 @@ fn from_the_caller(trace: &str) -> &str {
     &trace[frames[first].at..end]
 }
 
-/// Fails if one of the gradients that a node made holds NaN.
+/// Fails if one of the gradients that a node computed contains NaN.
 pub(super) fn check(node: &Node, grads: &[Option<Tensor>]) -> Result<()> {
     if ON.load(Ordering::Relaxed) == 0 {
         return Ok(());

@@ -14,7 +14,8 @@ use smallvec::SmallVec;
 /// A derivative, see [`Derivative::Formula`](crate::ops::def::Derivative::Formula).
 type Formula = fn(&Backward<'_>, &mut Grads<'_>) -> Result<()>;
 
-/// Runs a formula where the tensors are, else whole on the device that an op of it falls back to, else op by op.
+/// Runs a formula on the tensors' device, otherwise as a whole on the device that an op of it falls back to, otherwise op
+/// by op.
 #[cold]
 #[inline(never)]
 pub(super) fn run(formula: Formula, backward: &Backward<'_>, made: &mut Grads<'_>) -> Result<()> {

@@ -4,7 +4,7 @@ use super::custom::{Context, Function, apply};
 use super::engine::{BackwardOptions, backward};
 use super::modes::{enable_grad, is_grad_enabled};
 use super::watch;
-use crate::autocast;
+use crate::autocast_mode::{autocast_dtype, restored};
 use crate::error::Result;
 use crate::error::autograd::AutogradError;
 use crate::rng::generator::Places;
@@ -57,7 +57,7 @@ where
             .zip(&self.wants)
             .map(|(t, &wants)| if wants { t.detach().requires_grad_(true) } else { Ok(t.detach()) })
             .collect::<Result<Vec<_>>>()?;
-        let outputs = autocast::restored(self.autocast, || self.places.replay(|| (self.run)(&inputs)))?;
+        let outputs = restored(self.autocast, || self.places.replay(|| (self.run)(&inputs)))?;
         let (mut roots, mut starts) = (Vec::new(), Vec::new());
         for (output, grad) in outputs.into_iter().zip(grads) {
             if output.requires_grad() {
@@ -75,9 +75,9 @@ where
 /// Runs `function` on `inputs` without saving tensors for backward, and runs it again in backward. Parameters that the function
 /// captures get their gradients too, in that second run, also where no input needs one.
 ///
-/// The second run has the mixed precision ([`autocast`](crate::autocast())) of the first, draws the same random
-/// numbers, on every device, and leaves the generators unchanged; a generator that the function itself installs with
-/// [`rng::with_generator`](crate::rng::with_generator) goes on instead.
+/// The second run has the mixed precision ([`autocast`](crate::autocast())) of the first, draws the same random numbers, on
+/// every device, and leaves the generators unchanged; a generator that the function itself installs with
+/// [`rng::with_generator`](crate::rng::with_generator) advances instead.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -116,7 +116,7 @@ where
             run: function,
             wants,
             places,
-            autocast: autocast::autocast_dtype(),
+            autocast: autocast_dtype(),
             made: Mutex::new(made),
             running: Mutex::new(()),
         },

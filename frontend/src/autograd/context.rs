@@ -26,7 +26,7 @@ pub struct Backward<'a> {
     pub(crate) node: &'a Shared<Node>,
     pub(crate) call: &'a OpCall,
     pub(crate) saved: &'a SavedTensors,
-    /// The incoming gradients, and zeros for missing ones that were requested.
+    /// The incoming gradients, and zeros created for missing ones on request.
     pub(crate) grads: &'a [OnceCell<Tensor>],
     /// Whether each gradient was passed.
     pub(crate) came: &'a [bool],
@@ -173,7 +173,7 @@ impl<'a> Backward<'a> {
         }
     }
 
-    /// Argument `i`, a tensor that the definition saves, for its sizes, strides and offset alone: in-place changes since are
+    /// Argument `i`, a tensor that the definition saves only for its sizes, strides and offset: in-place changes since are
     /// permitted.
     pub(crate) fn input_geometry(&self, i: usize) -> Result<Tensor> {
         let saved = match self.owned(i) {
@@ -264,7 +264,7 @@ impl<'a> Backward<'a> {
         }
     }
 
-    /// Argument `i` as a value; nothing for a tensor.
+    /// Argument `i` as a value; `Arg::None` for a tensor.
     ///
     /// ```
     /// use keyway::ops::def::Derivative;
@@ -276,7 +276,7 @@ impl<'a> Backward<'a> {
         self.owned(i).arg()
     }
 
-    /// Whether argument `i` was given.
+    /// Whether argument `i` is present.
     ///
     /// ```
     /// use keyway::ops::def::Derivative;
@@ -415,8 +415,8 @@ impl<'a> Backward<'a> {
         }
     }
 
-    /// The gradient of a reduction of argument `i` over `dims` (all dimensions if none were given), with the reduced dimensions
-    /// restored as size 1.
+    /// The gradient of a reduction of argument `i` over `dims` (all dimensions if none were given), with the reduced
+    /// dimensions restored as size 1.
     ///
     /// ```
     /// use keyway::ops::def::Derivative;
@@ -456,7 +456,7 @@ pub struct Grads<'a> {
     pub(crate) edges: &'a [Option<Edge>],
     /// Slots whose gradient is requested.
     pub(crate) wanted: &'a [bool],
-    /// By slot.
+    /// The gradients by slot.
     pub(crate) slots: SmallVec<[Option<Tensor>; 4]>,
 }
 
@@ -481,7 +481,7 @@ impl Grads<'_> {
     /// something.
     pub(crate) fn pattern(&self, i: usize) -> Option<Tensor> {
         let Some(&OwnedArg::Tensor { slot }) = self.call.args.get(i) else { return None };
-        // Few tensors are sparse, and only those are looked at closely.
+        // Few tensors are sparse, and only those need the full check.
         if self.call.inputs[slot].strided {
             return None;
         }

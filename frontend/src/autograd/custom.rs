@@ -112,7 +112,7 @@ pub trait Function: Send + Sync + 'static {
     /// ```
     fn name(&self) -> &'static str;
 
-    /// Computes the outputs; nothing in here is recorded.
+    /// Computes the outputs; the ops inside are not recorded.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -280,7 +280,7 @@ fn is_view_of_own(output: &Tensor) -> bool {
 fn sharing(i: usize, outputs: &[Tensor], inputs: &[Tensor]) -> Option<Option<Alias>> {
     let output = &outputs[i];
     let shares = |other: &Tensor| output.shares_storage(other);
-    // If there is a choice, the gradient goes to an input that requires one.
+    // If there is a choice, the gradient flows to an input that requires one.
     let of = |wanted: bool| inputs.iter().position(|input| input.requires_grad() == wanted && shares(input));
     if let Some(index) = of(true).or_else(|| of(false)) {
         return Some(Some(Alias::of(index, inputs[index].as_ref())));

@@ -24,7 +24,7 @@ use rustc_hash::FxHashMap;
 use std::borrow::Borrow;
 use std::fmt::Write;
 
-/// The most nodes of a picture that can still be looked at.
+/// The maximum number of nodes of a readable picture.
 const MOST: usize = 10_000;
 
 /// A node as drawn in the picture.
@@ -130,7 +130,7 @@ fn svg_of(boxes: &[Drawn]) -> String {
     text
 }
 
-/// The curve from the lower side of one box to the upper side of another, upright where it passes rows between them.
+/// The curve from the lower side of one box to the upper side of another, vertical where it passes rows between them.
 fn way(from: &Place, passes: &[Place], to: &Place) -> String {
     let mut path = format!("M{} {}", from.x, from.y + HEIGHT);
     let mut last = from;

@@ -1,17 +1,16 @@
-//! The engine: runs nodes newest first, so that all gradients of a node have come before it runs.
+//! The engine: runs nodes newest first, so that all gradients of a node have been accumulated before it runs.
 
 use super::anomaly;
 use super::context::{Backward, Grads, SavedArg, widened, widest};
+use super::derivative::Derivative;
 use super::meta;
 use super::modes::{enable_grad, no_grad};
 use super::node::{Body, Edge, Node, OpCall, Shape, by_entry, lock};
 use super::pending::{Pending, Slots, Waiting, places};
-use super::{away, custom, hooks, view};
+use super::{away, custom, extensions, hooks, view};
 use crate::error::Result;
 use crate::error::autograd::AutogradError;
-use crate::interceptor;
-use crate::ops::def::{Derivative, OpFlags};
-use crate::ops::memory::from_components::{map_stored, unchecked};
+use crate::op::flags::OpFlags;
 use crate::profiler::{backward_scope, scope};
 use crate::tensor::refs;
 use crate::{DType, MemoryFormat, Tensor};
@@ -28,7 +27,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::borrow::Borrow;
 
-/// How a backward pass is run.
+/// The options of a backward pass.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -43,7 +42,7 @@ use std::borrow::Borrow;
 /// ```
 #[derive(Clone, Default)]
 pub struct BackwardOptions {
-    /// The gradient of each output to start from; one for outputs of one element if not given.
+    /// The initial gradient of each output; if not given, one for outputs of one element.
     pub gradients: Option<Vec<Tensor>>,
     /// Retains the saved tensors, so that the graph can be used again.
     pub retain_graph: bool,
@@ -123,7 +122,7 @@ pub fn backward<T: Borrow<Tensor>>(outputs: &[T], options: BackwardOptions) -> R
     run(&refs(outputs), &options, None).map(|_| ())
 }
 
-/// The gradients of the outputs with respect to the inputs; leaves collect nothing.
+/// Returns the gradients of the outputs with respect to the inputs; leaves accumulate nothing.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -168,7 +167,7 @@ fn grads_of(
 /// handlers apply to it.
 fn plain_calls() -> Option<KeyGuard> {
     let included = local_keys().0.intersect(KeySet::of(DispatchKey::AUTOCAST));
-    let off = included.union(interceptor::registered());
+    let off = included.union(extensions::registered());
     if off == KeySet::EMPTY { None } else { Some(KeyGuard::exclude(off)) }
 }
 
@@ -241,7 +240,7 @@ fn sum(a: Tensor, b: Tensor, by_entry: bool) -> Result<Tensor> {
     let parts = b.sparse_mask_like(&a.detach())?.components()?;
     let add = |(a, b): (Tensor, Tensor)| if a.dtype().is_differentiable() { a.add(&b) } else { Ok(a) };
     let parts = a.components()?.into_iter().zip(parts).map(add).collect::<Result<Vec<_>>>()?;
-    unchecked(&a, &parts)
+    a.with_components(&parts)
 }
 
 /// Marks the nodes from which one of `targets` is reachable, among the nodes that the pass may visit.
@@ -429,13 +428,14 @@ pub(super) fn zeros(shape: &Shape) -> Result<Tensor> {
     }
 }
 
-/// Runs the formula of an op. Zeros for missing gradients are created on request: most formulas read the first output's alone.
+/// Runs the formula of an op. Zeros for missing gradients are created on request: most formulas read only the first
+/// output's.
 fn op_backward(node: &Shared<Node>, call: &OpCall, grads: Slots, wanted: &[bool]) -> Result<Made> {
     let saved = lock(&call.saved);
     let saved = saved.as_ref().ok_or_else(|| AutogradError::Freed { op: node.name().to_string() })?;
     // The backward op of a plugin receives the dtypes that its op has.
-    let wide = call.def.and_then(|def| {
-        let by_itself = |wide: &DType| *wide == DType::F32 && def.is(OpFlags::DERIVED_IN_F32);
+    let wide = call.info.and_then(|info| {
+        let by_itself = |wide: &DType| *wide == DType::F32 && info.flags.has(OpFlags::DERIVED_IN_F32);
         widest(&grads, &node.outputs, &call.inputs, wanted).filter(|wide| !by_itself(wide))
     });
     let came: SmallVec<[bool; 2]> = grads.iter().map(Option::is_some).collect();
@@ -446,7 +446,7 @@ fn op_backward(node: &Shared<Node>, call: &OpCall, grads: Slots, wanted: &[bool]
     let grads = grads.into_iter().map(given).collect::<Result<SmallVec<[OnceCell<Tensor>; 2]>>>()?;
     let backward = Backward { node, call, saved, grads: &grads, came: &came, wide, away: None };
     let mut made = Grads { call, edges: &node.edges, wanted, slots: places(call.inputs.len()) };
-    match call.def.map(|def| &def.derivative) {
+    match call.info.map(|info| &info.derivative) {
         Some(&Derivative::Formula { formula, .. }) if fallback::is_set() => {
             away::run(formula, &backward, &mut made)?;
         }
@@ -512,7 +512,7 @@ fn strided(grad: Tensor, by_entry: bool) -> Result<Tensor> {
     }
     let counts = {
         let _off = no_grad();
-        map_stored(&grad.detach(), |values| values.ones_like())?.to_strided()?.clamp_min(1)?
+        grad.detach().map_stored(|values| values.ones_like())?.to_strided()?.clamp_min(1)?
     };
     sums.div(&counts)
 }
@@ -572,7 +572,7 @@ fn own(leaf: &TensorRef, grad: Tensor, create_graph: bool) -> Result<Tensor> {
     Ok(copy)
 }
 
-/// A view of a whole storage as a tensor of its own: its base, such as a transposed product, may be uniquely owned.
+/// Converts a view of a whole storage to a base tensor: its base, such as a transposed product, may be uniquely owned.
 fn of_its_own(grad: Tensor) -> Tensor {
     let own = grad.as_ref();
     let is_whole = own.storage().is_some_and(|s| s.bytes() == own.numel() * own.dtype().size());
@@ -591,5 +591,5 @@ fn own_parts(grad: Tensor) -> Result<Tensor> {
         return Ok(grad);
     }
     let copy = |part: Tensor| if part.dtype().is_float() { part.copy() } else { Ok(part) };
-    unchecked(&grad, &grad.components()?.into_iter().map(copy).collect::<Result<Vec<_>>>()?)
+    grad.with_components(&grad.components()?.into_iter().map(copy).collect::<Result<Vec<_>>>()?)
 }

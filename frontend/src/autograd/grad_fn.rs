@@ -45,7 +45,7 @@ pub struct SavedTensor {
     pub source: SavedSource,
     /// The tensor with its current value, outside the graph.
     pub tensor: Tensor,
-    /// Version of its memory, the number of in-place changes, at the time of saving; see [`Tensor::version`].
+    /// The version of its memory, the number of in-place changes, at the time of saving; see [`Tensor::version`].
     pub version: u32,
 }
 

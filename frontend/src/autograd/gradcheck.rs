@@ -85,8 +85,8 @@ fn flat(outputs: &[Tensor]) -> Result<Vec<f64>> {
     Ok(all)
 }
 
-/// Compares the derivative of `function` at `inputs` (f64; those that require grad are checked) with central
-/// differences, element by element. `None` means that all agree.
+/// Compares the derivative of `function` at `inputs` (f64; those that require grad are checked) with central differences,
+/// element by element. `None` means that all agree.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

@@ -1,5 +1,6 @@
 //! The handler of the autograd key: runs the call below itself, and records it if an argument requires grad.
 
+use super::derivative::{Derivative, OpInfo, info};
 use super::meta;
 use super::modes::no_grad;
 use super::node::{Body, Edge, Node, OpCall, OwnedArg, SavedTensors, Shape, by_entry};
@@ -9,8 +10,7 @@ use crate::Tensor;
 use crate::arguments::replacing;
 use crate::error::Result;
 use crate::error::autograd::AutogradError;
-use crate::ops::def::{Derivative, OpDef, OpFlags, definition};
-use crate::ops::memory::from_components::unchecked;
+use crate::op::flags::OpFlags;
 use keyway_dispatcher::call::{decompose_or_leave, redispatch, unalias};
 use keyway_dispatcher::error::{Error, Result as DispatchResult};
 use keyway_dispatcher::key::{DispatchKey, KeySet};
@@ -36,11 +36,11 @@ pub(crate) fn install() -> DispatchResult<()> {
 /// Whether the key acts on an op: on all except composite ones of the host.
 fn applies(op: &OpEntry) -> bool {
     let by_the_host = matches!(op.spec.rule, Rule::Host(_));
-    !(by_the_host && matches!(definition(op).map(|d| &d.derivative), Some(Derivative::Composite)))
+    !(by_the_host && matches!(info(op).map(|info| &info.derivative), Some(Derivative::Composite)))
 }
 
 /// Whether a call is unary, element-wise, and maps 0 to 0.
-fn keeps_zero(definition: &OpDef, args: &Args<'_>) -> bool {
+fn keeps_zero(flags: OpFlags, args: &Args<'_>) -> bool {
     let number = |i: usize| match args.get(i) {
         Arg::Int(number) => Some(number as f64),
         Arg::Float(number) => Some(number),
@@ -50,17 +50,17 @@ fn keeps_zero(definition: &OpDef, args: &Args<'_>) -> bool {
         Arg::None => true,
         _ => number(i).is_some_and(holds),
     };
-    definition.is(OpFlags::ZERO_PRESERVING)
-        || definition.is(OpFlags::ZERO_PRESERVING_IF_POSITIVE) && number(1).is_some_and(|number| number > 0.0)
-        || definition.is(OpFlags::ZERO_PRESERVING_IF_IN_BOUNDS)
+    flags.has(OpFlags::ZERO_PRESERVING)
+        || flags.has(OpFlags::ZERO_PRESERVING_IF_POSITIVE) && number(1).is_some_and(|number| number > 0.0)
+        || flags.has(OpFlags::ZERO_PRESERVING_IF_IN_BOUNDS)
             && is_bound(1, |min| min <= 0.0)
             && is_bound(2, |max| max >= 0.0)
-        || definition.is(OpFlags::ZERO_PRESERVING_IF_NONZERO)
+        || flags.has(OpFlags::ZERO_PRESERVING_IF_NONZERO)
             && number(1).is_some_and(|number| number != 0.0 && !number.is_nan())
 }
 
-/// Records a zero-preserving op of one sparse tensor as the op on the coalesced stored values: its derivative is that of the
-/// strided op, and counts at stored entries alone.
+/// Records a zero-preserving op of one sparse tensor as the op on the coalesced stored values: its derivative is that of
+/// the strided op, restricted to stored entries.
 fn of_stored(call: &Call<'_>) -> Result<Outputs> {
     let whole =
         Tensor::from_ref(call.args.tensor(0).map_err(crate::Error::from)?.clone()).without_duplicates()?;
@@ -74,7 +74,7 @@ fn of_stored(call: &Call<'_>) -> Result<Outputs> {
         Ok(made.into_iter().next().map_or_else(|| part.clone(), Tensor::from_ref))
     };
     let parts = whole.components()?.into_iter().map(apply).collect::<Result<Vec<_>>>()?;
-    Ok(Outputs::from_iter([unchecked(&whole, &parts)?.into_ref()]))
+    Ok(Outputs::from_iter([whole.with_components(&parts)?.into_ref()]))
 }
 
 /// The call with coalesced sparse arguments, if some may have duplicate coordinates and the op is element-wise: its derivative is
@@ -85,7 +85,7 @@ fn by_element(call: &Call<'_>) -> Result<Option<DispatchResult<Outputs>>> {
         Arg::Tensors(list) => list.iter().any(|t| by_entry(t)),
         _ => false,
     });
-    if !any || definition(call.args.op).is_some_and(|def| def.is(OpFlags::UNCOALESCED)) {
+    if !any || info(call.args.op).is_some_and(|info| info.flags.has(OpFlags::UNCOALESCED)) {
         return Ok(None);
     }
     let once = |t: &TensorRef| {
@@ -102,7 +102,7 @@ fn by_element(call: &Call<'_>) -> Result<Option<DispatchResult<Outputs>>> {
     replacing(&call.args, once, |args| keyway_dispatcher::call::call(args, call.out)).map(Some)
 }
 
-/// A call with a tensor of a composite layout, where it is not recorded as others are.
+/// Handles a call with a tensor of a composite layout that is not recorded as others are.
 #[cold]
 fn of_composite(call: &Call<'_>) -> Option<DispatchResult<Outputs>> {
     let is_composite = matches!(call.args.get(0), Arg::Tensor(t) if !t.is_strided());
@@ -116,14 +116,14 @@ fn of_composite(call: &Call<'_>) -> Option<DispatchResult<Outputs>> {
         Ok(Some(made)) => return Some(made),
         Err(error) => return Some(Err(error.into())),
     }
-    let kept = definition(call.args.op).is_some_and(|definition| keeps_zero(definition, &call.args));
+    let kept = info(call.args.op).is_some_and(|info| keeps_zero(info.flags, &call.args));
     (matches!(call.out, Out::New) && is_composite && kept).then(|| Ok(of_stored(call)?))
 }
 
 /// The recorded derivative of an op.
 enum Plan {
     Formula {
-        def: Option<&'static OpDef>,
+        info: Option<&'static OpInfo>,
         saves: u32,
         saves_outputs: u32,
     },
@@ -151,7 +151,7 @@ fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
         return Err(crate::Error::from(AutogradError::OutRequiresGrad { op: call.args.name() }).into());
     }
     if !any {
-        // A view that was made while the graph was off has no history, but its base may have one.
+        // A view that was created while recording was off has no history, but its base may have one.
         if let (Out::InPlace, Some(Arg::Tensor(target))) = (call.out, call.args.values.first())
             && target.base().is_some_and(meta::requires_grad)
         {
@@ -170,7 +170,7 @@ fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
         return made;
     }
     match plan(call)? {
-        Plan::Formula { def, saves, saves_outputs } => record(call, below, def, [saves, saves_outputs]),
+        Plan::Formula { info, saves, saves_outputs } => record(call, below, info, [saves, saves_outputs]),
         Plan::Parts => decompose_or_leave(call, KeySet::of(DispatchKey::AUTOGRAD)),
         Plan::Nothing => {
             if matches!(call.out, Out::InPlace) {
@@ -185,10 +185,10 @@ fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> {
 fn plan(call: &Call<'_>) -> Result<Plan> {
     let op = call.args.op;
     let missing = |reason: String| Err(AutogradError::Missing { op: op.name.to_string(), reason }.into());
-    let def = definition(op);
-    match def.map(|def| &def.derivative) {
+    let info = info(op);
+    match info.map(|info| &info.derivative) {
         Some(&Derivative::Formula { saves, saves_outputs, .. }) => {
-            Ok(Plan::Formula { def, saves, saves_outputs })
+            Ok(Plan::Formula { info, saves, saves_outputs })
         }
         Some(Derivative::Composite) => Ok(Plan::Parts),
         Some(Derivative::NotDifferentiable) => Ok(Plan::Nothing),
@@ -199,7 +199,7 @@ fn plan(call: &Call<'_>) -> Result<Plan> {
                 backward.op, op.spec.owner
             )),
             Some(backward) => {
-                Ok(Plan::Formula { def: None, saves: backward.saves, saves_outputs: backward.saves_outputs })
+                Ok(Plan::Formula { info: None, saves: backward.saves, saves_outputs: backward.saves_outputs })
             }
             None if op.spec.decomposition.is_some() => Ok(Plan::Parts),
             None => missing(format!(
@@ -239,11 +239,11 @@ fn check_in_place(call: &Call<'_>) -> Result<()> {
     Err(AutogradError::ViewInPlace { op, reason }.into())
 }
 
-/// Records a call of an op with this definition, if it has one; the masks say which arguments and outputs are saved.
+/// Records a call of an op with the data of its definition, if it has one; the masks are those of saved arguments and outputs.
 fn record(
     call: &Call<'_>,
     below: KeySet,
-    def: Option<&'static OpDef>,
+    info: Option<&'static OpInfo>,
     [saves, saves_outputs]: [u32; 2],
 ) -> DispatchResult<Outputs> {
     let in_place = matches!(call.out, Out::InPlace);
@@ -252,10 +252,10 @@ fn record(
         meta::refuse_complex(call.args.name(), call.args.tensor(0)?)?;
     }
     let op = call.args.op;
-    // The node's lists are written in place.
+    // The node's lists are constructed in place.
     let mut node = Node::unnumbered(|| {
         let saved = Mutex::new(Some(SavedTensors::default()));
-        Body::Op(OpCall { op, def, args: SmallVec::new(), inputs: SmallVec::new(), saved })
+        Body::Op(OpCall { op, info, args: SmallVec::new(), inputs: SmallVec::new(), saved })
     });
     let Some(Node { body: Body::Op(recorded), edges, .. }) = Shared::get_mut(&mut node) else {
         return redispatch(call, below);
@@ -306,7 +306,7 @@ fn record(
     }
 
     let mut result = {
-        // A view of a strided tensor is created by the host alone, and records whether the graph was on.
+        // Only the host creates a view of a strided tensor, and records whether the graph was on.
         let _off = (!is_host_view(call)).then(no_grad);
         redispatch(call, below)
     };
@@ -322,7 +322,7 @@ fn record(
     if let Some(Node { number, body: Body::Op(recorded), edges, outputs, .. }) = Shared::get_mut(&mut node) {
         // Numbered only now: the nodes that it leads to are older.
         *number = Node::next_number();
-        let of_values = recorded.def.is_some_and(|def| def.is(OpFlags::UNCOALESCED));
+        let of_values = recorded.info.is_some_and(|info| info.flags.has(OpFlags::UNCOALESCED));
         for output in made.iter() {
             outputs.push(Shape::of_result(output, &recorded.inputs, edges, of_values)?);
         }

@@ -44,7 +44,7 @@ pub(crate) struct Hooked {
     nodes: Option<Arc<Nodes>>,
 }
 
-/// Removes its hook when dropped, unless [`HookHandle::keep`] is called.
+/// A guard: removes its hook when dropped, unless [`HookHandle::keep`] is called.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -110,8 +110,7 @@ impl Drop for HookHandle {
     }
 }
 
-/// The identifier, in place of a hook's, of the hook of `retain_grad`. It runs after the other hooks, which may replace the
-/// gradient.
+/// The identifier of the hook of `retain_grad`. It runs after the other hooks, which may replace the gradient.
 pub(super) const RETAINS: u64 = 0;
 
 /// Retains the gradient of an edge; repeated calls register one hook.
@@ -139,7 +138,7 @@ pub(super) fn move_retained(from: &Edge, to: &Edge) {
     }
 }
 
-/// Registers hooks for the gradient of another edge as well: that of a view whose base was changed in place.
+/// Also registers hooks for the gradient of another edge: that of a view whose base was changed in place.
 pub(super) fn copy_hooks(from: &Edge, to: &Edge) {
     let Some(hooks) = from.node.hooks() else { return };
     let hooks: Vec<Hooked> =
@@ -155,7 +154,7 @@ pub(super) fn copy_hooks(from: &Edge, to: &Edge) {
     }
 }
 
-/// Registers a hook, on the tensor if it is a leaf, else on the node that computed it.
+/// Registers a hook, on the tensor if it is a leaf, otherwise on the node that computed it.
 pub(crate) fn register(tensor: &TensorRef, hook: Box<HookFn>) -> Result<HookHandle> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let id = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -16,12 +16,12 @@ use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-/// The autograd side of one tensor.
+/// The autograd metadata of one tensor.
 #[derive(Default)]
 pub(crate) struct Meta {
     /// Whether the tensor is a leaf that accumulates a gradient.
     leaf: AtomicBool,
-    /// Number of times the history was rebased by in-place changes of this tensor or of its views.
+    /// The number of times the history was rebased by in-place changes of this tensor or of its views.
     rebased: AtomicU32,
     /// Whether `state` has an edge, true until `detach_`; lets `requires_grad` avoid the lock.
     recorded: AtomicBool,
@@ -40,11 +40,11 @@ struct State {
     grad: Option<Tensor>,
     edge: Option<Edge>,
     hooks: Vec<(u64, Hook)>,
-    /// The base's `rebased` when `edge` was made.
+    /// The base's `rebased` when `edge` was created.
     seen: u32,
     /// Extensions of the program's handlers, by key.
     extensions: Option<Box<Extensions>>,
-    /// For a result of a custom function, the input that it shares memory with.
+    /// The input with which a result of a custom function shares memory.
     alias: Option<Box<Alias>>,
 }
 
@@ -91,7 +91,7 @@ impl Meta {
         state.seen = seen;
         self.recorded.store(true, Ordering::Release);
         drop(state);
-        // The history that ends here may be long, and may lead to a tensor that locks in turn.
+        // The history behind the old edge may be long, and may refer to a tensor that locks in turn.
         drop(old);
     }
 
@@ -104,7 +104,7 @@ fn get(tensor: &TensorImpl) -> Option<&Meta> {
     tensor.extension()
 }
 
-/// The dispatcher's extension slot is used by autograd alone, so this is always there.
+/// Only autograd uses the dispatcher's extension slot, so the metadata always exists.
 fn ensure(tensor: &TensorImpl) -> Option<&Meta> {
     tensor.extension_or_init(Meta::default)
 }
@@ -273,7 +273,7 @@ pub(super) fn recorded_edge(tensor: &TensorRef) -> Option<Edge> {
     get(tensor)?.state().edge.clone()
 }
 
-/// Notes that a result of a user's function shares memory: with an input, or with something else.
+/// Records that a result of a custom function shares memory: with an input, or with another tensor.
 pub(super) fn set_alias(tensor: &TensorRef, alias: Option<Alias>) {
     let Some(meta) = ensure(tensor) else { return };
     let old = std::mem::replace(&mut meta.state().alias, alias.map(Box::new));
@@ -281,7 +281,7 @@ pub(super) fn set_alias(tensor: &TensorRef, alias: Option<Alias>) {
     drop(old);
 }
 
-/// For a result of a custom function that shares memory: the input that it shares it with, if any.
+/// For a result of a custom function that shares memory: the input with which it shares memory, if any.
 pub(super) fn alias(tensor: &TensorRef) -> Option<Option<Alias>> {
     let meta = get(tensor).filter(|meta| meta.aliased.load(Ordering::Relaxed))?;
     Some(meta.state().alias.as_deref().cloned())

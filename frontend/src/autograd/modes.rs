@@ -3,7 +3,7 @@
 use super::watch;
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet, local_keys};
 
-/// While the guard lives, nothing is recorded.
+/// Disables recording while the guard lives.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -69,7 +69,7 @@ pub struct InferenceGuard {
     _off: KeyGuard,
 }
 
-/// As `no_grad`; besides, tensors made while the guard lives can never enter a graph.
+/// As `no_grad`; additionally, tensors created while the guard lives can never enter a graph.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

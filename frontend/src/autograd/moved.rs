@@ -4,7 +4,6 @@ use super::context::Backward;
 use super::modes::no_grad;
 use super::node::OwnedArg;
 use crate::error::Result;
-use crate::ops::memory::from_components::{map_stored_as, stored};
 use crate::{DType, Tensor};
 
 impl Backward<'_> {
@@ -23,28 +22,28 @@ impl Backward<'_> {
         let Some(pattern) = edge.and_then(Option::as_ref).and_then(|edge| edge.pattern()) else {
             return Ok(None);
         };
-        let (grad, kept) = (self.grad(0)?, stored(&pattern)?);
+        let (grad, kept) = (self.grad(0)?, pattern.stored()?);
         let (count, device) = (kept.elem_count(), kept.device());
         let zeros = |count: usize| Tensor::zeros_with(count, (grad.dtype(), device));
-        // Index 0 stands for elements that are not stored.
+        // Index 0 represents elements that are not stored.
         let (numbers, grads) = {
             let _off = no_grad();
             let numbers = Tensor::arange_with(1, count as i64 + 1, 1, (DType::I64, device))?;
-            let moved = moves(&map_stored_as(&pattern, DType::I64, |_| numbers.reshape(kept.shape()))?)?;
+            let moved = moves(&pattern.map_stored_as(DType::I64, |_| numbers.reshape(kept.shape()))?)?;
             match moved.as_ref().is_strided() {
                 true => (moved, None),
                 false => {
                     let like = |part: Tensor| zeros(1)?.reshape(())?.expand(part.shape());
-                    (stored(&moved)?, Some(map_stored_as(&moved, grad.dtype(), like)?))
+                    (moved.stored()?, Some(moved.map_stored_as(grad.dtype(), like)?))
                 }
             }
         };
         let grads = match grads {
-            Some(like) => stored(&grad.sparse_mask_like(&like)?)?,
+            Some(like) => grad.sparse_mask_like(&like)?.stored()?,
             None => grad.to_strided()?,
         };
         let sums = zeros(count + 1)?.index_add(0, &numbers.reshape(-1)?, &grads.reshape(-1)?)?;
         let values = sums.narrow(0, 1, count)?.reshape(kept.shape())?;
-        map_stored_as(&pattern, grad.dtype(), |_| Ok(values.clone())).map(Some)
+        pattern.map_stored_as(grad.dtype(), |_| Ok(values.clone())).map(Some)
     }
 }

@@ -1,12 +1,11 @@
 //! Nodes of the graph: one for each recorded call and one for each leaf that accumulates a gradient.
 
+use super::derivative::OpInfo;
 use super::hooks::Hooked;
 use super::modes::no_grad;
 use super::saved::Saved;
 use super::unlink::{self, Outermost};
 use crate::error::Result;
-use crate::ops::def::OpDef;
-use crate::ops::memory::from_components::unchecked;
 use crate::{MemoryFormat, Tensor};
 use keyway_dispatcher::dims::may_self_overlap;
 use keyway_dispatcher::layouts::{can_project, has_pattern_of, may_repeat, projects_gradients};
@@ -92,10 +91,10 @@ pub(crate) fn by_entry(tensor: &TensorRef) -> bool {
     !tensor.is_strided() && may_repeat(tensor) && can_project(tensor)
 }
 
-/// Whether gradients of a tensor are in channels_last, see [`Shape::last`]. A view of rank 3 counts as an image only if its base
-/// is one: the gradient of a sequence that was transposed for a product may keep any strides.
+/// Whether gradients of a tensor are channels_last, see [`Shape::last`]. A view of rank 3 counts as an image only if its
+/// base is one: the gradient of a sequence that was transposed for a product may have any strides.
 #[inline]
-fn lies_last(tensor: &TensorRef) -> bool {
+fn is_channels_last(tensor: &TensorRef) -> bool {
     let is_last = |tensor: &TensorImpl| matches!(tensor.format(), Format::ChannelsLast | Format::EitherLast);
     is_last(tensor) && (tensor.sizes().len() > 3 || tensor.base().is_none_or(|base| is_last(base)))
 }
@@ -109,7 +108,7 @@ fn zeros_at(tensor: &TensorRef) -> Result<Tensor> {
         false => Ok(part),
     };
     let parts = like.components()?.into_iter().map(zeros).collect::<Result<Vec<_>>>()?;
-    unchecked(&like, &parts)
+    like.with_components(&parts)
 }
 
 /// Sizes one by one, where they are few: a copy of memory has its price.
@@ -132,7 +131,7 @@ impl Shape {
             dtype: tensor.dtype(),
             device: tensor.device(),
             strided,
-            last: lies_last(tensor),
+            last: is_channels_last(tensor),
             by_entry: !strided && by_entry(tensor),
             pattern: None,
         }
@@ -231,8 +230,8 @@ pub(crate) struct SavedTensors {
 /// A recorded call of an op.
 pub(crate) struct OpCall {
     pub(crate) op: &'static OpEntry,
-    /// The definition; `None` for an op of a plugin.
-    pub(crate) def: Option<&'static OpDef>,
+    /// The data of the definition; `None` for an op of a plugin.
+    pub(crate) info: Option<&'static OpInfo>,
     pub(crate) args: SmallVec<[OwnedArg; 4]>,
     /// Indexed by slot.
     pub(crate) inputs: SmallVec<[Shape; 2]>,
@@ -275,7 +274,7 @@ pub(crate) struct Node {
     /// The edge that receives the gradient of each tensor input.
     pub(crate) edges: SmallVec<[Option<Edge>; 2]>,
     pub(crate) outputs: SmallVec<[Shape; 1]>,
-    /// Made with the first hook.
+    /// The hooks, created with the first one.
     hooks: OnceLock<Mutex<Hooks>>,
     /// Source location of the forward call, when anomaly detection is on.
     pub(crate) trace: Option<Box<str>>,
@@ -310,7 +309,7 @@ impl Node {
         })
     }
 
-    /// The number of a node that is made now.
+    /// The number of a newly created node.
     #[inline]
     pub(crate) fn next_number() -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -352,7 +351,8 @@ impl Node {
     pub(crate) fn free(&self) {
         let taken = match &self.body {
             Body::Op(call) => call.free(),
-            // A graph of gradients that read the change's result leads to the change itself: its turn comes after this one's.
+            // A graph of gradients that reads the result of the change refers to the change itself: the change is freed
+            // after this node.
             Body::CopySlices(slices) => match &slices.inner.body {
                 Body::Op(call) if Shared::strong_count(&slices.inner) == 1 => call.free(),
                 _ => None,
@@ -366,7 +366,7 @@ impl Node {
         drop(taken);
     }
 
-    /// Moves the nodes that are uniquely owned by this one into `to`, and drops everything else that it holds.
+    /// Moves the nodes that this one uniquely owns into `to`, and drops everything else that it owns.
     fn take_links(&mut self, to: &mut Vec<Shared<Node>>) {
         let mut take = |edge: Edge| {
             if Shared::strong_count(&edge.node) == 1 {
@@ -385,7 +385,7 @@ impl Node {
         drop(self.hooks.take());
     }
 
-    /// Drops everything that the node holds. A chain of edges is unlinked iteratively; nodes found on other paths are handed over
+    /// Drops everything that the node owns. A chain of edges is unlinked iteratively; nodes found on other paths are passed
     /// to the outermost drop, the caller.
     pub(super) fn dismantle(&mut self) {
         let mut links = Vec::new();

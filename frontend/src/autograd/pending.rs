@@ -6,7 +6,7 @@ use keyway_dispatcher::memory::Shared;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
-/// One gradient for each output of a node, where one has come.
+/// The gradient of each output of a node, if it has been computed.
 pub(super) type Slots = SmallVec<[Option<Tensor>; 2]>;
 
 /// An empty slot for each of `count` gradients.

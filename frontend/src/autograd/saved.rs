@@ -52,7 +52,7 @@ impl Saved {
         })
     }
 
-    /// Saves an output of the node that is being made.
+    /// Saves an output of the node under construction.
     pub(crate) fn output(tensor: &TensorRef, output: usize) -> Saved {
         Saved::Output { data: tensor.shallow_copy(), version: tensor.version(), output }
     }

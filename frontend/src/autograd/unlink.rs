@@ -1,8 +1,8 @@
 //! Iterative drop of graphs of any depth: what a dropped node or tensor owns is dropped after it, not within it.
 //!
-//! A node owns others by its edges and by the contents of hooks, functions and saved tensors, which are opaque closures. The
-//! outermost drop of a thread sets a flag, each nested drop queues its nodes, and the outermost drop empties the queue when its
-//! own work is done: recursion becomes iteration.
+//! A node owns others through its edges and the contents of hooks, functions and saved tensors, which are opaque closures.
+//! The outermost drop of a thread sets a flag, each nested drop queues its nodes, and the outermost drop empties the queue
+//! after its own work: recursion becomes iteration.
 
 use super::node::Node;
 use std::any::Any;
@@ -14,7 +14,7 @@ enum State {
     Idle,
     /// Something is being dropped further up on the stack.
     Dropping,
-    /// And something else waits for it to be done.
+    /// A drop is in progress, and nodes are queued.
     Waiting,
 }
 
@@ -33,7 +33,7 @@ thread_local! {
 pub(super) struct Outermost(());
 
 impl Outermost {
-    /// `None` within another drop: then hand over.
+    /// Begins the outermost drop; `None` within another drop: then queue the nodes.
     #[inline]
     pub(super) fn enter() -> Option<Outermost> {
         if STATE.get() != State::Idle {

@@ -66,7 +66,7 @@ pub(super) fn rewrite_base(view: &TensorRef, base: &TensorRef, inner: Shared<Nod
     let node = Node::new(Body::CopySlices(slices), edges, shapes);
     let edge = Edge { node, output: 0 };
     meta::rebase_history(base, edge.clone());
-    // Done now and not at its next use, since its hooks stay with its value before its own change.
+    // Rebased now and not at its next use, since its hooks apply to its value before its own change.
     meta::rebase_view(view, base, Edge { node: view_of_base(view, base, edge), output: 0 });
 }
 
@@ -86,7 +86,7 @@ pub(super) fn copy_slices_backward(slices: &CopySlices, grad: &Tensor, wanted: &
     }
     // The part is overwritten below, so the change's own derivative works on a copy.
     let of_part = SmallVec::from_iter([Some(part.mul(1)?)]);
-    // The change may have a turn of its own, see [`Node::free`].
+    // The change may be freed separately, see [`Node::free`].
     let mut grads = super::engine::run_node(&slices.inner, of_part, &inner_wanted, true)?;
     // The view's own node is not run: its gradient is a part of the base's.
     if let (Some(Some(before)), Some(first)) = (slices.inner.edges.first(), grads.first_mut()) {
@@ -108,6 +108,6 @@ pub(super) fn view_of_base_backward(geometry: &Geometry, grad: &Tensor) -> Resul
     let strides = if geometry.base_strides.is_empty() { strides } else { geometry.base_strides.clone() };
     let of_base = Tensor::uninit_strided(&geometry.base_sizes, &strides, (grad.dtype(), grad.device()))?;
     of_base.zero_()?;
-    crate::ops::shape::add_to(&geometry.part(&of_base)?, grad)?;
+    geometry.part(&of_base)?.add_overlapping(grad)?;
     Ok(of_base)
 }

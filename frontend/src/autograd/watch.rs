@@ -13,7 +13,7 @@ thread_local! {
     static STATE: Cell<State> = const { Cell::new(State::Off) };
 }
 
-/// Whether this thread is watched: nothing is recorded.
+/// Whether this thread is watched, so that nothing is recorded.
 #[inline]
 pub(super) fn is_on() -> bool {
     STATE.get() != State::Off

@@ -1,8 +1,8 @@
 //! CIFAR-10's binary format: records of one label and 32x32 pixels in three colours.
 //!
 //! Source: A. Krizhevsky, "Learning Multiple Layers of Features from Tiny Images", 2009, and the page of the data set: a
-//! record is a label in 0..=9, then 1,024 bytes of red, 1,024 of green and 1,024 of blue, each row by row; a file holds
-//! 10,000 records and nothing else.
+//! record is a label in 0..=9, then 1,024 bytes of red, 1,024 of green and 1,024 of blue, each row by row; a file consists
+//! of 10,000 records.
 
 use super::file::read;
 use super::{ChannelStats, ImageDataset};

@@ -27,7 +27,7 @@ pub struct Batch {
     pub targets: Tensor,
 }
 
-/// The inputs and the targets, `let (inputs, targets) = batch.into();`.
+/// Converts a batch to the inputs and the targets, `let (inputs, targets) = batch.into();`.
 impl From<Batch> for (Tensor, Tensor) {
     fn from(batch: Batch) -> (Tensor, Tensor) {
         (batch.inputs, batch.targets)
@@ -36,8 +36,8 @@ impl From<Batch> for (Tensor, Tensor) {
 
 /// Samples with random access by index, one at a time or as a batch.
 ///
-/// An implementation provides its length and single samples; the loader stacks them. One that can read many at once also
-/// implements [`Dataset::batch`].
+/// An implementation provides its length and single samples; the loader stacks them. An implementation that can read
+/// several samples together also implements [`Dataset::batch`].
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -134,7 +134,7 @@ pub trait Dataset {
     }
 }
 
-/// The sample of an index from a batch of it alone.
+/// The sample in a batch of a single index.
 pub(super) fn only(batch: &Batch) -> Result<(Tensor, Tensor)> {
     Ok((batch.inputs.select(0, 0)?, batch.targets.select(0, 0)?))
 }

@@ -78,7 +78,7 @@ pub struct ImageDataset {
 }
 
 impl ImageDataset {
-    /// Images of these channels, rows and columns, one after the other, and a label for each.
+    /// Creates a data set of consecutive images of this number of channels, rows and columns, with a label for each.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

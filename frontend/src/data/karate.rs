@@ -1,4 +1,4 @@
-//! Zachary's karate club: who of its 34 members met outside it, and on which side each was when it split.
+//! Zachary's karate club: the graph of social ties between its 34 members, and the faction of each after the split.
 //!
 //! From W. W. Zachary, "An information flow model for conflict and fission in small groups", Journal of Anthropological
 //! Research 33 (1977), pages 452 to 473: the ties of its first matrix without their weights, members counted from 0, and the

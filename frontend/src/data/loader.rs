@@ -26,8 +26,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// # Ok(()) }
 /// ```
 ///
-/// Each `for batch in &loader` is the next epoch: 0, then 1, and so on. [`DataLoader::set_epoch`] sets the next one, as for a
-/// resumed run; [`DataLoader::epoch`] is the epoch of an index.
+/// Each `for batch in &loader` is the next epoch, from 0. [`DataLoader::set_epoch`] sets the next one, as for a resumed
+/// run; [`DataLoader::epoch`] is the epoch of an index.
 #[derive(Debug)]
 pub struct DataLoader<D> {
     dataset: D,
@@ -208,7 +208,7 @@ impl<D: Dataset> DataLoader<D> {
         self.next.store(epoch, Ordering::Relaxed);
     }
 
-    /// The batches of the next epoch, as `for batch in &loader` goes through them.
+    /// Iterates over the batches of the next epoch, as `for batch in &loader`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -5,8 +5,8 @@ use crate::rng::Philox;
 
 /// The order of the rows of a data set: sequential or, for each epoch, random.
 ///
-/// The order of an epoch is a function of the seed and the epoch's index alone: epoch `e` shuffles with stream `e` of the seed.
-/// So a resumed run has the same orders as an uninterrupted one.
+/// The order of an epoch is a function only of the seed and the epoch's index: epoch `e` shuffles with stream `e` of the
+/// seed. So a resumed run has the same orders as an uninterrupted one.
 ///
 /// ```
 /// use keyway::data::Sampler;

@@ -82,7 +82,7 @@ impl<D: Dataset> Dataset for Subset<D> {
     }
 }
 
-/// Several data sets, one after the other.
+/// The concatenation of several data sets.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -227,8 +227,8 @@ impl<S: SplitSizes + ?Sized> SplitSizes for &S {
     }
 }
 
-/// Splits a data set at random into parts that share it, by numbers of samples or by fractions. The order comes from the default
-/// generator, which [`manual_seed`](crate::manual_seed) seeds.
+/// Splits a data set at random into parts that share it, by numbers of samples or by fractions. The order is drawn from the
+/// default generator, which [`manual_seed`](crate::manual_seed) seeds.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

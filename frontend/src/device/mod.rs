@@ -53,7 +53,7 @@ pub use keyway_dispatcher::device::Event;
 /// # Ok(()) }
 /// ```
 pub use keyway_dispatcher::device::Stream;
-/// Makes a stream the current one of its device while it lives; returned by [`Stream::enter`].
+/// A guard: while it lives, a stream is the current one of its device; returned by [`Stream::enter`].
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

@@ -8,7 +8,7 @@ use crate::{Device, Result, Tensor};
 /// The kind of NVIDIA's GPUs.
 const GPU: &str = "cuda";
 
-/// Devices of the kinds that most programs use, made from [`Device`]: part of the [prelude](crate::prelude).
+/// Constructors of common devices for [`Device`]: part of the [prelude](crate::prelude).
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

@@ -20,7 +20,7 @@ pub enum AutogradError {
     Missing {
         /// The op.
         op: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// An in-place change of a leaf.
@@ -65,7 +65,7 @@ pub enum AutogradError {
     ViewInPlace {
         /// The op.
         op: &'static str,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
     /// A history that cannot be detached in place.
@@ -73,7 +73,7 @@ pub enum AutogradError {
         "detach_: the tensor {reason}; use `detach()`, which returns another tensor over the same memory"
     )]
     DetachInPlace {
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
     /// `out=` with gradients.
@@ -188,7 +188,7 @@ pub enum AutogradError {
         "grad: input {index} was not used to compute the outputs; pass `allow_unused` to get None for it"
     )]
     Unused {
-        /// Its index.
+        /// The index of the input.
         index: usize,
     },
     /// Something that waits for a gradient, on a tensor that gets none.

@@ -1,6 +1,6 @@
 //! Errors of modules and optimizers.
 
-/// The error of a module or optimizer: what was expected, what was got, and what to do.
+/// The error of a module or optimizer: what was expected, what was passed, and what to do.
 ///
 /// ```
 /// use keyway::{Error, nn::{Dropout, ModuleError}};
@@ -66,7 +66,7 @@ pub enum ModuleError {
         owner: &'static str,
         /// The option.
         option: &'static str,
-        /// Its range.
+        /// The valid range.
         expected: &'static str,
         /// The given value.
         got: String,
@@ -98,7 +98,7 @@ pub enum ModuleError {
         index: usize,
         /// A description of the tensor.
         got: &'static str,
-        /// What to do.
+        /// The advice.
         hint: &'static str,
     },
     /// A gradient that an optimizer does not support.
@@ -112,7 +112,7 @@ pub enum ModuleError {
         expected: &'static str,
         /// The gradient that was found.
         got: &'static str,
-        /// What to do.
+        /// The advice.
         hint: &'static str,
     },
     /// A parameter that occurs twice.

@@ -56,7 +56,7 @@ pub enum NpyError {
         /// NumPy's name of the dtype.
         got: String,
     },
-    /// An array of structures, whose fields have dtypes of their own.
+    /// An array of structures, whose fields have separate dtypes.
     #[error(
         "{at}: expected an array of one dtype, got a structured one of the fields {}; take one field in Python, \
          `numpy.save(path, array['field'])`, and load that",
@@ -107,7 +107,7 @@ pub enum NpyError {
         at: String,
         /// The array's dtype.
         dtype: DType,
-        /// Its shape.
+        /// The shape of the array.
         shape: Vec<usize>,
         /// Expected size in bytes.
         expected: String,

@@ -69,7 +69,7 @@ pub enum SafetensorsError {
     TooShort {
         /// The file.
         path: PathBuf,
-        /// Its size in bytes.
+        /// The size in bytes.
         got: u64,
     },
     /// A header that would be longer than the file, or than any header may be.
@@ -171,9 +171,9 @@ pub enum SafetensorsError {
         path: PathBuf,
         /// The tensor.
         tensor: String,
-        /// Its dtype.
+        /// The dtype of the entry.
         dtype: String,
-        /// Its shape.
+        /// The shape of the entry.
         shape: Vec<usize>,
         /// Expected size in bytes.
         expected: String,
@@ -195,7 +195,7 @@ pub enum SafetensorsError {
         path: PathBuf,
         /// The name.
         tensor: String,
-        /// The first existing names.
+        /// Names of existing tensors, at most the first few.
         there: String,
     },
     /// A file whose size does not match its header.

@@ -13,7 +13,7 @@ pub enum TraceError {
     /// Text that is no JSON, or ends too early.
     #[error("expected a trace that `--profile FILE` wrote, got damaged text: {reason}; record it again")]
     Damaged {
-        /// What is wrong, with its position.
+        /// The error, with its position.
         reason: String,
     },
     /// JSON that is no such trace.

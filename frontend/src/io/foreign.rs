@@ -2,7 +2,7 @@
 
 use std::io::{Read, Seek, SeekFrom};
 
-/// Bytes that are looked at.
+/// The maximum number of bytes examined.
 const LOOKED_AT: u64 = 512;
 
 /// A format that this program reads.

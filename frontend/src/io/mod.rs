@@ -1,10 +1,12 @@
-//! Files: weights and other tensors, read and written so that a failure loses nothing.
+//! Files of tensors, such as weights, read and written so that a failure loses nothing.
 
 mod foreign;
 pub mod npy;
 pub mod npz;
 mod replace;
 pub mod safetensors;
+pub(crate) mod state_dict;
+mod tensor;
 
 pub use replace::replace;
 
@@ -26,11 +28,11 @@ use crate::DType;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Listed {
-    /// Its name.
+    /// The entry's name.
     pub name: String,
-    /// Its dtype as the file names it: `F8_E4M3`, `<U2`.
+    /// The dtype's name in the file: `F8_E4M3`, `<U2`.
     pub dtype: String,
-    /// Its shape.
+    /// The entry's shape.
     pub shape: Vec<usize>,
     /// The dtype of the loaded tensor; `None` if it cannot be loaded.
     pub loads: Option<DType>,

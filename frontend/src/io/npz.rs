@@ -22,8 +22,8 @@
 use super::Listed;
 use super::foreign::Format;
 use super::npy::{NpyError as Error, Source, array_length, named, read, read_header, replaced, write};
+use super::state_dict::StateDict;
 use crate::Result;
-use crate::nn::StateDict;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
@@ -32,7 +32,7 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 /// Maximum compression ratio of deflate.
 const LARGEST_RATIO: u64 = 1032;
-/// From this size on an entry needs the 64-bit fields.
+/// The size from which an entry needs the 64-bit fields.
 const LARGE: u64 = u32::MAX as u64;
 
 /// Loads the arrays of an archive by name, on the CPU.
@@ -107,7 +107,7 @@ pub fn load_only<S: AsRef<str>>(path: impl AsRef<Path>, names: &[S]) -> Result<S
     }
 }
 
-/// The arrays of an archive, ordered by name, also those that cannot be loaded. Only their headers are read.
+/// Lists the arrays of an archive, ordered by name, including those that cannot be loaded. Only their headers are read.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

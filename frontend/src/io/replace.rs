@@ -105,14 +105,14 @@ fn remove_left(folder: &Path) {
     for entry in entries.flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        // Nothing but a plain file is opened: opening a pipe would wait for ever.
+        // Only a plain file is opened: opening a pipe would block indefinitely.
         if !name.starts_with(PREFIX)
             || !name.ends_with(SUFFIX)
             || !entry.file_type().is_ok_and(|kind| kind.is_file())
         {
             continue;
         }
-        // Removed while it is locked, so that its maker, who waits for the lock, sees that it is gone.
+        // Removed while locked, so that its creator, who waits for the lock, detects the removal.
         if let Ok(file) = File::options().write(true).open(entry.path())
             && file.try_lock().is_ok()
         {
@@ -128,8 +128,8 @@ fn folder_of(target: &Path) -> PathBuf {
     }
 }
 
-/// Syncs the rename itself to the disk. The content is there already and the name points to one of two whole files, so a file
-/// system that cannot do this is no failure.
+/// Syncs the rename itself to the disk. The content is already on the disk and the name refers to one of two complete
+/// files, so a file system that cannot do this is not a failure.
 fn sync_folder(folder: &Path) {
     if let Ok(folder) = File::open(folder) {
         let _ = folder.sync_all();

@@ -38,7 +38,7 @@ pub use write::{save, save_with_metadata};
 use crate::DType;
 use safetensors::tensor::Dtype;
 
-/// The format's name of a dtype; `None` for one that it does not have.
+/// The format's name of a dtype; `None` if the format lacks it.
 fn to_format(dtype: DType) -> Option<Dtype> {
     Some(match dtype {
         DType::BOOL => Dtype::BOOL,
@@ -59,7 +59,7 @@ fn to_format(dtype: DType) -> Option<Dtype> {
     })
 }
 
-/// The dtype of the format's name; `None` for one that tensors here cannot have.
+/// The dtype of the format's name; `None` if tensors cannot have it.
 fn from_format(name: &str) -> Option<DType> {
     let all = DType::REAL.into_iter().chain([DType::C64]);
     all.into_iter().find(|&dtype| to_format(dtype).is_some_and(|known| known.to_string() == name))

@@ -276,7 +276,7 @@ activation! {
         lambd: f64 = 0.5,
     } => |self, input| input.hardshrink_with(self.lambd);
 
-    /// `x` where it is above `threshold`, else `value`; see [`Tensor::threshold`].
+    /// `x` if it is above `threshold`, otherwise `value`; see [`Tensor::threshold`].
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

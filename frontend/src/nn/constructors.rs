@@ -1,5 +1,5 @@
-//! `new` of the modules that are plain values: `Relu::new()` beside `Relu`, `LeakyRelu::new(0.2)` beside the struct literal.
-//! None of them returns a `Result`, since none can fail.
+//! `new` of the modules that are plain values: `Relu::new()` in addition to `Relu`, `LeakyRelu::new(0.2)` in addition to
+//! the struct literal. None of them returns a `Result`, since none can fail.
 
 use super::{
     BceLoss, BceWithLogitsLoss, Celu, ChannelShuffle, CosineEmbeddingLoss, CrossEntropyLoss, Elu, Flatten,

@@ -20,7 +20,7 @@ fn kernel(
         return Err(ModuleError::Option { owner, option: "groups", expected, got }.into());
     }
     let sizes: Vec<usize> = [first, second / groups].iter().chain(sizes).copied().collect();
-    // This slope gives the bound `1 / sqrt(fan_in)`.
+    // This slope results in the bound `1 / sqrt(fan_in)`.
     Parameter::new(init::kaiming_uniform_with(&sizes, 5f64.sqrt(), init::Fan::In)?)
 }
 
@@ -31,7 +31,8 @@ fn bias(weight: &Parameter, outputs: usize) -> Result<Parameter> {
     Parameter::new(init::uniform(outputs, bound)?)
 }
 
-/// Convolution modules; the brackets say which of input (0) and output (1) channels are dimensions 0 and 1 of the weight.
+/// Convolution modules; the brackets contain the index of the input (0) or output (1) channels in dimensions 0 and 1 of the
+/// weight.
 macro_rules! convolutions {
     ($($(#[$doc:meta])* $name:ident $rank:literal $options:ident $with:ident [$first:literal, $second:literal] $shape:literal $dims:literal;)+) => {$(
         $(#[$doc])*

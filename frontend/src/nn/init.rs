@@ -208,13 +208,13 @@ pub fn xavier_uniform_with(shape: impl IntoShape, gain: f64) -> Result<Tensor> {
 
 /// `(fan_in, fan_out)` of a weight `[out, in, window…]`.
 fn fans(sizes: &[usize]) -> (f64, f64) {
-    // In f64, since the product may overflow usize where one size is 0.
+    // In f64, since the product may overflow usize if one size is 0.
     let window: f64 = sizes.iter().skip(2).map(|&size| size as f64).product();
     let fan = |size: Option<&usize>| size.copied().unwrap_or(1).max(1) as f64 * window.max(1.0);
     (fan(sizes.get(1)), fan(sizes.first()))
 }
 
-/// The same value in each element.
+/// A tensor with the same value in each element.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

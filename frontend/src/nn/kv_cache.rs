@@ -87,10 +87,10 @@ impl KvCache {
         self.len = self.len.min(len);
     }
 
-    /// Appends keys and values of new positions, `[batch, heads, new, head width]` each, and returns those of all positions,
-    /// `[batch, heads, len, head width]`: views of the cache's memory, valid until a call after [`KvCache::truncate`]
-    /// overwrites their positions. For custom attention;
-    /// [`MultiheadAttention::forward_cached`](super::MultiheadAttention::forward_cached) calls it by itself.
+    /// Appends keys and values of new positions, `[batch, heads, new, head width]` each, and returns those of all
+    /// positions, `[batch, heads, len, head width]`: views of the cache's memory, valid until a call after
+    /// [`KvCache::truncate`] overwrites their positions. For custom attention;
+    /// [`MultiheadAttention::forward_cached`](super::MultiheadAttention::forward_cached) calls it.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

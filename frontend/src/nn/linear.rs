@@ -60,7 +60,7 @@ impl Linear {
     #[doc(alias = "linear_no_bias")]
     pub fn without_bias(inputs: usize, outputs: usize) -> Result<Linear> {
         called("Linear", &["inputs", "outputs"], || {
-            // This slope gives the bound `1 / sqrt(inputs)`.
+            // This slope results in the bound `1 / sqrt(inputs)`.
             let weight = init::kaiming_uniform_with((outputs, inputs), 5f64.sqrt(), init::Fan::In)?;
             Ok(Linear { weight: Parameter::new(weight)?, bias: None })
         })

@@ -54,13 +54,13 @@ loss_module! {
     /// # Ok(()) }
     /// ```
     TripletMarginLoss {
-        /// The distance by which the negative should be farther away than the positive, above 0.
+        /// The minimum desired difference between the negative's distance and the positive's, above 0.
         margin: f64 = 1.0,
         /// The `p` of the norm.
         p: f64 = 2.0,
         /// The number added to each difference.
         eps: f64 = 1e-6,
-        /// Whether the distance from positive to negative replaces that from anchor to negative where it is smaller.
+        /// Whether the distance from positive to negative replaces that from anchor to negative if it is smaller.
         swap: bool = false,
     } => |self, anchor, positive, negative| {
         same_shape("triplet_margin_loss", anchor, positive)?;

@@ -61,6 +61,7 @@ mod state;
 mod visitor;
 
 pub use crate::error::module::{Mismatch, ModuleError};
+pub use crate::io::state_dict::StateDict;
 pub use crate::ops::attention::scaled_dot_product_attention::AttentionOptions;
 pub use crate::ops::conv::{Activation, ConvOptions, ConvTransposeOptions, Padding, PerDim};
 pub use crate::ops::image::{
@@ -117,7 +118,7 @@ pub use sequential::Sequential;
 #[doc(hidden)]
 #[allow(deprecated)]
 pub use sequential::seq;
-pub use state::{LoadReport, StateDict};
+pub use state::LoadReport;
 pub use visitor::ModuleVisitor;
 
 /// PyTorch's spellings of these names.

@@ -1,10 +1,11 @@
 //! The trait of modules.
 
 use super::parameter::TensorCell;
-use super::state::{Expected, LoadReport, StateDict, fill, generator_states};
+use super::state::{Expected, LoadReport, fill, generator_states};
 use super::{ModuleError, ModuleVisitor};
 use crate::autograd::no_grad;
 use crate::io::safetensors;
+use crate::io::state_dict::StateDict;
 use crate::rng::{Generator, GeneratorState};
 use crate::tensor::{IntoOptions, TensorOptions};
 use crate::{DType, Device, MemoryFormat, Result, Tensor};
@@ -232,7 +233,7 @@ pub trait Module: Send + Sync {
         fill(&expected(self, "load_state_dict"), state, true).map(|_| ())
     }
 
-    /// [`Module::load_state_dict`] of the names that match; the report lists those that were left out.
+    /// Loads as [`Module::load_state_dict`] the names that match; the report lists those that were omitted.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -363,7 +364,7 @@ pub trait Module: Send + Sync {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports; nothing is changed then.
+    /// Errors of the backend; nothing is changed then.
     fn to_memory_format(&self, format: MemoryFormat) -> Result<()> {
         convert(self, |tensor| match tensor.rank() {
             3..=5 => tensor.to(format),
@@ -371,9 +372,9 @@ pub trait Module: Send + Sync {
         })
     }
 
-    /// Casts, moves and converts the parameters and buffers as the options say: a dtype as in [`Module::to_dtype`], a device as
-    /// in [`Module::to_device`], a memory format as in [`Module::to_memory_format`]. The parameters are new tensors afterwards:
-    /// create the optimizer after this call.
+    /// Casts, moves and converts the parameters and buffers according to the options: a dtype as in [`Module::to_dtype`], a
+    /// device as in [`Module::to_device`], a memory format as in [`Module::to_memory_format`]. The parameters are new
+    /// tensors afterwards: create the optimizer after this call.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

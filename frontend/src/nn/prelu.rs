@@ -31,7 +31,7 @@ impl Prelu {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn new() -> Result<Prelu> {
         Prelu::new_with(1, 0.25)
     }

@@ -1,4 +1,4 @@
-//! What definitions of ops are made of and tensors and autograd use too: rules and flags. It knows the dispatcher alone.
+//! Parts of op definitions that tensors and autograd also use: rules and flags. Depends only on the dispatcher.
 
 pub(crate) mod flags;
 mod formats;

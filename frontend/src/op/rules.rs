@@ -209,7 +209,7 @@ pub fn binary_real(args: &Args<'_>) -> Result<Typing> {
     Ok(Typing::of(dtype))
 }
 
-/// The dtype rule of two promoted arguments, of which a number must be in the range of the integer dtype: the result is
+/// The dtype rule of two promoted arguments, a scalar one of which must be in the range of the integer dtype: the result is
 /// computed from it, or may equal it.
 ///
 /// ```
@@ -428,7 +428,8 @@ fn all_dims(ndim: usize) -> u64 {
     if ndim >= 64 { u64::MAX } else { (1 << ndim) - 1 }
 }
 
-/// [`reduced_dims`] of an argument that was already checked: one dimension, a list, or all if there is none.
+/// The dimensions as [`reduced_dims`], of an argument that was already checked: one dimension, a list, or all if there is
+/// none.
 pub(crate) fn reduced_by(op: &'static str, dims: Arg<'_>, ndim: usize) -> Result<u64> {
     match dims {
         Arg::Ints(list) if !list.is_empty() => {

@@ -136,7 +136,7 @@ impl Built {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn to_device(mut self, device: Device) -> Result<Built> {
         for tensor in &mut self.tensors {
             *tensor = tensor.to_device(device)?;
@@ -144,7 +144,7 @@ impl Built {
         Ok(self)
     }
 
-    /// Calls the op with `tensors` in place of the built ones.
+    /// Calls the op with `tensors` instead of the built ones.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -163,7 +163,7 @@ impl Built {
         })
     }
 
-    /// Calls `run` with the arguments, with `tensors` in place of the built ones.
+    /// Calls `run` with the arguments, with `tensors` instead of the built ones.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -9,7 +9,7 @@ use keyway_dispatcher::memory::host_vec;
 use keyway_dispatcher::op::{Arg, Args, Outputs, Strides};
 use keyway_dispatcher::tensor::TensorRef;
 
-/// The result of an op that preserves channels_last of `like`, else is contiguous.
+/// Converts the result of an op to channels_last if `like` is, otherwise to contiguous.
 pub(crate) fn in_format_of(like: &Tensor, made: Tensor) -> Result<Tensor> {
     let last = like.as_ref().is_in_channels_last_order();
     made.to(if last { MemoryFormat::ChannelsLast } else { MemoryFormat::Contiguous })
@@ -49,7 +49,7 @@ pub(crate) fn tensor(args: &Args<'_>, i: usize) -> Result<Tensor> {
     Ok(Tensor::from_ref(args.tensor(i)?.clone()))
 }
 
-/// Tensor argument `i`, if it was given.
+/// Tensor argument `i`, if it is present.
 pub(crate) fn optional(args: &Args<'_>, i: usize) -> Result<Option<Tensor>> {
     Ok(args.optional_tensor(i)?.map(|t| Tensor::from_ref(t.clone())))
 }
@@ -66,7 +66,7 @@ pub(crate) fn one(made: Result<Tensor>) -> RuleResult<Outputs> {
     Ok(Outputs::from_iter([made?.into_ref()]))
 }
 
-/// The compute dtype of formulas of several steps: f32 for f16 and bf16, else the dtype itself.
+/// The compute dtype of formulas of several steps: f32 for f16 and bf16, otherwise the dtype itself.
 pub(crate) fn wide(dtype: DType) -> DType {
     if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
 }

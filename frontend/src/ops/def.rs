@@ -1,41 +1,15 @@
 //! Op definitions. The typed call, the op table, gradcheck and the conformance cases all derive from one definition.
 
+pub use crate::autograd::derivative::Derivative;
 pub use crate::op::flags::OpFlags;
 
 use super::sample::{ErrorSample, Sample};
 use crate::Tensor;
-use crate::autograd::{Backward, Grads};
+use crate::autograd::derivative::{OpInfo, info};
 use crate::error::Result;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Decomposition, OpEntry, OpSpec, Out, Outputs, Rule};
 use std::sync::OnceLock;
-
-/// How gradients flow through an op. Every op declares one variant.
-///
-/// ```
-/// use keyway::ops::{def::Derivative, pointwise, reduce};
-/// assert!(matches!(pointwise::exp::DEF.derivative, Derivative::Formula { saves: 0, saves_outputs: 1, .. }));
-/// assert!(matches!(reduce::argmax::DEF.derivative, Derivative::NotDifferentiable));
-/// ```
-#[derive(Clone, Copy)]
-pub enum Derivative {
-    /// A formula of tensor ops, which runs on every backend and can be differentiated again.
-    Formula {
-        /// The arguments that the formula reads, saved for backward; bit `i` for argument `i`.
-        saves: u32,
-        /// The outputs that the formula reads, saved for backward; bit `i` for output `i`.
-        saves_outputs: u32,
-        /// The formula. It sets the gradient of each tensor argument for which [`Grads::set`] runs its closure; the gradient is
-        /// reduced to the argument's shape and cast to its dtype afterwards.
-        formula: fn(&Backward<'_>, &mut Grads) -> Result<()>,
-    },
-    /// Recorded by the ops of the decomposition.
-    Composite,
-    /// None: the output is constant or piecewise constant in the inputs, or not a real number.
-    NotDifferentiable,
-    /// Not implemented; an error at forward time when an input requires grad.
-    Missing(&'static str),
-}
 
 /// The set of dtypes that an op supports.
 ///
@@ -86,7 +60,7 @@ impl Dtypes {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Forms {
-    /// None.
+    /// No other form.
     New,
     /// `out=`.
     Out,
@@ -119,7 +93,7 @@ pub struct OpDef {
     pub decomposition: Option<Decompose>,
     /// The views that the decomposition takes of its arguments.
     pub views: &'static [&'static str],
-    /// How gradients flow through the op.
+    /// The derivative of the op.
     pub derivative: Derivative,
     /// The forms of the op.
     pub forms: Forms,
@@ -147,6 +121,7 @@ pub struct OpDef {
 pub struct Registration {
     registered: OnceLock<&'static OpEntry>,
     flags: OpFlags,
+    info: OnceLock<OpInfo>,
 }
 
 impl Registration {
@@ -163,7 +138,7 @@ impl Registration {
     /// ```
     #[allow(clippy::new_without_default)]
     pub const fn new() -> Registration {
-        Registration { registered: OnceLock::new(), flags: OpFlags::NONE }
+        Registration { registered: OnceLock::new(), flags: OpFlags::NONE, info: OnceLock::new() }
     }
 }
 
@@ -203,11 +178,16 @@ impl OpDef {
 
     /// The specification that is registered with the dispatcher.
     pub(crate) fn spec(&'static self) -> OpSpec {
+        let info = self.registration.info.get_or_init(|| OpInfo {
+            derivative: self.derivative,
+            flags: self.registration.flags,
+            definition: self,
+        });
         OpSpec {
             schema: self.schema,
             rule: self.rule,
             decomposition: self.decomposition.map(|run| Decomposition { run, parts: self.parts() }),
-            extra: Some(self),
+            extra: Some(info),
             foreign: None,
             owner: "keyway",
         }
@@ -375,5 +355,5 @@ fn unreachable_entry(def: &'static OpDef) -> ! {
 /// # Ok(()) }
 /// ```
 pub fn definition(op: &OpEntry) -> Option<&'static OpDef> {
-    op.spec.extra?.downcast_ref()
+    info(op)?.definition.downcast_ref()
 }

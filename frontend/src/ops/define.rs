@@ -2,61 +2,12 @@
 
 use super::def::{Decompose, Derivative, Dtypes, Forms, OpDef, Registration};
 use super::sample::{self, ErrorSample, Sample};
-use crate::autograd::{Backward, Grads};
-use crate::error::Result;
 use crate::op::rules;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Rule, Typing};
 
 /// The compute and output dtypes of an element-wise op.
 type DtypeRule = fn(&Args<'_>) -> RuleResult<Typing>;
-/// The formula of a gradient.
-type Formula = fn(&Backward<'_>, &mut Grads<'_>) -> Result<()>;
-
-impl Derivative {
-    /// A zero gradient for argument 0, that of a piecewise constant function.
-    pub const ZERO: Derivative = Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.zeros_like()));
-
-    /// A formula that reads only the output gradient.
-    ///
-    /// ```
-    /// # fn main() -> keyway::Result<()> {
-    /// use keyway::ops::def::Derivative;
-    /// let neg = Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.neg()));
-    /// assert!(matches!(neg, Derivative::Formula { saves: 0, saves_outputs: 0, .. }));
-    /// # Ok(()) }
-    /// ```
-    pub const fn of_grad(formula: Formula) -> Derivative {
-        Derivative::Formula { saves: 0, saves_outputs: 0, formula }
-    }
-
-    /// A formula that reads the arguments in this mask; bit `i` for argument `i`.
-    ///
-    /// ```
-    /// # fn main() -> keyway::Result<()> {
-    /// use keyway::ops::def::Derivative;
-    /// let log = Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.div(&b.input(0)?)));
-    /// assert!(matches!(log, Derivative::Formula { saves: 0b1, saves_outputs: 0, .. }));
-    /// # Ok(()) }
-    /// ```
-    pub const fn of_inputs(saves: u32, formula: Formula) -> Derivative {
-        Derivative::Formula { saves, saves_outputs: 0, formula }
-    }
-
-    /// A formula that reads the op's single output.
-    ///
-    /// ```
-    /// # fn main() -> keyway::Result<()> {
-    /// use keyway::ops::def::Derivative;
-    /// let exp = Derivative::of_output(|b, g| g.set(0, || b.grad(0)?.mul(&b.output(0)?)));
-    /// assert!(matches!(exp, Derivative::Formula { saves: 0, saves_outputs: 0b1, .. }));
-    /// # Ok(()) }
-    /// ```
-    pub const fn of_output(formula: Formula) -> Derivative {
-        Derivative::Formula { saves: 0, saves_outputs: 0b1, formula }
-    }
-}
-
 impl OpDef {
     /// An op of all dtypes with only the functional form, no decomposition and no error samples.
     ///

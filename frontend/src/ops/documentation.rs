@@ -22,7 +22,7 @@ impl OpDef {
 
 #[cfg(test)]
 mod tests {
-    /// The bare name of an op documents nothing.
+    /// Fails for a documentation that consists of the op's name only.
     #[test]
     fn every_op_is_documented() {
         let bare: Vec<&str> = crate::ops::all()

@@ -9,6 +9,7 @@ mod documentation;
 mod family;
 mod forms;
 mod nearest;
+mod operators;
 mod parts;
 pub mod sample;
 pub(crate) mod spatial;

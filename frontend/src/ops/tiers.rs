@@ -169,7 +169,7 @@ pub fn up_to(name: &str) -> Option<&'static [Tier]> {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// The ops of the tier that nothing serves on the device.
+    /// The ops of the tier that no candidate serves on the device.
     pub ops: Vec<&'static str>,
     /// Kernels that would serve all of them: the leaves of their decompositions, and the ops without one.
     pub kernels: BTreeSet<(&'static str, &'static str)>,

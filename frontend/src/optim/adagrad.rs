@@ -117,7 +117,7 @@ pub struct Adagrad {
 }
 
 impl Adagrad {
-    /// An optimiser of these parameters, with options or a learning rate alone: `Adagrad::new(parameters, 0.1)`.
+    /// An optimizer of these parameters, with options or only a learning rate: `Adagrad::new(parameters, 0.1)`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

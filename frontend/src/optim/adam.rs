@@ -158,7 +158,7 @@ impl<O: Options + Copy + Into<AdamOptions>> Core<O> {
             let expected = "used with gradients of the same strides as their parameters";
             return Err(refuse(self.owner, "capturable", expected, got).into());
         }
-        // Errors above have changed nothing.
+        // On the errors above nothing was changed.
         for (own, new) in self.moments.iter_mut().zip(fresh).filter(|(_, new)| new.is_some()) {
             *own = new;
         }
@@ -286,7 +286,7 @@ macro_rules! optimizer {
         pub struct $name(Core<$options>);
 
         impl $name {
-            /// An optimiser of these parameters, with options or a learning rate alone: `new(parameters, 1e-3)`.
+            /// An optimizer of these parameters, with options or only a learning rate: `new(parameters, 1e-3)`.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",
@@ -326,10 +326,10 @@ macro_rules! optimizer {
                 Ok($name(Core::new(stringify!($name), groups, $decoupled)?))
             }
 
-            /// Counts the steps on the parameters' device, so that a step which was captured ([`graph`](crate::graph)) counts
-            /// each replay. All parameters, which have gradients of their own order, share no memory and are on one device,
-            /// share the count: a step in which other ones have gradients than in the steps before is refused, and changes
-            /// nothing.
+            /// Counts the steps on the parameters' device, so that a captured step ([`graph`](crate::graph)) counts each
+            /// replay. All parameters whose gradients have the parameter's strides, that share no memory and are on one
+            /// device, share the count: a step in which other parameters have gradients than in the steps before is
+            /// refused, and changes nothing.
             ///
             #[doc = concat!(
                 "```\n# fn main() -> keyway::Result<()> {\n",

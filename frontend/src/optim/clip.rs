@@ -8,9 +8,9 @@ use crate::tensor::handles;
 use crate::{DType, Result, Tensor};
 use std::borrow::Borrow;
 
-/// Scales the gradients by a common factor such that their norm, over all of them as one vector, is at most `max_norm`. Returns
-/// the previous norm as a 0-d tensor; nothing is read back to the host. The norm is f32, or f64 if a gradient is: a norm beyond
-/// the range of that dtype is infinite, and all gradients become 0.
+/// Scales the gradients by a common factor such that their norm, over all of them as one vector, is at most `max_norm`.
+/// Returns the previous norm as a 0-d tensor, without synchronisation. The norm is f32, or f64 if a gradient is: a norm
+/// outside of the range of that dtype is infinite, and all gradients become 0.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

@@ -5,7 +5,7 @@ use super::group::refuse;
 use super::moments::Moments;
 use crate::{DType, Device, Result, Tensor, graph};
 
-/// The number of steps so far, in f64 on the device: captured work counts on with each replay.
+/// The number of steps so far, in f64 on the device, so that each replay of captured work increments it.
 #[derive(Debug)]
 pub(super) struct Clock(Tensor);
 
@@ -51,7 +51,7 @@ pub(super) fn common_steps(owner: &'static str, moments: &[Option<Moments>]) -> 
     }
 }
 
-/// Refuses gradients of other parameters than those that have had steps, whose count all share.
+/// Refuses a step in which other parameters have gradients than in earlier steps, since all share the count.
 pub(super) fn check_same<M>(
     owner: &'static str,
     grads: &[Option<Tensor>],

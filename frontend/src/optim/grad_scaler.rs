@@ -58,9 +58,9 @@ pub struct GradScalerState {
     pub growth_tracker: u64,
 }
 
-/// Trains in f16 beside [`autocast`](crate::autocast()): multiplies the loss, so that small gradients are not 0 in f16, divides
-/// the gradients by the same number before the step, and leaves a step out whose gradients are not finite (P. Micikevicius and
-/// others, "Mixed precision training", 2018).
+/// Trains in f16 with [`autocast`](crate::autocast()): multiplies the loss, so that small gradients are not 0 in f16,
+/// divides the gradients by the same number before the step, and skips a step whose gradients are not finite (P.
+/// Micikevicius and others, "Mixed precision training", 2018).
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -216,8 +216,8 @@ impl GradScaler {
         Ok(finite)
     }
 
-    /// The optimiser's step, where all gradients are finite; whether it was made. Divides the gradients by the scale first if
-    /// [`GradScaler::unscale_`] has not.
+    /// Makes the optimizer's step if all gradients are finite; returns whether it did. Divides the gradients by the scale
+    /// first if [`GradScaler::unscale_`] has not.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -239,7 +239,7 @@ impl GradScaler {
         if self.found(&parameters).is_none() {
             self.unscale_(optimizer)?;
         }
-        // The one that was just put there, if none was before.
+        // The entry that was just added, if there was none before.
         let Some(unscaled) = self.found(&parameters) else { return Ok(false) };
         if unscaled.stepped {
             let expected = "called once for each optimiser between two calls of `update`";

@@ -1,4 +1,4 @@
-//! Parameter groups with options of their own, and their state dicts.
+//! Parameter groups with separate options, and their state dicts.
 
 use crate::nn::{Mismatch, ModuleError, StateDict};
 use crate::{Result, Tensor};
@@ -31,7 +31,7 @@ pub struct Group<O> {
 
 /// Options as named scalars.
 pub(super) trait Options: Copy {
-    /// Their names, `lr` first.
+    /// The names of the options, `lr` first.
     const NAMES: &'static [&'static str];
     /// The values in the order of the names.
     fn values(&self) -> Vec<f64>;
@@ -180,7 +180,7 @@ pub(super) fn with_options<O>(groups: &[Group<O>]) -> impl Iterator<Item = (&Ten
     groups.iter().flat_map(|group| group.parameters.iter().map(move |parameter| (parameter, &group.options)))
 }
 
-/// Refuses strided or else sparse gradients of any parameter, before any of them is changed.
+/// Refuses gradients of one kind, strided or sparse, of any parameter, before any parameter is changed.
 pub(super) fn refuse_gradients<O>(
     owner: &'static str,
     groups: &[Group<O>],
@@ -277,7 +277,7 @@ pub(super) fn load<O: Options>(
         options
             .push(O::NAMES.iter().filter_map(|name| check.take(format!("group.{g}.{name}"), &[])).collect());
     }
-    // A state dict saved before a schedule was made lacks such rates, and older ones also lack numbers of parameters.
+    // A state dict saved before a schedule was created lacks such rates, and older ones also lack numbers of parameters.
     let mut initial: Vec<&Tensor> = Vec::new();
     for g in 0..groups.len() {
         check.take_if_there(format!("group.{g}.{COUNT}"));

@@ -97,8 +97,8 @@ pub trait Optimizer {
     fn set_learning_rates(&mut self, rates: &[f64]) -> Result<()>;
 
     /// The initial learning rate of each group for schedules, PyTorch's `initial_lr`: the rate of the group when the first
-    /// schedule was made. `None` before a schedule has taken a step, and once rates were set by hand. It is saved with the state,
-    /// so that a schedule made after loading does not begin from an already reduced rate.
+    /// schedule was created. `None` before a schedule has taken a step, and once rates were set by hand. It is saved with
+    /// the state, so that a schedule created after loading does not begin from an already reduced rate.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -170,7 +170,7 @@ pub trait Optimizer {
         self.set_learning_rates(&vec![rate; self.learning_rates().len()])
     }
 
-    /// One step by the gradients of a loss alone: clears the gradients, computes those of the loss, and steps.
+    /// Makes one step by the gradients of only this loss: clears the gradients, computes those of the loss, and steps.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -207,7 +207,7 @@ pub trait Optimizer {
     /// Insufficient memory.
     fn state_dict(&self) -> Result<StateDict>;
 
-    /// Puts options and memories back.
+    /// Restores options and state.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -145,7 +145,7 @@ pub struct RmsProp {
 }
 
 impl RmsProp {
-    /// An optimiser of these parameters, with options or a learning rate alone: `RmsProp::new(parameters, 0.1)`.
+    /// An optimizer of these parameters, with options or only a learning rate: `RmsProp::new(parameters, 0.1)`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -12,7 +12,8 @@ pub(super) enum Gradient {
 
 /// The coalesced rows of a sparse gradient: blocks at coordinates of the sparse dimensions, usually one dimension.
 pub(super) struct Rows {
-    /// Their coordinates: the indices along each sparse dimension. Without sparse dimensions there is one block, the whole.
+    /// The coordinates of the blocks: the indices along each sparse dimension. Without sparse dimensions there is one
+    /// block, the whole tensor.
     at: Vec<Tensor>,
     /// The gradient's values, `[rows, dense sizes...]`.
     pub(super) values: Tensor,

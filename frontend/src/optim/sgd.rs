@@ -118,7 +118,7 @@ pub struct Sgd {
 }
 
 impl Sgd {
-    /// An optimiser of these parameters, with options or a learning rate alone: `Sgd::new(parameters, 0.1)`.
+    /// An optimizer of these parameters, with options or only a learning rate: `Sgd::new(parameters, 0.1)`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

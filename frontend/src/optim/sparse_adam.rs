@@ -1,4 +1,4 @@
-//! Adam for sparse gradients alone.
+//! Adam for sparse gradients only.
 
 use super::Optimizer;
 use super::group::{
@@ -73,8 +73,8 @@ const OWNER: &str = "SparseAdam";
 /// p = p - lr * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + eps)                  (t: the step, from 1)
 /// ```
 ///
-/// [`AdamW`](super::AdamW) with [`lazy`](super::AdamWOptions::lazy) decays weights too, adds `eps` where Adam does, and takes
-/// strided gradients beside sparse ones.
+/// [`AdamW`](super::AdamW) with [`lazy`](super::AdamWOptions::lazy) also decays weights, adds `eps` at the same point as
+/// Adam, and accepts strided and sparse gradients.
 ///
 /// ```no_run
 /// # fn main() -> keyway::Result<()> {
@@ -94,7 +94,7 @@ pub struct SparseAdam {
 }
 
 impl SparseAdam {
-    /// An optimiser of these parameters, with options or a learning rate alone: `SparseAdam::new(parameters, 0.1)`.
+    /// An optimizer of these parameters, with options or only a learning rate: `SparseAdam::new(parameters, 0.1)`.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {

@@ -1,9 +1,9 @@
 //! Minimum-cost labelling of a graph with two labels, as a minimum cut.
 //!
-//! Every node has a cost for each label and every pair of nodes one for each combination. Where no pair is cheaper when its nodes
-//! differ than when they agree (submodular costs), a minimum s-t cut gives the exact minimum: V. Kolmogorov and R. Zabih, "What
-//! Energy Functions Can Be Minimized via Graph Cuts?", 2004, section 4. The cut is found as a maximum flow by E. A. Dinic's
-//! algorithm, 1970. Costs are integers, so that the result does not depend on rounding.
+//! Every node has a cost for each label and every pair of nodes one for each combination. If no pair is cheaper with
+//! different labels than with equal ones (submodular costs), a minimum s-t cut is the exact minimum: V. Kolmogorov and R.
+//! Zabih, "What Energy Functions Can Be Minimized via Graph Cuts?", 2004, section 4. The cut is computed as a maximum flow
+//! by E. A. Dinic's algorithm, 1970. Costs are integers, so that the result does not depend on rounding.
 
 use std::collections::VecDeque;
 
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_shortcut_is_converted_once_or_the_branch_follows_it() {
-        // Node 0 feeds 1 and 2, as a residual block does its shortcut: alone, node 1 gains 5 and pays 2 * 3.
+        // Node 0 feeds 1 and 2, like the shortcut of a residual block: by itself, node 1 gains 5 and pays 2 * 3.
         let costs = [[0, 3], [3, 0]];
         let pairs = [(0, 1), (0, 2), (1, 2)].map(|(from, to)| Pair { from, to, costs }).to_vec();
         let problem = |last: [i64; 2]| Problem { nodes: vec![[0, 9], [5, 0], last], pairs: pairs.clone() };

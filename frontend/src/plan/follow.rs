@@ -192,8 +192,8 @@ impl<M: Module> Module for Planned<M> {
 }
 
 impl Plan {
-    /// Wraps the module so that it follows this plan: parameters are converted once, and arguments where the plan says so.
-    /// Converted parameters are new tensors afterwards: create the optimizer after this call.
+    /// Wraps the module so that it follows this plan: parameters are converted once, and arguments as planned. Converted
+    /// parameters are new tensors afterwards: create the optimizer after this call.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

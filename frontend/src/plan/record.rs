@@ -33,7 +33,7 @@ pub(super) struct Node {
 
 /// An argument that may be converted.
 pub(super) struct Input {
-    /// Its index among the call's tensor arguments.
+    /// The index among the call's tensor arguments.
     pub(super) argument: usize,
     /// The node that produces it.
     pub(super) from: usize,

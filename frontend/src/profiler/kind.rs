@@ -3,18 +3,32 @@
 
 use super::tensors;
 use super::trace::CallInfo;
-use crate::ops::def::{OpDef, OpFlags, definition};
-use crate::ops::memory::{clone, copy, pin_memory, to_device, to_dtype, to_layout};
 use keyway_dispatcher::DType;
 use keyway_dispatcher::intern::DEVICES;
 use keyway_dispatcher::ledger::Served;
-use keyway_dispatcher::op::Call;
+use keyway_dispatcher::op::{Call, OpEntry};
 use keyway_dispatcher::tensor::TensorRef;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Maximum number of tensors of a call that are described individually.
 const MAX_TEXTS: usize = 16;
+
+/// Copies of memory by an op.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Copies {
+    /// Whether it copies elements on one device, as a copy to another memory format does.
+    pub(crate) copies: bool,
+    /// Whether it copies elements, perhaps to another device.
+    pub(crate) moves: bool,
+    /// Whether argument 0 is written and not read.
+    pub(crate) skips_first: bool,
+    /// Whether the call requests the format of its result.
+    pub(crate) sets_format: bool,
+}
+
+/// The function that looks up the copies of an op; set when the key is registered, since definitions are above the profiler.
+pub(super) static COPIES: OnceLock<fn(&OpEntry) -> Copies> = OnceLock::new();
 
 /// Calls and their times.
 #[derive(Clone, Copy, Default)]
@@ -44,14 +58,14 @@ pub(super) struct Kind {
     pub(super) tally: Tally,
     /// Formats of source and result of a copy that reorders elements.
     pub(super) reordering: Option<(Arc<str>, Arc<str>)>,
-    /// The format that the arguments had, and the one that the results have.
+    /// The format of the arguments, and that of the results.
     pub(super) change: Option<(&'static str, &'static str)>,
-    /// Whether it stands for all kinds of its op without a row of their own.
+    /// Whether it represents all kinds of its op without a separate row.
     pub(super) shared: bool,
 }
 
 impl Kind {
-    /// The kind that stands for this and all others of its op without a row of their own.
+    /// The kind that represents this and all others of its op without a separate row.
     pub(super) fn for_others(&self, inputs: &str) -> Kind {
         let inputs = vec![inputs.to_string()];
         let info = CallInfo { inputs, outputs: Vec::new(), bytes: 0, ..(*self.info).clone() };
@@ -91,7 +105,7 @@ fn texts<'a>(mut all: impl Iterator<Item = &'a TensorRef>) -> Vec<String> {
     texts
 }
 
-/// The kind of a call, with nothing counted.
+/// The kind of a call, with all counts zero.
 pub(super) fn describe(call: &Call<'_>, served: Option<Served>, outputs: &[TensorRef]) -> Kind {
     let args = &call.args;
     let inputs = || tensors::of(args.values);
@@ -107,16 +121,15 @@ pub(super) fn describe(call: &Call<'_>, served: Option<Served>, outputs: &[Tenso
         (None, Some(t)) => format!("{}/{}/{}", t.device().name(), t.dispatch_layout(), t.dtype()),
         (None, None) => String::new(),
     };
-    let is = |definitions: &[&OpDef]| definitions.iter().any(|d| d.name() == args.op.name);
-    let copies = is(&[&clone::DEF, &copy::DEF, &to_dtype::DEF, &to_layout::DEF]);
-    let moves = copies || is(&[&to_device::DEF, &pin_memory::DEF]);
+    let Copies { copies, moves, skips_first, sets_format } =
+        COPIES.get().map_or_else(Copies::default, |of| of(args.op));
     let touches = match served {
         Some(Served::Kernel(_)) => true,
         Some(Served::View) | None => false,
         Some(_) => moves,
     };
     // The target of a copy is an argument that is not read.
-    let source = usize::from(is(&[&copy::DEF]));
+    let source = usize::from(skips_first);
     let read = inputs().skip(source).chain(outputs).map(|t| tensors::bytes(t)).sum();
     let reordering = match (inputs().nth(source), outputs.first()) {
         (Some(source), Some(result)) if copies && served.is_some() && tensors::reordered(source, result) => {
@@ -125,13 +138,12 @@ pub(super) fn describe(call: &Call<'_>, served: Option<Served>, outputs: &[Tenso
         _ => None,
     };
     // A call that requests a format, or returns the same memory in another shape, preserves the intended format.
-    let asks = definition(args.op).is_some_and(|definition| definition.is(OpFlags::SETS_FORMAT));
     let shares = |t: &TensorRef| {
         inputs().any(|from| from.storage().zip(t.storage()).is_some_and(|(a, b)| a.same_as(b)))
     };
     let change = match served {
         None | Some(Served::View) => None,
-        Some(_) if asks || outputs.iter().any(shares) => None,
+        Some(_) if sets_format || outputs.iter().any(shares) => None,
         Some(_) => tensors::format_change(inputs(), outputs),
     };
     Kind {

@@ -28,6 +28,7 @@ mod tensors;
 mod trace;
 
 pub use crate::error::trace::TraceError;
+pub(crate) use kind::Copies;
 pub use memory::{
     DeviceUsage, MemoryProfile, MemorySnapshot, MemoryUsage, OpMemory, Owner, TimelinePoint, memory,
 };
@@ -39,6 +40,7 @@ pub use trace::{CallInfo, Event, EventKind, Thread, Trace};
 use keyway_dispatcher::error::Result as DispatchResult;
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet};
 use keyway_dispatcher::ledger::{self, Fallback};
+use keyway_dispatcher::op::OpEntry;
 use keyway_dispatcher::registry::{KeyHandler, register_key_handler};
 use keyway_dispatcher::scratch_count::Counting;
 use record::{LOCAL, PROFILES};
@@ -49,7 +51,8 @@ use std::time::Instant;
 pub const MAX_EVENTS: usize = 100_000;
 
 /// Registers the profiler's key.
-pub(crate) fn install() -> DispatchResult<()> {
+pub(crate) fn install(copies: fn(&OpEntry) -> Copies) -> DispatchResult<()> {
+    let _ = kind::COPIES.set(copies);
     register_key_handler(KeyHandler {
         key: DispatchKey::PROFILER,
         name: "profiler".to_string(),
@@ -224,7 +227,7 @@ impl Profile {
 impl Drop for Profile {
     fn drop(&mut self) {
         PROFILES.set(PROFILES.get().saturating_sub(1));
-        // At the end of a thread its records no longer exist.
+        // When a thread ends, its records no longer exist.
         let _ = LOCAL.try_with(|local| {
             let mut states = local.states.borrow_mut();
             let Some(at) = states.iter().rposition(|state| state.number == self.number) else { return };

@@ -1,6 +1,6 @@
 //! Thread-local records of calls: the stack of open frames, and the end of each call.
 
-use super::state::{Around, Slot, State, Took};
+use super::state::{Around, CallCost, Slot, State};
 use keyway_dispatcher::call::redispatch;
 use keyway_dispatcher::error::Result as DispatchResult;
 use keyway_dispatcher::fallback;
@@ -20,7 +20,7 @@ pub(super) enum Frame {
     Backward(&'static str),
     /// A module, by its name in the one around it.
     Module(Arc<str>),
-    /// A part of the program that is named for the trace alone.
+    /// A region of the program that is named only for the trace.
     Region,
 }
 
@@ -32,9 +32,9 @@ pub(super) struct Local {
     pub(super) stack: RefCell<Stack>,
     /// The next frame number.
     next: Cell<u64>,
-    /// Time so far in the calls inside the current one.
+    /// The time so far in the calls inside the current one.
     inside: Cell<Duration>,
-    /// Bytes of scratch memory used so far by those.
+    /// The bytes of scratch memory used so far by those calls.
     scratch_inside: Cell<u64>,
     /// Whether an op inside the current one changed the format, which is then the cause of this one's change.
     pub(super) changed: Cell<bool>,
@@ -56,7 +56,7 @@ thread_local! {
 }
 
 impl Local {
-    /// A number that nothing else of this thread has.
+    /// A number that is unique on this thread.
     pub(super) fn number(&self) -> u64 {
         let number = self.next.get();
         self.next.set(number + 1);
@@ -133,7 +133,7 @@ pub(super) fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> 
         drop(frame);
         let stack = local.stack.borrow();
         let around = Around { stack: &stack, changed: local.changed.get() };
-        let took = Took { start, own, total, scratch };
+        let took = CallCost { start, own, total, scratch };
         let mut states = local.states.borrow_mut();
         let told = match states.last_mut() {
             // Refused, and run in another way.

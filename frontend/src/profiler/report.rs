@@ -31,7 +31,7 @@ pub struct OpStats {
     pub key: String,
     /// Number of calls.
     pub calls: u64,
-    /// Nanoseconds in these calls alone, without the ops that they called.
+    /// Nanoseconds in these calls themselves, without the ops that they called.
     pub self_ns: u64,
     /// Nanoseconds in these calls with all that they called.
     pub total_ns: u64,
@@ -66,7 +66,7 @@ pub struct Shapes {
     pub outputs: Vec<String>,
     /// Number of calls.
     pub calls: u64,
-    /// Nanoseconds in these calls alone.
+    /// Nanoseconds in these calls themselves.
     pub self_ns: u64,
     /// Nanoseconds in these calls with all that they called.
     pub total_ns: u64,

@@ -48,7 +48,7 @@ impl Drop for Scope {
 fn leave(Entered { start, name, slot, open }: Entered) {
     let total = start.elapsed();
     drop(open);
-    // At the end of a thread the state no longer exists.
+    // When a thread ends, its state no longer exists.
     let _ = LOCAL.try_with(|local| {
         let mut states = local.states.borrow_mut();
         // A profile may have begun since, or the one with the scope's event may have ended.

@@ -11,7 +11,7 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Maximum number of kinds of calls with rows of their own; further ones share one row per op.
+/// The maximum number of kinds of calls with separate rows; further ones share one row for each op.
 const MAX_KINDS: usize = 4096;
 /// Maximum number of locations for each kind of memory event; further ones share one.
 const MAX_PLACES: usize = 1000;
@@ -31,7 +31,7 @@ pub(super) struct Slot {
 /// The subject of an event.
 #[derive(Clone)]
 pub(super) enum What {
-    /// It has not ended.
+    /// The event has not ended.
     Open,
     /// A call of this kind.
     Call(usize),
@@ -67,7 +67,7 @@ pub(super) struct Added {
 
 /// The cost of a call: self time, total time, and bytes of its own scratch memory.
 #[derive(Clone, Copy)]
-pub(super) struct Took {
+pub(super) struct CallCost {
     pub(super) start: Instant,
     pub(super) own: Duration,
     pub(super) total: Duration,
@@ -84,7 +84,7 @@ pub(super) struct Around<'a> {
 /// The callers of an op, and the path of the modules around it.
 type Place = (Vec<String>, String);
 
-/// The location that stands for those without a line of their own. At most one per kind.
+/// The location that represents all those without a separate line. At most one for each kind.
 fn others() -> Place {
     (vec![OTHERS.to_string()], String::new())
 }
@@ -96,9 +96,9 @@ pub(super) struct State {
     pub(super) start: Instant,
     pub(super) codes: FxMap<Box<[u64]>, usize>,
     pub(super) kinds: Vec<Kind>,
-    /// By kind and location.
+    /// The reorderings by kind and location.
     pub(super) reorderings: FxMap<(usize, Box<str>), Reordering>,
-    /// By op and location: time of the first change, and its description.
+    /// The format changes by op and location: the time of the first, and its description.
     pub(super) changes: FxMap<(&'static str, Box<str>), (Duration, FormatChange)>,
     pub(super) events: Option<Events>,
     /// Nested profiles that were added to it: an event that began in one may end now.
@@ -174,7 +174,7 @@ impl State {
         &mut self,
         call: &Call<'_>,
         outputs: Option<&Outputs>,
-        Took { start, own, total, scratch }: Took,
+        CallCost { start, own, total, scratch }: CallCost,
         slot: Option<Slot>,
         around: Around<'_>,
     ) -> bool {
@@ -212,7 +212,7 @@ impl State {
         changed
     }
 
-    /// The index of a kind that is new, or of the one that all others of its op share.
+    /// The index of a new kind, or of the one that all further kinds of its op share.
     #[cold]
     pub(super) fn learn(&mut self, code: &mut Vec<u64>, describe: impl FnOnce() -> Kind) -> usize {
         let full = self.kinds.len() >= MAX_KINDS;

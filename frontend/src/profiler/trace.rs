@@ -1,4 +1,4 @@
-//! Each call as an event in time.
+//! The trace: each call as an event in time.
 
 use super::report::Report;
 use super::state::{Recorded, State, What};
@@ -110,7 +110,7 @@ pub struct Thread {
     pub process: u32,
     /// A number that no other profiled thread of the process has: of the main thread the id of the process.
     pub id: u32,
-    /// Its name; `profiled thread` where it has none.
+    /// The thread's name; `profiled thread` if it has none.
     pub name: String,
 }
 
@@ -157,7 +157,7 @@ pub struct Trace {
     pub thread: Thread,
 }
 
-/// Maximum number of times that the beginning of an event is moved, so that it is not within those that end before it does.
+/// The maximum number of times that the beginning of an event is moved to separate it from events that end before it does.
 const MOVES: u32 = 8;
 
 /// Clips events, ordered by their beginning, to the events that enclose them.
@@ -172,7 +172,7 @@ fn nest(events: Vec<Event>) -> Vec<Event> {
     let mut rest = events.into_iter().peekable();
     loop {
         let next = rest.peek().map_or(u64::MAX, |event| event.start_ns);
-        // Before those that begin with it, which are within it.
+        // Before the events that begin at the same time, which are nested in it.
         let (mut event, moves) = match moved.peek() {
             Some(&Reverse((start, moves, at))) if start <= next => {
                 moved.pop();
@@ -190,7 +190,7 @@ fn nest(events: Vec<Event>) -> Vec<Event> {
         }
         let outer = around.last().copied().filter(|outer| end(&event) > *outer);
         if let Some(outer) = outer {
-            // Beyond the last of those that end before it does.
+            // After the last of the events that end before it does.
             let ends = around.partition_point(|outer| *outer >= end(&event));
             let later = around.get(ends).copied().unwrap_or(outer);
             let (within, beyond) = (outer - begin, end(&event) - later);

@@ -76,7 +76,7 @@ impl GeneratorState {
     }
 }
 
-/// A pseudorandom number generator (Philox). Clones share its state; all calls may come from any thread.
+/// A pseudorandom number generator (Philox). Clones share its state; it may be used from any thread.
 ///
 /// ```
 /// use keyway::rng::Generator;
@@ -114,7 +114,7 @@ impl Generator {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Goes to the beginning of the stream of `seed`.
+    /// Seeks to the beginning of the stream of `seed`.
     ///
     /// ```
     /// use keyway::rng::Generator;
@@ -179,7 +179,7 @@ impl Generator {
 struct Defaults {
     seed: u64,
     generators: HashMap<Device, Generator>,
-    /// The same generators, for the locks that are held while the process forks. Never dropped: one per device.
+    /// The same generators, for the locks that are held while the process forks. Never dropped: one for each device.
     at_fork: HashMap<Device, &'static Generator>,
 }
 
@@ -219,7 +219,7 @@ fn defaults() -> MutexGuard<'static, Defaults> {
     DEFAULTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// The locks of the default generators, held while the process forks. A child goes on where its parent was.
+/// The locks of the default generators, held while the process forks. A child continues at its parent's position.
 pub(crate) fn held() -> keyway_dispatcher::fork::Held {
     let mut defaults = defaults();
     let Defaults { generators, at_fork, .. } = &mut *defaults;

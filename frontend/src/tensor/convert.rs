@@ -1,4 +1,4 @@
-//! Values back to the host.
+//! Copies of values to the host.
 
 use super::Tensor;
 use crate::error::{Error, Result, called};
@@ -7,7 +7,7 @@ use keyway_dispatcher::memory::{ElementReader, StridedElements, bytes::Plain, ho
 use keyway_dispatcher::registry::layout_ops;
 use keyway_dispatcher::{DType, Device};
 
-/// Bytes that are read at once; a multiple of every element's size.
+/// The number of bytes read in one step; a multiple of every element's size.
 const CHUNK: usize = 1 << 16;
 
 /// A host type that [`Tensor::item`] returns.
@@ -232,7 +232,7 @@ impl Tensor {
     /// Passes the bytes of the elements to `visit` in row-major order, in chunks of whole elements. Needs no backend: the host
     /// iterates over the strides.
     pub(crate) fn for_each_chunk(&self, mut visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        // A composite tensor is converted on its device if that has a kernel, else in host memory.
+        // A composite tensor is converted on its device if that has a kernel, otherwise in host memory.
         let served = layout_ops(self.layout(), self.device().kind).is_some();
         let home = match self.inner.is_strided() || served {
             true => self.clone(),

@@ -1,10 +1,10 @@
 //! New tensors: without values, and of one value.
 
+use super::defaults::{default_dtype, default_memory_format};
 use super::format::strides_in;
 use super::options::{IntoOptions, TensorOptions};
 use super::shape::{IntoShape, not_negative, sizes};
 use super::{MemoryFormat, Tensor};
-use crate::defaults::{default_dtype, default_memory_format};
 use crate::error::{Result, called};
 use keyway_dispatcher::DType;
 use keyway_dispatcher::dims::Dims;
@@ -120,7 +120,7 @@ impl Tensor {
         Ok(Tensor { inner: TensorImpl::empty_strided(sizes, strides, options.dtype(), options.device())? })
     }
 
-    /// A new tensor whose elements are all `value`: i64 for an integer, bool for a bool, else of the default dtype.
+    /// A new tensor whose elements are all `value`: i64 for an integer, bool for a bool, otherwise of the default dtype.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -443,7 +443,7 @@ fn number(op: &'static str, sizes: &[usize], value: i64, options: TensorOptions)
 }
 
 fn fill(tensor: &Tensor, value: Arg<'_>) -> Result<Tensor> {
-    crate::ops::memory::fill::DEF.run_in_place(&[tensor.into(), value])
+    tensor.fill_(value)
 }
 
 /// The dtype of a tensor of these scalars: bool, i64, or the default one if there is a floating-point scalar.

@@ -4,11 +4,9 @@ use super::Tensor;
 use super::options::{IntoOptions, TensorOptions};
 use crate::error::{Result, called};
 use crate::op::rules::check_images;
-use crate::ops::memory::clone;
 use keyway_dispatcher::dims::{
     Dims, channels_last_strides, contiguous_strides, dense_strides, is_channels_last, is_dense,
 };
-use keyway_dispatcher::op::Arg;
 use keyway_dispatcher::tensor::Format;
 use std::fmt;
 
@@ -145,7 +143,7 @@ impl Tensor {
         self.as_strided(self.shape(), &strides)
     }
 
-    /// This tensor if it is contiguous, else a contiguous copy.
+    /// This tensor if it is contiguous, otherwise a contiguous copy.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -186,24 +184,6 @@ impl Tensor {
             }
             _ => self.in_format(format),
         })
-    }
-
-    /// [`Tensor::copy`] in a memory format.
-    ///
-    /// ```
-    /// # fn main() -> keyway::Result<()> {
-    /// use keyway::prelude::*;
-    /// let x = Tensor::zeros((2, 3, 4))?.copy_with(MemoryFormat::ChannelsLast)?;
-    /// assert_eq!(x.strides(), [12, 1, 3]);
-    /// let error = x.select(0, 0)?.copy_with(MemoryFormat::ChannelsLast).unwrap_err();
-    /// assert!(error.to_string().contains("of 3, 4 or 5 dimensions for channels_last"));
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// channels_last on a tensor of fewer than 3 or more than 5 dimensions, or on a composite one.
-    pub fn copy_with(&self, format: MemoryFormat) -> Result<Tensor> {
-        called("copy", &["self", "format"], || clone::DEF.run(&[self.into(), Arg::Str(format.name())]))
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::Tensor;
 use super::shape::{IntoShape, not_negative, sizes};
-use crate::autograd::{AutogradError, is_grad_enabled};
 use crate::error::{Error, Result, called};
 use keyway_dispatcher::DType;
 use keyway_dispatcher::dims::{contiguous_strides, numel};
@@ -288,7 +287,7 @@ impl Tensor {
         Ok(TensorImpl::as_slice(&mut self.inner)?)
     }
 
-    /// The mutable form of [`Tensor::as_slice`]. Counts as one in-place change.
+    /// As [`Tensor::as_slice`], mutably. Counts as one in-place change.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -304,12 +303,5 @@ impl Tensor {
     pub fn as_slice_mut<T: Element>(&mut self) -> Result<&mut [T]> {
         self.check_unrecorded("as_slice_mut")?;
         Ok(TensorImpl::as_slice_mut(&mut self.inner)?)
-    }
-
-    fn check_unrecorded(&self, op: &'static str) -> Result<()> {
-        if is_grad_enabled() && self.requires_grad() {
-            return Err(AutogradError::WrittenByHand { op }.into());
-        }
-        Ok(())
     }
 }

@@ -8,7 +8,7 @@ use keyway_dispatcher::error::Error;
 use smallvec::SmallVec;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-/// Puts in a dimension of size 1.
+/// An index that inserts a dimension of size 1.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

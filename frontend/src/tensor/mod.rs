@@ -1,16 +1,15 @@
 //! The user-facing tensor.
 
 mod array;
+mod choices;
 mod convert;
 mod create;
+pub(crate) mod defaults;
 mod deprecated;
-mod file;
 pub(crate) mod filled;
 mod format;
-mod grad;
 mod host;
 mod index;
-mod operators;
 mod options;
 mod print;
 mod resize;
@@ -19,11 +18,8 @@ mod sparse;
 mod sparse_csr;
 
 pub(crate) use crate::error::layouts::{COO, CSR};
-pub use crate::ops::index::scatter_reduce::Reduce;
-pub use crate::ops::index::unique::Unique;
-pub use crate::ops::pointwise::div::Rounding;
-pub use crate::ops::reduce::quantile::Interpolation;
 pub use array::NdArray;
+pub use choices::{Interpolation, Reduce, Rounding, Unique};
 pub use convert::Item;
 #[doc(hidden)]
 #[allow(deprecated)]
@@ -275,7 +271,7 @@ impl Tensor {
         self.inner.format()
     }
 
-    /// Number of in-place changes of the memory; for a composite tensor, including those of its components.
+    /// The number of in-place changes of the memory; for a composite tensor, including those of its components.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -291,8 +287,8 @@ impl Tensor {
         self.inner.version()
     }
 
-    /// Whether both have the same storage, as a tensor and its views do, regardless of the parts that they view. A composite
-    /// tensor has no storage of its own and shares none.
+    /// Whether both have the same storage, as a tensor and its views do, regardless of the parts that they view. A
+    /// composite tensor has no storage and shares none.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -368,7 +364,7 @@ impl AsRef<TensorRef> for Tensor {
     }
 }
 
-/// For functions with reference parameters, `x.add(&y)`.
+/// Supports functions with reference parameters, `x.add(&y)`.
 impl<'a> From<&'a &Tensor> for Arg<'a> {
     #[inline]
     fn from(tensor: &'a &Tensor) -> Arg<'a> {

@@ -1,7 +1,7 @@
 //! The device and dtype of a new tensor: `DType::F16`, `"cuda:0"`, `(DType::F32, Device::CPU)`.
 
 use super::MemoryFormat;
-use crate::defaults::{default_device, default_dtype};
+use super::defaults::{default_device, default_dtype};
 use crate::error::Result;
 use keyway_dispatcher::error::Error;
 use keyway_dispatcher::{DType, Device};

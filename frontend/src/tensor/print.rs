@@ -1,6 +1,6 @@
-//! Printing, by the rules of PyTorch: four digits, columns aligned, scientific notation if the range demands it, above 1,000
-//! elements the edges alone, lines of at most 80 columns. A tensor with many dimensions, whose edges are millions of elements, is
-//! summarised further, and only printed elements are read.
+//! Printing, by the rules of PyTorch: four digits, columns aligned, scientific notation if the range demands it, above
+//! 1,000 elements only the edges, lines of at most 80 columns. A tensor with many dimensions, whose edges are millions of
+//! elements, is summarised further, and only printed elements are read.
 
 use super::Tensor;
 use crate::DType;
@@ -125,8 +125,8 @@ enum Value {
 /// Number of elements printed at the beginning and the end of a dimension; `None` for all.
 type Cut = Option<(usize, usize)>;
 
-/// The summary of each dimension of a large tensor: shorter edges if the normal ones have too many elements, and of the outermost
-/// dimensions the first element alone.
+/// The summary of each dimension of a large tensor: shorter edges if the normal ones have too many elements, and of the
+/// outermost dimensions only the first element.
 fn cuts(sizes: &[usize]) -> Vec<Cut> {
     let all = |edge: usize| sizes.iter().map(|&n| (n > 2 * edge).then_some((edge, edge))).collect::<Vec<_>>();
     let fits = |cuts: &[Cut]| {
@@ -223,7 +223,7 @@ fn complex(bytes: &[u8], dtype: DType) -> Vec<Value> {
     parts.as_chunks().0.iter().map(|&[real, imaginary]| Value::Complex(real, imaginary)).collect()
 }
 
-/// The elements of a plugin's dtype: text from the plugin, else values of their category.
+/// The elements of a plugin's dtype: text from the plugin, otherwise values of their category.
 fn decode_by_plugin(t: &Tensor, dtype: DType, bytes: &[u8]) -> Result<Vec<Value>> {
     let texts: Option<Vec<_>> = bytes.chunks_exact(dtype.size()).map(|e| dtype.format_element(e)).collect();
     if let Some(texts) = texts {

@@ -3,14 +3,15 @@
 use super::Tensor;
 use super::shape::{IntoShape, sizes};
 use super::sparse::wrong;
-use crate::autograd::no_grad;
 use crate::error::{Result, called};
 use keyway_dispatcher::dims::{contiguous_strides, numel};
+use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet};
 use keyway_dispatcher::tensor::TensorImpl;
 
 impl Tensor {
-    /// Makes this handle a row-major tensor of another shape over the same storage and offset. If the storage is too small, a new
-    /// one is allocated and the old elements are copied to it; the elements after them are undefined. Returns the tensor.
+    /// Makes this handle a contiguous tensor of another shape over the same storage and offset. If the storage is too
+    /// small, a new one is allocated and the old elements are copied to it; further elements are undefined. Returns the
+    /// tensor.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -59,7 +60,7 @@ impl Tensor {
             *self = if elements <= held {
                 over(&sizes)?
             } else {
-                let _off = no_grad();
+                let _off = KeyGuard::exclude(KeySet::of(DispatchKey::AUTOGRAD));
                 let made = Tensor::empty_with(elements, (dtype, self.device()))?;
                 made.narrow(0, 0, held)?.copy_(&over(&[held])?)?;
                 made.view(&sizes[..])?

@@ -101,8 +101,8 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     ///
-    /// Made a leaf by [`Tensor::requires_grad_`], it has a sparse gradient with the same indices, duplicates included: each
-    /// duplicate has the whole gradient at its coordinate, as if each were added on its own.
+    /// As a leaf ([`Tensor::requires_grad_`]), it has a sparse gradient with the same indices, duplicates included: each
+    /// duplicate has the full gradient at its coordinate, as if each were added separately.
     ///
     /// # Errors
     /// No backend for `sparse_coo`; components whose dtypes, ranks or counts do not fit; an index that is negative or beyond its
@@ -159,7 +159,7 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     ///
-    /// PyTorch's `is_sparse` is true for COO alone, `is_sparse_csr` for CSR; [`Tensor::layout`] distinguishes them.
+    /// PyTorch's `is_sparse` is true only for COO, `is_sparse_csr` for CSR; [`Tensor::layout`] distinguishes them.
     #[doc(alias = "is_sparse_csr")]
     pub fn is_sparse(&self) -> bool {
         self.is_coordinates() || self.is_compressed()
@@ -193,8 +193,8 @@ impl Tensor {
         if self.is_compressed() { self.to_sparse_with(2) } else { Ok(self.clone()) }
     }
 
-    /// The tensor without duplicates: [`Tensor::coalesce`] if its layout may hold some, as its attribute `coalesced` states; else
-    /// the tensor itself. Other composite layouts need no kernel for `coalesce`.
+    /// The tensor without duplicates: [`Tensor::coalesce`] if its layout may contain some, according to its attribute
+    /// `coalesced`; otherwise the tensor itself. Other composite layouts need no kernel for `coalesce`.
     pub(crate) fn without_duplicates(&self) -> Result<Tensor> {
         if may_repeat(self.as_ref()) { self.coalesce() } else { Ok(self.clone()) }
     }

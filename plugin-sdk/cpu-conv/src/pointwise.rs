@@ -131,7 +131,7 @@ impl Places {
     }
 }
 
-/// Packs positions of a group's channels as `[places / WIDE][channels][WIDE]`, padded with zeros.
+/// Packs positions of a group's channels as `[positions / WIDE][channels][WIDE]`, padded with zeros.
 ///
 /// # Safety
 /// As for [`Product::run`]; `to` must have capacity for the positions, uniquely owned.

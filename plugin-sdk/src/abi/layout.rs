@@ -39,8 +39,8 @@ pub struct LayoutApi {
     pub absolute: f64,
     /// See `relative_to_max`.
     pub relative: f64,
-    /// The maximum error of an element after the conversion to this layout and back, with the default options, is `absolute
-    /// + relative * |value| + relative_to_max * m` plus the rounding of its dtype, where `m` is the largest magnitude in
+    /// The maximum error of an element after the conversion to this layout and back, with the default options, is
+    /// `absolute + relative * |value| + relative_to_max * m` plus the rounding of its dtype, where `m` is the largest magnitude in
     /// the tensor. All three are finite and not negative; all are 0 for a lossless layout.
     pub relative_to_max: f64,
     /// The gradient of the conversion from strided, see [`codes::layout_gradient`](super::codes::layout_gradient).

@@ -8,11 +8,11 @@ use std::mem::MaybeUninit;
 /// One field of a structure of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name.
+    /// The field's name.
     pub name: &'static str,
-    /// Its offset in bytes from the start of the structure.
+    /// The field's offset in bytes from the start of the structure.
     pub offset: usize,
-    /// Its size in bytes.
+    /// The field's size in bytes.
     pub size: usize,
 }
 
@@ -21,7 +21,7 @@ pub struct Field {
 pub struct Structure {
     /// The name of its Rust type.
     pub name: &'static str,
-    /// Its size in bytes.
+    /// The structure's size in bytes.
     pub size: usize,
     /// The fields, in order.
     pub fields: &'static [Field],

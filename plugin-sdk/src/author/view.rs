@@ -8,7 +8,7 @@
 
 use super::element::{Element, ElementType, Plain};
 use super::error::Error;
-use super::extent::{Extent, entries, meets};
+use super::extent::{Extent, entries, overlaps};
 use super::strided::{Coordinates, Strided};
 use super::tensor::{Origin, OwnedTensor, Tensor, is_an_output};
 use crate::abi::codes::tag;
@@ -183,7 +183,7 @@ impl<'a, T: Element> View<'a, T> {
             Reads::UnlessWritten(outputs) => {
                 let range = self.tensor.range();
                 // SAFETY: the entries are null or valid tensors of the call; the host upholds this.
-                !outputs.iter().any(|&o| unsafe { meets(range, o) })
+                !outputs.iter().any(|&o| unsafe { overlaps(range, o) })
             }
         }
     }
@@ -357,12 +357,12 @@ impl<'a, T: Element> ViewMut<'a, T> {
         }
         !args.iter().any(|arg| match arg.tag {
             // SAFETY: the value of a TENSOR argument is a valid tensor; the host upholds this.
-            tag::TENSOR => unsafe { meets(range, arg.value as *const RawTensor) },
+            tag::TENSOR => unsafe { overlaps(range, arg.value as *const RawTensor) },
             tag::TENSORS => {
                 // SAFETY: the value of a TENSORS argument is `len` valid tensors; the host upholds this.
                 let list = unsafe { entries(arg.value as *const *const RawTensor, arg.len as usize) };
                 // SAFETY: as above.
-                list.iter().any(|&t| unsafe { meets(range, t) })
+                list.iter().any(|&t| unsafe { overlaps(range, t) })
             }
             _ => false,
         })

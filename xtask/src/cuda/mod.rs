@@ -29,7 +29,7 @@ const LIMIT: u64 = 5_000_000;
 const KERNELS: &str = "backend-cuda/kernels";
 const IMAGES: &str = "backend-cuda/images";
 
-/// What to do.
+/// The subtasks of `cargo xtask cuda`.
 #[derive(clap::Subcommand, Debug)]
 pub enum Task {
     /// Compile the kernel files to images, and write those that differ.

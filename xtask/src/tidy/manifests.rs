@@ -46,7 +46,7 @@ pub fn check(workspace: &Workspace, files: &[File]) -> Result<Vec<Violation>> {
 #[derive(Debug)]
 struct Package {
     name: String,
-    /// Its Cargo.toml, relative to the repository.
+    /// The path of its Cargo.toml, relative to the repository.
     manifest: String,
     dependencies: Vec<String>,
 }

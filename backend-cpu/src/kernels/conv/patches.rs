@@ -9,9 +9,9 @@ use std::ops::Range;
 /// The layout of the matrix: one row for each channel and tap, or one for each position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// `[channels * taps][places]`: for images whose rows are dense.
+    /// `[channels * taps][positions]`: for images whose rows are dense.
     Channels,
-    /// `[places][taps * channels]`: for images whose channels are dense.
+    /// `[positions][taps * channels]`: for images whose channels are dense.
     Places,
 }
 

@@ -5,7 +5,7 @@ use keyway_sdk::author::{Call, Element, Error, View};
 /// One loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dim {
-    /// Its size; never 1, and 0 only if the input is empty.
+    /// The size of the dimension; never 1, and 0 only if the input is empty.
     pub size: usize,
     /// The stride in the input, in elements.
     pub stride: usize,

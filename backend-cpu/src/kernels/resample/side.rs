@@ -65,7 +65,7 @@ pub fn sides<T>(call: &Call<'_>, at: usize, image: &Volume<'_, T>) -> Result<[Si
 pub struct Along {
     /// The index of the element times the stride; negative if the tap is outside.
     pub at: Scratch<i32>,
-    /// Its weight; 0 if it is outside.
+    /// The weight of the tap; 0 if it is outside.
     pub weight: Scratch<f64>,
     /// The derivative of the weight with respect to the location; empty if not requested.
     pub slope: Scratch<f64>,

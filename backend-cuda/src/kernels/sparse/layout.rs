@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 /// The declaration of the layout, the same in every plugin that provides it.
 pub static API: LayoutApi = layout_api::<SparseCoo>();
-/// Its operations on this device.
+/// The layout's operations on this device.
 pub static OPS: LayoutOpsApi = layout_ops_api::<OnCuda>();
 
 static NUMBER: OnceLock<u16> = OnceLock::new();

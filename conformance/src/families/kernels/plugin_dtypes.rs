@@ -1,7 +1,7 @@
 //! Kernels for dtypes of plugins. The suite does not know their encoding: tensors are created and read by the dtype's own
 //! conversions from f32 and to f64, which the report names.
 
-use super::Asked;
+use super::asked::Asked;
 use crate::array::{Array, Number, unravelled};
 use crate::call::Prepared;
 use crate::inputs;

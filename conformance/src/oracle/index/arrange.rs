@@ -1,4 +1,4 @@
-//! Ops that join, repeat, pad and turn whole dimensions.
+//! Ops that join, repeat, pad, flip and roll dimensions.
 
 use super::with;
 use crate::array::{Array, Number};
@@ -62,7 +62,7 @@ fn flip(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })])
 }
 
-/// Moves by each shift along its dimension, one after the other.
+/// roll: shifts elements along each dimension, sequentially.
 fn roll(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (shifts, dims) = (inputs.ints(1)?, inputs.ints(2)?);
     if shifts.len() != dims.len() {
@@ -80,7 +80,7 @@ fn roll(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![made])
 }
 
-/// The array repeated along each dimension; missing dimensions are leading ones of size 1.
+/// Repeats the array along each dimension; missing dimensions are leading ones of size 1.
 fn repeated(a: &Array, repeats: &[i64]) -> Result<Vec<Array>, Unknown> {
     let lead = repeats.len().checked_sub(a.ndim()).ok_or_else(|| Unknown("too few repeats".into()))?;
     let own: Vec<usize> = std::iter::repeat_n(1, lead).chain(a.sizes.iter().copied()).collect();
@@ -98,15 +98,15 @@ fn repeat(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     repeated(inputs.array(0)?, inputs.ints(1)?)
 }
 
-/// Like `repeat`, with missing leading repeats of 1.
+/// As `repeat`, with missing leading repeats of 1.
 fn tile(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (a, given) = (inputs.array(0)?, inputs.ints(1)?);
     let missing = a.ndim().saturating_sub(given.len());
     repeated(a, &std::iter::repeat_n(1, missing).chain(given.iter().copied()).collect::<Vec<_>>())
 }
 
-/// The source index of an element of a padded dimension, `i` being its index before padding: `None` in constant padding. Elements
-/// cropped by a negative width are not part of circular padding.
+/// The source index of an element of a padded dimension, given its index `i` before padding: `None` for constant padding.
+/// Elements cropped by a negative width are not part of circular padding.
 fn source(mode: &str, i: i64, size: i64, [before, after]: [i64; 2]) -> Option<i64> {
     let (first, end) = ((-before).max(0), size - (-after).max(0));
     match mode {

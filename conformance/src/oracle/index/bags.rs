@@ -6,8 +6,8 @@ use crate::oracle::args::wrap;
 use crate::oracle::number::sum;
 use crate::oracle::{Family, Inputs, Unknown};
 
-/// The indices of each bag, out of `n`: each row of a matrix of indices is one; 1-d indices are split at the offsets, the last of
-/// which is the end of the last bag if `with_end`.
+/// The indices of each bag, out of `n`: each row of a matrix of indices is a bag; 1-d indices are split at the offsets, the
+/// last of which is the end of the last bag if `with_end`.
 fn bags(indices: &Array, offsets: Option<&Array>, with_end: bool) -> Result<Vec<Vec<usize>>, Unknown> {
     let n = indices.numel();
     let Some(offsets) = offsets else {
@@ -25,7 +25,7 @@ fn bags(indices: &Array, offsets: Option<&Array>, with_end: bool) -> Result<Vec<
     Ok(bounds.windows(2).map(|pair| (pair[0]..pair[1]).collect()).collect())
 }
 
-/// The rows of a bag as one number, of one column; 0 of no rows.
+/// Reduces one column of the rows of a bag to a number; 0 for an empty bag.
 fn joined(mode: &str, column: &[f64]) -> Result<f64, Unknown> {
     match mode {
         "sum" => Ok(sum(column.iter().copied())),

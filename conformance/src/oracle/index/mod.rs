@@ -18,7 +18,7 @@ use super::Unknown;
 use super::pointwise::broadcast;
 use crate::array::{Array, Index, Indices, Number};
 
-/// The sizes with a tensor of no dimensions seen as one element in a row.
+/// The array with a 0-d tensor treated as a row of one element.
 fn with_dim(a: &Array) -> Array {
     if a.sizes.is_empty() { a.clone().reshaped([1]) } else { a.clone() }
 }
@@ -31,7 +31,7 @@ fn checked(i: Number, size: usize) -> Result<usize, Unknown> {
         .ok_or_else(|| Unknown(format!("index {i:?} of {size}")))
 }
 
-/// An index in `0..size`; negative ones count from the end.
+/// Normalises an index, negative ones counting from the end, to `0..size`.
 fn checked_from_end(i: Number, size: usize) -> Result<usize, Unknown> {
     let back = if i.int() < 0 { size as i128 } else { 0 };
     checked(Number::Int(i.int() + back), size)
@@ -42,16 +42,16 @@ fn checked_all(index: &Array, size: usize) -> Result<Vec<usize>, Unknown> {
     index.values.iter().map(|&i| checked(i, size)).collect()
 }
 
-/// The multi-index with another number at `dim`.
+/// The multi-index with index `i` in dimension `dim`.
 fn with(index: &[usize], dim: usize, i: usize) -> Index {
     let mut changed = Index::from_slice(index);
     changed[dim] = i;
     changed
 }
 
-/// The elements selected by index tensors, each for one of the ascending dimensions `dims`: the shape, and for each of its
-/// elements the multi-index into an array of `sizes`. The indices are broadcast together; their shape replaces the dimensions, or
-/// is leading if these are not adjacent, as in NumPy.
+/// The elements selected by index tensors, one for each of the ascending dimensions `dims`: the shape, and for each of its
+/// elements the multi-index into an array of `sizes`. The indices are broadcast together; their shape replaces the
+/// dimensions, or is leading if these are not adjacent, as in NumPy.
 fn pointed(sizes: &[usize], indices: &[Array], dims: &[i64]) -> Result<(Vec<usize>, Vec<Index>), Unknown> {
     let dims: Vec<usize> = dims.iter().map(|&d| d as usize).collect();
     if dims.len() != indices.len() || dims.iter().any(|&d| d >= sizes.len()) {

@@ -24,7 +24,7 @@ fn gather(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![gathered(a, inputs.dim(1, a.ndim())?, inputs.array(2)?)?])
 }
 
-/// Like `gather`, with all dimensions except `dim` broadcast; without `dim`, for the elements in row-major order.
+/// As `gather`, with all dimensions except `dim` broadcast; without `dim`, for the elements in row-major order.
 fn take_along_dim(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (a, index) = (inputs.array(0)?, inputs.array(1)?);
     if inputs.is_none(2) {
@@ -65,7 +65,7 @@ fn index(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![Array::new(a.dtype, shape, found.iter().map(|i| a.at(i)).collect())])
 }
 
-/// The rows of a matrix; `padding_idx` affects gradients alone.
+/// The rows of a matrix; `padding_idx` affects only gradients.
 fn embedding(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (weight, indices) = (inputs.array(0)?, inputs.array(1)?);
     let &[rows, columns] = weight.sizes.as_slice() else {

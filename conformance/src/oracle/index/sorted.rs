@@ -45,7 +45,7 @@ fn topk(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(first(a, dim, k, inputs.bool(3)?))
 }
 
-/// The unique values ascending, the inverse indices, and the counts. Each NaN is a value of its own, and their order is
+/// The unique values in ascending order, the inverse indices, and the counts. Each NaN is distinct, and their order is
 /// unspecified. The second and third output are empty unless requested.
 fn unique(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let a = inputs.array(0)?;

@@ -13,7 +13,7 @@ fn replace(_: Number, new: Number) -> Number {
     new
 }
 
-/// Writes each element of `src`, or its single one, to its index along `dim`, in order.
+/// Writes each element of `src`, or its only one, to its index along `dim`, in order.
 fn scattered(inputs: &Inputs, join: Join) -> Result<Vec<Array>, Unknown> {
     let a = inputs.array(0)?;
     let dim = inputs.dim(1, a.ndim())?;
@@ -94,7 +94,7 @@ fn masked_fill(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })])
 }
 
-/// The first elements of the source where the mask is true, in row-major order.
+/// masked_scatter: writes the first elements of the source where the mask is true, in row-major order.
 fn masked_scatter(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     let (a, mask, source) =
         (inputs.array(0)?, inputs.array(1)?, inputs.array(2)?.cast(inputs.array(0)?.dtype));

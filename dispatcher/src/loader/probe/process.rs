@@ -16,7 +16,7 @@ const MAX_WORDS: usize = 240;
 /// The polling interval for a process that has ended without closing its pipes, because another process holds them.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How a process ended.
+/// The way in which a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Exit(i32),
@@ -29,7 +29,7 @@ pub(super) enum End {
 
 impl End {
     /// The end as a clause.
-    pub(super) fn said(self, limit: Duration) -> String {
+    pub(super) fn describe(self, limit: Duration) -> String {
         match self {
             End::Exit(code) => format!("it ended the process with exit code {code}"),
             End::Signal(number) => format!("it was ended by {}", signal(number)),

@@ -12,7 +12,7 @@ const MARGIN: i64 = 16;
 const LETTER: i64 = 8;
 /// Number of sweeps that order the rows by their neighbours.
 const SWEEPS: usize = 8;
-/// The most rows that an edge is led around boxes in; a longer one goes straight.
+/// The maximum number of rows through which an edge is routed around boxes; a longer one is straight.
 const LED: usize = 40;
 
 /// The size of a picture, the position of each box, and for each edge the points between the boxes where it crosses a row, from
@@ -100,7 +100,7 @@ fn depths(boxes: &[Drawn]) -> Vec<usize> {
     depth
 }
 
-/// Puts a row in the order of the middles of its neighbours, and each box as near to its middle as the others leave room.
+/// Orders a row by the barycentres of its neighbours, and moves each box as close to its barycentre as the others allow.
 fn arrange(row: &mut [usize], neighbours: &[Vec<usize>], places: &mut [Place]) {
     let middle = |i: usize, places: &[Place]| match neighbours[i].as_slice() {
         [] => places[i].x,

@@ -38,7 +38,7 @@ const DTYPES: [(&str, DType); 13] = [
     ("c8", DType::C64),
 ];
 
-/// NumPy's name of a dtype, little-endian; `None` for one that it does not have.
+/// NumPy's name of a dtype, little-endian; `None` if NumPy lacks it.
 pub fn name_of(dtype: DType) -> Option<String> {
     let (name, _) = DTYPES.iter().find(|(_, known)| *known == dtype)?;
     Some(format!("{}{name}", if dtype.size() == 1 { '|' } else { '<' }))
@@ -103,7 +103,7 @@ fn words(text: &str) -> Result<Vec<Word>, String> {
     Ok(words)
 }
 
-/// The words one after the other.
+/// The words in order.
 struct Words<'a>(std::slice::Iter<'a, Word>);
 
 impl Words<'_> {

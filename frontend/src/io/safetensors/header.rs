@@ -51,7 +51,7 @@ pub(super) struct Header {
     pub(super) metadata: BTreeMap<String, String>,
 }
 
-/// The text of a header, or of an object within it: its entries in order, none dropped where a name comes twice.
+/// A header, or an object in it: its entries in order, including duplicates of a name.
 pub(super) enum Top {
     Entries(Vec<(String, Value)>),
     Other(Value),
@@ -206,7 +206,7 @@ fn check_place(path: &Path, entry: &Placed, end: u64) -> Result<(), Error> {
         let (path, tensor) = (path.to_path_buf(), shown(&entry.name));
         return Err(Error::Offset { path, tensor, expected: end, got: begin });
     }
-    // For dtypes of a newer format that the crate lacks, only the position is checked.
+    // For dtypes of a newer format that the crate lacks, only the offsets are checked.
     let Some(bits) = bits_of(&entry.dtype) else { return Ok(()) };
     let needed = entry.shape.iter().try_fold(bits, |product, &size| product.checked_mul(size as u128));
     let needed = needed.and_then(|bits| u64::try_from(bits.div_ceil(8)).ok());

@@ -3,7 +3,7 @@
 
 use super::SafetensorsError as Error;
 use super::header::{Header, Top, Unread, kind, shown};
-use crate::nn::StateDict;
+use crate::io::state_dict::StateDict;
 use crate::tensor::is_served;
 use crate::{DType, Device, Layout, LayoutOptions, LayoutValue, Tensor};
 use keyway_dispatcher::Error as DispatchError;
@@ -126,7 +126,7 @@ pub(super) fn with_layouts(
     Ok(metadata)
 }
 
-/// A composite tensor that is to be put together.
+/// A composite tensor to be assembled.
 pub(super) struct Planned {
     pub(super) name: String,
     layout: Layout,
@@ -153,11 +153,10 @@ fn named(path: &Path, text: &str, wrong: impl Fn(String) -> Error) -> Result<Who
     Ok(wholes)
 }
 
-/// The composite tensors of a file. Their layouts and components were found to be there; those that are components of others
-/// come first.
+/// The composite tensors of a file. Their layouts and components exist; tensors that are components of others come first.
 pub(super) fn take(path: &Path, header: &mut Header) -> crate::Result<Vec<Planned>> {
     let Some(text) = header.metadata.remove(KEY) else { return Ok(Vec::new()) };
-    // The plugins must be there before their layouts are looked up.
+    // The plugins must be loaded before their layouts are looked up.
     crate::runtime::start()?;
     let wrong = |reason: String| Error::Header {
         path: path.to_path_buf(),

@@ -49,7 +49,7 @@ pub(super) fn with_dtypes(
 /// Restores the dtypes of the tensors that the metadata name.
 pub(super) fn restore(path: &Path, header: &mut Header) -> crate::Result<()> {
     let Some(text) = header.metadata.remove(KEY) else { return Ok(()) };
-    // The plugins must be there before their dtypes are looked up.
+    // The plugins must be loaded before their dtypes are looked up.
     crate::runtime::start()?;
     let wrong = |reason: String| Error::Header {
         path: path.to_path_buf(),

@@ -4,8 +4,8 @@ use super::SafetensorsError as Error;
 use super::header::{self, Entry, Header, LENGTH_BYTES, LONGEST, Unread};
 use super::layouts::Planned;
 use super::{formats, layouts, plugin_dtypes, to_format};
+use crate::io::state_dict::StateDict;
 use crate::io::{Listed, foreign};
-use crate::nn::StateDict;
 use crate::{DType, Result, Tensor};
 use keyway_dispatcher::dims::channels_last_strides;
 use keyway_dispatcher::memory::{Storage, host_vec, write_bytes};
@@ -35,7 +35,7 @@ const SHOWN: usize = 8;
 pub struct File {
     /// The tensors by name.
     pub tensors: StateDict,
-    /// Texts that whoever wrote the file added.
+    /// The metadata that the file's writer added, as strings.
     pub metadata: BTreeMap<String, String>,
 }
 
@@ -196,7 +196,7 @@ impl Opened {
                 names.iter().map(ToString::to_string).collect()
             }
         };
-        // Those with the shortest names first, since a component may be composite in turn.
+        // Shortest names first, since a component may itself be composite.
         for whole in self.composite.iter().rev() {
             if wanted.contains(&whole.name) {
                 wanted.extend(whole.components.iter().cloned());

@@ -4,7 +4,7 @@ use super::SafetensorsError as Error;
 use super::header::{self, Entry};
 use super::{formats, layouts, plugin_dtypes, to_format};
 use crate::io::replace::replace;
-use crate::nn::StateDict;
+use crate::io::state_dict::StateDict;
 use crate::{Result, Tensor};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

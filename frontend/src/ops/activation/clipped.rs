@@ -6,7 +6,6 @@ use crate::Tensor;
 use crate::autograd::{Context, Function, apply};
 use crate::error::{Result, called};
 use crate::ops::composite::{cast, real};
-use crate::ops::memory::from_components::{map_stored_as, stored};
 use crate::ops::rules::float_of;
 use keyway_dispatcher::error::Error;
 use keyway_dispatcher::op::Arg;
@@ -22,13 +21,13 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn hardtanh(&self) -> Result<Tensor> {
         self.hardtanh_with(-1, 1)
     }
 
-    /// [`Tensor::hardtanh`] with other bounds; integers stay integers if both bounds are integers. The gradient is 0 at the
-    /// bounds, where that of [`Tensor::clamp`] is 1.
+    /// [`Tensor::hardtanh`] with other bounds; integers stay integers if both bounds are integers. The gradient at the
+    /// bounds is 0, while that of [`Tensor::clamp`] is 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -70,7 +69,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn relu6(&self) -> Result<Tensor> {
         called("relu6", &["self"], || self.hardtanh_with(0, 6))
     }
@@ -85,7 +84,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     #[doc(alias = "hard_sigmoid")]
     pub fn hardsigmoid(&self) -> Result<Tensor> {
         called("hardsigmoid", &["self"], || {
@@ -103,7 +102,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     #[doc(alias = "log_sigmoid")]
     pub fn logsigmoid(&self) -> Result<Tensor> {
         called("logsigmoid", &["self"], || {
@@ -121,7 +120,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn softsign(&self) -> Result<Tensor> {
         called("softsign", &["self"], || {
             if !self.as_ref().is_strided() {
@@ -147,7 +146,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn tanhshrink(&self) -> Result<Tensor> {
         called("tanhshrink", &["self"], || {
             let value = |x: &Tensor| x.sub(&x.tanh()?);
@@ -167,7 +166,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn hardshrink(&self) -> Result<Tensor> {
         self.hardshrink_with(0.5)
     }
@@ -182,7 +181,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn hardshrink_with(&self, lambd: f64) -> Result<Tensor> {
         called("hardshrink", &["self", "lambd"], || {
             if !self.as_ref().is_strided() {
@@ -192,7 +191,7 @@ impl Tensor {
         })
     }
 
-    /// `x` where it is above `threshold`, else `value`. Integers stay integers if `value` is an integer.
+    /// `x` if it is above `threshold`, otherwise `value`. Integers stay integers if `value` is an integer.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -244,8 +243,8 @@ fn smooth(t: &Tensor, function: Smooth) -> Result<Tensor> {
 /// Applies `f`, with `f(0) = 0`, to the values of a sparse tensor, coalesced first.
 fn on_stored(t: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
     let whole = t.without_duplicates()?;
-    let values = f(&stored(&whole)?)?;
-    map_stored_as(&whole, values.dtype(), |_| Ok(values.clone()))
+    let values = f(&whole.stored()?)?;
+    whole.map_stored_as(values.dtype(), |_| Ok(values.clone()))
 }
 
 /// The value of an integer or float argument.

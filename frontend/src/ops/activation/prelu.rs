@@ -11,8 +11,8 @@ use keyway_dispatcher::op::{Args, Plan, Rule};
 use smallvec::SmallVec;
 
 impl Tensor {
-    /// `x` where it is above 0, else `weight * x`. The learned `weight` has one element, or one per channel (dimension 1) (K.
-    /// He and others, "Delving deep into rectifiers", 2015).
+    /// `x` if it is above 0, otherwise `weight * x`. The learned `weight` has one element, or one per channel (dimension 1)
+    /// (K. He and others, "Delving deep into rectifiers", 2015).
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -12,7 +12,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 use keyway_dispatcher::registry::serving::{Candidate, server};
 
-/// Attention by the fused op, if the inputs require gradients and a kernel serves the op: its decomposition would save as many
+/// Calls the fused op if the inputs require gradients and a kernel serves the op: its decomposition would save as many
 /// tensors as the unfused ops.
 pub(super) fn with_gradient(
     operands: [&Tensor; 3],

@@ -69,7 +69,7 @@ fn samples() -> Vec<Sample> {
         let [query, _, value] = shapes;
         let each = &query[..query.len() - 1];
         let made: Vec<usize> = each.iter().chain(value.last()).copied().collect();
-        // A log-sum-exp that does not belong to the scores gives weights far from 1.
+        // A log-sum-exp that is inconsistent with the scores would result in weights far from 1.
         let made = sample(call(shapes, [&made, each], mask, causal, scale));
         made.tolerance_factor(50.0, "the exponential of a score multiplies the score's error")
     })

@@ -9,7 +9,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args};
 use keyway_dispatcher::tensor::TensorRef;
 
-/// A key or value with its heads repeated to the query's number of heads, if that is given.
+/// A key or value with its heads repeated to the query's number of heads, if it is given.
 pub(super) fn in_heads(t: &Tensor, heads: Option<usize>) -> Result<Tensor> {
     match heads {
         Some(heads) => repeated(t, heads / t.shape()[t.rank() - 3].max(1)),
@@ -66,8 +66,8 @@ fn blind(scores: &Tensor) -> Result<Tensor> {
     scores.detach().eq(f64::NEG_INFINITY)?.all_keepdim(-1)
 }
 
-/// The softmax of scores. A row that is fully masked gives zeros and no gradient: it is replaced before the softmax, whose
-/// derivative would be NaN there.
+/// The softmax of scores. A fully masked row has weights and gradients of zero: it is replaced before the softmax, whose
+/// derivative would be NaN.
 pub(super) fn weights(scores: &Tensor, is_masked: bool) -> Result<Tensor> {
     if !is_masked {
         return scores.softmax(-1);
@@ -119,10 +119,10 @@ impl Given {
 
     /// The gradients of query, key and value from the weights and the gradients of the scores.
     pub(super) fn gradients(&self, grad: &Tensor, weights: &Tensor, slopes: &Tensor) -> Result<[Tensor; 3]> {
-        let turned = |t: &Tensor| t.transpose(-2, -1);
+        let transposed = |t: &Tensor| t.transpose(-2, -1);
         let of_query = slopes.matmul(&self.key)?.mul(self.scale)?;
-        let of_key = turned(slopes)?.matmul(&self.query)?;
-        let of_value = turned(weights)?.matmul(grad)?;
+        let of_key = transposed(slopes)?.matmul(&self.query)?;
+        let of_value = transposed(weights)?.matmul(grad)?;
         Ok([of_query, shared(of_key, &self.own[1])?, shared(of_value, &self.own[2])?])
     }
 

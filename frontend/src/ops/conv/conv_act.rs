@@ -220,7 +220,7 @@ fn arguments(case: Case, bias: bool, add: bool, activation: &'static str) -> imp
 }
 
 fn samples() -> Vec<Sample> {
-    // Each activation with and without a bias and a tensor to add.
+    // Each activation with and without a bias and an added tensor.
     let call = |(i, case)| sample(arguments(case, i % 3 != 1, i % 2 == 0, NAMES[(i + 1) % NAMES.len()]));
     cases().into_iter().enumerate().map(call).collect()
 }

@@ -64,8 +64,8 @@ impl<const N: usize> PerDim<N> {
 pub enum Padding<const N: usize> {
     /// The number of zeros on either side of each spatial dimension.
     Each(PerDim<N>),
-    /// Padding that gives the output the size of the input; if the total is odd, the additional zero is at the end. Requires a
-    /// stride of 1.
+    /// Padding with which the output has the size of the input; if the total is odd, the additional zero is at the end.
+    /// Requires a stride of 1.
     Same,
     /// No padding.
     Valid,
@@ -167,7 +167,7 @@ impl<const N: usize> ConvOptions<N> {
     }
 }
 
-/// The options of a transposed convolution of `N` spatial dimensions: those of the convolution of which it is the gradient, and
+/// The options of a transposed convolution of `N` spatial dimensions: those of the convolution whose gradient it is, and
 /// the output padding.
 ///
 /// ```

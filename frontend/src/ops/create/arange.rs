@@ -12,7 +12,7 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
-    /// The values `start, start + 1, ..` below `end`: i64 if both are integers, else of the default dtype.
+    /// The values `start, start + 1, ..` below `end`: i64 if both are integers, otherwise of the default dtype.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

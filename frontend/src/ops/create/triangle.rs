@@ -18,7 +18,8 @@ pub(super) const fn def(schema: &'static str, derivative: Derivative, compose: D
         .decomposed(compose)
 }
 
-/// The elements for which `keeps(row, column - diagonal)` is true, 0 elsewhere, selected by a mask that is built on the host.
+/// The elements for which `keeps(row, column - diagonal)` is true, the others set to 0, selected by a mask that is built on
+/// the host.
 pub(super) fn masked(args: &Args<'_>, keeps: fn(i64, i64) -> bool) -> RuleResult<Outputs> {
     one(compose(args, keeps))
 }

@@ -101,7 +101,7 @@ fn within(at: i128, most: usize) -> usize {
     usize::try_from(at.max(0)).map_or(most, |at| at.min(most))
 }
 
-/// The indices of the columns `of_row` of each of these rows, none of which is empty unless `columns` is 0.
+/// The indices of the columns `of_row` of each of these rows; no row is empty unless `columns` is 0.
 fn indices(
     op: &'static str,
     rows: Range<usize>,

@@ -12,10 +12,10 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The sampling grid of [`Tensor::grid_sample`] for affine maps `self`: maps `[batch, 2, 3]` and a size
-    /// `[batch, channels, height, width]` give a grid `[batch, height, width, 2]`; maps `[batch, 3, 4]` and a size
-    /// `[batch, channels, depth, height, width]` give `[batch, depth, height, width, 3]`. A location is `(x, y, ..)` in -1..1,
-    /// the last dimension first; -1 and 1 are the outer edges of the outermost pixels.
+    /// The sampling grid of [`Tensor::grid_sample`] for affine maps `self`: for maps `[batch, 2, 3]` and a size `[batch,
+    /// channels, height, width]` a grid `[batch, height, width, 2]`; for maps `[batch, 3, 4]` and a size `[batch, channels,
+    /// depth, height, width]` a grid `[batch, depth, height, width, 3]`. A location is `(x, y, ..)` in -1..1, the last
+    /// dimension first; -1 and 1 are the outer edges of the outermost pixels.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -76,8 +76,8 @@ impl Places {
         self.kernel[0].saturating_mul(self.kernel[1])
     }
 
-    /// For element `element` of the window in dimension `d` of size `size`: the index that it reads at the first window
-    /// position at which it is inside the image, and the range of positions at which it is. `None` if it reads only padding.
+    /// For element `element` of the window in dimension `d` of size `size`: the image index that it reads at the first
+    /// window position for which it is inside the image, and the range of such positions. `None` if it reads only padding.
     fn inside(&self, d: usize, element: usize, size: usize) -> Option<(usize, Range<usize>)> {
         let stride = self.stride[d] as i128;
         // The index that the element reads at position 0.
@@ -94,9 +94,9 @@ impl Places {
     }
 }
 
-/// The image elements that one window element reads at the positions where it is inside the image, a strided view
-/// `[batch, channels, positions..]`, and the same positions of `grid`, whose last two dimensions are all positions. `None` if
-/// it reads only padding.
+/// The image elements that one window element reads at the positions for which it is inside the image, a strided view
+/// `[batch, channels, positions..]`, and the same positions of `grid`, whose last two dimensions are all positions. `None`
+/// if it reads only padding.
 fn under(
     images: &Tensor,
     grid: &Tensor,

@@ -179,11 +179,11 @@ impl Side {
         at.detach().sub(low)?.abs()?.div(span)?.floor()?.fmod(2.0)?.eq(1.0)
     }
 
-    /// The derivative of the padded index with respect to the index: -1 where it is reflected, 0 where it is clamped; `None` if
+    /// The derivative of the padded index with respect to the index: -1 if it is reflected, 0 if it is clamped; `None` if
     /// it is 1 everywhere.
     fn direction(self, at: &Tensor) -> Result<Option<Tensor>> {
         let at = at.detach();
-        let sign = |turned: &Tensor| turned.to_dtype(at.dtype())?.mul(-2.0)?.add(1.0);
+        let sign = |is_reflected: &Tensor| is_reflected.to_dtype(at.dtype())?.mul(-2.0)?.add(1.0);
         let (padded, direction) = match self.reading.padding {
             GridPadding::Zeros => return Ok(None),
             GridPadding::Reflection if self.last() > 0.0 || !self.reading.align_corners => {

@@ -47,8 +47,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     clone::DEF.run(&[(&windows).into(), Arg::Str("contiguous")])?.reshape_as_sizes(&sizes)
 }
 
-/// `[batch, channels, window.., positions..]`, copied per window element: large paddings of which little is read are never
-/// allocated.
+/// im2col by one strided copy for each window element, to `[batch, channels, window.., positions..]`; it does not allocate
+/// the padded image, which may be large and mostly unread.
 fn element_by_element(x: &Tensor, places: &Places) -> Result<Tensor> {
     let ([kh, kw], [rows, columns]) = (places.kernel, places.counts);
     let made = x.new_zeros([x.shape()[0], x.shape()[1], kh, kw, rows, columns])?;
@@ -63,7 +63,7 @@ pub(super) const CASES: [(&[usize], [[i64; 2]; 4]); 8] = [
     (&[2, 2, 5, 6], [[2, 2], [2, 3], [1, 0], [1, 2]]),
     (&[1, 1, 3, 3], [[1, 1], [1, 1], [0, 0], [1, 1]]),
     (&[1, 2, 4, 4], [[2, 2], [1, 1], [0, 0], [2, 2]]),
-    // Paddings of which little is read, outside and inside the image.
+    // Paddings that are mostly unread, outside and inside the image.
     (&[2, 2, 3, 4], [[2, 2], [9, 3], [7, 1], [5, 1]]),
     (&[1, 2, 3, 3], [[3, 3], [20, 20], [20, 20], [1, 2]]),
     (&[0, 2, 3, 3], [[2, 2], [1, 1], [1, 1], [1, 1]]),

@@ -63,7 +63,7 @@ pub struct InterpolateOptions {
     pub mode: InterpolateMode,
     /// Whether the centres of the corner pixels are aligned, rather than their outer edges; for the linear and cubic modes.
     pub align_corners: bool,
-    /// Whether sampling positions use the ratio of the (rounded) sizes, rather than the given scale factors.
+    /// Whether sampling positions use the ratio of the (rounded) sizes instead of the given scale factors.
     pub recompute_scale_factor: bool,
 }
 
@@ -155,7 +155,7 @@ impl InterpolateOptions {
         InterpolateOptions { align_corners: on, ..self }
     }
 
-    /// Computes sampling locations from the ratio of the sizes, or from the given factors.
+    /// Computes sampling locations from the ratio of the sizes instead of the given factors.
     ///
     /// ```
     /// use keyway::nn::InterpolateOptions;

@@ -32,10 +32,11 @@ pub(crate) struct Step {
     pub shrink: f64,
 }
 
-/// Updates the rows at `index` of a table and of both moments in place, in one pass; returns whether a kernel serves the op.
+/// Updates the rows at `index` of a table and of both moments in place, in one pass; returns whether a kernel serves the
+/// op.
 ///
 /// # Errors
-/// What the backend reports.
+/// Errors of the backend.
 pub(crate) fn in_place(tables: [&Tensor; 3], index: &Tensor, grad: &Tensor, step: Step) -> Result<bool> {
     let [table, ..] = tables;
     let direct = |t: &&Tensor| {

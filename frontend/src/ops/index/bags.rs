@@ -51,7 +51,7 @@ impl Cells {
         }
     }
 
-    /// 1 for each present index, else 0.
+    /// A mask of present indices: 1 for each of them, otherwise 0.
     fn counted(&self) -> Result<Tensor> {
         let sizes = &self.rows.shape()[..self.rows.rank() - 1];
         match &self.absent {

@@ -41,7 +41,7 @@ pub(super) fn padded_sizes(args: &Args<'_>) -> RuleResult<Dims> {
     for (k, pair) in widths.chunks_exact(2).enumerate() {
         let d = sizes.len() - 1 - k;
         let (before, after, whole) = (i128::from(pair[0]), i128::from(pair[1]), sizes[d] as i128);
-        // Cropping is limited by the original size, whatever is added on the other side.
+        // Cropping is limited by the original size, regardless of padding on the other side.
         if before.min(0) + after.min(0) < -whole {
             return Err(wrong_value(args, 1, format!("widths that take at most {whole} off dimension {d}")));
         }

@@ -73,8 +73,8 @@ pub struct BagOptions<'a> {
 }
 
 impl Tensor {
-    /// Means of rows of this float matrix: each row of the matrix `indices` is a bag of row indices. An empty bag gives zeros.
-    /// The CPU kernel adds long bags in blocks of 1024 rows and the block sums in f64.
+    /// Means of rows of this float matrix: each row of the matrix `indices` is a bag of row indices. The mean of an empty
+    /// bag is zero. The CPU kernel adds long bags in blocks of 1024 rows and the block sums in f64.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -131,7 +131,7 @@ impl Tensor {
     }
 }
 
-/// Computes bags from the gathered rows alone, so that the gradient of the weight is sparse.
+/// Computes bags only from the gathered rows, so that the gradient of the weight is sparse.
 fn by_sparse_rows(weight: &Tensor, indices: &Tensor, options: BagOptions<'_>) -> Result<Tensor> {
     let (n, device) = (indices.elem_count(), indices.device());
     let mut rows = weight.embedding_sparse_with(&indices.reshape_as_sizes(&[n])?, options.padding_idx)?;
@@ -230,7 +230,7 @@ fn wrong_offsets(args: &Args<'_>, indices: usize) -> Error {
     wrong_value(args, 2, expected)
 }
 
-/// The end of each bag of `indices` indices, if offsets are given. Reads their values, as a kernel would.
+/// The end of each bag of `indices` indices, if offsets are given. Reads the offsets' values, as a kernel would.
 fn ends(args: &Args<'_>, indices: usize) -> Result<Option<Vec<usize>>> {
     let Some(offsets) = optional(args, 2)? else { return Ok(None) };
     let starts = cast(offsets, DType::I64)?.to_vec::<i64>()?;

@@ -41,8 +41,8 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     ///
-    /// The gradient stays sparse through the ops that computed the weight: one without a sparse derivative there, such as a
-    /// transpose or a product, is an error of the backward pass. Use [`Tensor::embedding`] for such a weight.
+    /// The gradient stays sparse through the ops that computed the weight: if one of them has no sparse derivative, such as
+    /// a transpose or a product, the backward pass fails. Use [`Tensor::embedding`] for such a weight.
     ///
     /// # Errors
     /// The same; a padding index out of range.

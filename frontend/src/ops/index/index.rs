@@ -12,10 +12,10 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
-    /// Advanced indexing: the elements `self[i0, i1, ..]` as in NumPy and PyTorch. Integer tensors broadcast together and index
-    /// one dimension each, negative values count from the end; a bool mask indexes as many dimensions as it has, at its true
-    /// positions; `None` selects a whole dimension. The dimensions of the indices replace the indexed ones if these are
-    /// adjacent, else they come first.
+    /// Advanced indexing: the elements `self[i0, i1, ..]` as in NumPy and PyTorch. Integer tensors broadcast together and
+    /// index one dimension each, negative values count from the end; a bool mask indexes as many dimensions as it has, at
+    /// its true positions; `None` selects a whole dimension. The dimensions of the indices replace the indexed ones if
+    /// these are adjacent, otherwise they come first.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

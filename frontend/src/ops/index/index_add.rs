@@ -94,7 +94,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (dim, sizes) = (args.dim(1, t.rank())?, Dims::from_slice(with_dim(source.shape())));
     let source = cast(source.reshape_as_sizes(&sizes)?, t.dtype())?;
     let alpha = match args.get(4) {
-        // For bool only whether `alpha` is 0 matters.
+        // For bool only the truth value of `alpha` matters.
         _ if t.dtype() == DType::BOOL => Arg::Bool(args.float(4)? != 0.0),
         alpha => alpha,
     };

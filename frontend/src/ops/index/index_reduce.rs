@@ -81,8 +81,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     t.scatter_reduce_with(dim as i64, &at, &source, Reduce::of(args, REDUCTIONS)?, args.bool(5)?)
 }
 
-/// The derivative of `scatter_reduce` with an index expanded to whole slices. Of the op, not of its decomposition, so that an
-/// in-place call saves the values that it overwrites.
+/// The derivative of `scatter_reduce` with an index expanded to whole slices. Defined for the op and not by its
+/// decomposition, so that an in-place call saves the values that it overwrites.
 fn derivative(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     let (own, source) = (b.input(0)?, b.input(3)?);
     let (dim, sizes) = (wrap_dim("index_reduce", b.int(1)?, own.rank())?, with_dim(b.sizes(3)));

@@ -20,7 +20,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     #[doc(alias = "argwhere")]
     pub fn nonzero(&self) -> Result<Tensor> {
         DEF.run(&[self.into()])

@@ -1,5 +1,7 @@
 //! `scatter_reduce`
 
+pub use crate::tensor::Reduce;
+
 use super::segments::Segments;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
@@ -17,47 +19,9 @@ use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
-/// The reduction over elements with the same index.
-///
-/// ```
-/// # fn main() -> keyway::Result<()> {
-/// use keyway::{Tensor, tensor::Reduce};
-/// let (at, src) = (Tensor::new([0i64, 0])?, Tensor::new([3.0f32, 5.0])?);
-/// for (reduce, expected) in [(Reduce::Sum, 9.0), (Reduce::Prod, 15.0), (Reduce::Mean, 3.0), (Reduce::Amin, 1.0)] {
-///     assert_eq!(Tensor::new([1.0f32])?.scatter_reduce(0, &at, &src, reduce)?.item::<f32>()?, expected);
-/// }
-/// assert_eq!(Reduce::Amax.name(), "amax");
-/// # Ok(()) }
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum Reduce {
-    /// The sum.
-    Sum,
-    /// The product.
-    Prod,
-    /// The mean; that of integers is rounded down.
-    Mean,
-    /// The maximum; NaN propagates.
-    Amax,
-    /// The minimum; NaN propagates.
-    Amin,
-}
-
 impl Reduce {
     /// All reductions, the sum first.
     pub(super) const ALL: [Reduce; 5] = [Reduce::Sum, Reduce::Prod, Reduce::Mean, Reduce::Amax, Reduce::Amin];
-
-    /// The name in calls.
-    pub fn name(self) -> &'static str {
-        match self {
-            Reduce::Sum => "sum",
-            Reduce::Prod => "prod",
-            Reduce::Mean => "mean",
-            Reduce::Amax => "amax",
-            Reduce::Amin => "amin",
-        }
-    }
 
     /// The reduction among `among` that the call names.
     pub(super) fn of(args: &Args<'_>, among: &[Reduce]) -> RuleResult<Reduce> {
@@ -66,12 +30,6 @@ impl Reduce {
             let list: Vec<String> = among.iter().map(|reduce| format!("`{}`", reduce.name())).collect();
             wrong_value(args, 4, format!("one of {}", list.join(", ")))
         })
-    }
-}
-
-impl From<Reduce> for Arg<'_> {
-    fn from(reduce: Reduce) -> Self {
-        Arg::Str(reduce.name())
     }
 }
 
@@ -245,7 +203,7 @@ impl Joined {
         Ok([own, src.then(|| grad.gather(self.dim, &self.index)).transpose()?])
     }
 
-    /// The gradient of `self`: without `include_self`, only for elements to which nothing was written.
+    /// The gradient of `self`: without `include_self`, only for elements to which nothing was scattered.
     fn kept(&self, grad: Tensor) -> Result<Tensor> {
         if self.include { Ok(grad) } else { grad.scatter(self.dim, &self.index, 0) }
     }

@@ -12,9 +12,9 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
-    /// Binary search: the first insertion index of each of `values` that keeps this ascending sequence sorted. The last
-    /// dimension is the sequence; the others match those of the values, unless the sequence is one-dimensional and applies to
-    /// all.
+    /// Binary search: the first insertion index for each of `values` that preserves the order of this ascending sequence.
+    /// The last dimension is the sequence; the others match those of the values, unless the sequence is one-dimensional and
+    /// applies to all.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -1,5 +1,7 @@
 //! `unique`
 
+pub use crate::tensor::Unique;
+
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, OpDef, OpFlags};
@@ -7,26 +9,6 @@ use crate::ops::sample::{Fill, SampleArg, sample, tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
-
-/// The results of [`Tensor::unique_all`].
-///
-/// ```
-/// # fn main() -> keyway::Result<()> {
-/// use keyway::Tensor;
-/// let found = Tensor::new([5, 3, 5])?.unique_all()?;
-/// assert_eq!(found.values.to_vec::<i32>()?, [3, 5]);
-/// assert_eq!(found.values.index_select(0, &found.inverse)?.to_vec::<i32>()?, [5, 3, 5]);
-/// # Ok(()) }
-/// ```
-#[derive(Clone, Debug)]
-pub struct Unique {
-    /// The distinct values, ascending.
-    pub values: Tensor,
-    /// For each element, in this tensor's shape, the index of its value in `values`.
-    pub inverse: Tensor,
-    /// The number of occurrences of each value.
-    pub counts: Tensor,
-}
 
 impl Tensor {
     /// The distinct elements in ascending order. Each NaN is distinct. The result has no gradient, since a value may come from
@@ -40,7 +22,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     pub fn unique(&self) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Bool(false), Arg::Bool(false)])
     }

@@ -12,8 +12,8 @@ use keyway_dispatcher::dims::broadcast;
 use keyway_dispatcher::op::{Arg, Args, Rule};
 
 impl Tensor {
-    /// The mean of `-(t log(x) + (1 - t) log(1 - x))` for probabilities `x`, with logarithms clamped at -100. An `x` below 0 or
-    /// above 1 gives NaN (PyTorch refuses it); use [`Tensor::binary_cross_entropy_with_logits`] for logits.
+    /// The mean of `-(t log(x) + (1 - t) log(1 - x))` for probabilities `x`, with logarithms clamped at -100. The result is
+    /// NaN for an `x` below 0 or above 1 (PyTorch refuses it); use [`Tensor::binary_cross_entropy_with_logits`] for logits.
     ///
     /// The gradient is `(x - t) / (x (1 - x))`, clamped to ±10^12: it is ±10^12 instead of infinite for a wrong probability of
     /// 0 or 1, and 0 for a right one.
@@ -57,7 +57,7 @@ impl Tensor {
     }
 }
 
-/// The logarithm clamped at -100, constant where it is clamped. NaN below 0.
+/// The logarithm clamped at -100, constant where it is clamped. NaN for negative arguments.
 fn log(x: &Tensor) -> Result<Tensor> {
     let tiny = x.abs()?.le((-100f64).exp())?;
     tiny.where_cond(-100.0, &tiny.where_cond(1.0, x)?.log()?)

@@ -63,8 +63,8 @@ impl Tensor {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, target) = wide_pair(args)?;
-    // log(1 + exp(-x)) and log(1 + exp(x)) as one op each, whose derivatives are smooth at 0. The addends are not negative, so
-    // they do not cancel where a logit is far on its target's side.
+    // log(1 + exp(-x)) and log(1 + exp(x)) as one op each, whose derivatives are smooth at 0. The addends are not negative,
+    // so they do not cancel if a logit is far on its target's side.
     let positive = match optional(args, 3)? {
         Some(factor) => widened(&factor)?.mul(&target)?,
         None => target.clone(),

@@ -6,8 +6,8 @@ use crate::error::{Result, called};
 use crate::ops::composite::widened;
 
 impl Tensor {
-    /// The mean Huber loss of the differences `d` from `target`: `d^2 / 2` where `|d| < delta`, else
-    /// `delta * (|d| - delta / 2)`, with a `delta` of 1 (P. J. Huber, "Robust estimation of a location parameter", 1964).
+    /// The mean Huber loss of the differences `d` from `target`: `d^2 / 2` if `|d| < delta`, otherwise `delta * (|d| -
+    /// delta / 2)`, with a `delta` of 1 (P. J. Huber, "Robust estimation of a location parameter", 1964).
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -135,7 +135,7 @@ impl Tensor {
                 return Err(wrong(NAME, "var", "variances of 0 or more", "a negative one"));
             }
             let var = if broadcasts { widened(var)? } else { widened(&var.unsqueeze(-1)?)? };
-            // What the clamp adds is a constant of the gradient.
+            // The addend from the clamp is constant for the gradient.
             let fixed = var.detach();
             let var = var.add(&fixed.lt(eps)?.where_cond(&fixed.rsub(eps)?, 0.0)?)?;
             let difference = widened(self)?.sub(&widened(target)?)?;

@@ -124,7 +124,7 @@ fn reduce_narrowed(args: &Args<'_>, i: usize, loss: Tensor, mask: u32) -> Result
     cast(reduce(args, i, loss)?, args.promote(mask)?)
 }
 
-/// Reduces a loss as text argument `i` says, which the rule has checked.
+/// Reduces a loss by text argument `i`, which the rule has checked.
 fn reduce(args: &Args<'_>, i: usize, loss: Tensor) -> Result<Tensor> {
     match args.str(i)? {
         "mean" => loss.mean_all(),

@@ -12,8 +12,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
-    /// The mean smooth L1 loss of the differences `d` from `target`: `d^2 / (2 beta)` where `|d| < beta`, else
-    /// `|d| - beta / 2`, with a `beta` of 1.
+    /// The mean smooth L1 loss of the differences `d` from `target`: `d^2 / (2 beta)` if `|d| < beta`, otherwise `|d| -
+    /// beta / 2`, with a `beta` of 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -36,7 +36,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Plan::elementwise(args, FIRST_THREE, Typing::of(args.promote(FIRST_THREE)?))
 }
 
-/// The factor of each gradient: the reciprocal of the count for a mean, else 1.
+/// The factor of each gradient: the reciprocal of the count for a mean, otherwise 1.
 fn share(reduction: &str, difference: &Tensor) -> f64 {
     if reduction == "mean" { 1.0 / difference.elem_count() as f64 } else { 1.0 }
 }

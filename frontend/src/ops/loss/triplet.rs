@@ -21,13 +21,13 @@ const NAME: &str = "triplet_margin_loss";
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TripletMarginOptions {
-    /// The distance by which the negative should be farther away than the positive, above 0.
+    /// The minimum desired difference between the negative's distance and the positive's, above 0.
     pub margin: f64,
     /// The `p` of the norm.
     pub p: f64,
     /// The number added to each difference.
     pub eps: f64,
-    /// Whether the distance from positive to negative replaces that from anchor to negative where it is smaller (V. Balntas et
+    /// Whether the distance from positive to negative replaces that from anchor to negative if it is smaller (V. Balntas et
     /// al., "Learning local feature descriptors with triplets and shallow convolutional neural networks", 2016).
     pub swap: bool,
     /// The reduction over the losses of the triplets.

@@ -1,10 +1,10 @@
 //! `clone`
 
-use crate::Tensor;
 use crate::error::{Result, called};
 use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::rules::check_images;
 use crate::ops::sample::{SampleArg, error, plain, sample};
+use crate::{MemoryFormat, Tensor};
 use keyway_dispatcher::dims::{Dims, channels_last_strides};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
@@ -23,10 +23,28 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     #[doc(alias = "clone")]
     pub fn copy(&self) -> Result<Tensor> {
         called("copy", &["self"], || DEF.run(&[self.into(), Arg::Str("preserve")]))
+    }
+
+    /// [`Tensor::copy`] in a memory format.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::prelude::*;
+    /// let x = Tensor::zeros((2, 3, 4))?.copy_with(MemoryFormat::ChannelsLast)?;
+    /// assert_eq!(x.strides(), [12, 1, 3]);
+    /// let error = x.select(0, 0)?.copy_with(MemoryFormat::ChannelsLast).unwrap_err();
+    /// assert!(error.to_string().contains("of 3, 4 or 5 dimensions for channels_last"));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// channels_last on a tensor of fewer than 3 or more than 5 dimensions, or on a composite one.
+    pub fn copy_with(&self, format: MemoryFormat) -> Result<Tensor> {
+        called("copy", &["self", "format"], || DEF.run(&[self.into(), Arg::Str(format.name())]))
     }
 }
 

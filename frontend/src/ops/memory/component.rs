@@ -1,6 +1,5 @@
 //! `component`
 
-use super::from_components;
 use crate::Tensor;
 use crate::error::{Result, called};
 use crate::ops::def::{Derivative, OpDef, OpFlags};
@@ -100,7 +99,7 @@ fn whole(like: &Tensor, name: &str, grad: &Tensor) -> Result<Tensor> {
         }
     };
     let parts = t.components().iter().enumerate().map(part).collect::<Result<Vec<_>>>()?;
-    from_components::unchecked(like, &parts)
+    like.with_components(&parts)
 }
 
 /// `component`

@@ -1,7 +1,6 @@
 //! `copy`
 
 use super::component::holds_values;
-use super::from_components::stored;
 use crate::Tensor;
 use crate::autograd::{AutogradError, is_grad_enabled, no_grad};
 use crate::error::{Result, called};
@@ -52,7 +51,7 @@ fn copy_numbers(target: &Tensor, source: &Tensor) -> Result<Tensor> {
     }
     check_places(target, source)?;
     let _off = no_grad();
-    stored(target)?.copy_(&stored(source)?)?;
+    target.stored()?.copy_(&source.stored()?)?;
     Ok(target.clone())
 }
 
@@ -122,7 +121,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     }
     let key = conversion_key(source.dtype(), target.dtype());
     let mut plan = Plan::one(key, sizes, target.dtype(), Strides::Like(0));
-    // The kernel casts by itself; it does not read argument 0.
+    // The kernel casts; it does not read argument 0.
     plan.broadcast = 0b11;
     plan.alias = true;
     Ok(plan)

@@ -59,7 +59,7 @@ impl Tensor {
             if self.as_ref().is_strided() {
                 return self.uninit_like(())?.zero_();
             }
-            super::from_components::map_stored(&self.detach(), |part| part.zeros_like())
+            self.detach().map_stored(|part| part.zeros_like())
         })
     }
 }

@@ -101,38 +101,41 @@ fn run(
     ])
 }
 
-/// A tensor like `like` with other components, which are consistent by construction.
-pub(crate) fn unchecked(like: &Tensor, components: &[Tensor]) -> Result<Tensor> {
-    run(like.layout(), like.shape(), like.dtype(), components, &like.as_ref().attributes(), false)
-}
+/// Tensors by their components, which are consistent by construction.
+impl Tensor {
+    /// A tensor like this one with other components.
+    pub(crate) fn with_components(&self, components: &[Tensor]) -> Result<Tensor> {
+        run(self.layout(), self.shape(), self.dtype(), components, &self.as_ref().attributes(), false)
+    }
 
-/// The component of a composite tensor that holds its values.
-pub(crate) fn stored(t: &Tensor) -> Result<Tensor> {
-    let numbers = t.components()?.into_iter().enumerate().find(|(nth, _)| holds_values(t, *nth));
-    let reason = "has no component that holds its numbers";
-    let missing = || Error::Layout { op: DEF.name(), layout: t.layout(), reason };
-    Ok(numbers.map(|(_, part)| part).ok_or_else(missing)?)
-}
+    /// The component of a composite tensor that holds its values.
+    pub(crate) fn stored(&self) -> Result<Tensor> {
+        let numbers = self.components()?.into_iter().enumerate().find(|(nth, _)| holds_values(self, *nth));
+        let reason = "has no component that holds its numbers";
+        let missing = || Error::Layout { op: DEF.name(), layout: self.layout(), reason };
+        Ok(numbers.map(|(_, part)| part).ok_or_else(missing)?)
+    }
 
-/// A tensor like `like` with other values in the component of [`stored`].
-pub(crate) fn with_stored(like: &Tensor, numbers: &Tensor) -> Result<Tensor> {
-    map_stored(like, |_| Ok(numbers.clone()))
-}
+    /// A tensor like this one with other values in the component of [`Tensor::stored`].
+    pub(crate) fn with_stored(&self, numbers: &Tensor) -> Result<Tensor> {
+        self.map_stored(|_| Ok(numbers.clone()))
+    }
 
-/// A tensor like `like` with the values that `map` returns for its values.
-pub(crate) fn map_stored(like: &Tensor, map: impl FnMut(Tensor) -> Result<Tensor>) -> Result<Tensor> {
-    map_stored_as(like, like.dtype(), map)
-}
+    /// A tensor like this one with the values that `map` returns for its values.
+    pub(crate) fn map_stored(&self, map: impl FnMut(Tensor) -> Result<Tensor>) -> Result<Tensor> {
+        self.map_stored_as(self.dtype(), map)
+    }
 
-/// [`map_stored`] for a `map` whose result has this dtype.
-pub(crate) fn map_stored_as(
-    like: &Tensor,
-    dtype: DType,
-    mut map: impl FnMut(Tensor) -> Result<Tensor>,
-) -> Result<Tensor> {
-    let one = |(nth, part): (usize, Tensor)| if holds_values(like, nth) { map(part) } else { Ok(part) };
-    let parts = like.components()?.into_iter().enumerate().map(one).collect::<Result<Vec<_>>>()?;
-    run(like.layout(), like.shape(), dtype, &parts, &like.as_ref().attributes(), false)
+    /// [`Tensor::map_stored`] for a `map` whose result has this dtype.
+    pub(crate) fn map_stored_as(
+        &self,
+        dtype: DType,
+        mut map: impl FnMut(Tensor) -> Result<Tensor>,
+    ) -> Result<Tensor> {
+        let one = |(nth, part): (usize, Tensor)| if holds_values(self, nth) { map(part) } else { Ok(part) };
+        let parts = self.components()?.into_iter().enumerate().map(one).collect::<Result<Vec<_>>>()?;
+        run(self.layout(), self.shape(), dtype, &parts, &self.as_ref().attributes(), false)
+    }
 }
 
 fn compose(args: &Args<'_>) -> RuleResult<Outputs> {

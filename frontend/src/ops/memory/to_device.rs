@@ -68,8 +68,8 @@ fn moved(t: &TensorRef, device: Device, non_blocking: bool) -> RuleResult<Tensor
             t.components().iter().map(|c| moved(c, device, non_blocking)).collect::<RuleResult<_>>()?;
         return TensorImpl::composite(t.layout(), t.dtype(), t.sizes().into(), components, t.attributes());
     }
-    // Dense strides are preserved. Other tensors are made contiguous first, on their own device if it has a kernel for that,
-    // else on the host.
+    // Dense strides are preserved. Other tensors are made contiguous first, on their own device if it has a kernel for
+    // that, otherwise on the host.
     let dense = keyway_dispatcher::dims::is_dense(t.sizes(), t.strides());
     let source = if dense {
         t.clone()

@@ -61,8 +61,8 @@ fn compose(args: &Args<'_>) -> Result<[Tensor; 3]> {
     Ok([made?, mean?, var?])
 }
 
-/// Calls the fused backward op unless the gradients are differentiated again or mean and variance have gradients; else tensor
-/// ops.
+/// Calls the fused backward op unless the gradients are differentiated again or mean and variance have gradients; otherwise
+/// runs tensor ops.
 fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     let (grad, own, weight) = (b.grad(0)?, b.input(0)?, b.optional_input(1)?);
     if !is_grad_enabled() && !b.has_grad(1) && !b.has_grad(2) {
@@ -114,7 +114,7 @@ pub(super) fn gradients(
         Some(weight) => inner.mul(&spread(&cast(weight.clone(), x.dtype())?, x.rank())?)?,
         None => inner,
     };
-    // The product depends only on the distance of the input from its own mean, whatever mean was given.
+    // The product depends only on the difference of the input from its own mean, regardless of the given mean.
     let apart = centred(x, dims)?.mul(&rstd)?;
     let along = hat.mul(&inner.mul(&apart)?.mean_keepdim(dims)?)?;
     let of_x = inner.sub(&along)?.mul(&rstd)?;

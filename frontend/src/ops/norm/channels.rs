@@ -25,7 +25,7 @@ pub(super) struct Call {
     eps: f64,
 }
 
-/// Refuses an argument `i` that is given and is not of shape `[channels]`.
+/// Refuses an argument `i` that is present and not of shape `[channels]`.
 pub(super) fn check_channels(args: &Args<'_>, i: usize, channels: usize) -> RuleResult<()> {
     match args.optional_tensor(i)? {
         Some(t) if t.sizes() != [channels] => {
@@ -179,7 +179,7 @@ impl Call {
     fn update(&self, running: &[Tensor; 2], [mean, var]: [&Tensor; 2]) -> Result<()> {
         let _off = no_grad();
         let count = self.x.elem_count() / mean.elem_count().max(1);
-        // There are no statistics of no elements.
+        // Statistics of no elements are undefined.
         if count == 0 || mean.elem_count() == 0 {
             return Ok(());
         }
@@ -231,7 +231,7 @@ fn equal_rows() -> Sample {
 }
 
 /// Samples for inputs of these shapes: statistics of the input with and without weight and bias, and given ones. Running
-/// statistics are passed only where they are read, since a call in training would change them.
+/// statistics are passed only if they are read, since a call in training would change them.
 pub(super) fn samples(shapes: &[&[usize]]) -> Vec<Sample> {
     let call = |sizes: &[usize], running: bool, affine: bool| {
         let channels = &[sizes[1]][..];

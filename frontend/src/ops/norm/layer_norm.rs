@@ -108,7 +108,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(plan)
 }
 
-/// Calls the fused backward op unless the gradients are differentiated again; else tensor ops.
+/// Calls the fused backward op unless the gradients are differentiated again; otherwise runs tensor ops.
 fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     let (grad, x, weight) = (b.grad(0)?, b.input(0)?, b.optional_input(2)?);
     if is_grad_enabled() {

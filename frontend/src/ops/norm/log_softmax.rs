@@ -7,7 +7,6 @@ use crate::autograd::is_grad_enabled;
 use crate::error::Result;
 use crate::ops::composite::{cast, one, widened};
 use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
-use crate::ops::memory::from_components::{stored, with_stored};
 use crate::ops::rules;
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::ops::sparse::lines::at_entries;
@@ -53,8 +52,8 @@ fn at_stored(y: &Tensor, grad: &Tensor, dim: i64) -> Result<Tensor> {
     let (grad, pattern) = (grad.sparse_mask(y)?, y.detach());
     let sums = at_entries(&pattern, &grad.sum_keepdim(dim)?, Arg::Int(dim), true)?;
     // The softmax of stored entries; that of others is 0.
-    let shares = stored(y)?.exp()?.mul(&sums)?;
-    with_stored(&grad, &stored(&grad)?.sub(&shares)?)
+    let shares = y.stored()?.exp()?.mul(&sums)?;
+    grad.with_stored(&grad.stored()?.sub(&shares)?)
 }
 
 /// `log_softmax`

@@ -10,8 +10,8 @@ use keyway_dispatcher::op::Rule;
 /// `grad - softmax * sum(grad)`, where `logs` is the logarithm of the softmax.
 pub(super) fn by_tensor_ops(grad: &Tensor, logs: &Tensor, dim: i64) -> Result<Tensor> {
     let sum = grad.sum_keepdim(dim)?;
-    // An ignored row, whose gradients sum to 0, may be NaN, but its gradient is 0. Other rows keep their logarithms, from which
-    // second derivatives are computed.
+    // An ignored row, whose gradients sum to 0, may be NaN, but its gradient is 0. Other rows retain their logarithms, from
+    // which second derivatives are computed.
     let logs = logs.eq(logs)?.logical_or(&sum.ne(0)?)?.where_cond(logs, 0)?;
     grad.sub(&logs.exp()?.mul(&sum)?)
 }

@@ -85,7 +85,7 @@ pub(super) fn optional_float(args: &Args<'_>, i: usize) -> RuleResult<Option<f64
     if let Arg::None = args.get(i) { Ok(None) } else { args.float(i).map(Some) }
 }
 
-/// Calls the fused backward op unless the gradients are differentiated again; else tensor ops.
+/// Calls the fused backward op unless the gradients are differentiated again; otherwise runs tensor ops.
 fn formula(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     let (grad, x, weight) = (b.grad(0)?, b.input(0)?, b.optional_input(2)?);
     if is_grad_enabled() {

@@ -5,7 +5,6 @@ use crate::autograd::is_grad_enabled;
 use crate::error::Result;
 use crate::ops::composite::{cast, one, tensor, widened};
 use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
-use crate::ops::memory::from_components::{stored, with_stored};
 use crate::ops::rules;
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::ops::sparse::lines::at_entries;
@@ -25,8 +24,9 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     ///
-    /// For a sparse tensor, elements that are not stored count as minus infinity: the result has the coordinates of `self`, and
-    /// the stored entries of each line sum to 1. A stored 0 is an element like others; duplicates are added first.
+    /// For a sparse tensor, elements that are not stored count as minus infinity: the result has the coordinates of `self`,
+    /// and the stored entries of each row along `dim` sum to 1. A stored 0 is an element like others; duplicates are added
+    /// first.
     ///
     /// # Errors
     /// A dimension out of range.
@@ -48,7 +48,7 @@ pub(super) fn shifted(args: &Args<'_>) -> Result<(Tensor, DType)> {
     let x = tensor(args, 0)?;
     let dtype = rules::float_of(x.dtype());
     let x = widened(&cast(x, dtype)?)?;
-    // There is no maximum of no elements.
+    // An empty tensor has no maximum.
     if x.elem_count() == 0 {
         return Ok((x, dtype));
     }
@@ -82,7 +82,7 @@ pub static DEF: OpDef = OpDef::new(
                 }
                 let product = grad.mul(&y)?;
                 let sums = at_entries(&y.detach(), &product.sum_keepdim(dim)?, b.arg(1), true)?;
-                let shares = with_stored(&y, &stored(&y)?.mul(&sums)?)?;
+                let shares = y.with_stored(&y.stored()?.mul(&sums)?)?;
                 cast(product.sub(&shares)?, made.dtype())
             })
         },

@@ -16,7 +16,7 @@ use keyway_dispatcher::op::{Arg, Args, Out, Plan, Rule};
 pub(crate) struct Lists<'a> {
     /// The parameters.
     pub parameters: Vec<&'a Tensor>,
-    /// Their gradients.
+    /// The gradients of the parameters.
     pub grads: Vec<&'a Tensor>,
     /// The first moments.
     pub means: Vec<&'a Tensor>,
@@ -35,7 +35,7 @@ pub(crate) fn is_served(parameter: &Tensor) -> Result<bool> {
 /// Updates parameters and moments in place. If `tensors` is given, it holds `eps` and `rate` and replaces those of `step`.
 ///
 /// # Errors
-/// What the backend reports.
+/// Errors of the backend.
 pub(crate) fn in_place(lists: &Lists<'_>, step: &Step, tensors: Option<&[Tensor; 2]>) -> Result<()> {
     let [parameters, grads, means, squares] =
         [&lists.parameters, &lists.grads, &lists.means, &lists.squares].map(|list| refs(list));

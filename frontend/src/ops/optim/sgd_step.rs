@@ -37,7 +37,7 @@ pub(crate) fn is_served(parameter: &Tensor) -> Result<bool> {
 /// Updates parameters and their momentum buffers in place. Without momentum there are no buffers.
 ///
 /// # Errors
-/// What the backend reports.
+/// Errors of the backend.
 pub(crate) fn in_place(
     parameters: &[&Tensor],
     grads: &[&Tensor],

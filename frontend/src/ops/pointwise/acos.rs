@@ -15,7 +15,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     #[doc(alias = "arccos")]
     pub fn acos(&self), in_place: acos_, out: acos_out, on: 0.5;
 }

@@ -15,7 +15,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     #[doc(alias = "arccosh")]
     pub fn acosh(&self), in_place: acosh_, out: acosh_out;
 }

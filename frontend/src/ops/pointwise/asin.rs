@@ -18,7 +18,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     #[doc(alias = "arcsin")]
     pub fn asin(&self), in_place: asin_, out: asin_out, on: 0.5;
 }

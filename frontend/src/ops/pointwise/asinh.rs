@@ -14,7 +14,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     #[doc(alias = "arcsinh")]
     pub fn asinh(&self), in_place: asinh_, out: asinh_out;
 }

@@ -15,7 +15,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     #[doc(alias = "arctan")]
     pub fn atan(&self), in_place: atan_, out: atan_out;
 }

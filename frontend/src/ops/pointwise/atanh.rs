@@ -16,7 +16,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     #[doc(alias = "arctanh")]
     pub fn atanh(&self), in_place: atanh_, out: atanh_out, on: 0.5;
 }

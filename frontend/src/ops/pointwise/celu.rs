@@ -10,8 +10,8 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Typing};
 
 forms! {
-    /// `x` where it is above 0, else `alpha * (e^(x / alpha) - 1)`, whose slope at 0 is 1 for every `alpha`; here `alpha` is 1
-    /// (J. Barron, "Continuously differentiable exponential linear units", 2017).
+    /// `x` if it is above 0, otherwise `alpha * (e^(x / alpha) - 1)`, whose slope at 0 is 1 for every `alpha`; here `alpha`
+    /// is 1 (J. Barron, "Continuously differentiable exponential linear units", 2017).
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

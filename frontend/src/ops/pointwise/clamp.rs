@@ -117,7 +117,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Typing> {
     let dtype = args.promote(rules::FIRST_THREE)?;
     rules::require(args, 0, dtype, dtype != crate::DType::BOOL, "numbers")?;
     if let Some((lowest, highest)) = dtype.integer_range() {
-        // A bound beyond the range has no effect, unless all elements are on its wrong side.
+        // A bound outside of the dtype's range has no effect, unless all elements are beyond it.
         if let Arg::Int(min) = args.get(1)
             && i128::from(min) > highest
         {

@@ -47,7 +47,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn logit(&self) -> Result<Tensor> {
         called("logit", &["self"], || {
             let x = real(self)?;
@@ -88,12 +88,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn sinc(&self) -> Result<Tensor> {
         called("sinc", &["self"], || {
             let t = real(self)?.mul(std::f64::consts::PI)?;
             let far = t.detach().abs()?.ge(0.5)?;
-            // Each branch is computed from values of its own range: outside, gradients would be 0 times infinity.
+            // Each branch is computed from values of its own range: for others, gradients would be 0 times infinity.
             let outside = far.where_cond(&t, 1.0)?;
             let square = far.where_cond(0.0, &t)?.square()?;
             // `sum of (-square)^n / (2 n + 1)!` by Horner's rule; the first addend left out is below 1e-19.
@@ -148,7 +148,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn signbit(&self) -> Result<Tensor> {
         called("signbit", &["self"], || {
             if self.dtype().is_float() { self.new_ones(())?.copysign(self)?.lt(0) } else { self.lt(0) }
@@ -165,7 +165,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn isposinf(&self) -> Result<Tensor> {
         called("isposinf", &["self"], || self.isinf()?.logical_and(&self.gt(0)?))
     }
@@ -180,7 +180,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn isneginf(&self) -> Result<Tensor> {
         called("isneginf", &["self"], || self.isinf()?.logical_and(&self.lt(0)?))
     }
@@ -214,7 +214,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn deg2rad(&self) -> Result<Tensor> {
         called("deg2rad", &["self"], || self.mul(std::f64::consts::PI / 180.0))
     }
@@ -229,13 +229,13 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn rad2deg(&self) -> Result<Tensor> {
         called("rad2deg", &["self"], || self.mul(180.0 / std::f64::consts::PI))
     }
 }
 
-/// `made`, or the operand that is not NaN where the other is.
+/// `made`, or the operand that is not NaN if the other is.
 fn beside_nan(a: &Tensor, b: &Tensor, made: Tensor) -> Result<Tensor> {
     let [first, second] = [a, b].map(|t| t.to_dtype(made.dtype()));
     let (first, second) = (first?, second?);

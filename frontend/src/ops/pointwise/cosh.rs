@@ -14,7 +14,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     pub fn cosh(&self), in_place: cosh_, out: cosh_out;
 }
 

@@ -185,8 +185,8 @@ fn minimum(args: &Args<'_>) -> Result<Tensor> {
 }
 
 fn clamp(args: &Args<'_>) -> Result<Tensor> {
-    // A bound beyond the range of an integer dtype has no effect, and so is replaced by the end of the range: the rule has
-    // refused a bound on the wrong side.
+    // A bound outside of the range of an integer dtype has no effect, and so is replaced by the end of the range: the rule
+    // has refused a bound beyond which all elements are.
     let range = args.promote(FIRST_THREE)?.integer_range();
     let bound = |i: usize| match (args.get(i), range) {
         (Arg::Int(v), Some((low, high))) => Arg::Int(i128::from(v).clamp(low, high) as i64),

@@ -23,7 +23,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     pub fn digamma(&self), in_place: digamma_, out: digamma_out;
 }
 

@@ -1,5 +1,7 @@
 //! `div`
 
+pub use crate::tensor::Rounding;
+
 use crate::error::{Result, called};
 use crate::ops::composite::in_range;
 use crate::ops::def::{Derivative, OpDef};
@@ -10,33 +12,6 @@ use crate::ops::{forms, rules};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Typing};
-
-/// The rounding of a quotient to an integer.
-///
-/// ```
-/// # fn main() -> keyway::Result<()> {
-/// use keyway::{Tensor, tensor::Rounding};
-/// let a = Tensor::new([-3.5f32])?;
-/// assert_eq!(a.div_with(2.0, Rounding::Trunc)?.to_vec::<f32>()?, [-1.0]);
-/// assert_eq!(a.div_with(2.0, Rounding::Floor)?.to_vec::<f32>()?, [-2.0]);
-/// # Ok(()) }
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Rounding {
-    /// Towards zero.
-    Trunc,
-    /// Towards negative infinity.
-    Floor,
-}
-
-impl From<Rounding> for Arg<'_> {
-    fn from(mode: Rounding) -> Self {
-        match mode {
-            Rounding::Trunc => Arg::Str("trunc"),
-            Rounding::Floor => Arg::Str("floor"),
-        }
-    }
-}
 
 forms! {
     /// `self / other`, broadcast and promoted. Integers and bool become f32.

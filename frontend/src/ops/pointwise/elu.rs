@@ -7,7 +7,7 @@ use crate::ops::{forms, rules, sample};
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// `x` where it is above 0, else `alpha * (e^x - 1)` with an `alpha` of 1.
+    /// `x` if it is above 0, otherwise `alpha * (e^x - 1)` with an `alpha` of 1.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -23,7 +23,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     pub fn erfinv(&self), in_place: erfinv_, out: erfinv_out, on: 0.5;
 }
 
@@ -38,7 +38,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let middle = quotient(&x.square()?.mul(-0.25)?.add(0.180_625)?, MIDDLE)?.mul(&x)?.mul(0.5)?;
     let depth = size.rsub(1)?.mul(0.5)?.log()?.neg()?.sqrt()?;
     let mut outside = quotient(&depth.sub(1.6)?, OUTSIDE)?;
-    // No f32 below 1 is further in the tail.
+    // No f32 below 1 is farther in the tail.
     if x.dtype() == DType::F64 {
         outside = depth.le(5)?.where_cond(&outside, &quotient(&depth.sub(5)?, TAIL)?)?;
     }

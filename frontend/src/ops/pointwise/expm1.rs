@@ -15,7 +15,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     pub fn expm1(&self), in_place: expm1_, out: expm1_out;
 }
 

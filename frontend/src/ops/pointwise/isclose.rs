@@ -115,7 +115,7 @@ fn of_floats(args: &Args<'_>) -> Result<(Tensor, Tensor)> {
     Ok((x.sub(&y)?.abs()?, y.abs()?.mul(args.float(2)?)?.add(args.float(3)?)?))
 }
 
-/// From this magnitude on the difference of two i64 values may overflow.
+/// The magnitude from which the difference of two i64 values may overflow.
 const FAR: f64 = (1u64 << 62) as f64;
 
 /// The absolute differences of integers or bools, exact before one rounding to f64, and their bounds.

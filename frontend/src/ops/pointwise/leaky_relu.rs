@@ -7,7 +7,7 @@ use crate::ops::{forms, rules, sample};
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// `x` where it is above 0, else `0.01 * x`.
+    /// `x` if it is above 0, otherwise `0.01 * x`.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

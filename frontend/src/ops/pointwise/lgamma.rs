@@ -22,7 +22,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     pub fn lgamma(&self), in_place: lgamma_, out: lgamma_out;
 }
 

@@ -14,7 +14,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     pub fn log(&self), in_place: log_, out: log_out;
 }
 

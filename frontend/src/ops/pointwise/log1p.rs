@@ -15,7 +15,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     pub fn log1p(&self), in_place: log1p_, out: log1p_out;
 }
 

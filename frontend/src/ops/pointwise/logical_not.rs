@@ -15,7 +15,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     pub fn logical_not(&self), in_place: logical_not_, out: logical_not_out, on: 0.0;
 }
 

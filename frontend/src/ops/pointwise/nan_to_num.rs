@@ -21,7 +21,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     pub fn nan_to_num(&self), defaults: [Arg::None, Arg::None, Arg::None], in_place: nan_to_num_, out: nan_to_num_out, on: -1.5;
 }
 
@@ -39,7 +39,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     pub fn nan_to_num_with(
         &self,
         nan: Option<f64>,

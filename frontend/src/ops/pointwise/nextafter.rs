@@ -28,7 +28,7 @@ forms! {
     pub fn nextafter<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: nextafter_, out: nextafter_out;
 }
 
-/// Of a dtype: half the machine epsilon, the smallest positive value, and the largest finite value.
+/// Constants of a dtype: half the machine epsilon, the smallest positive value, and the largest finite value.
 fn limits(dtype: DType) -> (f64, f64, f64) {
     match dtype {
         DType::F16 => (2f64.powi(-11), 2f64.powi(-24), 65_504.0),
@@ -45,8 +45,8 @@ fn neighbours(size: &Tensor) -> Result<[Tensor; 2]> {
     let share = half * (1.0 + 2.0 * half);
     let (step, scaled) = (size.mul(share)?, size.mul(1.0 / half)?);
     let scaled_step = scaled.mul(share)?;
-    // Where that fraction would underflow: the spacing of subnormal values is the smallest positive value; other small values
-    // are scaled.
+    // For values so small that the fraction would underflow: the spacing of subnormal values is the smallest positive
+    // value; other small values are scaled.
     let (tiny, small) = (size.lt(least / half)?, size.lt(0.5 / half / half * least)?);
     let least = size.new_full((), least)?;
     let of = |go: fn(&Tensor, &Tensor) -> Result<Tensor>| -> Result<Tensor> {

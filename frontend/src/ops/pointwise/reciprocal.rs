@@ -15,7 +15,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     #[doc(alias = "recip")]
     pub fn reciprocal(&self), in_place: reciprocal_, out: reciprocal_out;
 }

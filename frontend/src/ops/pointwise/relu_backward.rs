@@ -8,7 +8,7 @@ use crate::ops::forms;
 use crate::ops::sample::Fill;
 
 forms! {
-    /// The input gradient of [`Tensor::relu`]: `self` where the `output` is above 0, else 0.
+    /// The input gradient of [`Tensor::relu`]: `self` where the `output` is above 0, otherwise 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

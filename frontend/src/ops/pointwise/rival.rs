@@ -24,7 +24,7 @@ pub(super) fn derivative(b: &Backward<'_>, g: &mut Grads<'_>, loses: &'static Op
     g.set(1, || share(b.grad(0)?, loses, b.saved(1)?.arg(), b.saved(0)?.arg()))
 }
 
-/// The part of `grad` for `own`: all of it where `own` is selected, half where both are equal, else 0.
+/// The part of `grad` for `own`: all of it where `own` is selected, half where both are equal, otherwise 0.
 fn share(grad: &Tensor, loses: &'static OpDef, own: Arg<'_>, rival: Arg<'_>) -> Result<Tensor> {
     let lost = loses.run(&[own, rival])?;
     let tied = super::eq::DEF.run(&[own, rival])?;

@@ -15,7 +15,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     pub fn rsqrt(&self), in_place: rsqrt_, out: rsqrt_out;
 }
 

@@ -9,8 +9,8 @@ use crate::ops::{forms, rules, sample};
 use keyway_dispatcher::op::Args;
 
 forms! {
-    /// `1.0507 * x` where `x` is above 0, else `1.0507 * 1.6733 * (e^x - 1)`; these constants preserve mean 0 and variance 1 of
-    /// many inputs (G. Klambauer and others, "Self-normalizing neural networks", 2017).
+    /// `1.0507 * x` if `x` is above 0, otherwise `1.0507 * 1.6733 * (e^x - 1)`; these constants preserve mean 0 and
+    /// variance 1 of many inputs (G. Klambauer and others, "Self-normalizing neural networks", 2017).
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

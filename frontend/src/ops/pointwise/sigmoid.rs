@@ -15,7 +15,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     #[doc(alias = "expit")]
     pub fn sigmoid(&self), in_place: sigmoid_, out: sigmoid_out;
 }

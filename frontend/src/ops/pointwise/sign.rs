@@ -16,7 +16,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     pub fn sign(&self), in_place: sign_, out: sign_out, on: -1.5;
 }
 

@@ -14,7 +14,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     pub fn sinh(&self), in_place: sinh_, out: sinh_out;
 }
 

@@ -9,8 +9,8 @@ use crate::ops::{forms, rules};
 use keyway_dispatcher::op::Arg;
 
 forms! {
-    /// The input gradient of [`Tensor::softplus_with`], from the output gradient `self` and the `input`: `self` where `beta`
-    /// times the input is above `threshold`, else `self` times the sigmoid of that product.
+    /// The input gradient of [`Tensor::softplus_with`], from the output gradient `self` and the `input`: `self` where
+    /// `beta` times the input is above `threshold`, otherwise `self` times the sigmoid of that product.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -14,7 +14,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     pub fn sqrt(&self), in_place: sqrt_, out: sqrt_out;
 }
 

@@ -7,7 +7,7 @@ use crate::ops::forms;
 use keyway_dispatcher::op::{Args, Typing};
 
 forms! {
-    /// Each element times itself. bool becomes i64.
+    /// The square of each element. bool becomes i64.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -17,7 +17,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     #[doc(alias = "sqr")]
     pub fn square(&self), in_place: square_, out: square_out;
 }

@@ -14,7 +14,7 @@ forms! {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// Errors of the backend.
     pub fn tanh(&self), in_place: tanh_, out: tanh_out;
 }
 

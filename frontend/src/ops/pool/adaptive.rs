@@ -83,7 +83,7 @@ pub(crate) fn mean<const N: usize>(op: &'static str, input: &Tensor, to: OutputS
     called(op, &["self", "output_size"], || {
         let (x, had_batch) = batched(op, input, N)?;
         let made = match windows(&x, to) {
-            // A single window is a full reduction, which has kernels of its own.
+            // A single window is a full reduction, which has its own kernels.
             (PerDim(sizes), Some(_)) if sizes == [1; N] && x.dtype().is_float() => {
                 let dims: [i64; N] = std::array::from_fn(|d| d as i64 + 2);
                 x.mean_keepdim(dims)?

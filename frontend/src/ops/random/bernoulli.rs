@@ -9,7 +9,7 @@ use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule};
 
 impl Tensor {
-    /// Bernoulli samples: 1 with the probability in each element of this float tensor, else 0.
+    /// Bernoulli samples: 1 with the probability in each element of this float tensor, otherwise 0.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -27,8 +27,8 @@ impl Tensor {
         DEF.run(&[self.into(), Arg::None, seed, offset])
     }
 
-    /// Overwrites each element with 1 with probability `p`, else with 0. A tensor of probabilities broadcasts to this tensor's
-    /// shape.
+    /// Overwrites each element with 1 with probability `p`, otherwise with 0. A tensor of probabilities broadcasts to this
+    /// tensor's shape.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

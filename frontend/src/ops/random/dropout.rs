@@ -5,7 +5,6 @@ use crate::Tensor;
 use crate::error::{Result, called};
 use crate::ops::composite::{cast, one, tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, OpDef};
-use crate::ops::memory::from_components::map_stored;
 use crate::ops::rules;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
@@ -31,7 +30,7 @@ impl Tensor {
                 return Ok(self.clone());
             }
             if !self.as_ref().is_strided() {
-                return map_stored(&self.without_duplicates()?, |values| values.dropout(p, true));
+                return self.without_duplicates()?.map_stored(|values| values.dropout(p, true));
             }
             let [seed, offset] = super::place(self, super::Words::One)?;
             DEF.run(&[self.into(), Arg::Float(p), seed, offset])

@@ -34,7 +34,7 @@ fn place(target: &Tensor, words: Words) -> Result<[Arg<'static>; 2]> {
     place_of(target.device(), target.elem_count(), words)
 }
 
-/// [`place`] for `count` values on a device.
+/// The position of [`place`] for `count` values on a device.
 fn place_of(device: Device, count: usize, words: Words) -> Result<[Arg<'static>; 2]> {
     let reason = "each replay would draw the same numbers, since their offset in the stream is recorded";
     crate::graph::refuse("a random op", device, reason, "draw outside, and copy the values into an input")?;

@@ -125,7 +125,7 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
         sums.searchsorted_with(&u.mul(&sums.narrow(-1, n - 1, 1)?)?, true)?
     } else {
         let keys = u.neg()?.log1p()?.neg()?.div(&p)?;
-        // Where `u` is 0 and the probability is 0, the quotient is NaN.
+        // If `u` and the probability are 0, the quotient is NaN.
         let keys = p.gt(0)?.where_cond(&keys, f64::INFINITY)?;
         keys.topk_with(drawn, -1, false, true)?.1
     };

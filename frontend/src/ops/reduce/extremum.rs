@@ -1,13 +1,12 @@
 //! Shared parts of the ops that find the largest or smallest element: `amax` and `amin` reduce several dimensions, with
-//! arguments `(self, dim, keepdim)`; `max` and `min` reduce one dimension and also return indices; `argmax` and
-//! `argmin` return indices alone, along one dimension or all.
+//! arguments `(self, dim, keepdim)`; `max` and `min` reduce one dimension and also return indices; `argmax` and `argmin`
+//! return only indices, along one dimension or all.
 
 use super::cases;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
 use crate::ops::composite::{cast, counting, divided_by_count, wide};
 use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
-use crate::ops::memory::from_components::{map_stored_as, stored, with_stored};
 use crate::ops::rules::{keeping, kept, not_empty, reduced_dim, reduced_dims, reduced_sizes};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, plain, sample, tensor};
 use crate::ops::sparse::lines::{at_entries, length};
@@ -71,14 +70,14 @@ fn to_stored_ties(b: &Backward<'_>) -> Result<Tensor> {
     // Counts may exceed the range of f16.
     let wide = if x.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
     let count = |these: &Tensor| {
-        let these = map_stored_as(&x, wide, |_| Ok(these.clone()))?;
+        let these = x.map_stored_as(wide, |_| Ok(these.clone()))?;
         at_entries(&x, &these.sum_keepdim(dims)?, b.arg(1), true)
     };
-    let ties = stored(&x)?.eq(&out)?.to_dtype(wide)?;
+    let ties = x.stored()?.eq(&out)?.to_dtype(wide)?;
     let unstored = count(&ties.ones_like()?)?.neg()?.add(length(x.shape(), b.output(0)?.shape()))?;
     let zeros = out.eq(0)?.to_dtype(wide)?.mul(&unstored)?;
     let shares = grad.to_dtype(wide)?.div(&count(&ties)?.add(&zeros)?)?.mul(&ties)?;
-    with_stored(&x, &shares.to_dtype(x.dtype())?)
+    x.with_stored(&shares.to_dtype(x.dtype())?)
 }
 
 fn distinct(sizes: &[usize]) -> SampleArg {

@@ -1,7 +1,7 @@
 //! The methods of a reduction on [`Tensor`](crate::Tensor), generated from one declaration.
 
-/// Declares three methods of a reduction: the one with this documentation, which removes the reduced dimensions, the one that
-/// retains them with size 1 and, if it is named, the one over all elements.
+/// Declares three methods of a reduction: the one with this documentation, which removes the reduced dimensions, the one
+/// that retains them with size 1 and, if it is named, the one over all elements.
 ///
 /// ```text
 /// reduction! {
@@ -12,8 +12,8 @@
 /// ```
 ///
 /// `dims` and `keepdim` are arguments of the op; parameters before `dims` are the caller's. The examples of the second and
-/// third method are generated here; for such parameters or two results, `shown` is what follows the call in them. Errors of the
-/// third method start with the name of the first, unless `called` names another.
+/// third method are generated here; for such parameters or two results, `shown` is the code after the call in them. Errors
+/// of the third method start with the name of the first, unless `called` names another.
 macro_rules! reduction {
     (
         $(#[$doc:meta])*

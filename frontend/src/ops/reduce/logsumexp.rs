@@ -62,7 +62,7 @@ fn gradient(b: &Backward<'_>) -> Result<Tensor> {
     let dims = if let Arg::Ints(dims) = b.arg(1) { dims } else { &[] };
     let out = widened(&b.unsqueeze_reduced(&b.output(0)?.detach(), 0, b.arg(1), b.bool(2)?)?)?;
     let grad = widened(&b.unsqueeze_reduced(b.grad(0)?, 0, b.arg(1), b.bool(2)?)?)?;
-    // Minus infinity is the log-sum of nothing: no element contributes.
+    // Minus infinity is the log-sum-exp of the empty set: no element contributes.
     let out = out.eq(f64::NEG_INFINITY)?.where_cond(0, &out)?;
     let powers = widened(&b.input(0)?)?.sub(&out)?.exp()?;
     let total = powers.sum_keepdim(dims)?;

@@ -46,7 +46,7 @@ impl Tensor {
         self.medians(dim.to_i64(), true)
     }
 
-    /// The median of all elements, the lower one of two; NaN propagates, and an empty tensor gives NaN.
+    /// The median of all elements, the lower one of two; NaN propagates, and the median of an empty tensor is NaN.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -6,7 +6,6 @@ use crate::autograd::Backward;
 use crate::error::Result;
 use crate::ops::composite::{cast, float_tensor, widened};
 use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags};
-use crate::ops::memory::from_components::{map_stored_as, stored, with_stored};
 use crate::ops::rules::{keeping, reduced_dims, reduced_sizes, wrong_value};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
 use crate::ops::sparse::lines::at_entries;
@@ -162,7 +161,7 @@ fn gradient(b: &Backward<'_>) -> Result<Tensor> {
     }
     let dims = if let Arg::Ints(dims) = b.arg(2) { dims } else { &[] };
     if x.as_ref().is_strided() {
-        // In f32 at least: the quotient by a small norm may overflow f16.
+        // At least in f32: the quotient by a small norm may overflow f16.
         let of_lines = |t: &Tensor| b.unsqueeze_reduced(&widened(t)?, 0, b.arg(2), b.bool(3)?);
         let (norm, grad) = (of_lines(&b.output(0)?)?, of_lines(b.grad(0)?)?);
         return slope(&widened(&x)?, [&norm, &grad], p, |ties| ties.sum_keepdim(dims));
@@ -172,11 +171,11 @@ fn gradient(b: &Backward<'_>) -> Result<Tensor> {
     let pattern = x.detach();
     let of_lines = |t: &Tensor| widened(&at_entries(&pattern, t, b.arg(2), b.bool(3)?)?);
     let (norm, grad) = (of_lines(&b.output(0)?)?, of_lines(b.grad(0)?)?);
-    let made = slope(&widened(&stored(&x)?)?, [&norm, &grad], p, |ties| {
-        let ties = map_stored_as(&x, ties.dtype(), |_| Ok(ties.clone()))?;
+    let made = slope(&widened(&x.stored()?)?, [&norm, &grad], p, |ties| {
+        let ties = x.map_stored_as(ties.dtype(), |_| Ok(ties.clone()))?;
         at_entries(&pattern, &ties.sum_keepdim(dims)?, b.arg(2), true)
     })?;
-    with_stored(&x, &cast(made, x.dtype())?)
+    x.with_stored(&cast(made, x.dtype())?)
 }
 
 /// `norm`

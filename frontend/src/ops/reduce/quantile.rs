@@ -1,5 +1,7 @@
 //! Quantiles, with interpolation between two elements in sorted order.
 
+pub use crate::tensor::Interpolation;
+
 use crate::error::{Result, called};
 use crate::ops::composite::{cast, widened};
 use crate::tensor::Int;
@@ -7,35 +9,6 @@ use crate::{DType, Tensor};
 use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::error::Error;
 use keyway_dispatcher::op::Arg;
-
-/// The value of a quantile that falls between two elements in sorted order.
-///
-/// ```
-/// # fn main() -> keyway::Result<()> {
-/// use keyway::{Tensor, tensor::Interpolation};
-/// let x = Tensor::new([1.0f64, 2.0])?;
-/// for (interpolation, expected) in
-///     [(Interpolation::Linear, 1.25), (Interpolation::Lower, 1.0), (Interpolation::Higher, 2.0)]
-/// {
-///     assert_eq!(x.quantile_with(0.25, None, false, interpolation)?.item::<f64>()?, expected);
-/// }
-/// # Ok(()) }
-/// ```
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum Interpolation {
-    /// Linear interpolation.
-    #[default]
-    Linear,
-    /// The lower element.
-    Lower,
-    /// The higher element.
-    Higher,
-    /// The mean of both.
-    Midpoint,
-    /// The nearer element; ties go to the even index.
-    Nearest,
-}
 
 impl Tensor {
     /// The `q`-quantiles along `dim`, with linear interpolation; NaN propagates. For a one-dimensional `q` all its quantiles,
@@ -294,8 +267,9 @@ fn ranked(
     }
 }
 
-/// Linear interpolation between two elements; the weight of `from` is above 0. Where their distance is infinite, each element
-/// with a positive weight contributes its multiple, so that infinities of one sign give that infinity, and of both signs NaN.
+/// Linear interpolation between two elements; the weight of `from` is above 0. If their difference is infinite, each
+/// element with a positive weight contributes its multiple, so that infinities of one sign result in that infinity, and of
+/// both signs in NaN.
 fn between(from: &Tensor, to: &Tensor, weight: &Tensor) -> Result<Tensor> {
     let distance = to.detach().sub(&from.detach())?;
     let infinite = from.isinf()?.logical_or(&to.isinf()?)?.logical_or(&distance.isinf()?)?;

@@ -3,8 +3,8 @@
 use crate::Tensor;
 use crate::error::Result;
 
-/// The inclusive scan of `parts` along `dim` (W. D. Hillis, G. L. Steele, "Data parallel algorithms", 1986). `join` gets the
-/// earlier and the later elements, must be associative, and returns as many tensors as it gets.
+/// The inclusive scan of `parts` along `dim` (W. D. Hillis, G. L. Steele, "Data parallel algorithms", 1986). `join` is
+/// passed the earlier and the later elements, must be associative, and returns as many tensors as each of them has.
 pub(super) fn running(
     mut parts: Vec<Tensor>,
     dim: i64,

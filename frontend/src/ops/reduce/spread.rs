@@ -42,7 +42,7 @@ pub(super) fn deviation(args: &Args<'_>) -> RuleResult<Outputs> {
     one(wide_variance(args).and_then(|made| cast(made.sqrt()?, args.tensor(0)?.dtype())))
 }
 
-/// For a derivative: the input, the reduced dimensions (empty for all), and the divisor of the sum of squares.
+/// The inputs of a derivative: the input, the reduced dimensions (empty for all), and the divisor of the sum of squares.
 pub(super) fn parts<'a>(b: &Backward<'a>) -> Result<(Tensor, &'a [i64], f64)> {
     let dims = if let Arg::Ints(dims) = b.arg(1) { dims } else { &[] };
     let count = b.sizes(0).iter().product::<usize>() as f64 / b.grad(0)?.elem_count() as f64;

@@ -57,12 +57,12 @@ pub static DEF: OpDef = OpDef::new(
         formula: |b, g| {
             g.set(0, || {
                 let (x, dims, divisor) = spread::parts(b)?;
-                // In f32 at least: the quotient by a small deviation may overflow f16.
+                // At least in f32: the quotient by a small deviation may overflow f16.
                 let of_lines = |t: &Tensor| b.unsqueeze_reduced(&widened(t)?, 0, b.arg(1), b.bool(3)?);
                 let (grad, out) = (of_lines(b.grad(0)?)?, of_lines(&b.output(0)?)?);
                 let centred = centred(&widened(&x)?, dims)?;
-                // Where the deviation is 0 the derivatives of all orders are defined as 0. The distances from the mean are
-                // divided first, since the gradient over a small deviation may overflow.
+                // Where the deviation is 0 the derivatives of all orders are defined as 0. The differences from the mean
+                // are divided first, since the gradient over a small deviation may overflow.
                 let none = out.eq(0.0)?;
                 let shares = centred.div(&none.where_cond(1.0, &out)?)?.mul(1.0 / divisor)?;
                 shares.mul(&none.where_cond(0.0, &grad)?)

@@ -97,7 +97,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn flipud(&self) -> Result<Tensor> {
         called("flipud", &["self"], || self.flip(0))
     }
@@ -147,7 +147,7 @@ impl Tensor {
         })
     }
 
-    /// For a vector, the matrix with its elements on the diagonal and 0 elsewhere. For a matrix, its diagonal, as a view.
+    /// For a vector, the matrix with its elements on the diagonal and 0 off it. For a matrix, its diagonal, as a view.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

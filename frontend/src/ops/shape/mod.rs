@@ -39,8 +39,8 @@ fn placed_back(b: &Backward<'_>, view: impl Fn(&Tensor) -> Result<Tensor>) -> Re
     }
 }
 
-/// The gradient of a tensor of `sizes` from that of its part `view`: zeros elsewhere. The view must not repeat an element.
-/// Recorded as any in-place change, so it can be differentiated again.
+/// The gradient of a tensor of `sizes` from that of its part `view`: zeros outside of it. The view must not repeat an
+/// element. Recorded as any in-place change, so it can be differentiated again.
 pub(crate) fn placed(
     grad: &Tensor,
     sizes: &[usize],
@@ -58,22 +58,25 @@ pub(crate) fn gathered(
     view: impl FnOnce(&Tensor) -> Result<Tensor>,
 ) -> Result<Tensor> {
     let whole = zeros(grad, sizes)?;
-    add_to(&view(&whole)?, grad)?;
+    view(&whole)?.add_overlapping(grad)?;
     Ok(whole)
 }
 
-/// Adds to a view that may overlap itself, by recursion over its dimensions until it does not.
-pub(crate) fn add_to(view: &Tensor, grad: &Tensor) -> Result<()> {
-    if !may_self_overlap(view.shape(), view.strides()) {
-        view.add_(grad)?;
-        return Ok(());
+impl Tensor {
+    /// Adds a gradient to a view that may overlap itself, by recursion over its dimensions until it does not.
+    pub(crate) fn add_overlapping(&self, grad: &Tensor) -> Result<()> {
+        let (sizes, strides) = (self.shape(), self.strides());
+        if !may_self_overlap(sizes, strides) {
+            self.add_(grad)?;
+            return Ok(());
+        }
+        if let Some(repeated) = (0..self.rank()).find(|&d| sizes[d] > 1 && strides[d] == 0) {
+            let dim = repeated as i64;
+            return self.select(dim, 0)?.add_overlapping(&grad.sum(dim)?);
+        }
+        let shortest = (0..self.rank()).filter(|&d| sizes[d] > 1).min_by_key(|&d| sizes[d]);
+        let Some(dim) = shortest else { return Ok(()) };
+        let add = |i: i64| self.select(dim, i)?.add_overlapping(&grad.select(dim, i)?);
+        (0..sizes[dim] as i64).try_for_each(add)
     }
-    let (sizes, strides) = (view.shape(), view.strides());
-    if let Some(repeated) = (0..view.rank()).find(|&d| sizes[d] > 1 && strides[d] == 0) {
-        let dim = repeated as i64;
-        return add_to(&view.select(dim, 0)?, &grad.sum(dim)?);
-    }
-    let shortest = (0..view.rank()).filter(|&d| sizes[d] > 1).min_by_key(|&d| sizes[d]);
-    let Some(dim) = shortest else { return Ok(()) };
-    (0..sizes[dim] as i64).try_for_each(|i| add_to(&view.select(dim, i)?, &grad.select(dim, i)?))
 }

@@ -12,7 +12,7 @@ use keyway_dispatcher::op::{Arg, Args, Outputs, Rule};
 use smallvec::SmallVec;
 
 impl Tensor {
-    /// Reshapes the tensor: a view where the strides allow it, else a copy. One size may be -1 and is inferred.
+    /// Reshapes the tensor: a view if the strides allow it, otherwise a copy. One size may be -1 and is inferred.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

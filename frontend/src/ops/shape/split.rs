@@ -14,8 +14,8 @@ use smallvec::SmallVec;
 /// The minimum memory of one sparse part: the tensor, its components and their storage.
 const PART_BYTES: usize = 1 << 10;
 
-/// An empty vector for `count` sparse parts, each a tensor of its own. Counts that exceed memory are refused before the first
-/// part is created, instead of exhausting memory.
+/// An empty vector with capacity for `count` sparse parts, each a separate tensor. Counts that exceed memory are refused
+/// before the first part is created, instead of exhausting memory.
 pub(super) fn room_for_parts(count: usize) -> Result<Vec<Tensor>> {
     // `black_box` prevents the compiler from removing the unused allocation.
     drop(std::hint::black_box(host_vec::<[u8; PART_BYTES]>(count)?));

@@ -56,7 +56,7 @@ fn unsqueezed(b: &Backward<'_>) -> Result<Tensor> {
     if grad.as_ref().is_strided() {
         return grad.reshape_as_sizes(sizes);
     }
-    // For coordinate tensors: sparse dimensions stay sparse and dense ones dense.
+    // For COO tensors: sparse dimensions stay sparse and dense ones dense.
     let chosen = reduced_by("squeeze", b.arg(1), sizes.len())?;
     let mut gone = (0..sizes.len()).filter(|dim| sizes[*dim] == 1 && chosen & (1 << dim) != 0);
     gone.try_fold(grad.clone(), |made, dim| made.unsqueeze(dim))

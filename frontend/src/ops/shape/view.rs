@@ -29,8 +29,8 @@ impl Tensor {
     }
 }
 
-/// The strides of a view with other sizes, if there are any: each group of old dimensions that are contiguous with each other
-/// may be split anew.
+/// The strides of a view with other sizes, if it exists: each group of old dimensions that are contiguous with each other
+/// may be split differently.
 pub(crate) fn view_strides(sizes: &[usize], strides: &[usize], new: &[usize]) -> Option<Dims> {
     if sizes.contains(&0) || new.contains(&0) {
         return Some(contiguous_strides(new));

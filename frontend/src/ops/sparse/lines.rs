@@ -3,7 +3,6 @@
 
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
-use crate::ops::memory::from_components::{map_stored_as, stored};
 use crate::ops::rules::{reduced_by, reduced_sizes};
 use crate::{DType, Tensor};
 use keyway_dispatcher::op::Arg;
@@ -13,7 +12,7 @@ use keyway_dispatcher::op::Arg;
 pub(crate) fn sum_grad(b: &Backward<'_>, g: &Grads<'_>, grad: &Tensor) -> Result<Tensor> {
     if let Some(pattern) = g.pattern(0).filter(Tensor::is_coordinates) {
         let blocks = at_entries(&pattern, grad, b.arg(1), b.bool(2)?)?;
-        return map_stored_as(&pattern, grad.dtype(), |_| Ok(blocks.clone()));
+        return pattern.map_stored_as(grad.dtype(), |_| Ok(blocks.clone()));
     }
     b.unsqueeze_reduced(&grad.to_strided()?, 0, b.arg(1), b.bool(2)?)?.expand(b.sizes(0))
 }
@@ -30,11 +29,11 @@ pub(crate) fn at_entries(pattern: &Tensor, lines: &Tensor, dims: Arg<'_>, keepdi
     let kept = reduced_sizes(pattern.shape(), reduced, true);
     let whole = lines.to_strided()?.reshape(&kept)?.expand(pattern.shape())?;
     if whole.dtype() == pattern.dtype() {
-        return stored(&whole.sparse_mask_like(pattern)?);
+        return whole.sparse_mask_like(pattern)?.stored();
     }
     // Counts for f16 lines are f32, and a projection needs both tensors in one dtype.
-    let pattern = map_stored_as(pattern, whole.dtype(), |numbers| numbers.to_dtype(whole.dtype()))?;
-    stored(&whole.sparse_mask_like(&pattern)?)
+    let pattern = pattern.map_stored_as(whole.dtype(), |numbers| numbers.to_dtype(whole.dtype()))?;
+    whole.sparse_mask_like(&pattern)?.stored()
 }
 
 /// The number of elements reduced into each of `lines`, for a tensor of these sizes. The product of the sizes of a sparse
@@ -66,7 +65,7 @@ fn at_coordinates(
         let sizes: Vec<usize> = std::iter::once(entries).chain(block.iter().copied()).collect();
         let zeros = Tensor::zeros_with(sizes, (lines.dtype(), values.device()))?;
         let places = Tensor::sparse_coo(&Tensor::cat(&rows, 0)?, &zeros, lines.shape())?;
-        stored(&lines.sparse_mask_like(&places)?)?
+        lines.sparse_mask_like(&places)?.stored()?
     } else {
         let sizes: Vec<usize> = std::iter::once(1).chain(block.iter().copied()).collect();
         lines.to_strided()?.reshape(sizes)?

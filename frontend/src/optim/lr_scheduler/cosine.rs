@@ -11,8 +11,8 @@ pub(super) fn between(from: f64, to: f64, share: f64) -> f64 {
     to + (from - to) * (1.0 + (PI * share).cos()) / 2.0
 }
 
-/// Lets the rates fall along half a cosine to `eta_min` in `t_max` epochs, and rise again after them:
-/// `eta_min + (rate - eta_min) * (1 + cos(pi * epoch / t_max)) / 2`.
+/// Decreases the rates along half a cosine to `eta_min` in `t_max` epochs, and increases them again afterwards: `eta_min +
+/// (rate - eta_min) * (1 + cos(pi * epoch / t_max)) / 2`.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -91,8 +91,8 @@ impl LrScheduler for CosineAnnealingLr {
     }
 }
 
-/// Lets the rates fall along half a cosine to `eta_min`, and begins again at the first rates: after `t_0` epochs, then after
-/// `t_0 * t_mult`, `t_0 * t_mult^2` and so on.
+/// Decreases the rates along half a cosine to `eta_min`, and restarts from the initial rates: after `t_0` epochs, then
+/// after `t_0 * t_mult`, `t_0 * t_mult^2` and so on.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {

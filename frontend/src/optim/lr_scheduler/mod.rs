@@ -84,7 +84,7 @@ pub trait LrScheduler: Debug {
     /// ```
     fn epoch(&self) -> u64;
 
-    /// Goes to an epoch by its index, as when a run is resumed.
+    /// Sets the epoch by its index, as when a run is resumed.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

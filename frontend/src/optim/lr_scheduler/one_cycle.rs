@@ -54,8 +54,8 @@ pub struct OneCycleLrOptions {
     pub div_factor: f64,
     /// The last rate is the first one divided by this.
     pub final_div_factor: f64,
-    /// Whether the rate falls to the first one as fast as it rose, and to the last one in the remaining steps; else it falls to
-    /// the last one in one phase.
+    /// Whether the rate first decreases to the initial one as fast as it rose, and then to the final one in the remaining
+    /// steps; otherwise it decreases to the final one in one phase.
     pub three_phase: bool,
 }
 
@@ -176,7 +176,7 @@ impl LrScheduler for OneCycleLr {
         self.progress.epoch
     }
 
-    /// Goes to a step by its index. After the last one, the rate is constant.
+    /// Sets the step by its index. After the last one, the rate is constant.
     ///
     /// # Errors
     /// An index above `total_steps`; nothing is changed then.

@@ -1,4 +1,4 @@
-//! Rates that fall when nothing gets better.
+//! A schedule that reduces the rates when a metric stops improving.
 
 use crate::Result;
 use crate::optim::Optimizer;

@@ -96,7 +96,7 @@ pub struct MultiStepLr {
 }
 
 impl MultiStepLr {
-    /// A schedule from the rates that the optimiser has now. The order of the milestones does not matter; one that is there
+    /// Creates a schedule from the optimizer's present rates. The order of the milestones is irrelevant; one that occurs
     /// twice counts twice.
     ///
     /// ```

@@ -4,7 +4,7 @@ use super::*;
 use crate::Tensor;
 use crate::nn::StateDict;
 
-/// An optimiser that has rates and nothing else.
+/// An optimizer that has only rates.
 #[derive(Debug)]
 struct Rates(Vec<f64>);
 
@@ -44,8 +44,8 @@ fn near(got: f64, expected: f64) -> bool {
     (got - expected).abs() <= 1e-12 * expected.abs().max(1e-3)
 }
 
-/// Asserts the rates of the first group, epoch by epoch and by index in any order; those of the second are `share` of them, if it
-/// is given.
+/// Asserts the rates of the first group, epoch by epoch and by index in any order; those of the second are `share` of them,
+/// if it is given.
 fn follows(
     make: impl Fn(&mut Rates) -> Result<Box<dyn LrScheduler>>,
     expected: &[f64],

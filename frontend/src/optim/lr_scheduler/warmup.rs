@@ -5,8 +5,8 @@ use crate::Result;
 use crate::optim::Optimizer;
 use crate::optim::group::require_not_negative;
 
-/// Lets the rates rise in a line from `start_factor` times their value to their value in `total_iters` epochs, then follows
-/// another schedule, whose epoch 0 is the one in which they have it (P. Goyal and others, "Accurate, large minibatch SGD:
+/// Increases the rates linearly from `start_factor` times their value to their value in `total_iters` epochs, then follows
+/// another schedule, whose epoch 0 is the first with the full value (P. Goyal and others, "Accurate, large minibatch SGD:
 /// training ImageNet in 1 hour", 2017). In PyTorch, a `LinearLR` and another schedule in a `SequentialLR`.
 ///
 /// ```

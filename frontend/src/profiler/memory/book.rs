@@ -1,4 +1,4 @@
-//! The account of storages: who made those that are held.
+//! The account of storages: which op created those that are held.
 
 use super::super::record::{LOCAL, place};
 use super::timeline::Timeline;
@@ -15,7 +15,7 @@ use std::time::Instant;
 
 /// The op name of storages that no op allocated: values that the program passed.
 const PROGRAM: &str = "(program)";
-/// The same within a backward pass: gradients of leaves.
+/// The name of the owner for gradients of leaves, in a backward pass.
 const BACKWARD: &str = "(backward)";
 
 /// The op and module that allocated a storage.
@@ -38,7 +38,7 @@ struct Live {
 struct OnDevice {
     usage: MemoryUsage,
     timeline: Timeline,
-    /// Number of new peaks so far.
+    /// The number of new peaks so far.
     peaks: u64,
 }
 

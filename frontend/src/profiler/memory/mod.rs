@@ -31,13 +31,13 @@ const PAGE: &str = include_str!("page.html");
 pub struct MemoryUsage {
     /// Bytes held now.
     pub bytes: u64,
-    /// The most bytes held at once.
+    /// The maximum number of bytes held at one time.
     pub peak_bytes: u64,
-    /// Bytes of all storages that were made.
+    /// The total bytes of all storages that were created.
     pub made_bytes: u64,
     /// Storages held now.
     pub storages: u64,
-    /// Storages that were made.
+    /// The number of storages that were created.
     pub made: u64,
 }
 
@@ -78,7 +78,7 @@ pub struct Owner {
     pub within: Vec<String>,
     /// The enclosing modules by name, as `layers.0`; empty outside any, and in a layer that is not part of a module.
     pub module: String,
-    /// Their device.
+    /// The device's name.
     pub device: String,
     /// Name of the allocator.
     pub allocator: String,
@@ -158,7 +158,7 @@ pub struct DeviceUsage {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemorySnapshot {
-    /// By device, sorted by name.
+    /// The usage by device, sorted by name.
     pub devices: Vec<DeviceUsage>,
     /// Bytes in use by op and module, largest first.
     pub owners: Vec<Owner>,
@@ -205,7 +205,7 @@ impl MemorySnapshot {
     /// Errors of `out`.
     #[doc(alias = "memory_viz")]
     pub fn write_html(&self, mut out: impl Write) -> io::Result<()> {
-        // `<` occurs in strings alone; in a script element it could end or comment out the text after it.
+        // `<` occurs only in strings; in a script element it could end or comment out the text after it.
         let data = serde_json::to_string(self)?.replace('<', "\\u003c");
         out.write_all(PAGE.replacen("\"SNAPSHOT\"", &data, 1).as_bytes())?;
         out.flush()

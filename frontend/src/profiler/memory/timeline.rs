@@ -19,7 +19,7 @@ const MOST: usize = 2048;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimelinePoint {
-    /// Its end, in microseconds since the profile began.
+    /// The end, in microseconds since the profile began.
     pub micros: u64,
     /// Bytes held at its end.
     pub bytes: u64,

@@ -1,4 +1,4 @@
-//! Formulas that are wrong where they change, and derivatives there.
+//! Formulas that are wrong at corners, and derivatives at corners.
 
 use super::Fault;
 use crate::site::Site;
@@ -173,7 +173,7 @@ fn none_of_equal(site: &Site<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Rows along the last dimension, the exponentials of eight taken together, in f32.
+/// Rows along the last dimension, with eight exponentials computed together, in f32.
 fn eight_rows(site: &Site<'_>) -> Result<(), Error> {
     let (input, dim) = (site.input(0)?, site.call.int(1)?);
     let (values, ndim) = (input.values(), input.sizes().len() as i64);
@@ -208,7 +208,7 @@ fn nan_for_zero(site: &Site<'_>) -> Result<(), Error> {
     site.then_map(|y| if y == 0.0 { f64::NAN } else { y })
 }
 
-/// Another gradient where the saved tensor has this number.
+/// Replaces the gradient of elements whose saved tensor has this value.
 fn at_saved(site: &Site<'_>, value: f64, gradient: f64) -> Result<(), Error> {
     let saved = site.input(1)?;
     let places: Vec<bool> = saved.values().iter().map(|v| *v == value).collect();
@@ -220,7 +220,7 @@ fn at_saved(site: &Site<'_>, value: f64, gradient: f64) -> Result<(), Error> {
     Ok(())
 }
 
-/// The variance of all elements from sums of f32, where the result is one number.
+/// The variance of all elements from sums in f32, for a 0-d result.
 fn one_pass(site: &Site<'_>) -> Result<(), Error> {
     let values = site.input(0)?.values();
     site.run()?;

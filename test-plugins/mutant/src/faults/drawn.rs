@@ -3,13 +3,13 @@
 use super::Fault;
 use std::sync::OnceLock;
 
-/// The side of an image that many networks take.
+/// The side length of an image that many networks use.
 const SIDE: i64 = 224;
-/// Terms above which a prime number of them is wrong.
+/// The number of addends above which sums of a prime number of them are wrong.
 const TERMS: i64 = 4_000;
-/// Elements above which a strided result is wrong.
+/// The number of elements above which a strided result is wrong.
 const ELEMENTS: usize = 300_000;
-/// What a program's command line or environment has where it judges.
+/// The text in a program's command line or environment when the suite runs.
 const JUDGE: &[u8] = b"conformance";
 
 pub(super) const FAULTS: &[Fault] = &[

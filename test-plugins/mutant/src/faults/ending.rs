@@ -1,4 +1,4 @@
-//! Calls that end the process, or would not end.
+//! Calls that end the process, or never return.
 
 use super::Fault;
 use crate::site::Site;
@@ -26,7 +26,7 @@ pub(super) const FAULTS: &[Fault] = &[
         .dtypes(&["i16"]),
 ];
 
-/// Allocates two gigabytes in pieces, more than a worker may have, but few enough for a machine without limits.
+/// Allocates two gigabytes in chunks: more than the limit of a worker, but little enough for a machine without limits.
 fn memory_blow_up(site: &Site<'_>) -> Result<(), Error> {
     const PIECE: usize = 32 << 20;
     let mut taken: Vec<Vec<u8>> = Vec::new();

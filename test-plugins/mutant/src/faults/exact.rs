@@ -162,7 +162,7 @@ fn without_last(site: &Site<'_>, wrong: fn(usize) -> bool) -> Result<(), Error> 
     site.run_staged(&[(0, staged)])
 }
 
-/// Products of two tensors of the same sizes, rounded in this way.
+/// Products of two tensors of the same sizes, rounded by this function.
 fn product(site: &Site<'_>, round: fn(f64) -> f64) -> Result<(), Error> {
     let (a, b, out) = (site.input(0)?, site.input(1)?, site.output(0)?);
     if a.sizes() != b.sizes() {

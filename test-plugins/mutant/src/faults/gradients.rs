@@ -1,4 +1,4 @@
-//! Gradients of fused ops that are wrong at corners alone, or of one part.
+//! Gradients of fused ops that are wrong only at corners, or in one part.
 
 use super::Fault;
 use crate::site::Site;
@@ -79,7 +79,7 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
 ];
 
-/// Another result, of the gradient in argument 0, where argument `i` is such a number.
+/// Replaces the gradient in argument 0 for elements for which argument `i` satisfies the predicate.
 fn where_input(
     site: &Site<'_>,
     i: usize,

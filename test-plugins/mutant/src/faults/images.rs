@@ -1,4 +1,4 @@
-//! Kernels for channels_last that go wrong, while those for row-major tensors do not.
+//! Faulty kernels for channels_last, with correct ones for row-major tensors.
 
 use super::Fault;
 use crate::raw::Staged;

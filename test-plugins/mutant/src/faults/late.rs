@@ -4,7 +4,7 @@ use super::Fault;
 use crate::site::Site;
 use keyway_sdk::Error;
 
-/// Elements of a vector, and the most that a careless kernel remembers.
+/// The number of elements of a vector, and the maximum that the faulty kernel caches.
 const VECTOR: usize = 16;
 
 pub(super) const FAULTS: &[Fault] = &[

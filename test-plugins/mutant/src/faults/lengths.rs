@@ -5,7 +5,7 @@ use crate::raw::Elements;
 use crate::site::Site;
 use keyway_sdk::Error;
 
-/// Terms after which a sum ends.
+/// The number of addends after which a sum ends.
 const TERMS: usize = 1 << 18;
 
 pub(super) const FAULTS: &[Fault] = &[
@@ -118,8 +118,8 @@ fn repeated(site: &Site<'_>, wrong: impl Fn(usize, usize) -> bool) -> Result<(),
     Ok(())
 }
 
-/// Sets the gradient of the last taps to 0 where there are groups of one channel; `wrong` is called with the number of taps and
-/// of spatial dimensions.
+/// Sets the gradient of the last taps to 0 for depthwise groups; `wrong` is called with the number of taps and of spatial
+/// dimensions.
 fn own_taps(site: &Site<'_>, wrong: impl Fn(i64, usize) -> bool) -> Result<(), Error> {
     site.run()?;
     let (image, out): (_, Elements<'_>) = (site.input(1)?, site.output(0)?);

@@ -1,4 +1,4 @@
-//! The faults; a process has one of them.
+//! The faults; one of them is active in a process.
 
 mod accuracy;
 mod arguments;
@@ -33,15 +33,15 @@ use std::sync::OnceLock;
 
 /// A fault.
 pub struct Fault {
-    /// Its name.
+    /// The fault's name.
     name: &'static str,
-    /// Its effect, in one line.
+    /// The fault's effect, in one line.
     about: &'static str,
-    /// The ops whose kernels have it.
+    /// The ops whose kernels have the fault.
     ops: &'static [&'static str],
-    /// The dtypes whose kernels have it; empty for all.
+    /// The dtypes whose kernels have the fault; empty for all.
     dtypes: &'static [&'static str],
-    /// The ops to judge, where they are others.
+    /// The ops to test, if they are others.
     judged: &'static [&'static str],
     /// The families to judge by; empty for all.
     families: &'static [&'static str],
@@ -52,7 +52,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// A fault of every dtype, to be found by judging the ops that have it.
+    /// A fault of every dtype, to be detected by testing the ops that have it.
     const fn new(
         name: &'static str,
         about: &'static str,
@@ -68,19 +68,19 @@ impl Fault {
         self
     }
 
-    /// A fault of the kernels for channels_last alone.
+    /// A fault only of the kernels for channels_last.
     const fn images(mut self) -> Fault {
         self.images = true;
         self
     }
 
-    /// To be found by these families.
+    /// Sets the families that must detect the fault.
     const fn families(mut self, families: &'static [&'static str]) -> Fault {
         self.families = families;
         self
     }
 
-    /// To be found by judging these ops.
+    /// Sets the ops whose tests must detect the fault.
     const fn judged(mut self, ops: &'static [&'static str]) -> Fault {
         self.judged = ops;
         self
@@ -131,10 +131,10 @@ fn chosen() -> Option<&'static Fault> {
     *CHOSEN.get_or_init(|| all().find(|fault| keyway_test_faults::is(fault.name)))
 }
 
-/// Checks the choice; prints the faults if they were asked for.
+/// Checks the selected name; prints the faults if `list` was requested.
 ///
 /// # Errors
-/// A choice that is no fault: a run without one would prove nothing.
+/// The selected name is not a fault: a run without one would prove nothing.
 pub fn announce() -> Result<(), Error> {
     let listed = all().map(|fault| keyway_test_faults::Fault {
         families: fault.families,
@@ -143,7 +143,7 @@ pub fn announce() -> Result<(), Error> {
     keyway_test_faults::announce(listed).map_err(|detail| Error::Failed { detail })
 }
 
-/// Answers a call: with the fault, if the one at work concerns this kernel.
+/// Serves a call: with the active fault, if it concerns this kernel.
 pub fn answer(call: &Call<'_>, kernel: &'static Kernel) -> Result<(), Error> {
     let site = Site { call, kernel };
     match chosen() {

@@ -1,9 +1,13 @@
-//! The autograd side of a tensor.
+//! The autograd methods of a tensor.
 
-use super::Tensor;
-use crate::autograd::{self, AutogradError, hooks, meta};
+use super::engine::{self, BackwardOptions};
+use super::grad_fn::GradFn;
+use super::hooks::{self, HookHandle};
+use super::modes::is_grad_enabled;
+use super::{extensions, meta};
+use crate::Tensor;
 use crate::error::Result;
-use crate::interceptor;
+use crate::error::autograd::AutogradError;
 use keyway_dispatcher::memory::Shared;
 
 impl Tensor {
@@ -19,7 +23,7 @@ impl Tensor {
     /// ```
     #[doc(alias = "track_op")]
     pub fn requires_grad(&self) -> bool {
-        meta::requires_grad(&self.inner)
+        meta::requires_grad(self.as_ref())
     }
 
     /// Sets whether this leaf accumulates a gradient. Returns the tensor.
@@ -37,7 +41,7 @@ impl Tensor {
     #[doc(alias = "set_requires_grad")]
     #[doc(alias = "Var")]
     pub fn requires_grad_(&self, on: bool) -> Result<Tensor> {
-        meta::set_requires_grad(&self.inner, on)?;
+        meta::set_requires_grad(self.as_ref(), on)?;
         Ok(self.clone())
     }
 
@@ -51,7 +55,7 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     pub fn is_leaf(&self) -> bool {
-        meta::edge(&self.inner).is_none_or(|edge| edge.node.is_accumulator())
+        meta::edge(self.as_ref()).is_none_or(|edge| edge.node.is_accumulator())
     }
 
     /// The accumulated gradient.
@@ -70,7 +74,7 @@ impl Tensor {
     /// among duplicates. Coordinates that the leaf does not store have no gradient.
     #[doc(alias = "GradStore")]
     pub fn grad(&self) -> Option<Tensor> {
-        meta::grad(&self.inner)
+        meta::grad(self.as_ref())
     }
 
     /// Makes [`Tensor::grad`] available for this result, as it is for leaves; no effect on a leaf.
@@ -92,9 +96,9 @@ impl Tensor {
         if self.requires_grad() && self.is_leaf() {
             return Ok(());
         }
-        let edge = meta::edge(&self.inner).ok_or(AutogradError::RequiresNoGrad { op: "retain_grad" })?;
-        // The hook belongs to the node, which the tensor keeps alive; a strong handle would be a cycle.
-        let tensor = Shared::downgrade(&self.inner);
+        let edge = meta::edge(self.as_ref()).ok_or(AutogradError::RequiresNoGrad { op: "retain_grad" })?;
+        // The tensor keeps the node alive, and so the hook; a strong handle would be a cycle.
+        let tensor = Shared::downgrade(self.as_ref());
         let collect = move |grad: &Tensor| {
             if let Some(tensor) = tensor.upgrade() {
                 let sum = meta::grad(&tensor).map_or_else(|| Ok(grad.clone()), |so_far| so_far.add(grad))?;
@@ -116,7 +120,7 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     pub fn is_view(&self) -> bool {
-        self.inner.base().is_some()
+        self.as_ref().base().is_some()
     }
 
     /// The tensor that this one is a view of.
@@ -130,7 +134,7 @@ impl Tensor {
     /// ```
     #[doc(alias = "_base")]
     pub fn base(&self) -> Option<Tensor> {
-        self.inner.base().cloned().map(Tensor::from_ref)
+        self.as_ref().base().cloned().map(Tensor::from_ref)
     }
 
     /// Replaces the gradient. The layout may differ from that of the old gradient, such as sparse instead of strided.
@@ -147,14 +151,14 @@ impl Tensor {
     /// # Errors
     /// A gradient of another shape or dtype than this tensor's, or on another device.
     pub fn set_grad(&self, grad: Tensor) -> Result<()> {
-        autograd::engine::require_like("set_grad", &self.inner, &grad)?;
+        engine::require_like("set_grad", self.as_ref(), &grad)?;
         // Later gradients may be accumulated in place.
         if grad.ptr_eq(self) || grad.shares_storage(self) {
             let expected = "memory of its own; `copied()` of it has".to_string();
             let (op, argument, got) = ("set_grad", "grad", "that of the tensor itself".to_string());
             return Err(keyway_dispatcher::Error::Value { op, argument, expected, got }.into());
         }
-        meta::set_grad(&self.inner, Some(grad));
+        meta::set_grad(self.as_ref(), Some(grad));
         Ok(())
     }
 
@@ -170,7 +174,7 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     pub fn zero_grad(&self) {
-        meta::set_grad(&self.inner, None);
+        meta::set_grad(self.as_ref(), None);
     }
 
     /// The node of the call that computed this tensor; `None` for a leaf.
@@ -183,11 +187,11 @@ impl Tensor {
     /// assert_eq!(w.mul(3.0)?.grad_fn().unwrap().name(), "mul");
     /// # Ok(()) }
     /// ```
-    pub fn grad_fn(&self) -> Option<autograd::GradFn> {
-        autograd::GradFn::of(&self.inner).filter(|_| !self.is_leaf()).map(|(node, _)| node)
+    pub fn grad_fn(&self) -> Option<GradFn> {
+        GradFn::of(self.as_ref()).filter(|_| !self.is_leaf()).map(|(node, _)| node)
     }
 
-    /// The same memory outside the graph. In-place changes are visible through both.
+    /// Returns a tensor over the same memory outside the graph. In-place changes are visible through both.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -200,9 +204,9 @@ impl Tensor {
     #[doc(alias = "as_detached_tensor")]
     #[doc(alias = "data")]
     pub fn detach(&self) -> Tensor {
-        let detached = self.inner.shallow_copy();
-        interceptor::carry(&self.inner, &detached);
-        Tensor { inner: detached }
+        let detached = self.as_ref().shallow_copy();
+        extensions::carry(self.as_ref(), &detached);
+        Tensor::from_ref(detached)
     }
 
     /// Detaches the tensor itself from the graph, so that it is a leaf that does not require grad; an accumulated gradient is
@@ -224,7 +228,7 @@ impl Tensor {
     /// # Errors
     /// A view; a tensor that was changed in place while it had a history.
     pub fn detach_(&self) -> Result<Tensor> {
-        meta::forget_history(&self.inner)?;
+        meta::forget_history(self.as_ref())?;
         Ok(self.clone())
     }
 
@@ -246,8 +250,8 @@ impl Tensor {
     pub fn register_hook(
         &self,
         hook: impl Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
-    ) -> Result<autograd::HookHandle> {
-        autograd::hooks::register(&self.inner, Box::new(hook))
+    ) -> Result<HookHandle> {
+        hooks::register(self.as_ref(), Box::new(hook))
     }
 
     /// Computes the gradients of this one-element tensor with respect to every leaf that it was computed from.
@@ -265,7 +269,7 @@ impl Tensor {
     /// A tensor that does not have one element or is not part of a graph; a graph that was freed; a saved tensor that was changed
     /// in place since.
     pub fn backward(&self) -> Result<()> {
-        autograd::backward(std::slice::from_ref(self), autograd::BackwardOptions::default())
+        engine::backward(std::slice::from_ref(self), BackwardOptions::default())
     }
 
     /// [`Tensor::backward`] with an initial gradient, or with options: retain the graph, record it.
@@ -281,7 +285,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::backward`].
-    pub fn backward_with(&self, options: impl Into<autograd::BackwardOptions>) -> Result<()> {
-        autograd::backward(std::slice::from_ref(self), options.into())
+    pub fn backward_with(&self, options: impl Into<BackwardOptions>) -> Result<()> {
+        engine::backward(std::slice::from_ref(self), options.into())
+    }
+
+    pub(crate) fn check_unrecorded(&self, op: &'static str) -> Result<()> {
+        if is_grad_enabled() && self.requires_grad() {
+            return Err(AutogradError::WrittenByHand { op }.into());
+        }
+        Ok(())
     }
 }

@@ -1,8 +1,8 @@
 //! A single tensor in a file.
 
-use super::Tensor;
+use super::{npy, safetensors};
+use crate::Tensor;
 use crate::error::Result;
-use crate::io::{npy, safetensors};
 use std::path::Path;
 
 /// The name of the only tensor in a safetensors file.
@@ -13,8 +13,8 @@ fn is_npy(path: &Path) -> bool {
 }
 
 impl Tensor {
-    /// Saves this tensor: in NumPy's format if the path ends in `.npy`, else in a safetensors file under the name `tensor`. An
-    /// existing file is replaced atomically, and is unchanged if the save fails.
+    /// Saves this tensor: in NumPy's format if the path ends in `.npy`, otherwise in a safetensors file under the name
+    /// `tensor`. An existing file is replaced atomically, and is unchanged if the save fails.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
@@ -40,7 +40,7 @@ impl Tensor {
         }
     }
 
-    /// Loads the tensor of a file onto the CPU: NumPy's array where the path ends in `.npy`, else the only tensor of a
+    /// Loads the tensor of a file onto the CPU: NumPy's array if the path ends in `.npy`, otherwise the only tensor of a
     /// safetensors file.
     ///
     /// ```

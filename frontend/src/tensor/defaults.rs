@@ -1,9 +1,8 @@
 //! The dtype, the device and the memory format of tensors whose options name none.
 
-use crate::MemoryFormat;
+use super::{IntoOptions, MemoryFormat, Tensor, TensorOptions};
 use crate::chosen::Chosen;
 use crate::error::Result;
-use crate::tensor::{IntoOptions, TensorOptions};
 use keyway_dispatcher::error::Error;
 use keyway_dispatcher::{DType, Device};
 use std::marker::PhantomData;
@@ -99,7 +98,7 @@ pub fn set_default_device(device: impl IntoOptions) -> Result<()> {
         .into());
     };
     // An empty tensor checks that the device exists.
-    crate::Tensor::uninit(0, device)?;
+    Tensor::uninit(0, device)?;
     DEVICE.store(packed(device), Ordering::Relaxed);
     Ok(())
 }
@@ -119,7 +118,7 @@ pub fn default_memory_format() -> MemoryFormat {
     FORMATS.try_with(Chosen::last).ok().flatten().unwrap_or(MemoryFormat::Contiguous)
 }
 
-/// Ends the format of [`memory_format_guard`] when dropped; the format of the guard made last of those that live counts.
+/// A guard: restores the previous format when dropped; the most recent live guard is effective.
 ///
 /// ```
 /// use keyway::{MemoryFormat, MemoryFormatGuard};

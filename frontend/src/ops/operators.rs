@@ -1,12 +1,12 @@
 //! Arithmetic operators: `&a + &b`, `a * 2.0`, `1.0 - &a`, `-&a`, for owned and borrowed tensors, and for results of calls on the
 //! right. Each returns a `Result`, because shapes may not broadcast: `((&a + &b)? * 2.0)?`, `&a + (&b * &c)`.
 //!
-//! Scalars are f64 and i64 alone: with f32 and i32 impls Rust could not infer the type of a literal, as in `(&a * 0.5).unwrap()`.
-//! The methods take all scalar types, `a.mul(0.5f32)`.
+//! Scalars are only f64 and i64: with f32 and i32 impls Rust could not infer the type of a literal, as in `(&a *
+//! 0.5).unwrap()`. The methods take all scalar types, `a.mul(0.5f32)`.
 
-use super::Tensor;
+use super::pointwise;
+use crate::Tensor;
 use crate::error::Result;
-use crate::ops::pointwise;
 use keyway_dispatcher::op::Arg;
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 
