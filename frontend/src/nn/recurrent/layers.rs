@@ -1,8 +1,8 @@
 //! Layers of recurrences in one or two directions over a batch of sequences.
 
+use super::options::RecurrentOptions;
 use super::packed::PackedSequence;
 use super::recurrence::Recurrence;
-use super::stacks::RecurrentOptions;
 use super::weights::{Sizes, Weights};
 use crate::nn::{ModuleError, ModuleVisitor, TrainingMode, dropout};
 use crate::rng::{self, Generator};
@@ -149,7 +149,7 @@ impl<R: Recurrence<N>, const N: usize> Layers<R, N> {
         let batch = batches.first().copied().unwrap_or(0);
         let state = match state {
             Some(state) => state,
-            None => collected(self.state_shapes(batch).map(|shape| data.new_zeros(&shape)))?,
+            None => collected(self.state_shapes(batch).map(|shape| data.new_zeros(shape)))?,
         };
         self.check_state(&state, batch)?;
         let directions = self.options.directions();

@@ -5,12 +5,14 @@
 
 mod cells;
 mod layers;
+mod options;
 mod packed;
 mod recurrence;
 mod stacks;
 mod weights;
 
 pub use cells::{GruCell, LstmCell, RnnCell};
+pub use options::RecurrentOptions;
 pub use packed::{PackedSequence, pad_sequence};
 pub use recurrence::LstmState;
-pub use stacks::{Gru, Lstm, RecurrentOptions, Rnn};
+pub use stacks::{Gru, Lstm, Rnn};
