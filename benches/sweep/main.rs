@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// Number of timed runs, and the minimum time of a run.
 const RUNS: usize = 5;
 const RUN: Duration = Duration::from_millis(2);
-/// Rounds in which both memory formats of a call are timed, one after the other.
+/// Rounds in which both memory formats of a call are timed alternately.
 const ROUNDS: usize = 9;
 
 type Failure = Box<dyn std::error::Error>;

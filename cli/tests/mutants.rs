@@ -11,12 +11,12 @@ fn judge(fault: &str, ops: &[&str]) -> (Ran, Value) {
     judge_library("keyway_test_mutant", fault, ops)
 }
 
-/// The same for another plugin.
+/// As above, for another plugin.
 fn judge_library(library_name: &str, fault: &str, ops: &[&str]) -> (Ran, Value) {
     judge_with(library_name, fault, ops, &[])
 }
 
-/// The same with these options.
+/// As above, with these options.
 fn judge_with(library_name: &str, fault: &str, ops: &[&str], options: &[&str]) -> (Ran, Value) {
     let (mutant, folder) = (library_of(library_name), tempfile::tempdir().unwrap());
     let report = folder.path().join("report.json");
@@ -93,8 +93,8 @@ fn faults_are_found_by_the_family_that_is_about_them() {
     }
 }
 
-/// Each by the only family that covers it: kernels that are right on small tensors, in few calls, on one thread, or where
-/// memory was not changed in between.
+/// Each fault is detected by the only family that covers it: kernels that are correct on small tensors, in few calls, on
+/// one thread, or if memory was not changed in between.
 #[test]
 fn faults_of_caches_counters_and_thresholds_are_found() {
     for (fault, op, family) in [

@@ -29,7 +29,7 @@ fn a_format_is_kept_in_the_strides_where_elements_lie_in_both() -> Result<()> {
     assert!(
         last.is_contiguous_in(MemoryFormat::ChannelsLast) && last.is_contiguous_in(MemoryFormat::Contiguous)
     );
-    // What is computed from it is in that format, and back again it is the other.
+    // Results computed from it have its format, and converted back the other one.
     let w = counted(&[3, 1, 2, 2]);
     assert!(is_channels_last(&last.conv2d(&w, None)?));
     assert!(!is_channels_last(&gray.conv2d(&w, None)?));
@@ -81,7 +81,7 @@ fn a_convolution_with_what_follows_it_is_that_of_the_steps() -> Result<()> {
             near(&leaf.grad().unwrap(), &other.grad().unwrap());
         }
     }
-    // Where an activation bends it has the gradient that it has by itself.
+    // At its corners a fused activation has the same gradient as the separate one.
     for activation in [Relu, Relu6, Hardswish] {
         let leaf = || Tensor::new([[-4.0f32, -3.0, -0.0, 0.0, 3.0, 6.0, 7.0]])?.requires_grad_(true);
         let one = Tensor::new([[[1.0f32]]])?;

@@ -13,7 +13,7 @@ use rehearsal_support::load;
 
 const LAST: MemoryFormat = MemoryFormat::ChannelsLast;
 const ROWS: MemoryFormat = MemoryFormat::Contiguous;
-/// Of each rank that has formats, with the strides of channels_last.
+/// Shapes of each rank that has memory formats, with the strides of channels_last.
 const SHAPES: [(&[usize], &[usize]); 3] =
     [(&[2, 3, 4], &[12, 1, 3]), (&[2, 3, 4, 5], &[60, 1, 15, 3]), (&[2, 3, 2, 4, 5], &[120, 1, 60, 15, 3])];
 
@@ -166,7 +166,7 @@ fn slices_keep_their_order() -> Result<()> {
         for made in [
             slice.relu()?,
             slice.add(&slice)?,
-            // Both orders of a mixture.
+            // Both argument orders of a mixed call.
             slice.mul(&rows)?,
             rows.mul(&slice)?,
             slice.copy()?,

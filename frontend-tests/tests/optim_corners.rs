@@ -1,5 +1,5 @@
-//! What optimisers do with memory that parameters share, with halves in any order, with counts on the device, and with options
-//! out of range. The values are PyTorch's, version 2.15.
+//! Optimizers with parameters that share memory, with f16 and bf16 in any order, with step counts on the device, and with
+//! options out of range. The expected values are those of PyTorch 2.15.
 
 use keyway::nn::StateDict;
 use keyway::optim::lr_scheduler::{
@@ -312,7 +312,7 @@ fn rates_are_as_many_as_groups() {
     assert_eq!(optimizer.learning_rates(), before);
 }
 
-/// Each optimiser, with its state of a parameter.
+/// The optimizers, each with its state of a parameter.
 const ALL: [(&str, Make); 6] = [
     ("sgd", sgd),
     ("momentum", momentum),

@@ -2,14 +2,14 @@
 
 use crate::kernels::Image;
 
-/// The tensor of a convolution that is computed from the other two.
+/// The tensor that a convolution computes from the other two.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
-    /// The result.
+    /// The output (forward pass).
     Forward,
-    /// The input, from the result's gradient.
+    /// The gradient of the input, from that of the output.
     Data,
-    /// The kernel, from the result's gradient.
+    /// The gradient of the weight, from that of the output.
     Filter,
 }
 

@@ -13,7 +13,7 @@ use crate::target::Service;
 use keyway::DType;
 use keyway::ops::def::OpDef;
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "accuracy",
     about: "accuracy where formulas cancel, such as expm1 near 0, in ULP; derivatives at every magnitude",

@@ -14,7 +14,7 @@ use keyway::ops::def::{Forms, OpDef};
 use keyway::ops::sample::{Sample, TensorSample};
 use keyway::ops::{linalg, pointwise};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "aliasing",
     about: "views share memory, other results do not; overlapping memory is right or refused",

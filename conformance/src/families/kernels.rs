@@ -25,7 +25,7 @@ use keyway::ops::sample::{Role, Sample, SampleArg, TensorSample};
 use keyway::{DType, Device, Layout, Tensor};
 use std::collections::BTreeSet;
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family =
     Family { name: "kernels", about: "each registered kernel is called, and is right", cases, run };
 

@@ -20,7 +20,7 @@ use keyway::ops::sample::Sample;
 use keyway::ops::{attention, conv, linalg, norm, pointwise, reduce};
 use keyway::{DType, Tensor};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "large",
     about: "tensors large enough that work is split, in place too; every size changed, alone and with the others; nine dimensions; long sums; composite layouts",

@@ -22,7 +22,7 @@ use keyway::ops::sample::{Role, Sample, TensorSample};
 use keyway::{DType, Device, Error, Tensor};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "layout_grads",
     about: "gradients through kernels of composite layouts, at every stored element",

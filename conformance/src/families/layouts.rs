@@ -13,7 +13,7 @@ use keyway::dispatcher::registry::{Conversion, LayoutSample, LayoutTolerance};
 use keyway::dispatcher::{layouts, registry, table};
 use keyway::{DType, Device, Layout, LayoutOptions, LayoutValue, Tensor};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "layout",
     about: "composite layouts: round trip, printing, moving, components, validity, gradients; ops without a kernel for them",

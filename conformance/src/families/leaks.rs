@@ -10,7 +10,7 @@ use keyway::ops::pointwise;
 use std::process::id;
 use std::time::Duration;
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "leaks",
     about: "the device's memory in use, descriptors and threads return to where they were",

@@ -15,7 +15,7 @@ use crate::target::Service;
 use keyway::DType;
 use keyway::ops::pointwise;
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "magnitudes",
     about: "every number of f16 and bf16, numbers of every exponent of f32 and f64, and where results overflow, for ops of one tensor",

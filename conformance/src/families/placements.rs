@@ -332,7 +332,7 @@ fn larger(a: LayoutTolerance, b: LayoutTolerance) -> LayoutTolerance {
     }
 }
 
-/// For a lossy layout, the values that its tensors store, which are then the expected inputs.
+/// Replaces the inputs of a lossy layout by the values that its tensors store, from which results are computed.
 fn read_back(layout: Layout, tensors: &[Tensor], inputs: &mut Inputs) -> Result<()> {
     let entry = table::current().layout(layout);
     if entry.is_none_or(|entry| entry.conversion.tolerance.is_exact()) {

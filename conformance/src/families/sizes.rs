@@ -19,7 +19,7 @@ use keyway::ops::sample::{Role, Sample, SampleArg};
 use keyway::ops::{attention, conv, linalg, loss, norm, pointwise, reduce};
 use keyway::{DType, Tensor};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "sizes",
     about: "the sizes at which kernels split, block and vectorise, up to a million terms; large broadcasts; large images in both formats; composite layouts",

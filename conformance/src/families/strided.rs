@@ -13,7 +13,7 @@ use keyway::ops::def::OpFlags;
 use keyway::ops::sample::{Role, Sample, TensorSample};
 use std::cell::Cell;
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "strided",
     about: "results on transposed, sliced, stepped, expanded, channels_last and odd-unit inputs, all or one alone; components of composite layouts with strides",

@@ -10,7 +10,7 @@ use keyway::dispatcher::parallel::{num_threads, set_num_threads};
 use keyway::ops::sample::Sample;
 use std::time::Duration;
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "threads",
     about: "threads that call at once, on small and on large tensors, re-registration meanwhile, writes after the end of a call; composite layouts",
@@ -30,7 +30,7 @@ const LARGE_APART: f64 = 3_000.0;
 /// The maximum number of steps of such a call, and of elements of its result.
 const STEPS: usize = 6_000_000;
 const RESULTS: usize = 400_000;
-/// The number of threads of the pool meanwhile.
+/// The number of threads of the pool during these calls.
 const POOL: usize = 2;
 /// The time in which a write after the end of a call is detected.
 const LATE: Duration = Duration::from_millis(20);

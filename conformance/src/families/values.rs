@@ -6,7 +6,7 @@ use crate::compare;
 use crate::outcome::Steps;
 use crate::target::Service;
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "values",
     about: "results against the oracle, each sample and dtype; by kernel and by decomposition; of composite layouts, values that cancel, zeros of both signs, extremes",

@@ -23,7 +23,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The registry's data of an interposer.
 pub(super) fn spec(raw: &'static RawInterposer) -> InterposerSpec {
-    // SAFETY: the loader has checked that the plugin gives `n_ops` static strings.
+    // SAFETY: the loader has checked that the plugin passes `n_ops` static strings.
     let ops = (0..raw.n_ops as usize).map(|i| unsafe { (*raw.ops.add(i)).read() }.into_owned()).collect();
     let default_on = raw.flags & interposer_flag::DEFAULT_ON != 0;
     InterposerSpec { ops, order: raw.order, default_on, raw, handler }
@@ -303,7 +303,7 @@ fn answered(call: &Call<'_>, mut all: Outputs) -> Result<Outputs, Answer> {
     deliver(call, all).map_err(Answer::Error)
 }
 
-/// The outputs by the op's rule, if it determines them from the arguments alone.
+/// The output metadata computed by the op's rule; empty if it depends on more than the arguments.
 fn stated(args: &Args<'_>) -> Result<SmallVec<[OutSpec; 1]>> {
     Ok(match args.op.spec.rule {
         Rule::Elementwise(inputs, typing) => Plan::elementwise(args, inputs, typing(args)?)?.outputs,

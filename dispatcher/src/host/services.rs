@@ -83,13 +83,13 @@ pub(super) fn serve(work: impl FnOnce() -> Result<()>) -> i32 {
 }
 
 unsafe extern "C" fn log(level: u32, message: RawStr) {
-    // SAFETY: the plugin keeps the bytes until this returns.
+    // SAFETY: the plugin keeps the bytes alive until this returns.
     let text = unsafe { message.read() };
     let _ = catch_unwind(|| crate::base::log::write(level, &shown(&text)));
 }
 
 unsafe extern "C" fn set_error(message: RawStr) {
-    // SAFETY: the plugin keeps the bytes until this returns.
+    // SAFETY: the plugin keeps the bytes alive until this returns.
     let text = unsafe { message.read() };
     set_message(&shown(&text));
 }
@@ -119,7 +119,7 @@ unsafe extern "C" fn parallel_for(
     serve(|| {
         let body = body.ok_or_else(|| null_argument("parallel_for", "body", "a function"))?;
         crate::base::parallel::parallel_for(n as usize, grain as usize, &|range| {
-            // SAFETY: the plugin gives a body that may be called with its context for any range within n.
+            // SAFETY: the plugin passes a body that may be called with its context for any range within n.
             unsafe { body(shared.get(), range.start as u64, range.end as u64) }
         });
         Ok(())
@@ -138,7 +138,7 @@ unsafe extern "C" fn setting(which: u32) -> u32 {
 }
 
 unsafe extern "C" fn intern(kind: u32, name: RawStr) -> u16 {
-    // SAFETY: the plugin keeps the bytes until this returns.
+    // SAFETY: the plugin keeps the bytes alive until this returns.
     let name = unsafe { name.read() };
     let list = match kind {
         name_kind::DEVICE => &DEVICES,
@@ -268,7 +268,7 @@ unsafe extern "C" fn tensor_new(
     out: *mut TensorHandle,
 ) -> i32 {
     serve(|| {
-        // SAFETY: the plugin gives `ndim` sizes.
+        // SAFETY: the plugin passes `ndim` sizes.
         let sizes = unsafe { read_sizes("sizes", ndim, sizes)? };
         let device = Device { kind: device, index };
         let wrong = |argument, expected: &str, got: String| {
@@ -285,7 +285,7 @@ unsafe extern "C" fn tensor_new(
             memory_format::STRIDES if ndim > 0 && strides.is_null() => {
                 return wrong("strides", "one for each size", "null".to_string());
             }
-            // SAFETY: the plugin gives `ndim` strides.
+            // SAFETY: the plugin passes `ndim` strides.
             memory_format::STRIDES => Some(unsafe { read_sizes("strides", ndim, strides)? }),
             other => return wrong("format", "the number of a memory format", other.to_string()),
         };
@@ -309,7 +309,7 @@ pub(super) fn no_handle(argument: &'static str) -> Error {
 }
 
 unsafe extern "C" fn tensor_raw(tensor: TensorHandle) -> *const RawTensor {
-    // SAFETY: the plugin gives a handle that it owns.
+    // SAFETY: the plugin passes a handle that it owns.
     unsafe { (*tensor.cast::<Holder>()).raw() }
 }
 
@@ -317,7 +317,7 @@ unsafe extern "C" fn tensor_retain(tensor: *const RawTensor) -> TensorHandle {
     if tensor.is_null() {
         return std::ptr::null();
     }
-    // SAFETY: the plugin gives a raw tensor of the call under way, or of a handle that it owns.
+    // SAFETY: the plugin passes a raw tensor of the current call, or of a handle that it owns.
     unsafe { if (*tensor).handle.is_null() { std::ptr::null() } else { give(tensor_of((*tensor).handle)) } }
 }
 
@@ -395,7 +395,7 @@ impl Owned {
 pub(super) unsafe fn read_arg(arg: RawArg) -> Result<Owned> {
     let len = arg.len as usize;
     let tensor = |raw: *const RawTensor| -> Result<TensorRef> {
-        // SAFETY: the plugin gives raw tensors of the call under way, or of handles that it owns.
+        // SAFETY: the plugin passes raw tensors of the current call, or of handles that it owns.
         let handle = if raw.is_null() { std::ptr::null() } else { unsafe { (*raw).handle } };
         if handle.is_null() {
             return Err(Error::Value {
@@ -451,12 +451,12 @@ unsafe extern "C" fn call_op(
     n_outputs: *mut u32,
 ) -> i32 {
     serve(|| {
-        // SAFETY: the plugin keeps the bytes until this returns.
+        // SAFETY: the plugin keeps the bytes alive until this returns.
         let name = unsafe { name.read() };
         let op = crate::registry::find_op(&name)
             .ok_or_else(|| Error::UnknownOp { name: name.clone().into_owned() })?;
         let owned = (0..n_args as usize)
-            // SAFETY: the plugin gives `n_args` arguments.
+            // SAFETY: the plugin passes `n_args` arguments.
             .map(|i| unsafe { read_arg(*args.add(i)) })
             .collect::<Result<Vec<_>>>()?;
         let made = call_owned(op, &owned)?;

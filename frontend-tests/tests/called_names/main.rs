@@ -64,7 +64,7 @@ fn far() -> Tensor {
 
 const FAR: usize = usize::MAX;
 
-/// What memory does not suffice for and which device is not there is no function's matter.
+/// Errors about insufficient memory or a missing device belong to no function.
 const WITHOUT_NAME: [&str; 3] = ["out of memory on ", "no backend for device ", "device "];
 
 /// The function without the suffix of a form, which the op's messages do not have.
@@ -73,7 +73,7 @@ fn without_form(name: &str) -> &str {
     forms.iter().find_map(|form| name.strip_suffix(form)).unwrap_or(name)
 }
 
-/// What is wrong with the message of a call, if anything.
+/// The error in the message of a call, if any.
 fn fault(name: &str, call: &Call) -> Option<String> {
     let text = match catch_unwind(AssertUnwindSafe(call)) {
         Err(_) => return Some(format!("{name}: a panic")),
@@ -151,7 +151,7 @@ fn an_error_begins_with_the_name_that_was_called() {
     check(&tables());
 }
 
-/// What the table of ops holds as calls that must fail.
+/// The entries of the op table, as calls that must fail.
 #[test]
 fn an_error_of_an_op_begins_with_its_name() {
     let mut faults = Vec::new();

@@ -84,7 +84,7 @@ fn large_numbers_that_differ_little_keep_their_digits() -> Result<()> {
             }
         };
         check(x.layer_norm([999], None, None)?);
-        // Each row as the one channel of a batch, and as a group.
+        // Each row as the single channel of a sample, and as a group.
         let images = x.reshape([1, -1, 999])?;
         check(images.batch_norm(None, None, None, true, 0.1, 1e-5)?);
         check(images.instance_norm(None, None)?);

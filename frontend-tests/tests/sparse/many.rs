@@ -86,16 +86,16 @@ impl Random {
     }
 }
 
-/// Where the entries of a matrix lie.
+/// The distribution of the entries of a matrix.
 #[derive(Clone, Copy, Debug)]
 enum Places {
     /// Anywhere.
     Scattered,
-    /// In each seventh row, so that those between are empty.
+    /// Every seventh row has entries, the rows between are empty.
     FewRows,
-    /// In one row.
+    /// All entries are in one row.
     OneRow,
-    /// With the same coordinates.
+    /// All entries have the same coordinates.
     OnePlace,
 }
 
@@ -122,7 +122,7 @@ impl<T: Number> Matrix<T> {
         Matrix { sizes, entries: entries.collect() }
     }
 
-    /// The same coordinates with other values, except each `nth`.
+    /// The same coordinates with other values, except every `nth`.
     fn but_each(&self, nth: usize, random: &mut Random) -> Self {
         let kept = self.entries.iter().enumerate().filter(|(at, _)| at % nth != 0);
         Matrix { sizes: self.sizes, entries: kept.map(|(_, (at, _))| (*at, T::of(random.next()))).collect() }
@@ -148,7 +148,7 @@ impl<T: Number> Matrix<T> {
         }
     }
 
-    /// Each coordinate once, its values added in order and in their type.
+    /// Each coordinate once, its values added in order in their dtype.
     fn sums_in_turn(&self) -> Self {
         let mut sums = BTreeMap::new();
         for &(at, value) in &self.entries {
@@ -498,7 +498,7 @@ fn gradients_of_strided_operands_are_those_of_a_loop() {
     }
 }
 
-/// A number beside which each of the ones that follow is lost in f32: of a product's addends no more than a block of 1,024 is.
+/// A large addend, to which each of the following ones is lost in f32 rounding: a product may lose at most a block of 1,024.
 #[test]
 fn products_of_many_addends_keep_their_digits() {
     let _one = load(PLUGINS);

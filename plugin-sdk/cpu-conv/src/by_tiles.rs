@@ -339,7 +339,7 @@ unsafe fn packed<U: Unit, T: Pixel>(
     let panel = planes.taps * planes.pixel * SIDE;
     // SAFETY: each panel is written below.
     let mut made = unsafe { Scratch::<u16>::unwritten(of.groups * blocks * panel) }?;
-    // SAFETY: the address is used within this call, by work items that write panels of their own.
+    // SAFETY: the address is used within this call, by work items that write their own panels.
     let to = unsafe { Lanes::new(made.as_mut_ptr()) };
     parallel_try(of.groups * blocks, (PACKED / panel).max(1), |range| {
         for i in range {

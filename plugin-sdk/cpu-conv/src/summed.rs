@@ -214,7 +214,7 @@ impl<T: Pixel> Sum<'_, T> {
                     for task in range.clone() {
                         let (b, part) = (task / parts, task % parts);
                         let columns = part * columns / parts..(part + 1) * columns / parts;
-                        // SAFETY: the rows are copied; each block has sums and results of its own.
+                        // SAFETY: the rows are copied; each block has its own sums and results.
                         unsafe {
                             self.add(&copied, (i, chunk), (b, columns), &mut left, totals.as_ptr(), ends)
                         };

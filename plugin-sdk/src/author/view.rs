@@ -197,8 +197,8 @@ impl<'a, T: Plain> View<'a, T> {
         if !self.is_contiguous() || !self.unwritten() {
             return None;
         }
-        // SAFETY: the host guarantees `numel` elements in a row; every bit pattern is a value of a `Plain`
-        // type; `unwritten` says that nothing in this call writes there.
+        // SAFETY: the host guarantees `numel` elements in a row; every bit pattern is a value of a `Plain` type;
+        // `unwritten` returned that nothing in this call writes them.
         Some(unsafe { entries(self.data, self.numel()) })
     }
 
@@ -208,8 +208,8 @@ impl<'a, T: Plain> View<'a, T> {
         if !is_dense(self.sizes(), self.strides()) || !self.unwritten() {
             return None;
         }
-        // SAFETY: the host guarantees an element for each index, and dense ones are `numel` in a row from the first;
-        // every bit pattern is a value of a `Plain` type; `unwritten` says that nothing in this call writes there.
+        // SAFETY: the host guarantees an element for each index, and dense ones are `numel` in a row from the first; every
+        // bit pattern is a value of a `Plain` type; `unwritten` returned that nothing in this call writes them.
         Some(unsafe { entries(self.data, self.numel()) })
     }
 }
@@ -387,9 +387,9 @@ impl<'a, T: Plain> ViewMut<'a, T> {
         if self.numel() == 0 {
             return Some(&mut []);
         }
-        // SAFETY: the host guarantees an element for each index, and dense ones are `numel` in a row from the first;
-        // every bit pattern is a value of a `Plain` type; no argument meets them, `Call::out` gives each output once,
-        // and `&mut self` excludes a second slice.
+        // SAFETY: the host guarantees an element for each index, and dense ones are `numel` in a row from the first; every
+        // bit pattern is a value of a `Plain` type; no argument overlaps them, `Call::out` returns each output once, and
+        // `&mut self` excludes a second slice.
         Some(unsafe { std::slice::from_raw_parts_mut(self.data, self.numel()) })
     }
 
@@ -402,8 +402,8 @@ impl<'a, T: Plain> ViewMut<'a, T> {
         if self.numel() == 0 {
             return Ok(&mut []);
         }
-        // SAFETY: the host guarantees `numel` elements in a row; every bit pattern is a value of a `Plain`
-        // type; no argument meets them, `Call::out` gives each output once, and `self` is used up.
+        // SAFETY: the host guarantees `numel` elements in a row; every bit pattern is a value of a `Plain` type; no
+        // argument overlaps them, `Call::out` returns each output once, and `self` is used up.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.data, self.numel()) })
     }
 }

@@ -19,7 +19,7 @@ const PHRASES: &[Phrase] = &[
     ("what is summed", "reduction dimension", 0),
     ("lie apart", "are strided", 0),
     ("lie side by side", "are contiguous", 0),
-    ("lies", "is stored, is", 2),
+    ("lies", "is stored, is", 1),
     ("first cache", "L1", 0),
     ("second cache", "L2", 0),
     ("place", "position, index, coordinate, offset, element", 31),
@@ -34,6 +34,15 @@ const PHRASES: &[Phrase] = &[
     ("another history", "rebased history", 0),
     ("comes to", "equals", 0),
     ("goes by", "is computed from", 0),
+    ("one after the other", "sequentially, consecutive", 0),
+    ("for ever", "indefinitely, permanently", 0),
+    ("under way", "in progress, pending, current", 0),
+    ("at once", "immediately, concurrently, in one step", 5),
+    ("anew", "again", 1),
+    ("the ones that", "those that, with the noun", 0),
+    ("whoever", "the caller, the code that", 0),
+    ("what the backend reports", "errors of the backend", 0),
+    ("what the device reports", "errors of the device", 0),
 ];
 
 /// Correct uses of a phrase's words in another sense.

@@ -191,7 +191,7 @@ where
     }
     let adaptive = Adaptive { input: &input, windows: all_windows(&input, &values)? };
     // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has checked against each other and
-    // whose elements the host guarantees; each line writes results of its own.
+    // whose elements the host guarantees; each line writes its own results.
     unsafe {
         adaptive.each::<Largest<P>, _>(&values, |line, largest, at| {
             line.write(&values, largest);

@@ -45,7 +45,7 @@ pub fn run(context: &Context<'_>) -> Steps {
     tally.larger()
 }
 
-/// The sizes of a sample that are changed at once.
+/// The sizes of a sample that are changed together.
 fn changes(sample: &Sample) -> Vec<Vec<(usize, usize)>> {
     let sizes = growth::sizes(sample);
     let together = (0..sizes.len().min(2)).filter_map(|turn| growth::together(sample, turn, STEPS_TOGETHER));

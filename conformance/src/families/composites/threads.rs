@@ -1,4 +1,4 @@
-//! Kernels and conversions of composite layouts, called by several threads at once: two with the same arguments, and others with
+//! Kernels and conversions of composite layouts, called by several threads concurrently: two with the same arguments, and others with
 //! arguments of their own.
 
 use super::kernel::{self, Kind, Subject};
@@ -68,7 +68,7 @@ fn elements(context: &Context<'_>) -> Steps<f64> {
     Ok(if near { ELEMENTS } else { APART })
 }
 
-/// All calls at once, the first on two threads.
+/// Makes all calls concurrently, the first on two threads.
 fn together(calls: &[Repeated<'_>]) -> Steps {
     match calls.first() {
         Some(first) => at_once(&calls.iter().chain([first]).collect::<Vec<_>>(), None),
