@@ -26,7 +26,7 @@ const LIMITS: &[Limit] = &[
     limit("backend-cuda/src/", 17, 29),
     limit("backend-sparse/src/", 8, 8),
     limit("cli/src/", 7, 16),
-    limit("dispatcher/src/", 14, 63),
+    limit("dispatcher/src/", 11, 41),
     limit("frontend/src/", 10, 75),
     limit("test-plugins/coo/src/", 2, 2),
     limit("test-plugins/csr/src/", 2, 2),
