@@ -16,7 +16,7 @@ fn hash() -> Result<u64, String> {
     let mut files = Vec::new();
     collect(&root.join("src"), &mut files)?;
     files.sort();
-    // FNV-1a: whoever may write a certificate can write any, so that nobody has a use for a collision.
+    // FNV-1a: a user who may write one certificate can write any, so a collision is of no use.
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     let mut take = |bytes: &[u8]| {
         for byte in bytes.iter().chain(&[0]) {

@@ -16,7 +16,7 @@
 //!   bf16 from capability 8.0 on) one for each, of which a device loads the highest that it supports. They are compiled by NVRTC
 //!   12.9, so the oldest driver is one of CUDA 12.9. An image is split by entries, and each entry is loaded at its first launch:
 //!   the driver compiles PTX slowly, and a program needs few of some two thousand;
-//! - memory comes from a cache for each stream. A freed block is reused on the same stream at once, since its work is in order,
+//! - memory comes from a cache for each stream. A freed block is reused immediately on the same stream, since its work is in order,
 //!   and on another one only after the device was waited for. Optionally its segments are ranges of addresses that grow in place
 //!   (`memory/ranges.rs`);
 //! - on request the library reports which of NVIDIA's libraries it found and what runs without the others, and its memory

@@ -269,7 +269,7 @@ impl<'a> Coo<'a> {
         }
         let nnz =
             self.nnz.checked_mul(width).ok_or_else(|| unsupported("a tensor of 2^64 elements or more"))?;
-        let mut indices = room(nnz.saturating_mul(ndim))?;
+        let mut indices = with_capacity(nnz.saturating_mul(ndim))?;
         for row in self.index()?.chunks(self.nnz.max(1)).take(self.sparse_dim) {
             row.iter().for_each(|&at| indices.extend(std::iter::repeat_n(at, width)));
         }
@@ -354,7 +354,7 @@ pub fn cut_rows<'a>(
 ///
 /// # Errors
 /// Out of memory.
-pub fn room<T>(values: usize) -> Result<Vec<T>, Error> {
+pub fn with_capacity<T>(values: usize) -> Result<Vec<T>, Error> {
     let mut vec = Vec::new();
     match vec.try_reserve_exact(values) {
         Ok(()) => Ok(vec),

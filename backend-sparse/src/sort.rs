@@ -118,10 +118,10 @@ pub fn sort(mut records: Scratch<u64>, low: u32, bits: u32) -> Result<(Scratch<u
     }
     let top = bits.min(BUCKETS);
     let rest = bits - top;
-    let (mut parted, bounds) = partition(&records, low + rest, top)?;
+    let (mut partitioned, bounds) = partition(&records, low + rest, top)?;
     // Each bucket, with the same range of the other buffer as scratch.
     let mut jobs = Vec::new();
-    let (mut left, mut spare) = (&mut parted[..], &mut records[..]);
+    let (mut left, mut spare) = (&mut partitioned[..], &mut records[..]);
     for pair in bounds.windows(2) {
         let (bucket, more) = left.split_at_mut(pair[1] - pair[0]);
         let (scratch, more_spare) = spare.split_at_mut(pair[1] - pair[0]);
@@ -135,7 +135,7 @@ pub fn sort(mut records: Scratch<u64>, low: u32, bits: u32) -> Result<(Scratch<u
         }
     })?;
     drop(jobs);
-    Ok((parted, bounds))
+    Ok((partitioned, bounds))
 }
 
 /// Partitions records stably by the `bits` bits above `low`; also returns the offset of each part.
@@ -150,10 +150,10 @@ fn partition(records: &[u64], low: u32, bits: u32) -> Result<(Scratch<u64>, Vec<
     })?;
     // The output position of each work item in each bucket: buckets in order, and work items in order within each.
     let mut bounds = Vec::with_capacity(buckets + 1);
-    let mut parted = Scratch::<u64>::zeroed(records.len())?;
+    let mut partitioned = Scratch::<u64>::zeroed(records.len())?;
     let mut slots: Vec<Mutex<Vec<std::slice::IterMut<'_, u64>>>> =
         (0..pieces).map(|_| Mutex::new(Vec::with_capacity(buckets))).collect();
-    let (mut rest, mut at) = (&mut parted[..], 0);
+    let (mut rest, mut at) = (&mut partitioned[..], 0);
     for bucket in 0..buckets {
         bounds.push(at);
         for piece in 0..pieces {
@@ -176,7 +176,7 @@ fn partition(records: &[u64], low: u32, bits: u32) -> Result<(Scratch<u64>, Vec<
         }
     })?;
     drop(slots);
-    Ok((parted, bounds))
+    Ok((partitioned, bounds))
 }
 
 /// Sorts one bucket by the `bits` bits above `low`.

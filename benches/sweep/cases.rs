@@ -74,12 +74,12 @@ pub struct Spec {
     pub tested: bool,
     pub sizes: Vec<usize>,
     pub range: (f64, f64),
-    pub lie: Lie,
+    pub arrangement: Arrangement,
 }
 
 /// The strides of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lie {
+pub enum Arrangement {
     Contiguous,
     /// With the last two dimensions transposed.
     Transposed,
@@ -198,12 +198,12 @@ fn laid(mut args: Vec<Value>, way: char) -> Option<Vec<Value>> {
         args.iter_mut().flat_map(Value::tensors_mut).filter(|spec| spec.sizes.len() >= 2).collect();
     match way {
         'c' => {}
-        't' => tensors.iter_mut().for_each(|spec| spec.lie = Lie::Transposed),
+        't' => tensors.iter_mut().for_each(|spec| spec.arrangement = Arrangement::Transposed),
         'l' => {
             tensors.retain(|spec| spec.sizes.len() == 4);
-            tensors.iter_mut().for_each(|spec| spec.lie = Lie::ChannelsLast);
+            tensors.iter_mut().for_each(|spec| spec.arrangement = Arrangement::ChannelsLast);
         }
-        _ => tensors.iter_mut().rfind(|spec| spec.tested)?.lie = Lie::Expanded,
+        _ => tensors.iter_mut().rfind(|spec| spec.tested)?.arrangement = Arrangement::Expanded,
     }
     (way == 'c' || !tensors.is_empty()).then_some(args)
 }
@@ -298,7 +298,7 @@ impl Parser<'_> {
         let sizes = self.until(']')?;
         let sizes = sizes.split(',').filter(|size| !size.is_empty());
         let sizes = sizes.map(|size| usize::try_from(number(size, n)?).ok()).collect::<Option<_>>()?;
-        Some(Spec { dtype, tested, sizes, range, lie: Lie::Contiguous })
+        Some(Spec { dtype, tested, sizes, range, arrangement: Arrangement::Contiguous })
     }
 }
 

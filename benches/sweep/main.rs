@@ -9,7 +9,7 @@
 
 mod cases;
 
-use cases::{Case, Lie, Spec, Start, Value};
+use cases::{Arrangement, Case, Spec, Start, Value};
 use keyway::autograd::{self, BackwardOptions};
 use keyway::ops::def::{Derivative, OpDef};
 use keyway::{DType, MemoryFormat, Tensor};
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// Number of timed runs, and the minimum time of a run.
 const RUNS: usize = 5;
 const RUN: Duration = Duration::from_millis(2);
-/// Rounds in which both memory formats of a call are timed, one after the other.
+/// Rounds in which both memory formats of a call are timed alternately.
 const ROUNDS: usize = 9;
 
 type Failure = Box<dyn std::error::Error>;
@@ -99,13 +99,13 @@ fn is_differentiable(case: &Case) -> bool {
 
 fn described(case: &Case) -> Json {
     let tensor = |spec: &Spec| {
-        let lie = match spec.lie {
-            Lie::Contiguous => "contiguous",
-            Lie::Transposed => "transposed",
-            Lie::Expanded => "expanded",
-            Lie::ChannelsLast => "channels_last",
+        let arrangement = match spec.arrangement {
+            Arrangement::Contiguous => "contiguous",
+            Arrangement::Transposed => "transposed",
+            Arrangement::Expanded => "expanded",
+            Arrangement::ChannelsLast => "channels_last",
         };
-        json!({ "dtype": spec.dtype.name(), "sizes": spec.sizes, "low": spec.range.0, "high": spec.range.1, "lie": lie })
+        json!({ "dtype": spec.dtype.name(), "sizes": spec.sizes, "low": spec.range.0, "high": spec.range.1, "lie": arrangement })
     };
     let arg = |value: &Value| match value {
         Value::None => Json::Null,
@@ -280,18 +280,18 @@ fn made(value: &Value) -> keyway::Result<Vec<Tensor>> {
 fn tensor(spec: &Spec) -> keyway::Result<Tensor> {
     let mut sizes = spec.sizes.clone();
     let last = sizes.len();
-    match spec.lie {
-        Lie::Contiguous | Lie::ChannelsLast => {}
-        Lie::Transposed => sizes.swap(last - 2, last - 1),
-        Lie::Expanded => sizes[last - 2] = 1,
+    match spec.arrangement {
+        Arrangement::Contiguous | Arrangement::ChannelsLast => {}
+        Arrangement::Transposed => sizes.swap(last - 2, last - 1),
+        Arrangement::Expanded => sizes[last - 2] = 1,
     }
     let (low, high) = spec.range;
     let values = Tensor::rand_with(&sizes, DType::F64)?.mul(high - low)?.add(low)?;
     let values = if spec.dtype == DType::BOOL { values.ge(1.0)? } else { values.to_dtype(spec.dtype)? };
-    match spec.lie {
-        Lie::Contiguous => Ok(values),
-        Lie::Transposed => values.transpose(-2, -1),
-        Lie::Expanded => values.expand(&spec.sizes),
-        Lie::ChannelsLast => values.to(MemoryFormat::ChannelsLast),
+    match spec.arrangement {
+        Arrangement::Contiguous => Ok(values),
+        Arrangement::Transposed => values.transpose(-2, -1),
+        Arrangement::Expanded => values.expand(&spec.sizes),
+        Arrangement::ChannelsLast => values.to(MemoryFormat::ChannelsLast),
     }
 }

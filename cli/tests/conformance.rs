@@ -86,7 +86,7 @@ fn the_cpu_backend_passes_the_quick_run_of_many_terms_and_magnitudes() {
     assert_the_cpu_passes(SLOW[1], 1_000);
 }
 
-/// With fixed seeds, so that a run can be repeated. Runs by hand draw other seeds.
+/// With fixed seeds, so that a run can be repeated. Manual runs draw other seeds.
 #[test]
 fn the_cpu_backend_passes_what_some_seeds_draw() {
     let folder = installed();

@@ -66,7 +66,7 @@ fn thousands_of_damaged_files_have_an_answer() {
     assert!(precheck::check(&path, HOST_ABI).is_ok(), "the damage was undone");
 }
 
-/// Where the section header of a name begins in the file.
+/// The file offset of the section header with this name.
 fn section(bytes: &[u8], name: &str) -> usize {
     let number = |at: usize, length: usize| {
         bytes[at..at + length].iter().rev().fold(0_usize, |all, byte| all << 8 | usize::from(*byte))

@@ -39,7 +39,7 @@ fn an_interrupt_says_nothing_against_a_slow_library() {
     for signal in ["-INT", "-TERM", "-INT"] {
         interrupt(&corpus, &["explain", "abs"], "trying", signal);
     }
-    // It passes its trial, and is interrupted when it is loaded.
+    // The library passes its trial, and is interrupted when it is loaded.
     for signal in ["-INT", "-TERM", "-HUP"] {
         interrupt(&corpus, &["explain", "abs"], "loading", signal);
     }

@@ -19,7 +19,7 @@ struct Built {
 }
 
 impl Built {
-    /// With these flags for the compiler. `None` without one.
+    /// Builds with these compiler flags. `None` without a compiler.
     fn new(flags: &[&str]) -> Option<Built> {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/abs.c");
         let folder = tempfile::tempdir().unwrap();
@@ -150,7 +150,7 @@ fn an_installed_library_keeps_its_certificate() {
     built.judge(&[]).expect(0);
     let judged = built.standing(&built.file);
     assert!(judged.starts_with("certified "), "{judged}");
-    // From its file, from its folder, and from an archive.
+    // Installs from the file, from the folder, and from an archive.
     let archive = built.path("all.tar");
     let mut builder = tar::Builder::new(std::fs::File::create(&archive).unwrap());
     for file in [&built.file, &built.certificate()] {

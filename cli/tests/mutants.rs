@@ -11,12 +11,12 @@ fn judge(fault: &str, ops: &[&str]) -> (Ran, Value) {
     judge_library("keyway_test_mutant", fault, ops)
 }
 
-/// The same for another plugin.
+/// As above, for another plugin.
 fn judge_library(library_name: &str, fault: &str, ops: &[&str]) -> (Ran, Value) {
     judge_with(library_name, fault, ops, &[])
 }
 
-/// The same with these options.
+/// As above, with these options.
 fn judge_with(library_name: &str, fault: &str, ops: &[&str], options: &[&str]) -> (Ran, Value) {
     let (mutant, folder) = (library_of(library_name), tempfile::tempdir().unwrap());
     let report = folder.path().join("report.json");
@@ -93,8 +93,8 @@ fn faults_are_found_by_the_family_that_is_about_them() {
     }
 }
 
-/// Each by the only family that covers it: kernels that are right on small tensors, in few calls, on one thread, or where
-/// memory was not changed in between.
+/// Each fault is detected by the only family that covers it: kernels that are correct on small tensors, in few calls, on
+/// one thread, or if memory was not changed in between.
 #[test]
 fn faults_of_caches_counters_and_thresholds_are_found() {
     for (fault, op, family) in [
@@ -190,6 +190,31 @@ fn faults_of_a_lossy_layout_are_found() {
     ] {
         let (ran, report) = judge_with("keyway_test_int8", fault, &[], &layout);
         assert!(bad(&report).contains(&("layout".to_string(), "failed".to_string())), "{fault}");
+        ran.expect(1);
+    }
+}
+
+/// Kernels of composite layouts that are wrong only for many entries, wide rows, strided components, several threads or some
+/// values.
+#[test]
+fn faults_of_layouts_are_found_at_other_sizes_strides_and_values() {
+    for (library, fault, op, family) in [
+        ("keyway_test_coo", "coo_many_lost", "mm", "large"),
+        ("keyway_test_coo", "coo_indices_packed", "mm", "strided"),
+        ("keyway_test_coo", "coo_scratch_shared", "mm", "threads"),
+        ("keyway_test_coo", "coo_cancelled_kept", "square", "values"),
+        ("keyway_test_csr", "csr_columns_16_bits", "mm", "sizes"),
+        ("keyway_test_csr", "csr_cancel_ends_row", "add", "values"),
+        // The conversions of the layout, which are about no op.
+        ("keyway_test_int8", "int8_far_scale", "", "large"),
+    ] {
+        let only = ["--family", family];
+        let ops: Vec<&str> = Some(op).into_iter().filter(|op| !op.is_empty()).collect();
+        let (ran, report) = judge_with(library, "", &ops, &only);
+        assert_eq!(bad(&report), BTreeSet::new(), "{library} {op} {family}");
+        ran.expect(0);
+        let (ran, report) = judge_with(library, fault, &ops, &only);
+        assert!(bad(&report).contains(&(family.to_string(), "failed".to_string())), "{fault}");
         ran.expect(1);
     }
 }

@@ -72,7 +72,7 @@ fn a_probe_that_cannot_work_refuses_what_is_not_known_good() {
     assert_eq!(corpus.records(), 0, "it does not describe the library");
 }
 
-/// With `limits` of the shell.
+/// A command with resource limits of the shell.
 fn limited(limits: &str, of: &Command) -> Command {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", &format!("{limits} && exec \"$0\" \"$@\"")]);

@@ -367,7 +367,7 @@ fn what_changes_its_process_when_it_is_loaded_is_quarantined() {
         ("ctor:preload", "an environment variable"),
         ("ctor:path", "an environment variable"),
     ];
-    // Where the system lists open descriptors.
+    // Only on systems that list open descriptors.
     if Path::new("/proc/self/timers").exists() {
         kinds.push(("ctor:posix_timer", "a timer that sends signals"));
     }
@@ -407,7 +407,7 @@ fn what_plugins_print_is_in_no_report() {
 
 #[test]
 fn what_fails_to_register_beside_another_is_rejected_everywhere() {
-    // Each is sound alone; only loading them together shows the fault.
+    // Each library is sound by itself; only loading them together shows the fault.
     let corpus = Corpus::new(&["wrong:op_a", "wrong:op_b"]);
     std::fs::copy(library(), corpus.folder.path().join("libsound.so")).unwrap();
     for arguments in [["doctor", "--json"].as_slice(), &["backend", "list", "--json"]] {
@@ -483,7 +483,7 @@ fn a_library_is_tried_once_and_again_when_it_changes() {
     assert_eq!(tried(&["backend", "list"]), 1);
     assert_eq!(tried(&["doctor"]), 1);
     assert_eq!(tried(&["ops"]), 1);
-    // The same bytes elsewhere, or touched, are the same library.
+    // The same bytes at another path, or with new time stamps, are the same library.
     let path = corpus.path("never:nothing");
     let bytes = std::fs::read(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
@@ -497,8 +497,8 @@ fn a_library_is_tried_once_and_again_when_it_changes() {
     assert_eq!(tried(&["doctor"]), 3);
 }
 
-/// A different driver in a plugin's variable counts as another machine: the library is tried anew, and a failure there holds
-/// only there.
+/// A different driver in a plugin's variable counts as another machine: the library is tried again, and a failure on it holds
+/// only for it.
 #[test]
 fn a_driver_that_a_variable_names_is_tried_with_the_library() {
     let corpus = Corpus::new(&["ctor:abort"]);

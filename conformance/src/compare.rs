@@ -4,6 +4,7 @@ use crate::array::{Array, Number, round_to, unravelled, wrapped};
 use crate::encode;
 use crate::memory;
 use crate::outcome::{Failure, Mismatch};
+use keyway::dispatcher::registry::LayoutTolerance;
 use keyway::{DType, Tensor};
 
 /// |got - expected| <= atol + rtol * |expected|.
@@ -26,6 +27,27 @@ impl Tolerance {
             _ => (0.0, 0.0),
         };
         Tolerance { rtol, atol }
+    }
+
+    /// The bound of a layout's tolerance for these values, and the rounding of their dtype; 0 for a layout that holds values
+    /// exactly.
+    pub fn of_layout(declared: LayoutTolerance, values: &Array) -> Tolerance {
+        if declared.is_exact() {
+            return Tolerance { rtol: 0.0, atol: 0.0 };
+        }
+        let own = Tolerance::of(values.dtype);
+        let magnitudes = values.values.iter().map(|value| value.float().abs()).filter(|v| v.is_finite());
+        let max = magnitudes.fold(0.0, f64::max);
+        Tolerance {
+            rtol: own.rtol + declared.relative,
+            atol: own.atol + declared.absolute + declared.relative_to_max * max,
+        }
+    }
+
+    /// The sum of both.
+    #[must_use]
+    pub fn and(self, other: Tolerance) -> Tolerance {
+        Tolerance { rtol: self.rtol + other.rtol, atol: self.atol + other.atol }
     }
 
     /// The tolerance multiplied by a factor.

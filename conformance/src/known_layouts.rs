@@ -10,6 +10,7 @@ use crate::memory::placed::{Arrangement, Placed, read_strided};
 use crate::oracle::plus;
 use keyway::dispatcher::table;
 use keyway::{DType, Device, Layout, Result, Tensor};
+use smallvec::SmallVec;
 
 /// A layout that the suite knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub enum Form {
     StoredZeros,
     /// With components that have gaps between their elements.
     Gaps,
+    /// COO, some of the zeros among them as two entries whose sum is 0.
+    Cancelling,
 }
 
 impl Form {
@@ -55,7 +58,7 @@ impl Form {
 
     /// Whether entries are in row-major order without duplicates.
     fn is_in_order(self) -> bool {
-        !matches!(self, Form::Duplicates | Form::HybridDuplicates)
+        !matches!(self, Form::Duplicates | Form::HybridDuplicates | Form::Cancelling)
     }
 
     /// The form's name in a case.
@@ -67,6 +70,7 @@ impl Form {
             Form::HybridDuplicates => "hybrid with duplicates",
             Form::StoredZeros => "with stored zeros",
             Form::Gaps => "with gaps in memory",
+            Form::Cancelling => "with entries that cancel",
         }
     }
 }
@@ -87,11 +91,30 @@ fn halves(value: Number) -> [Number; 2] {
     }
 }
 
+/// A coordinate and the values of its block.
+type Entry = (Index, Vec<Number>);
+
+/// The entries, each zero among them as two whose sum is 0; the second ones follow all others.
+fn cancelling(entries: Vec<Entry>, dtype: DType) -> Vec<Entry> {
+    let unsigned = dtype.integer_range().is_some_and(|(low, _)| low == 0);
+    let part = |value: f64| if unsigned { Number::Int(0) } else { Number::Float(value) }.cast(dtype);
+    let zeros: Vec<Entry> = entries
+        .iter()
+        .filter(|(_, block)| !block[0].truth())
+        .map(|(at, _)| (at.clone(), vec![part(-2.0)]))
+        .collect();
+    let first = entries.into_iter().map(|(at, block)| match block[0].truth() {
+        true => (at, block),
+        false => (at, vec![part(2.0)]),
+    });
+    first.chain(zeros).collect()
+}
+
 /// Mask of the elements that are stored in this form, in row-major order.
 pub fn stored(array: &Array, form: Form) -> Vec<bool> {
     let mut stored: Vec<bool> = array.values.iter().map(|value| value.truth()).collect();
     match form {
-        Form::StoredZeros => {
+        Form::StoredZeros | Form::Cancelling => {
             let odd = Indices::new(&array.sizes).map(|at| at.iter().sum::<usize>() % 2 == 1);
             stored.iter_mut().zip(odd).for_each(|(stored, odd)| *stored |= odd);
         }
@@ -116,12 +139,14 @@ pub fn components_in(known: Known, array: &Array, form: Form) -> Vec<Array> {
     let sparse_dim = array.ndim() - usize::from(hybrid);
     let width = if hybrid { array.sizes[sparse_dim].max(1) } else { 1 };
     let stored = stored(array, form);
-    let mut entries: Vec<(Index, Vec<Number>)> = Indices::new(&array.sizes[..sparse_dim])
+    let mut entries: Vec<Entry> = Indices::new(&array.sizes[..sparse_dim])
         .zip(array.values.chunks(width).zip(stored.chunks(width)))
         .filter(|(_, (_, stored))| stored[0])
         .map(|(at, (block, _))| (at, block.to_vec()))
         .collect();
-    if !form.is_in_order() && known == Known::Coo {
+    if form == Form::Cancelling && known == Known::Coo {
+        entries = cancelling(entries, array.dtype);
+    } else if !form.is_in_order() && known == Known::Coo {
         let parted = entries.iter().enumerate().flat_map(|(nth, (at, block))| match nth % 4 {
             3 => vec![(at.clone(), block.clone())],
             _ => [0, 1]
@@ -142,8 +167,9 @@ pub fn components_in(known: Known, array: &Array, form: Form) -> Vec<Array> {
     match known {
         Known::Csr => {
             let rows = array.sizes.first().copied().unwrap_or(0);
-            let before = |row: usize| entries.iter().filter(|(at, _)| at[0] < row).count();
-            let crow = (0..=rows).map(before).collect();
+            let mut crow = vec![0; rows + 1];
+            entries.iter().for_each(|(at, _)| crow[at[0] + 1] += 1);
+            (0..rows).for_each(|row| crow[row + 1] += crow[row]);
             let col = entries.iter().map(|(at, _)| at[1]).collect();
             vec![whole(vec![rows + 1], crow), whole(vec![nnz], col), values]
         }
@@ -231,16 +257,19 @@ pub fn invalid(known: Known, array: &Array) -> Vec<Invalid> {
 pub fn values(known: Known, sizes: &[usize], dtype: DType, parts: &[Array]) -> Option<Array> {
     let mut made = Array::from_fn(dtype, sizes, |_| Number::Int(0).cast(dtype));
     let offset_of = |index: &[i128]| {
-        let index: Option<Vec<usize>> = index
+        let index: Option<Index> = index
             .iter()
             .zip(sizes)
             .map(|(&i, &size)| usize::try_from(i).ok().filter(|&i| i < size))
             .collect();
         Some(flat(sizes, &index?))
     };
+    let mut seen = vec![false; made.numel()];
     let mut put = |index: &[i128], value: Number| {
         let at = offset_of(index)?;
-        made.values[at] = plus(made.values[at], value);
+        // The sum of 0 and a single -0 would be 0.
+        made.values[at] = if seen[at] { plus(made.values[at], value) } else { value };
+        seen[at] = true;
         Some(())
     };
     match (known, parts) {
@@ -262,7 +291,7 @@ pub fn values(known: Known, sizes: &[usize], dtype: DType, parts: &[Array]) -> O
             }
             for (at, &value) in Indices::new(&values.sizes).zip(&values.values) {
                 let sparse = (0..sparse_dim).map(|dim| indices.at(&[dim, at[0]]).int());
-                let index: Vec<i128> = sparse.chain(at[1..].iter().map(|&i| i as i128)).collect();
+                let index: SmallVec<[i128; 8]> = sparse.chain(at[1..].iter().map(|&i| i as i128)).collect();
                 put(&index, value)?;
             }
         }
@@ -352,6 +381,7 @@ mod tests {
             Form::HybridDuplicates,
             Form::StoredZeros,
             Form::Gaps,
+            Form::Cancelling,
         ] {
             let parts = components_in(Known::Coo, &cube, form);
             assert_eq!(values(Known::Coo, &[2, 3, 2], DType::F32, &parts), Some(cube.clone()), "{form:?}");
@@ -359,6 +389,13 @@ mod tests {
             let twice = usize::from(!form.is_in_order());
             assert!(parts[1].numel() >= stored.iter().filter(|s| **s).count() + twice, "{form:?}");
         }
+        let cancelling = components_in(Known::Coo, &cube, Form::Cancelling);
+        assert_eq!(cancelling[1].floats().iter().sum::<f64>(), cube.floats().iter().sum::<f64>());
+        assert!(cancelling[1].floats().contains(&-2.0) && cancelling[1].numel() > 9, "{cancelling:?}");
+        let negative = array(&[2, 2], &[-0.0, -0.0, 1.0, -0.0]);
+        let parts = components_in(Known::Coo, &negative, Form::StoredZeros);
+        let read = values(Known::Coo, &[2, 2], DType::F32, &parts).expect("components that fit");
+        assert!(read.floats()[1].is_sign_negative() && read.floats()[0].is_sign_positive());
         let twice = components_in(Known::Coo, &cube, Form::Duplicates);
         assert!(twice[1].numel() > components(Known::Coo, &cube)[1].numel());
         let blocks = components_in(Known::Coo, &cube, Form::Hybrid);

@@ -41,7 +41,7 @@ fn scratch_goes_back_to_the_plugin_that_gave_it() {
     // The other plugin has the device now.
     assert!(retire(BETTER));
     assert_eq!(alive(twin()), worse_before);
-    // SAFETY: the memory and its owner came from `allocate`, and the memory is freed once.
+    // SAFETY: the memory and its owner are from `allocate`, and the memory is freed once.
     unsafe { (services.free)(owner, kind, 0, pointer, 256) };
     assert_eq!(alive(twin()), worse_before, "the other one was not asked");
     assert!(restore(BETTER));

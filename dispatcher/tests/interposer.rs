@@ -130,7 +130,7 @@ fn outputs_and_arguments_may_be_replaced() {
     // The decomposition gives its argument back: the one that the interposer put there.
     set_mode("meddler", 8);
     assert_eq!(floats(&one("test_composed", &t).unwrap()), [1.0, 1.0]);
-    // What the rest of the call could not do, the interposer may.
+    // The interposer can do what the rest of the call could not.
     set_mode("meddler", 14);
     assert_eq!(floats(&one("test_missing", &t).unwrap()), [1.0, 1.0]);
     set_mode("meddler", 15);
@@ -184,7 +184,7 @@ fn two_plugins_for_one_device() {
     let text = TensorImpl::empty(&[4], DType::F32, second).unwrap_err().to_string();
     // The other owner's own allocator is asked, and knows one device only.
     assert!(text.contains("test.keyway/twin:1 does not exist: 1 device(s)"), "{text}");
-    // Memory goes back to whoever gave it.
+    // Memory is returned to its allocator.
     drop(kept);
     assert!(restore("keyway.test/interposer"));
     assert_eq!(properties(twin).unwrap().name, "the better twin");

@@ -1,4 +1,4 @@
-//! Which of several libraries of one name is used, and whose names are reserved.
+//! Selection among several libraries of one name, and reserved names.
 
 mod loader_support;
 

@@ -20,7 +20,7 @@ fn an_allocator_that_fails_and_one_that_panics() {
     assert!(text.contains("told to panic in the allocator"), "{text}");
     let text = TensorImpl::empty(&[5], DType::F32, twin).unwrap_err().to_string();
     assert!(text.contains("panicked in an earlier call"), "{text}");
-    // What was there before is still there, and letting go of it ends nothing.
+    // Memory allocated before is still valid, and dropping it ends nothing.
     let mut bytes = [0; 16];
     read_bytes(kept.storage().unwrap(), 0, &mut bytes).unwrap();
     assert_eq!(bytes, [7; 16]);

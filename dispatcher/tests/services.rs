@@ -230,7 +230,7 @@ fn kernels_ask_for_what_the_program_has_set() {
     assert_eq!(asked(setting::FLOAT32_MATMUL_PRECISION), matmul_precision::HIGH);
     set_float32_matmul_precision(MatmulPrecision::Highest);
     assert_eq!(asked(setting::FLOAT32_MATMUL_PRECISION), matmul_precision::HIGHEST);
-    // Of a setting that this host does not know there is nothing to say.
+    // For a setting that this host does not know the answer is 0.
     assert_eq!([asked(0), asked(u32::MAX)], [0, 0]);
 }
 

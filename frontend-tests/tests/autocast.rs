@@ -123,7 +123,7 @@ fn parameters_stay_wide_and_are_cast_once() -> keyway::Result<()> {
     let cast = |y: &Tensor| y.grad_fn().unwrap().next_functions()[1].clone().unwrap().0;
     assert_eq!(cast(&a).name(), "to_dtype");
     assert!(cast(&a).ptr_eq(&cast(&b)), "the cast of a parameter is kept");
-    // Each backward pass goes through the one cast.
+    // Each backward pass runs through the single cast.
     a.sum_all()?.backward()?;
     b.sum_all()?.backward()?;
     let grad = w.grad().unwrap();
@@ -273,7 +273,7 @@ fn gradients_are_divided_once() -> keyway::Result<()> {
     assert!((w.to_vec::<f32>()?[0] - 1.5).abs() < 1e-5);
     scaler.update();
     assert_eq!(scaler.state(), GradScalerState { scale: 65536.0, growth_tracker: 1 });
-    // Nothing to learn from an update without a step.
+    // Updating without a step has no effect.
     scaler.update();
     assert_eq!(scaler.state().growth_tracker, 1);
     Ok(())

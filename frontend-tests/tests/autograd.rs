@@ -423,7 +423,7 @@ fn a_complex_tensor_that_needs_a_gradient_is_refused() {
     assert!(matches!(&error, AutogradError::Complex { op, .. } if op == "makes_complex"), "{error}");
     assert!(autograd::apply(MakesComplex, &[leaf(&[1.0]).detach()]).is_ok(), "no gradient is wanted");
 
-    // In place, a real tensor in the graph written over a complex one outside it: before anything is written.
+    // Copies a complex tensor outside the graph into a real one in it, in place: refused before anything is written.
     let error = autograd_error(complex.copy_(&leaf(&[1.0, 2.0])));
     assert!(matches!(&error, AutogradError::Complex { op, .. } if op == "copy"), "{error}");
 }
@@ -444,8 +444,8 @@ fn threads_that_share_a_leaf_lose_no_gradient() {
     assert!(x.grad().unwrap().to_vec::<f32>().unwrap().iter().all(|g| *g == 4.0 * ROUNDS as f32));
 }
 
-/// Of a row in which one element has nearly everything: the gradient is a small difference, which steps in the narrow
-/// dtype would lose. It is that of the result as it was rounded.
+/// A softmax row dominated by one element: the gradient is a small difference, which intermediate rounding in the narrow
+/// dtype would lose. It is computed from the rounded result.
 #[test]
 fn gradients_of_softmax_in_narrow_floats_are_rounded_once() {
     let weights = [1.0, -0.5, 0.25, 2.0];

@@ -273,7 +273,7 @@ fn what_would_spoil_a_training_is_refused() -> keyway::Result<()> {
     for init_scale in [1e-60, 0.0, f64::NAN, 1e39] {
         assert!(GradScaler::new(GradScalerOptions { init_scale, ..Default::default() }).is_err());
     }
-    // Of NaN the gradient is NaN.
+    // The gradient of NaN is NaN.
     let x = Tensor::new([f32::NAN, 1.0])?.requires_grad_(true)?;
     x.huber_loss(&Tensor::zeros(2)?)?.backward()?;
     let grad = x.grad().unwrap().to_vec::<f32>()?;

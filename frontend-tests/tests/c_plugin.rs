@@ -15,7 +15,7 @@ fn load() -> bool {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/c-plugin/plugin.c");
     static ONCE: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     *ONCE.get_or_init(|| {
-        // Each test may be a process of its own, at the same time as the others.
+        // Each test may be a separate process, concurrent with the others.
         let name = format!("keyway_c_example_{}", std::process::id());
         let Some(library) = c_compiler::plugin(&source, &name, &[]) else { return false };
         let loaded = runtime::load_backends(&[library]).unwrap();
@@ -52,11 +52,11 @@ fn an_op_in_c_runs_on_the_cpu() {
         let text = call(&args);
         assert!(text.contains(["self", "other", "alpha", "beta"][at]) && text.contains("must be"), "{text}");
     }
-    // It has no derivative, and says so where one is asked for.
+    // The op has no derivative, and reports this if one is requested.
     let grad = ramp(&[2]).requires_grad_(true).unwrap();
     let error = by_name::call("axpby", &[(&grad).into(), (&grad).into(), one, one]).unwrap_err().to_string();
     assert!(error.contains("axpby"), "{error}");
-    // There is no kernel for f64: the error names who serves the op.
+    // There is no kernel for f64: the error names the plugins that serve the op.
     let wide = a.to_dtype(DType::F64).unwrap();
     let error = by_name::call("axpby", &[(&wide).into(), (&wide).into(), one, one]).unwrap_err().to_string();
     assert!(error.contains("axpby: no kernel for") && error.contains("example.org/c-plugin"), "{error}");

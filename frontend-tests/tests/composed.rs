@@ -348,7 +348,7 @@ fn values_and_gradients_at_corners_and_far_out() {
     }
 }
 
-/// In 16 bits each is the rounded result of f32, also where steps would lose it.
+/// In 16 bits each result is that of f32, rounded once, even if rounding each step would lose it.
 #[test]
 fn halves_are_rounded_once() {
     let all: [(Function, &str); 6] = [
@@ -397,7 +397,7 @@ fn extremes_beside_nan() -> Result<()> {
         let made = function(&x, &y)?;
         near(&numbers(&made.detach()), &values, "values");
         made.sum(..)?.backward()?;
-        // Where both are NaN, PyTorch gives the gradient to the first; here the second is what was taken.
+        // If both are NaN, PyTorch passes the gradient to the first; here to the selected one, the second.
         near(&numbers(&x.grad().unwrap()), &of_x, "of x");
         near(&numbers(&y.grad().unwrap()), &of_y, "of y");
     }
@@ -417,9 +417,9 @@ fn extremes_beside_nan() -> Result<()> {
 #[test]
 fn turned_and_joined() -> Result<()> {
     let a = Tensor::arange(0, 6)?.reshape((2, 3))?;
-    let turned = [[0, 1, 2, 3, 4, 5], [2, 5, 1, 4, 0, 3], [5, 4, 3, 2, 1, 0], [3, 0, 4, 1, 5, 2]];
+    let rotated = [[0, 1, 2, 3, 4, 5], [2, 5, 1, 4, 0, 3], [5, 4, 3, 2, 1, 0], [3, 0, 4, 1, 5, 2]];
     for k in -5i64..=5 {
-        let expected = turned[k.rem_euclid(4) as usize];
+        let expected = rotated[k.rem_euclid(4) as usize];
         let made = a.rot90_with(k, (0, 1))?;
         assert_eq!(made.to_vec::<i64>()?, expected, "{k}");
         assert_eq!(made.shape(), if k % 2 == 0 { [2, 3] } else { [3, 2] });
@@ -583,7 +583,7 @@ fn losses_in_pieces_far_away_and_in_halves() -> Result<()> {
     Ok(())
 }
 
-/// What was NaN in the source is no part of this tensor's gradient where this tensor does not count.
+/// A NaN in the source does not contribute to this tensor's gradient where this tensor is not included.
 #[test]
 fn extremes_of_a_source_with_nan() -> Result<()> {
     use keyway::tensor::Reduce;

@@ -29,7 +29,7 @@ fn a_format_is_kept_in_the_strides_where_elements_lie_in_both() -> Result<()> {
     assert!(
         last.is_contiguous_in(MemoryFormat::ChannelsLast) && last.is_contiguous_in(MemoryFormat::Contiguous)
     );
-    // What is computed from it is in that format, and back again it is the other.
+    // Results computed from it have its format, and converted back the other one.
     let w = counted(&[3, 1, 2, 2]);
     assert!(is_channels_last(&last.conv2d(&w, None)?));
     assert!(!is_channels_last(&gray.conv2d(&w, None)?));
@@ -81,7 +81,7 @@ fn a_convolution_with_what_follows_it_is_that_of_the_steps() -> Result<()> {
             near(&leaf.grad().unwrap(), &other.grad().unwrap());
         }
     }
-    // Where an activation bends it has the gradient that it has by itself.
+    // At its corners a fused activation has the same gradient as the separate one.
     for activation in [Relu, Relu6, Hardswish] {
         let leaf = || Tensor::new([[-4.0f32, -3.0, -0.0, 0.0, 3.0, 6.0, 7.0]])?.requires_grad_(true);
         let one = Tensor::new([[[1.0f32]]])?;
@@ -218,17 +218,17 @@ fn wrong_calls_say_what_was_expected_and_what_came() {
     let conv = |options| x.conv2d_with(&w, None, options).unwrap_err().to_string();
     let back = |options| x.conv_transpose2d_with(&w, None, options).unwrap_err().to_string();
     let plain = ConvOptions::default();
-    let turned = ConvTransposeOptions::default();
+    let transposed = ConvTransposeOptions::default();
     for (error, parts) in [
         (conv(plain.stride(0)), ["numbers of 1 or more", "[0, 0]"]),
         (conv(plain.dilation(2)), ["reaches over 5 elements of 4", "[2, 2, 3, 3]"]),
         (conv(plain.groups(3)), ["a divisor of the 2 input channels", "3"]),
         (conv(plain.padding(Padding::Same).stride(2)), ["1 where the padding is `Same`", "[2, 2]"]),
         (conv(plain.padding(usize::MAX)), ["conv", "9223372036854775807"]),
-        (back(turned.output_padding(1)), ["below the stride 1 or the dilation 1", "1"]),
-        (back(turned.stride(0)), ["1 or more", "0 and 1"]),
-        (back(turned.padding(4)), ["an output of 0 or more elements", "make -2"]),
-        (back(turned.groups(3)), ["a divisor of the 2 input channels", "3"]),
+        (back(transposed.output_padding(1)), ["below the stride 1 or the dilation 1", "1"]),
+        (back(transposed.stride(0)), ["1 or more", "0 and 1"]),
+        (back(transposed.padding(4)), ["an output of 0 or more elements", "make -2"]),
+        (back(transposed.groups(3)), ["a divisor of the 2 input channels", "3"]),
         (
             counted(&[1, 2, 0, 4]).conv_transpose2d(&w, None).unwrap_err().to_string(),
             ["of 1 or more elements in spatial dimension 0", "[1, 2, 0, 4]"],
@@ -242,11 +242,11 @@ fn wrong_calls_say_what_was_expected_and_what_came() {
             ["[batch, channels, height, width], or of 3 without the batch", "[4, 4]"],
         ),
         (
-            x.conv_transpose2d_with(&counted(&[3, 2, 3, 3]), None, turned).unwrap_err().to_string(),
+            x.conv_transpose2d_with(&counted(&[3, 2, 3, 3]), None, transposed).unwrap_err().to_string(),
             ["of shape [2, ..]", "[3, 2, 3, 3]"],
         ),
         (
-            x.conv_transpose2d_with(&w, Some(&counted(&[1])), turned).unwrap_err().to_string(),
+            x.conv_transpose2d_with(&w, Some(&counted(&[1])), transposed).unwrap_err().to_string(),
             ["of shape [2], a number for each output channel", "[1]"],
         ),
         (

@@ -36,7 +36,7 @@ fn ops() -> impl Iterator<Item = &'static OpDef> {
         .filter(move |def| only.as_ref().is_none_or(|names| names.split(',').any(|name| name == def.name())))
 }
 
-/// What a call computes in, and its plan if the rule gives one; `None` where the op needs no kernel.
+/// The compute dtype of a call, and its plan if the rule returns one; `None` if the op needs no kernel.
 fn planned(args: &Args<'_>) -> Option<(DType, Option<Plan>)> {
     match args.op.spec.rule {
         Rule::Elementwise(inputs, typing) => {
@@ -49,7 +49,7 @@ fn planned(args: &Args<'_>) -> Option<(DType, Option<Plan>)> {
     }
 }
 
-/// How the tensors of a call lie in memory.
+/// The memory layout of a call's tensors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Memory {
     Contiguous,
@@ -134,7 +134,7 @@ fn strides_of(args: &Args<'_>, plan: &Plan, output: usize) -> Vec<usize> {
                 .filter(|t| !matches!(t.format(), Format::Either | Format::EitherLast))
                 .collect();
             if full.is_empty() {
-                // Those of as many dimensions say whether it is channels_last.
+                // The tensors with the same number of dimensions decide whether it is channels_last.
                 let smaller = || {
                     args.values.iter().enumerate().filter_map(|(i, arg)| match arg {
                         Arg::Tensor(t) if plan.broadcast & (1 << i) != 0 && t.ndim() == spec.sizes.len() => {
@@ -290,7 +290,7 @@ fn install_recorder() {
     });
 }
 
-/// What a decomposition calls itself.
+/// The calls made by a decomposition.
 fn recorded(def: &'static OpDef, args: &Args<'_>) -> (Calls, keyway_dispatcher::Result<Vec<Tensor>>) {
     install_recorder();
     let _on = KeyGuard::include(KeySet::of(RECORDER));

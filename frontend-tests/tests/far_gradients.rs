@@ -92,7 +92,7 @@ fn squares_of_legs_neither_overflow_nor_vanish() -> Result<()> {
         let [a, b] = of_two(&y, &x, |y, x| y.hypot(x))?;
         near(&[a[0], b[0]], &[std::f64::consts::FRAC_1_SQRT_2; 2], units(dtype, 2.0));
     }
-    // At the origin both are 0, by definition.
+    // At the origin both are defined as 0.
     let (y, x) = (leaf(&[0.0], DType::F32)?, leaf(&[0.0], DType::F32)?);
     assert_eq!(of_two(&y, &x, |y, x| y.atan2(x))?, [[0.0], [0.0]]);
     assert_eq!(of_two(&y, &x, |y, x| y.hypot(x))?, [[0.0], [0.0]]);
@@ -124,7 +124,7 @@ fn inverse_functions_have_gradients_far_out_and_near_their_ends() -> Result<()> 
     Ok(())
 }
 
-/// What is multiplied by a small gradient is in the range again.
+/// A factor of a small gradient brings the product back into range.
 #[test]
 fn small_gradients_of_large_slopes() -> Result<()> {
     let _guard = load(&[]);
@@ -150,7 +150,7 @@ fn small_gradients_of_large_slopes() -> Result<()> {
     Ok(())
 }
 
-/// By mpmath.
+/// Expected values by mpmath.
 #[test]
 fn functions_that_level_off_have_gradients() -> Result<()> {
     let _guard = load(&[]);
@@ -191,7 +191,7 @@ fn functions_that_level_off_have_gradients() -> Result<()> {
         let x = leaf(&[x], dtype)?;
         let made = both(&x, &f(&x)?)?;
         for (made, wanted) in made.iter().zip([first, second]) {
-            // Where the number above is rounded, too.
+            // The number above may be rounded too.
             let share = units(dtype, 32.0).max(1e-9);
             let least = if dtype == DType::F16 { 2f64.powi(-24) } else { 0.0 };
             let off = (made[0] - wanted).abs();
@@ -213,7 +213,7 @@ fn equal_numbers_share_the_gradient_of_a_logarithm_of_sums() -> Result<()> {
         let [first, second] = both(&x, &x.logsumexp(0)?)?;
         near(&first, &[0.125; 8], units(dtype, 1.0));
         assert!(second.iter().all(|g| g.abs() < 1e-6), "{second:?}");
-        // Of the i-th the sum of 1/j for all j from i on.
+        // The expected gradient of the i-th element is the sum of 1/j for all j from i on.
         let running: Vec<f64> = (1..=8).map(|i| (i..=8).map(|j| 1.0 / f64::from(j)).sum()).collect();
         near(&both(&x, &x.logcumsumexp(0)?)?[0], &running, units(dtype, 4.0));
     }
@@ -222,7 +222,7 @@ fn equal_numbers_share_the_gradient_of_a_logarithm_of_sums() -> Result<()> {
     Ok(())
 }
 
-/// By mpmath.
+/// Expected values by mpmath.
 #[test]
 fn losses_of_confident_logits_are_not_0() -> Result<()> {
     let _guard = load(&[]);

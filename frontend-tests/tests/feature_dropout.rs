@@ -8,7 +8,7 @@ use keyway::{DType, MemoryFormat, Result, Tensor};
 use rehearsal_support::load;
 
 const LAST: MemoryFormat = MemoryFormat::ChannelsLast;
-/// Where `selu` ends, negated: alpha times scale (Klambauer and others, "Self-Normalizing Neural Networks", 2017).
+/// The negated limit of `selu`: alpha times scale (Klambauer and others, "Self-Normalizing Neural Networks", 2017).
 const FLOOR: f64 = 1.050_700_987_355_480_5 * 1.673_263_242_354_377_2;
 
 type Drop = fn(&Tensor, f64, bool) -> Result<Tensor>;
@@ -74,7 +74,7 @@ fn channels_are_dropped_as_a_whole_with_their_gradients() -> Result<()> {
                     }
                 }
                 assert_share(dropped, channels, p);
-                // The same state drops the same ones, another drops others.
+                // The same state drops the same elements, another state drops others.
                 assert_eq!(seeded(5, || drop(&x, p, true))?.detach().to_vec_f64()?, y_, "{name}");
                 assert_ne!(seeded(6, || drop(&x, p, true))?.detach().to_vec_f64()?, y_, "{name}");
             }

@@ -6,13 +6,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How a child ends.
+/// The exit codes of a child.
 const WORKED: i32 = 0;
 const REFUSED: i32 = 3;
 
 /// Runs `work` in a forked child; its exit code. A child that takes half a minute hangs.
 fn in_child(work: impl FnOnce() -> i32) -> i32 {
-    // SAFETY: what the child does is what is tested; it leaves by `_exit`, so nothing of the parent's is ended in it.
+    // SAFETY: the behaviour of the child is under test; it leaves by `_exit`, so it runs no exit handlers of the parent.
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "{}", std::io::Error::last_os_error());
     if child == 0 {

@@ -172,7 +172,7 @@ fn any_choice_has_the_same_results() {
     let input = images([2, 3, 33, 33]);
     let wanted = pass(&resnet(), &input);
     for seed in 0..4u64 {
-        // Each call of a shape has a format by chance, and conversions are free.
+        // Each call of a shape has a random cost for each format, and conversions are free.
         let costs = |work: &Work<'_>| match work {
             Work::Op { op, format, shape, .. } => {
                 let mut hash = DefaultHasher::new();
@@ -240,7 +240,7 @@ fn a_cnn_is_planned_by_what_its_backends_declare() {
     close(conv.conversions[0].seconds, f64::from(2 * 384 * 8) / ESTIMATED_BANDWIDTH);
     let again = planned();
     assert_eq!((again.before, again.after), (plan.before, plan.after), "nothing is measured");
-    // With the CPU backend alone less is gained, which does not pay for the conversion of the image.
+    // With only the CPU backend the gain is smaller, and does not outweigh the conversion of the image.
     let gained = images[3].before - images[3].after;
     assert!(gained > 0.0 && gained < conv.conversions[0].seconds);
 }
@@ -295,6 +295,6 @@ fn what_cannot_be_planned_is_an_error() {
     let plan = plan(&cnn(), &images([2, 3, 8, 8])).unwrap();
     let error = plan.apply(Relu).unwrap_err().to_string();
     assert!(error.contains("0.weight, which the plan of another module has"), "{error}");
-    // Where it failed, the thread goes on as before.
+    // After the failure the thread works as before.
     assert!(cnn().forward(&images([2, 3, 8, 8])).is_ok());
 }

@@ -13,7 +13,7 @@ use rehearsal_support::load;
 
 const LAST: MemoryFormat = MemoryFormat::ChannelsLast;
 const ROWS: MemoryFormat = MemoryFormat::Contiguous;
-/// Of each rank that has formats, with the strides of channels_last.
+/// Shapes of each rank that has memory formats, with the strides of channels_last.
 const SHAPES: [(&[usize], &[usize]); 3] =
     [(&[2, 3, 4], &[12, 1, 3]), (&[2, 3, 4, 5], &[60, 1, 15, 3]), (&[2, 3, 2, 4, 5], &[120, 1, 60, 15, 3])];
 
@@ -80,7 +80,7 @@ fn random_numbers_belong_to_the_indices_whatever_the_strides() -> Result<()> {
         let every_second = wide.slice(3, None, None, 2)?;
         every_second.copy_(&x)?;
         let last = x.to(LAST)?;
-        let turned = x.transpose(2, 3)?.contiguous()?.transpose(2, 3)?;
+        let transposed = x.transpose(2, 3)?.contiguous()?.transpose(2, 3)?;
         for dtype in [DType::F32, DType::F64, DType::BF16] {
             let made = |t: &Tensor| -> Result<Vec<Vec<f64>>> {
                 let t = t.to_dtype(dtype)?;
@@ -93,7 +93,8 @@ fn random_numbers_belong_to_the_indices_whatever_the_strides() -> Result<()> {
                 Ok(vec![dropped.to_vec_f64()?, chosen.to_vec_f64()?, uniform, own.to_vec_f64()?])
             };
             let expected = made(&x)?;
-            for (name, t) in [("channels_last", &last), ("every second", &every_second), ("turned", &turned)]
+            for (name, t) in
+                [("channels_last", &last), ("every second", &every_second), ("turned", &transposed)]
             {
                 assert_eq!(made(t)?, expected, "{sizes:?} {name} {dtype}");
             }
@@ -165,7 +166,7 @@ fn slices_keep_their_order() -> Result<()> {
         for made in [
             slice.relu()?,
             slice.add(&slice)?,
-            // Both orders of a mixture.
+            // Both argument orders of a mixed call.
             slice.mul(&rows)?,
             rows.mul(&slice)?,
             slice.copy()?,
@@ -182,8 +183,8 @@ fn slices_keep_their_order() -> Result<()> {
         assert_eq!(slice.mul(&rows)?.to_vec_f64()?, slice.contiguous()?.mul(&rows)?.to_vec_f64()?);
     }
     // Other orders are preserved if all agree.
-    let turned = counted(&[4, 6])?.t()?;
-    let (a, b) = (turned.narrow(0, 1, 3)?, turned.narrow(0, 2, 3)?);
+    let transposed = counted(&[4, 6])?.t()?;
+    let (a, b) = (transposed.narrow(0, 1, 3)?, transposed.narrow(0, 2, 3)?);
     assert_eq!(a.add(&b)?.strides(), [1, 3]);
     assert!(a.add(&counted(&[3, 4])?)?.is_contiguous());
     Ok(())

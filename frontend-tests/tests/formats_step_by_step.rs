@@ -30,9 +30,9 @@ const TERMS: [usize; 7] = [
     BATCH * SIDE * SIDE,
 ];
 
-/// How far two results may be apart, as a share of their size: rounding to f32 is off by at most half of epsilon, n roundings
-/// that are independent by about the square root of n times that (Higham, "Accuracy and Stability of Numerical Algorithms",
-/// 2002, 2.6), and those of one layer after the other add up. Both results are off, and twice as far is still likely.
+/// The maximum relative difference of two results: rounding to f32 has an error of at most half of epsilon, n independent
+/// roundings about the square root of n times that (Higham, "Accuracy and Stability of Numerical Algorithms", 2002, 2.6),
+/// and the errors of successive layers add up. Both results have this error, and twice the bound is still likely.
 fn tolerance() -> f64 {
     let way: f64 = TERMS.iter().map(|&n| (n as f64).sqrt()).sum();
     2.0 * 2.0 * f64::from(f32::EPSILON) / 2.0 * 2.0 * way

@@ -26,7 +26,7 @@ fn numbers() -> Result<[Tensor; 5]> {
     Ok([x, channels(2)?.add(2.0)?, channels(3)?.add(1.0)?, channels(4)?.add(1.0)?, channels(5)?])
 }
 
-/// The same by ops that the graph records one by one.
+/// The same result by separately recorded ops.
 fn by_parts([x, mean, var, weight, bias]: [&Tensor; 5], eps: f64) -> Result<Tensor> {
     let spread = |t: &Tensor| t.reshape((1, CHANNELS, 1, 1));
     let rstd = spread(var)?.add(eps)?.sqrt()?.reciprocal()?;

@@ -28,14 +28,14 @@ fn is_last(t: &Tensor) -> bool {
     t.as_ref().is_in_channels_last_order()
 }
 
-/// The same, or an expanded value, as in the gradient of a mean.
+/// Whether a tensor is channels_last, or an expanded value, as in the gradient of a mean.
 fn is_last_or_shared(t: &Tensor) -> bool {
     is_last(t) || may_self_overlap(t.shape(), t.strides())
 }
 
 type Step = fn(&Tensor) -> Result<Tensor>;
 
-/// Of an image `[2, 4, 6, 6]`.
+/// Calls on an image `[2, 4, 6, 6]`.
 const STEPS: [(&str, Step); 20] = [
     ("avg_pool2d", |x| x.avg_pool2d(AvgPoolOptions::new(2))),
     ("max_pool2d", |x| x.max_pool2d(MaxPoolOptions::new(2))),
@@ -93,7 +93,7 @@ fn behind_a_flatten_gradients_lie_as_their_tensors_do() -> Result<()> {
             watch(&seen, "x", &x)?;
             watch(&seen, "y", &y)?;
             let weight = random(y.shape(), 8)?.to(y.dtype())?;
-            // Of what was flattened gradients are row-major.
+            // Gradients of flattened tensors are row-major.
             let weighted = if flat {
                 y.flatten(1, -1)?.mul(&weight.flatten(1, -1)?)?
             } else {
@@ -144,7 +144,7 @@ fn gradients_to_start_from_are_taken_in_any_format() -> Result<()> {
                     .unwrap();
             assert!(is_last_or_shared(&grad), "{name}: {:?}", grad.strides());
             if create_graph {
-                // What was reordered on the way has a derivative too: each op here is linear in its gradient.
+                // A reordering in between has a derivative too: each op of this test is linear in its gradient.
                 let weight = random(grad.shape(), 6)?;
                 let again = autograd::grad(
                     std::slice::from_ref(&grad),
@@ -217,10 +217,10 @@ fn one_number_at_every_place_is_not_copied() -> Result<()> {
 fn a_transposed_view_is_no_image() -> Result<()> {
     let _guard = load(&[]);
     let x = random(&[2, 5, 3], 1)?.requires_grad_(true)?.mul(1.0)?;
-    let turned = x.transpose(1, 2)?;
-    assert!(turned.is_contiguous_in(LAST));
+    let transposed = x.transpose(1, 2)?;
+    assert!(transposed.is_contiguous_in(LAST));
     let profile = profiler::trace();
-    turned.matmul(&random(&[2, 5, 4], 2)?)?.flatten(1, -1)?.square()?.sum_all()?.backward()?;
+    transposed.matmul(&random(&[2, 5, 4], 2)?)?.flatten(1, -1)?.square()?.sum_all()?.backward()?;
     let report = profile.report();
     assert!(report.reorderings.is_empty(), "{:?}", report.reorderings);
     Ok(())
@@ -255,7 +255,7 @@ fn a_net_reorders_memory_only_around_its_flatten() -> Result<()> {
         let report = profile.report();
         let calls: u64 = report.reorderings.iter().map(|r| r.calls).sum();
         assert_eq!(calls, copies, "{:?}", report.reorderings);
-        // What is flattened, read and written: 2 images of 24 channels of 2x2.
+        // The bytes read and written by flattening: 2 images of 24 channels of 2x2.
         assert!(
             report.reorderings.iter().all(|r| r.bytes <= 2 * (2 * 24 * 4 * 4) * r.calls),
             "{:?}",

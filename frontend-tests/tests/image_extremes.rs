@@ -135,7 +135,8 @@ fn taps_far_apart_take_no_memory_for_what_lies_between() -> Result<()> {
 #[test]
 fn a_gradient_is_refused_before_any_of_it_is_written() -> Result<()> {
     let _guard = load(&[IMAGES]);
-    // Of one remainder of the strides there is a product that the backend of images leaves to others, of another there is none.
+    // For one remainder of the strides the product is served by another backend than that of images, for another there is
+    // none.
     let (grad, w) = (numbers(&[1, 4, 3, 3]), numbers(&[4, 2, 1, 1]));
     let lists: [&[i64]; 4] = [&[3, 3], &[2, 2], &[1, 1], &[1, 1]];
     let expected = run("conv_input_grad", [&grad, &w], lists, 2)?;
@@ -285,7 +286,7 @@ fn squares_beyond_the_dtype_are_variances_that_it_holds() -> Result<()> {
             assert_close(&values(&made[2]), &[square; 8], 1e-5);
         }
     }
-    // Where even the variance is none of the dtype's numbers, the result is none either, or 0.
+    // If the variance itself overflows, the result is NaN, or 0.
     let sign = |i: usize| if i.is_multiple_of(2) { 3e19f32 } else { -3e19 };
     let x = Tensor::from_vec((0..512).map(sign).collect(), [2, 8, 4, 8])?;
     for x in [x.clone(), last(&x)?] {

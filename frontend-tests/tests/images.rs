@@ -85,7 +85,7 @@ fn unpooling_puts_elements_where_they_were() -> Result<()> {
     let options = MaxUnpoolOptions::new(2).stride(1);
     let back = largest.max_unpool2d(&places, options)?;
     assert_eq!(values(&back), [0., 7., 0., 0., 0., 0., 9., 8., 0.]);
-    // Of several elements with one index the last one is stored, in each format.
+    // If several elements have the same index, the last one is stored, in each format.
     let x = of(&[5., 6., 7.], &[1, 1, 3]);
     let places = Tensor::from_vec(vec![3i64, 1, 3], [1, 1, 3])?;
     assert_eq!(values(&x.max_unpool1d(&places, MaxUnpoolOptions::new(2))?), [0., 6., 0., 7., 0., 0.]);
@@ -333,7 +333,7 @@ fn responses_and_powers_are_those_of_pytorch() -> Result<()> {
     let x = counted(&[1, 1, 5]);
     let over = LpPoolOptions::new(2.0, 2).ceil_mode(true);
     assert_near(&x.lp_pool1d(over)?, &[2.236068, 5.0, 7.071068]);
-    // Of zeros a root has no gradient; it is taken as 0.
+    // The root of zeros has no gradient; it is defined as 0.
     let zeros = Tensor::zeros_with([1, 1, 4], DType::F64)?.requires_grad_(true)?;
     zeros.lp_pool1d(LpPoolOptions::new(2.0, 2))?.sum_all()?.backward()?;
     assert_eq!(values(&zeros.grad().unwrap()), [0.0; 4]);

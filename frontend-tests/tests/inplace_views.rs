@@ -256,7 +256,7 @@ fn outputs_of_an_op_of_several_views_follow_their_base() -> Result<()> {
     Ok(())
 }
 
-/// What a function returns of its input `y`, and nothing else of it.
+/// A function that returns part of its input `y`.
 type Part = fn(&Tensor) -> Result<Tensor>;
 
 /// Returns a part of the input's memory, with ten times the gradient of a view.

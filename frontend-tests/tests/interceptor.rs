@@ -63,7 +63,7 @@ fn payloads_travel_through_ops_and_out_of_them() -> Result<()> {
     assert_eq!(name(named, &x.t()?), "transpose(x)");
     assert_eq!(name(named, &x.mse_loss(&y)?), "mse_loss(x)");
     assert_eq!(came(log), ["max", "transpose", "mse_loss"]);
-    // In in-place and `out=` calls the written tensor gets it.
+    // The written tensor of in-place and `out=` calls gets the extension.
     let z = y.copy()?;
     z.add_(&x)?;
     assert_eq!(name(named, &z), "add(x)");
@@ -154,7 +154,7 @@ fn results_are_the_handlers() -> Result<()> {
     let (constant, _) = logging("constant", |call| match call.op() {
         "relu" => Ok(vec![Tensor::full(2, 7.0)?]),
         "neg" => Err(Error::other("this program negates nothing")),
-        // Of an in-place call nothing but what was written to.
+        // For an in-place call only the written tensor.
         "add" if call.is_in_place() => {
             call.run()?;
             Ok(vec![])

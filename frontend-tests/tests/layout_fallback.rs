@@ -23,7 +23,7 @@ fn an_op_without_a_kernel_runs_on_strided_copies() -> Result<()> {
     // A composed op is converted whole, a list and a view too.
     assert_eq!(x.logsumexp(1)?.to_vec::<f64>()?, x.to_strided()?.logsumexp(1)?.to_vec::<f64>()?);
     assert_eq!(x.flip([0])?.to_vec::<f64>()?, [3.0, 0.0, 4.0, 0.0, 2.0, 0.0]);
-    // What the layout serves stays in it.
+    // Ops that the layout serves keep the layout.
     assert!(!x.add(&x)?.as_ref().is_strided());
     assert!(!x.relu()?.as_ref().is_strided());
     Ok(())

@@ -64,7 +64,7 @@ fn options_reach_the_plugin_and_attributes_come_back_in_their_types() {
     assert!(q.to_layout(int8()).unwrap().ptr_eq(&q));
     let again = q.to_layout_with(int8(), &option("block", 64)).unwrap();
     assert_eq!(again.attr("block"), Some(64.into()));
-    // The same by name, as text; calls that were written before there were options stay right.
+    // The same options by name, as text; calls written before options existed stay valid.
     let by_text = [Arg::from(x.as_ref()), Arg::Str("test.keyway/int8"), Arg::Str("block=8, scale=0.5")];
     let by_text = by_name::call("to_layout", &by_text).unwrap().remove(0);
     assert_eq!((by_text.attr("block"), by_text.attr("scale")), (Some(8.into()), Some(0.5.into())));
@@ -146,7 +146,7 @@ fn components_may_have_any_shape_that_the_plugin_validates() {
         let count = sizes.iter().product::<usize>() as i64;
         Tensor::arange(0i64, count).unwrap().to_dtype(DType::I8).unwrap().reshape(sizes).unwrap()
     };
-    // Of another rank than the tensor, and of more elements.
+    // Of another rank than the tensor, and with more elements.
     let made =
         make(&[5], codes(&[1, 2, 4]), Tensor::new([[1.0f32, 10.0]]).unwrap(), &attrs(4, [1, 2])).unwrap();
     assert_eq!(made.to_vec::<f32>().unwrap(), [0.0, 1.0, 2.0, 3.0, 40.0]);
@@ -154,12 +154,13 @@ fn components_may_have_any_shape_that_the_plugin_validates() {
     let none = make(&[0, 3], codes(&[0, 1, 4]), Tensor::zeros((0, 1)).unwrap(), &attrs(4, [0, 1])).unwrap();
     assert!(none.to_vec::<f32>().unwrap().is_empty());
     let shared = Tensor::new([[2.0f32]]).unwrap().expand((3, 1)).unwrap();
-    let turned = codes(&[2, 1, 3]).transpose(0, 2).unwrap();
-    let made = make(&[3, 2], turned.clone(), shared, &attrs(2, [3, 1])).unwrap();
-    let wanted: Vec<f32> = turned.to_vec::<i8>().unwrap().iter().map(|&code| 2.0 * f32::from(code)).collect();
+    let transposed = codes(&[2, 1, 3]).transpose(0, 2).unwrap();
+    let made = make(&[3, 2], transposed.clone(), shared, &attrs(2, [3, 1])).unwrap();
+    let wanted: Vec<f32> =
+        transposed.to_vec::<i8>().unwrap().iter().map(|&code| 2.0 * f32::from(code)).collect();
     assert_eq!(made.to_vec::<f32>().unwrap(), wanted);
     assert_eq!(made.to_device(remote(0)).unwrap().to_vec::<f32>().unwrap(), wanted);
-    // What the plugin refuses, it says.
+    // Errors of the plugin are reported.
     refused(
         make(&[5], codes(&[8]), Tensor::ones((1, 2)).unwrap(), &attrs(4, [1, 2])),
         &["codes", "[1, 2] x 4"],

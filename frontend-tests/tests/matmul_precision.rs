@@ -1,5 +1,5 @@
-//! What `float32_matmul_precision` changes on the CPU: convolutions of f32 by larger tiles, to other last digits, and nothing
-//! else. The setting is the process's, so the tests of this program run one at a time.
+//! The effect of `float32_matmul_precision` on the CPU: convolutions of f32 with larger Winograd tiles have other last
+//! digits, and nothing else changes. The setting is process-wide, so the tests of this program run one at a time.
 
 mod rehearsal_support;
 
@@ -13,7 +13,7 @@ const FORMATS: [MemoryFormat; 2] = [MemoryFormat::Contiguous, MemoryFormat::Chan
 /// Enough channels and pixels for larger tiles, the last of which are cut in both directions.
 const IMAGE: [usize; 4] = [2, 32, 30, 27];
 const KERNELS: [usize; 4] = [40, 32, 3, 3];
-/// Of the largest result.
+/// The error bound relative to the largest result.
 const BOUND: f64 = 5e-6;
 
 fn start() -> MutexGuard<'static, ()> {
@@ -31,7 +31,7 @@ fn padded() -> ConvOptions<2> {
     ConvOptions::default().padding(1)
 }
 
-/// What is computed with a setting.
+/// Runs a computation with a setting.
 fn with<T>(precision: MatmulPrecision, compute: impl FnOnce() -> Result<T>) -> Result<T> {
     set_float32_matmul_precision(precision);
     let made = compute();

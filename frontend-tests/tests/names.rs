@@ -222,10 +222,10 @@ fn detach_takes_the_history_of_the_tensor_itself() -> keyway::Result<()> {
     let z = y.square()?;
     assert!(y.detach_()?.ptr_eq(&y));
     assert!(!y.requires_grad() && y.is_leaf() && y.grad_fn().is_none() && !y.mul(&y)?.requires_grad());
-    // What was computed before keeps its history.
+    // Earlier results keep their history.
     z.sum_all()?.backward()?;
     assert_eq!(w.grad().unwrap().to_vec::<f64>()?, [32.0, 108.0]);
-    // It may become a leaf of another graph.
+    // The tensor may become a leaf of another graph.
     y.requires_grad_(true)?;
     y.sum_all()?.backward()?;
     assert_eq!(y.grad().unwrap().to_vec::<f64>()?, [1.0, 1.0]);

@@ -82,7 +82,7 @@ fn initial_values_are_pytorchs_distribution_and_the_seeds() {
     assert_eq!(first, same);
     assert_ne!(first, other);
     assert_ne!(weight(Linear::new(100, 400).unwrap()), weight(Linear::new(100, 400).unwrap()));
-    // Those of a random tensor at the same offset of the stream.
+    // The elements of a random tensor at the same offset of the stream.
     let drawn = seeded(3, || Tensor::rand((400, 100))).unwrap().to_vec::<f32>().unwrap();
     assert!(first.iter().zip(drawn).all(|(v, u)| (v - (0.2 * u - 0.1)).abs() < 1e-7));
     let normal = |draw: &dyn Fn() -> Result<Tensor>| seeded(3, draw).unwrap().to_vec::<f32>().unwrap();
@@ -293,7 +293,7 @@ fn states_of_generators_have_names_and_must_fit() {
     }
 }
 
-/// With blocks of any length, attention with the cache equals attention over all positions at once.
+/// With blocks of any length, attention with the cache equals attention over all positions in one call.
 #[test]
 fn a_cache_gives_what_causal_attention_gives() {
     let attention = MultiheadAttention::new(12, 3).unwrap();

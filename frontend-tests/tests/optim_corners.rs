@@ -1,5 +1,5 @@
-//! What optimisers do with memory that parameters share, with halves in any order, with counts on the device, and with options
-//! out of range. The values are PyTorch's, version 2.15.
+//! Optimizers with parameters that share memory, with f16 and bf16 in any order, with step counts on the device, and with
+//! options out of range. The expected values are those of PyTorch 2.15.
 
 use keyway::nn::StateDict;
 use keyway::optim::lr_scheduler::{
@@ -239,12 +239,12 @@ fn a_step_with_a_count_on_the_device_that_is_refused_changes_nothing() {
     let whole = full(&[3], 1.0, DType::F64);
     let shared = [leaf(&whole.narrow(0, 0, 2).unwrap()), leaf(&whole.narrow(0, 1, 2).unwrap())];
     let apart = [leaf(&full(&[2, 2], 1.0, DType::F64)), leaf(&full(&[2, 2], 1.0, DType::F64))];
-    for (parameters, turned) in [(shared, false), (apart, true)] {
+    for (parameters, transposed) in [(shared, false), (apart, true)] {
         let mut optimizer = capturable(parameters.to_vec()).unwrap();
         let before = everything(&optimizer);
         for (nth, p) in parameters.iter().enumerate() {
             let grad = full(p.shape(), 0.5, DType::F64);
-            p.set_grad(if turned && nth == 1 { laid(&grad, 1) } else { grad }).unwrap();
+            p.set_grad(if transposed && nth == 1 { laid(&grad, 1) } else { grad }).unwrap();
         }
         let text = optimizer.step().unwrap_err().to_string();
         assert!(text.contains("capturable"), "{text}");
@@ -312,7 +312,7 @@ fn rates_are_as_many_as_groups() {
     assert_eq!(optimizer.learning_rates(), before);
 }
 
-/// Each optimiser, with its state of a parameter.
+/// The optimizers, each with its state of a parameter.
 const ALL: [(&str, Make); 6] = [
     ("sgd", sgd),
     ("momentum", momentum),

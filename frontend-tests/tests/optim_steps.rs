@@ -13,14 +13,14 @@ fn numbers(seed: usize, sizes: &[usize], dtype: DType) -> Tensor {
 
 /// A parameter and its gradient: row-major, transposed, with gaps, or of different orders.
 fn pair(seed: usize, dtype: DType, sizes: [usize; 2], way: usize) -> (Tensor, Tensor) {
-    let turned = |seed| numbers(seed, &[sizes[1], sizes[0]], dtype).t().unwrap();
+    let transposed = |seed| numbers(seed, &[sizes[1], sizes[0]], dtype).t().unwrap();
     let plain = |seed| numbers(seed, &sizes, dtype);
     let gaps = |seed| numbers(seed, &[sizes[0], 2 * sizes[1]], dtype).narrow(1, 0, sizes[1]).unwrap();
     match way % 4 {
         0 => (plain(seed), plain(seed + 1)),
-        1 => (turned(seed), turned(seed + 1)),
+        1 => (transposed(seed), transposed(seed + 1)),
         2 => (gaps(seed), gaps(seed + 1)),
-        _ => (plain(seed), turned(seed + 1)),
+        _ => (plain(seed), transposed(seed + 1)),
     }
 }
 

@@ -145,7 +145,7 @@ fn samples_and_a_reference_come_with_the_op() {
     assert_eq!(tensors[1].fill, Fill::Values(vec![0.0, 1.0, -1.0, 3.0]));
     assert_eq!((tensors[2].fill.clone(), tensors[2].role), (Fill::Index(5), Role::Fixed(DType::I64)));
     assert_eq!((samples[1].smooth, samples[2].tolerance_factor), (false, Some((2.0, "two roundings"))));
-    // Those of an op of ours are there too.
+    // The samples of a built-in op are available too.
     assert!(!by_name::samples("add").unwrap().is_empty());
     assert!(by_name::foreign().unwrap().contains(&"plug_softsign"));
 

@@ -1,4 +1,4 @@
-//! What the profiler says of memory, and its trace as events and as a file.
+//! The profiler's memory report, and its trace as events and as a file.
 
 mod rehearsal_support;
 
@@ -290,7 +290,7 @@ fn a_file_gives_the_same_trace_and_table() -> Result<()> {
     assert_eq!(read.events, trace.events);
     assert_eq!(read.report.rows, trace.report.rows);
     assert_eq!(read.report.to_string(), trace.report.to_string());
-    // What viewers ask of it.
+    // The fields that trace viewers require.
     let json: serde_json::Value = serde_json::from_slice(&file).unwrap();
     let events = json["traceEvents"].as_array().unwrap();
     for event in events {
@@ -418,7 +418,7 @@ fn nested_depths(trace: &Trace) -> usize {
 fn scopes_that_end_in_any_order_are_events_that_nest() {
     let x = ramp(&[64, 64]);
     let work = || drop(x.exp().unwrap());
-    // Each scope begins before the one before it ends.
+    // Each scope begins before the previous one ends.
     let profile = profiler::trace();
     let mut part = profiler::scope("load");
     for name in ["train", "test"] {
@@ -456,7 +456,7 @@ fn scopes_that_end_in_any_order_are_events_that_nest() {
     assert_eq!(nested_depths(&profile.trace()), 40_000);
     drop(profile);
 
-    // What ends early is no longer around what is called then.
+    // An event that ends early does not contain later calls.
     let model = Sequential::new().push_named("head", Relu);
     let profile = profiler::trace();
     let outer = profiler::scope("outer");
@@ -519,7 +519,7 @@ fn profiles_may_end_in_any_order_and_keep_their_own_numbers_of_events() {
     let ops = |profile: &profiler::Profile| -> Vec<String> {
         profile.trace().events.iter().map(|event| event.name.to_string()).collect()
     };
-    // Each begins before the one before it ends.
+    // Each event begins before the previous one ends.
     let mut profile = profiler::trace();
     x.relu().unwrap();
     assert_eq!(ops(&profile), ["relu"]);

@@ -69,7 +69,7 @@ fn running_logarithms_of_sums() {
     near(&made, &[0.0, 0.0, 1.5378828427399902, 1.4621171572600096, 0.0], 8.0);
 }
 
-/// What `reduce` makes of `[2, 3, -1]` and `[4, 2, 4, -1, 2]`, and the gradients of both.
+/// The results of `reduce` for `[2, 3, -1]` and `[4, 2, 4, -1, 2]`, and the gradients of both.
 fn reductions(index: bool, reduce: Reduce, include: bool) -> [Vec<f64>; 3] {
     let at = Tensor::new([0i64, 2, 0, 2, 2]).unwrap();
     let own = row(&[2.0, 3.0, -1.0]).requires_grad_(true).unwrap();
@@ -180,7 +180,7 @@ fn neighbouring_numbers() {
     near(&made, &[1.0; 3], 0.0);
 }
 
-/// In f64, and in f32 from the f32 values; each up to this many ULP of its dtype.
+/// Compares in f64, and in f32 from the f32 values, each within this number of ULP of its dtype.
 fn near_in_both(of: fn(&Tensor) -> keyway::Result<Tensor>, x: &[f64], wanted: &[f64], ulps: f64) {
     near(&of(&row(x)).unwrap(), wanted, ulps);
     let narrow = row(x).to_dtype(keyway::DType::F32).unwrap();
@@ -345,7 +345,7 @@ fn gamma_functions() {
     let wanted =
         [-INF, INF, NAN, NAN, INF, NAN, NAN, -1e300, 1e300, tiny, 703.2047440950581, 703.2439648082113];
     near(&ends.digamma().unwrap(), &wanted, 4.0);
-    // At the poles PyTorch gives 6.6e32, the square of the reciprocal of what its sine is off.
+    // At the poles PyTorch returns 6.6e32, the square of the reciprocal of its sine's error.
     let wanted = [INF, INF, INF, INF, 0.0, NAN, NAN, INF, INF, 1e-300, 4e-306, 3.846153846153846e-306];
     near(&ends.polygamma(1).unwrap(), &wanted, 4.0);
     let x = row(&[0.5, 3.0, -1.5]).requires_grad_(true).unwrap();
@@ -462,7 +462,7 @@ fn draws_follow_their_distribution_and_repeat() {
     for (got, wanted) in first.iter().zip([0.125, 0.0, 0.375, 0.5]) {
         assert!((got - wanted).abs() <= 0.0142, "{first:?}");
     }
-    // After the last, a quarter and three quarters.
+    // The shares after the last element: a quarter and three quarters.
     assert!((second_of_last[0] - 0.125 * 2.0).abs() <= 0.02, "{second_of_last:?}");
     let refuses = |p: &[f64], count, replacement, message: &str| {
         let text = row(p).multinomial_with(count, replacement).unwrap_err().to_string();

@@ -184,7 +184,7 @@ fn second_derivatives_of_a_product_with_a_0_take_memory_as_the_product() -> Resu
     let first = gradient(&x.prod(..)?, &x, true)?;
     assert_eq!(first.to_vec_f64()?.iter().sum::<f64>(), 1.0);
     let second = gradient(&first, &x, false)?.to_vec_f64()?;
-    // Of all pairs, that of an element and the 0 has a product of 1.
+    // Of all pairs only that of the element and the 0 has a product of 1.
     assert_eq!((second[7], second[8]), (2099.0, 1.0));
     Ok(())
 }

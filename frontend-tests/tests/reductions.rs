@@ -69,7 +69,7 @@ fn the_number_of_threads_changes_no_bit() {
     assert!(results.windows(2).all(|pair| pair[0] == pair[1]));
 }
 
-/// Without a graph the differences of all pairs of rows, 256 MB here, are never in memory at once.
+/// Without a graph the differences of all pairs of rows, 256 MB here, are never in memory together.
 #[test]
 fn distances_are_those_of_the_graph_in_little_memory() {
     let [a, b] = [1000, 1001].map(|rows| Tensor::randn((rows, 64)).unwrap());

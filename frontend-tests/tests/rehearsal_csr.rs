@@ -77,9 +77,9 @@ fn there_and_back() {
     assert!(s.to_layout(csr()).unwrap().ptr_eq(&s));
     let empty = matrix(&[], &[0, 4]).to_layout(csr()).unwrap();
     assert!(empty.to_vec::<f64>().unwrap().is_empty());
-    // From a transposed matrix, whose elements do not lie in a row.
-    let turned = dense().t().unwrap().to_layout(csr()).unwrap();
-    assert_eq!(turned.to_vec::<f64>().unwrap(), dense().t().unwrap().to_vec::<f64>().unwrap());
+    // From a transposed matrix, whose elements are not contiguous in rows.
+    let transposed = dense().t().unwrap().to_layout(csr()).unwrap();
+    assert_eq!(transposed.to_vec::<f64>().unwrap(), dense().t().unwrap().to_vec::<f64>().unwrap());
     assert!(format!("{s:#?}").contains("f64[3, 4] on cpu (test.keyway/csr)"), "{s:#?}");
     let text = message(matrix(&[1.0, 2.0], &[2]).to_layout(csr()));
     assert!(text.contains("must be a matrix, to be held by layout `test.keyway/csr`"), "{text}");
@@ -149,9 +149,9 @@ fn arithmetic() {
         (mixed.layout(), mixed.to_vec::<f64>().unwrap()),
         (Layout::STRIDED, DENSE.map(|v| 2.0 * v).to_vec())
     );
-    let turned = s.t().unwrap();
-    assert_eq!((turned.layout(), turned.shape()), (csr(), [4, 3].as_slice()));
-    assert_eq!(turned.to_vec::<f64>().unwrap(), dense().t().unwrap().to_vec::<f64>().unwrap());
+    let transposed = s.t().unwrap();
+    assert_eq!((transposed.layout(), transposed.shape()), (csr(), [4, 3].as_slice()));
+    assert_eq!(transposed.to_vec::<f64>().unwrap(), dense().t().unwrap().to_vec::<f64>().unwrap());
     // The kernel gives its argument back; the caller gets another tensor over the same parts.
     let same = s.transpose(1, 1).unwrap();
     assert!(!same.ptr_eq(&s) && same.components().unwrap()[2].shares_storage(&s.components().unwrap()[2]));
@@ -164,7 +164,7 @@ fn arithmetic() {
     let wanted = |i: usize, j: usize| (0..4).map(|k| DENSE[i * 4 + k] * b[k * 2 + j]).sum::<f64>();
     let all: Vec<f64> = (0..6).map(|at| wanted(at / 2, at % 2)).collect();
     assert_close(&product.to_vec::<f64>().unwrap(), &all, 1e-12);
-    // What no kernel serves is said by whom.
+    // An op that no kernel serves is reported with the layout's plugin.
     assert!(message(s.mul(&s)).contains("keyway.test/csr"));
     assert!(message(s.exp()).contains("no kernel for (cpu, test.keyway/csr, f64)"));
     assert!(message(s.add(1.0)).contains("sum of shapes"));
@@ -269,7 +269,7 @@ fn an_op_of_the_plugin_with_its_own_backward() {
     let wanted: Vec<f64> = before.iter().zip(numbers(12)).map(|(g, n)| 2.0 * g + n).collect();
     assert_close(&sum.to_vec::<f64>().unwrap(), &wanted, 1e-12);
 
-    // There is no derivative of the derivative, which is an error and no silent zero.
+    // There is no second derivative, which is an error and not a silent zero.
     let y = spmv(&s, &right);
     let start = vec![matrix(&numbers(3), &[3]).requires_grad_(true).unwrap()];
     let options = BackwardOptions { gradients: Some(start), create_graph: true, ..Default::default() };
@@ -368,7 +368,7 @@ fn a_component_that_is_changed_spoils_what_was_saved() {
 #[test]
 fn components_keep_their_place_in_the_graph() {
     let _one = load(PLUGINS);
-    // From the whole to a component: the gradient is a matrix of the pattern.
+    // From the tensor to a component: the gradient is a matrix with the same pattern.
     let s = sparse().requires_grad_(true).unwrap();
     let values = s.component("values").unwrap();
     assert!(values.requires_grad() && !s.component("col_indices").unwrap().requires_grad());
@@ -377,7 +377,7 @@ fn components_keep_their_place_in_the_graph() {
     assert_eq!((grad.layout(), grad.to_vec::<f64>().unwrap()), (csr(), DENSE.map(|v| 2.0 * v).to_vec()));
     assert!(grad.component("col_indices").unwrap().shares_storage(&s.component("col_indices").unwrap()));
 
-    // From components to the whole, where the gradient has the pattern of the matrix.
+    // From components to the tensor, whose gradient has its pattern.
     let [crow, col, values] = parts();
     let values = values.requires_grad_(true).unwrap();
     let make = || {

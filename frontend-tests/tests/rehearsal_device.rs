@@ -138,7 +138,7 @@ fn devices_do_not_mix() {
     let wanted: Vec<f32> = host.to_vec::<f32>().unwrap().iter().map(|v| v * 0.5).collect();
     assert_eq!(zero.mul(&half).unwrap().to_vec::<f32>().unwrap(), wanted);
     assert_eq!(half.mul(&zero).unwrap().to_vec::<f32>().unwrap(), wanted);
-    // Of another dtype it is cast on the host.
+    // A scalar of another dtype is cast on the host.
     let wide = Tensor::new(0.5f64).unwrap();
     let made = zero.mul(&wide).unwrap();
     assert_eq!((made.dtype(), made.to_vec::<f32>().unwrap()), (DType::F32, wanted));
@@ -277,7 +277,7 @@ fn memory_is_freed_after_the_work_of_every_stream_that_used_it() {
     let d = remote(0);
     let before = in_use(d);
     let stream = Stream::new(d).unwrap();
-    // Made on the default stream, used on another, dropped outside both: the work must still find it.
+    // Created on the default stream, used on another, dropped outside both: the pending work must still be valid.
     let a = ramp(&[16]).to_device(d).unwrap();
     synchronize(d).unwrap();
     let made = {
@@ -286,7 +286,7 @@ fn memory_is_freed_after_the_work_of_every_stream_that_used_it() {
         slow.add(&a).unwrap()
     };
     drop(a);
-    // Made on a stream, dropped outside it, and the stream dropped before the work is done.
+    // Created on a stream, dropped outside it, and the stream dropped before the work is complete.
     let other = Stream::new(d).unwrap();
     let late = {
         let _in = other.enter();
@@ -437,12 +437,12 @@ fn falling_back_is_a_matter_of_policy_and_never_silent() {
     let why = explain(find_op("add").unwrap(), d, Layout::STRIDED, DType::I64);
     assert!(why.verdict.contains("fallback to `cpu`"), "{why:?}");
 
-    // In place, through views with gaps, and packing: nothing of it may need a kernel of the device.
+    // In-place ops through views with gaps, and packing, must not need a kernel of the device.
     n.add_(&n).unwrap();
     assert_eq!(n.to_vec::<i64>().unwrap(), [2, 4, 6]);
     let grid = Tensor::from_vec((0..6i64).collect(), [2, 3]).unwrap().to_device(d).unwrap();
-    let turned = grid.t().unwrap();
-    turned.add_(&Tensor::new([10i64, 20]).unwrap().to_device(d).unwrap()).unwrap();
+    let transposed = grid.t().unwrap();
+    transposed.add_(&Tensor::new([10i64, 20]).unwrap().to_device(d).unwrap()).unwrap();
     assert_eq!(grid.to_vec::<i64>().unwrap(), [10, 11, 12, 23, 24, 25]);
     let spread = n.expand([2, 3]).unwrap();
     assert_eq!(spread.to_device(remote(1)).unwrap().to_vec::<i64>().unwrap(), [2, 4, 6, 2, 4, 6]);

@@ -46,7 +46,7 @@ fn moved<T>(work: impl FnOnce() -> T) -> (T, BTreeMap<String, (u64, u64)>) {
     (made, fallbacks.into_iter().map(|f| (f.op, (f.calls, f.moves))).collect())
 }
 
-/// How often `work` copies a tensor from one device to another.
+/// The number of tensor copies between devices made by `work`.
 fn copies<T>(work: impl FnOnce() -> T) -> (T, u64) {
     let profile = profiler::profile();
     let made = work();
@@ -172,7 +172,7 @@ fn a_formula_that_cannot_stay_is_computed_elsewhere_whole() {
 fn a_formula_that_can_stay_does() {
     let _one = load(PLUGINS);
     let _policy = ToCpu::set();
-    // No library serves `neg` there, and its gradient needs `mul` or `neg`; that of a sum is a view.
+    // No library serves `neg` on the device, and its gradient needs `mul` or `neg`; that of a sum is a view.
     let far = there(&ramp(&[3, 4])).requires_grad_(true).unwrap();
     let loss = far.mul(&far).unwrap().exp().unwrap().sum_all().unwrap();
     let ((), count) = copies(|| loss.backward().unwrap());
@@ -204,7 +204,7 @@ fn tensors_of_coordinates_fall_back_whole() {
         assert_eq!(ledger.keys().collect::<Vec<_>>(), [name]);
         assert_eq!(ledger[name].0, 1, "{name}");
     }
-    // In place the tensor keeps its pattern, and the values come back.
+    // In place the tensor keeps its pattern, and the values are copied back.
     far.mul_(3.0).unwrap();
     near.mul_(3.0).unwrap();
     assert_eq!((far.device(), here(&far)), (remote(0), here(&near)));
@@ -299,7 +299,7 @@ fn laid_out(built: &Built, layout: Layout) -> Option<Vec<Tensor>> {
     any.then_some(made)
 }
 
-/// What the decision says of a key, and `explain`, which must be the same.
+/// The decision for a key, by `decided` and by `explain`, which must agree.
 fn decided(op: &'static OpEntry, device: Device, layout: Layout, dtype: DType) -> Option<Candidate> {
     let decided = serving::server(op, device, layout, dtype);
     let why = explain(op, device, layout, dtype);
@@ -392,7 +392,7 @@ fn calls_are_served_by_whom_the_decision_names() {
                         else {
                             continue;
                         };
-                        // Which layout such an image is of depends on the others.
+                        // The layout of such an image depends on the other arguments.
                         let unclear = |t: &Tensor| t.as_ref().format() == Format::EitherLast;
                         if tensors.iter().any(unclear) {
                             continue;

@@ -55,7 +55,7 @@ fn pinned_memory_is_cached_and_given_back() {
     drop(again);
     empty_cache(d).unwrap();
     assert_eq!(pinned_stats(d).unwrap(), PinnedStats::default());
-    // What the cache has no room for goes back at once.
+    // Memory that exceeds the cache's capacity is freed immediately.
     let size = 160 << 20;
     let two = [Storage::allocate_pinned(d, size).unwrap(), Storage::allocate_pinned(d, size).unwrap()];
     assert_eq!(pinned_stats(d).unwrap().in_use, 2 * size);
@@ -69,7 +69,7 @@ fn pinned_memory_is_cached_and_given_back() {
     assert!(text.contains("out of memory") && text.contains("more than an address can count"), "{text}");
     let text = Storage::allocate_pinned(remote(9), 64).unwrap_err().to_string();
     assert!(text.contains("test.keyway/remote:9 does not exist: 2 device(s)"), "{text}");
-    // No memory at all needs none of a device's.
+    // 0 bytes need no memory of a device.
     assert!(!Storage::allocate_pinned(d, 0).unwrap().is_pinned());
 }
 
@@ -95,9 +95,9 @@ fn tensors_are_pinned_with_their_strides_and_gradients() {
     assert!(pinned.pin_memory().unwrap().ptr_eq(&pinned));
     // Ops take it like any other host memory.
     assert_eq!(values(&pinned.add(&a).unwrap()), values(&a.add(&a).unwrap()));
-    let turned = a.t().unwrap();
-    let pinned = turned.pin_memory().unwrap();
-    assert_eq!((pinned.strides(), values(&pinned)), (turned.strides(), values(&turned)));
+    let transposed = a.t().unwrap();
+    let pinned = transposed.pin_memory().unwrap();
+    assert_eq!((pinned.strides(), values(&pinned)), (transposed.strides(), values(&transposed)));
     let part = a.select(1, 2).unwrap();
     assert_eq!(values(&part.pin_memory().unwrap()), values(&part));
     let text = message(a.to_device(remote(0)).unwrap().pin_memory());

@@ -175,7 +175,7 @@ fn a_fused_network_gives_the_same_scores_in_both_formats() -> Result<()> {
         let off = autograd::no_grad();
         let expected = steps.forward(&images(format, dtype))?.to_vec_f64()?;
         drop(off);
-        // Nothing is recorded, but for the last layer.
+        // Only the last layer is recorded.
         let profile = profiler::profile();
         let scores = fused.forward(&images(format, dtype))?;
         assert_near(&scores, &expected, if dtype == DType::F32 { 1e-5 } else { 1e-12 });

@@ -54,7 +54,7 @@ fn scratch_memory_that_does_not_suffice_is_an_error() {
         }),
     ];
     for (name, outputs, call) in cases {
-        // What is cached counts too.
+        // Cached memory counts too.
         keyway_dispatcher::device::empty_cache(Device::CPU).unwrap();
         let held = memory_stats(Device::CPU).unwrap().unwrap().held as usize;
         set_memory_limit(Device::CPU, (held + outputs + 9 * MIB) as u64).unwrap();

@@ -12,7 +12,7 @@ fn counting(sizes: &[usize]) -> Tensor {
     Tensor::from_vec((0..n).map(|i| i as f32).collect(), sizes).unwrap()
 }
 
-/// What a refusal says; all of `parts` stand in it.
+/// Checks that the error message contains all of `parts`.
 fn refused<T>(result: Result<T>, parts: &[&str]) -> Error {
     let error = result.err().expect("this is refused");
     let text = error.to_string();
@@ -61,7 +61,7 @@ fn memory_of_an_arc_is_shared_read_only_and_dropped_last() -> Result<()> {
     assert_eq!(x.mm(&x.t()?)?.to_vec::<f32>()?, [5.0, 14.0, 14.0, 50.0]);
     let fresh = counting(&[2, 3]);
     let mut target = x.clone();
-    // Every way to write: in place, a view, an alias, `out=`, a cast, a copy, several at once.
+    // Every way to write: in place, a view, an alias, `out=`, a cast, a copy, several in one call.
     for result in [
         x.add_(&fresh).map(drop),
         x.zero_().map(drop),
@@ -141,11 +141,11 @@ fn an_accessor_names_what_it_expected() -> Result<()> {
     refused(x.accessor::<i32, 2>(), &["accessor", "must be i32", "is f32", "to_dtype"]);
     refused(x.accessor::<f32, 3>(), &["`N` must be 2", "got 3"]);
     refused(x.accessor_mut::<f64, 2>(), &["accessor_mut", "must be f64"]);
-    let mut turned = x.t()?;
-    refused(turned.as_slice::<f32>(), &["as_slice", "contiguous()", "[1, 3]"]);
+    let mut transposed = x.t()?;
+    refused(transposed.as_slice::<f32>(), &["as_slice", "contiguous()", "[1, 3]"]);
     let error = refused(x.as_slice::<f32>(), &["as_slice", "2 clones, views or graphs", "`copy()`"]);
     assert!(matches!(error, Error::Dispatch(DispatchError::Held { .. })));
-    drop(turned);
+    drop(transposed);
     assert_eq!(x.as_slice::<f32>()?[5], 5.0);
     Ok(())
 }
@@ -228,7 +228,7 @@ fn new_tensors_without_values_are_zero_in_host_memory() -> Result<()> {
         for make in makers {
             drop(Tensor::full((size, 2), 7.0)?);
             let made = make()?.to_vec::<f32>()?;
-            // What `resize_` keeps are the elements that were there.
+            // `resize_` preserves the old elements.
             assert!(made.iter().skip(size).all(|&v| v == 0.0), "{made:?}");
         }
     }

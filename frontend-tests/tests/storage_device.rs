@@ -88,7 +88,7 @@ fn a_composite_tensor_has_the_storages_of_its_parts() {
 fn host_allocators_leave_other_devices_alone() {
     let _one = load(PLUGINS);
     struct Nothing;
-    // SAFETY: it gives no memory.
+    // SAFETY: it passes no memory.
     unsafe impl keyway::storage::HostAllocator for Nothing {
         fn name(&self) -> &str {
             "none"

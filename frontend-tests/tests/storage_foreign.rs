@@ -138,7 +138,7 @@ unsafe impl HostAllocator for Limited {
 
     unsafe fn free(&self, memory: NonNull<u8>, layout: Layout) {
         self.held.fetch_sub(layout.size(), SeqCst);
-        // SAFETY: `allocate` made it with this layout.
+        // SAFETY: `allocate` allocated it with this layout.
         unsafe { dealloc(memory.as_ptr(), layout) };
     }
 }

@@ -1,4 +1,4 @@
-//! What a program is told whose folder of backends is refused, is not there, or holds no library.
+//! The error messages of a program whose folder of backends is refused, missing, or empty.
 #![cfg(unix)]
 
 use keyway::Tensor;

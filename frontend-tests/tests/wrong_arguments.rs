@@ -1,5 +1,5 @@
-//! Each op's samples with one argument replaced by a wrong or odd one: whatever comes is a result, or an error that names the op
-//! and is no kernel's failure; never a panic.
+//! Each op's samples with one argument replaced by a wrong or unusual one: the outcome is a result, or an error that names
+//! the op and is not a failure of a kernel; never a panic.
 
 use keyway::DType;
 use keyway::ops::build::build;

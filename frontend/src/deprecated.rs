@@ -188,9 +188,9 @@ pointers! {
     /// A comparison's name in PyTorch or burn.
     not_equal(other: &Tensor) -> Result<Tensor> => "write `ne(other)`", |x| x.ne(other);
 
-    /// The second form of `contiguous`, as others are named.
+    /// `contiguous` with a memory format, by the naming scheme `…_with`.
     contiguous_with(format: MemoryFormat) -> Result<Tensor> => "write `contiguous_in(format)`, or `to(format)`", |x| x.contiguous_in(format);
-    /// The second form of `is_contiguous`, as others are named.
+    /// `is_contiguous` with a memory format, by the naming scheme `…_with`.
     is_contiguous_with(format: MemoryFormat) -> bool => "write `is_contiguous_in(format)`", |x| x.is_contiguous_in(format);
     /// candle's call of a module.
     apply<M: Module>(module: &M) -> Result<Tensor> => "write `module.forward(x)`", |x| module.forward(x);

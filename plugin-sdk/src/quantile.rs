@@ -4,7 +4,7 @@
 //! With `erfinv(x) = z / sqrt(2)`, where `z` is the quantile of `(1 + x) / 2`. Each table has the coefficients of the numerator
 //! and of the denominator, the constant one first.
 
-/// For `|x| <= 0.85`: `z / (x / 2)`, of `0.180625 - (x / 2)^2`.
+/// The coefficients for `|x| <= 0.85`: of `z / (x / 2)` as a function of `0.180625 - (x / 2)^2`.
 pub const MIDDLE: [[f64; 8]; 2] = [
     [
         3.387_132_872_796_366_5,

@@ -113,7 +113,7 @@ fn the_authors_names_are_the_authors_and_the_plugin_is_whole() {
         vec![not_offered as extern "C" fn() as usize; HostApi::MIN_SIZE / size_of::<usize>()].leak();
     let host: *mut HostApi = words.as_mut_ptr().cast();
     // SAFETY: the host's memory is as large as the size that is written to it and lives as long as the process, the table
-    // is static, and `contents` is as large as it says.
+    // is static, and `contents` is as large as its size field.
     let status = unsafe {
         (&raw mut (*host).struct_size).write(HostApi::MIN_SIZE as u32);
         ((*api).initialize)(host, &mut contents)

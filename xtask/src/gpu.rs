@@ -22,7 +22,7 @@ const PACKAGE: &str = "keyway-test-cuda-driver";
 const LIBRARIES: &[&str] = &["keyway-backend-cpu", "keyway-backend-cuda"];
 const BENCH: (&str, &str) = ("keyway-benches", "device");
 const SCRIPT: &str = "xtask/src/gpu.sh";
-const BESIDE: &str = "benches/device/beside_pytorch.py";
+const COMPARISON: &str = "benches/device/beside_pytorch.py";
 
 /// Stages all files.
 pub fn run(workspace: &Workspace) -> Result<()> {
@@ -41,7 +41,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     }
     let bench = build::of_target(workspace, BENCH.0, "bench", &[BENCH.1])?;
     bench.iter().try_for_each(|path| stage(path, &folder.join(BENCH.1)))?;
-    for file in [SCRIPT, BESIDE] {
+    for file in [SCRIPT, COMPARISON] {
         let source = workspace.path(file);
         let name = source.file_name().unwrap_or_default().to_string_lossy().replace("gpu.sh", "run.sh");
         copy(&source, &folder.join(name))?;

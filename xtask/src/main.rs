@@ -42,9 +42,9 @@ enum Task {
     Demo(demo::Options),
     /// Run every test of the workspace and of the example workspaces.
     Test(test::Options),
-    /// Write `plugin-sdk/include/keyway.h` anew from the Rust definitions of the contract.
+    /// Generate `plugin-sdk/include/keyway.h` from the Rust definitions of the contract.
     Header,
-    /// Run the models of what is free of locks in every order of their threads' steps.
+    /// Run the models of the lock-free data structures in every interleaving of their threads.
     Loom,
     /// Run the unit tests of pointers, lists and strided walks under Miri, which finds undefined behaviour.
     Miri,

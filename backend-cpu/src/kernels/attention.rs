@@ -54,7 +54,7 @@ trait Attend: Elements<Acc: Shares + Multiply> {
         weights: &[Self::Acc],
         values: *const Self,
         sizes: Sizes,
-        _: &mut Room,
+        _: &mut Buffers,
     ) -> Result<(), Error> {
         let (_, columns, inner) = sizes;
         // SAFETY: the caller guarantees the elements.
@@ -94,12 +94,12 @@ impl Attend for bf16 {
         weights: &[f32],
         values: *const bf16,
         sizes: Sizes,
-        room: &mut Room,
+        buffers: &mut Buffers,
     ) -> Result<(), Error> {
         let (rows, columns, inner) = sizes;
         let there = Matrix { data: values, row: columns, column: 1 };
-        let (part, rest) = (&mut room.part[..rows * inner], &mut room.rest[..rows * inner]);
-        let added = &mut room.added[..rows * columns];
+        let (part, rest) = (&mut buffers.part[..rows * inner], &mut buffers.rest[..rows * inner]);
+        let added = &mut buffers.added[..rows * columns];
         split(weights, part, rest);
         // SAFETY: the caller guarantees the elements.
         unsafe {
@@ -135,16 +135,16 @@ fn split(numbers: &[f32], part: &mut [bf16], rest: &mut [bf16]) {
 }
 
 /// Scratch memory for a block of weights in two parts, and for the addend of the second part.
-struct Room {
+struct Buffers {
     part: Buffer<bf16>,
     rest: Buffer<bf16>,
     added: Buffer<f32>,
 }
 
-impl Room {
+impl Buffers {
     /// Allocates memory for these numbers of weights and sums.
     fn new(weights: usize, sums: usize) -> Result<Self, Error> {
-        Ok(Room {
+        Ok(Buffers {
             part: Buffer::zeroed(weights)?,
             rest: Buffer::zeroed(weights)?,
             added: Buffer::zeroed(sums)?,
@@ -248,7 +248,7 @@ fn attention<T: Attend>(call: &Call) -> Result<(), Error> {
     let causal = call.bool(5)?;
     let scale = if call.is_none(6)? { 1.0 / (e as f64).sqrt() } else { call.float(6)? };
     // A negative scale reverses the order of the scores.
-    let (turned, scale) = (scale < 0.0, T::Acc::from_f64(scale.abs()));
+    let (negated, scale) = (scale < 0.0, T::Acc::from_f64(scale.abs()));
     let mut out = call.contiguous_out::<T>(0)?;
     // SAFETY: the address is used within the output, which outlives the loop; each block of queries has its own rows.
     let to = unsafe { Lanes::new(out.as_mut_ptr()) };
@@ -260,7 +260,7 @@ fn attention<T: Attend>(call: &Call) -> Result<(), Error> {
         let mut made = Buffer::<T::Acc>::zeroed(most * ev)?;
         let mut sums = [T::Acc::ONE; QUERIES];
         let parts = if T::dtype() == bf16::dtype() { (most * keys, most * ev) } else { (0, 0) };
-        let mut room = Room::new(parts.0, parts.1)?;
+        let mut buffers = Buffers::new(parts.0, parts.1)?;
         for unit in units {
             let (head, first) = (unit / blocks, unit % blocks * QUERIES);
             let rows = QUERIES.min(queries - first);
@@ -274,7 +274,7 @@ fn attention<T: Attend>(call: &Call) -> Result<(), Error> {
             for ((r, scores), sum) in scores.chunks_exact_mut(near).enumerate().zip(&mut sums) {
                 let seen = if causal { near.min(first + r + 1) } else { near };
                 let (seen, later) = scores.split_at_mut(seen);
-                if turned {
+                if negated {
                     seen.iter_mut().for_each(|x| *x = -*x);
                 }
                 *sum = begin::<T::Acc, false>(seen, largest(seen), scale);
@@ -282,7 +282,7 @@ fn attention<T: Attend>(call: &Call) -> Result<(), Error> {
             }
             // SAFETY: as above; each block has its own rows of the output.
             unsafe {
-                T::weighted(made, scores, v.as_ptr(), (rows, ev, near), &mut room)?;
+                T::weighted(made, scores, v.as_ptr(), (rows, ev, near), &mut buffers)?;
                 for ((r, made), sum) in made.chunks_exact(ev).enumerate().zip(&sums) {
                     let (to, share) =
                         (to.slice_mut((head * queries + first + r) * ev, ev), T::Acc::ONE / *sum);
@@ -313,9 +313,9 @@ mod tests {
             // SAFETY: the vectors have the elements of these sizes.
             unsafe {
                 T::scores(&mut scores, a.as_ptr(), b.as_ptr(), (rows, columns, inner)).expect("memory");
-                let (sizes, mut room) =
-                    ((rows, columns, inner), Room::new(rows * inner, rows * columns).expect("memory"));
-                T::weighted(&mut weighted, &weights, b.as_ptr(), sizes, &mut room).expect("memory");
+                let (sizes, mut buffers) =
+                    ((rows, columns, inner), Buffers::new(rows * inner, rows * columns).expect("memory"));
+                T::weighted(&mut weighted, &weights, b.as_ptr(), sizes, &mut buffers).expect("memory");
             }
             for (r, c) in (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c))) {
                 let sum = |term: &dyn Fn(usize) -> f64| (0..inner).map(term).sum::<f64>();

@@ -197,7 +197,7 @@ unsafe fn one_product<U: Unit>(unit: U, whole: &Batch<bf16>) -> Result<(), Error
     let grain = (WORK / 64 / (piece * inner)).max(1);
     parallel_try(lefts + columns.div_ceil(piece), grain, |pieces| {
         for i in pieces {
-            // SAFETY: the caller guarantees the elements; each work item has panels of its own.
+            // SAFETY: the caller guarantees the elements; each work item has its own panels.
             unsafe {
                 if i < lefts {
                     let part = whole.first.part((i * piece, 0), (piece, columns));

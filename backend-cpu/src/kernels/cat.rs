@@ -41,8 +41,8 @@ fn by_rows<C: Element>(out: &Cells<'_, C>, parts: &[Cells<'_, C>], dim: usize) -
             let mut to = out.lanes.as_ptr().wrapping_add(first * whole);
             for (part, &n) in parts.iter().zip(&lengths) {
                 let from = part.lanes.as_ptr().cast_const().wrapping_add(first * n);
-                // SAFETY: the op's rule gives the result the sum of the inputs' sizes along `dim`, and their common sizes
-                // elsewhere; the result overlaps no input.
+                // SAFETY: the op's rule sets the result's size along `dim` to the sum of the inputs' sizes along `dim`, and
+                // their common sizes elsewhere; the result overlaps no input.
                 unsafe { copy_rows((to, whole), from, n, count) };
                 to = to.wrapping_add(n);
             }

@@ -5,7 +5,7 @@
 //! the others each step depends on the previous one. Along other dimensions neighbouring columns are processed in parallel,
 //! and the previous output row holds the running extremes.
 
-use super::running::{Lined, as_it_lies, in_rows};
+use super::running::{Lined, in_rows, without_copy};
 use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Element, Error, Lanes, Plain, Widen, parallel_for};
 use keyway_sdk::half::{bf16, f16};
@@ -22,7 +22,7 @@ impl<T: Plain + Widen> Ordered for T {}
 
 /// Whether the running extreme `before` is more extreme than the element `after`; neither is NaN.
 #[inline(always)]
-fn stays<W: Element, const MAX: bool>(before: W, after: W) -> bool {
+fn is_unchanged<W: Element, const MAX: bool>(before: W, after: W) -> bool {
     if MAX { before > after } else { before < after }
 }
 
@@ -55,7 +55,7 @@ fn line<T: Ordered, const MAX: bool>(from: &[T], to: &mut [T], at: &mut [i64]) {
             for x in &from[i..i + CHUNK] {
                 let x = x.widen();
                 // Every element replaces a NaN extreme here, so that no chunk repeats one.
-                repeats &= stays::<_, MAX>(wide, x);
+                repeats &= is_unchanged::<_, MAX>(wide, x);
                 nan |= is_nan(x);
             }
             if repeats {
@@ -74,10 +74,10 @@ fn line<T: Ordered, const MAX: bool>(from: &[T], to: &mut [T], at: &mut [i64]) {
                 }
             } else {
                 // A single instruction updates the extreme: it is the loop-carried dependency.
-                let stays = stays::<_, MAX>(wide, x);
-                wide = if stays { wide } else { x };
-                best = if stays { best } else { from[i] };
-                place = if stays { place } else { i as i64 };
+                let is_unchanged = is_unchanged::<_, MAX>(wide, x);
+                wide = if is_unchanged { wide } else { x };
+                best = if is_unchanged { best } else { from[i] };
+                place = if is_unchanged { place } else { i as i64 };
             }
             (to[i], at[i]) = (best, place);
             i += 1;
@@ -103,7 +103,7 @@ fn row<T: Ordered, const MAX: bool>(
 }
 
 fn cumulative<T: Ordered, const MAX: bool>(call: &Call) -> Result<(), Error> {
-    if let Some(lined) = as_it_lies::<T>(call)? {
+    if let Some(lined) = without_copy::<T>(call)? {
         return run::<T, MAX>(&lined, call.out::<T>(0)?.lanes(), call.out::<i64>(1)?.lanes());
     }
     let Lined { input, n, inner } = in_rows::<T>(call)?;

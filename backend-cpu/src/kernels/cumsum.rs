@@ -5,7 +5,7 @@
 //! accumulated in f64: sums of a million addends would lose three digits.
 
 use super::number::Number;
-use super::running::{Lined, as_it_lies, in_rows};
+use super::running::{Lined, in_rows, without_copy};
 use keyway_cpu_loops::{CallExt, narrow_slice};
 use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Plain, parallel_for};
 use keyway_sdk::half::{bf16, f16};
@@ -148,7 +148,7 @@ fn along<T: Summand, const SUM: bool>(from: &[T], to: &mut [T], n: usize, revers
 
 /// Scans along a dimension, from its end if `reverse`.
 fn scan<T: Summand, const SUM: bool>(call: &Call, reverse: bool) -> Result<(), Error> {
-    if let Some(lined) = as_it_lies::<T>(call)? {
+    if let Some(lined) = without_copy::<T>(call)? {
         return scan_lined::<T, SUM>(&lined, call.out::<T>(0)?.lanes(), reverse);
     }
     let Lined { input, n, inner } = in_rows::<T>(call)?;

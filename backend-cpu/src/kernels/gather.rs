@@ -20,7 +20,7 @@ pub fn fetch<C>(row: *const C, len: usize) {
     #[cfg(target_arch = "x86_64")]
     for line in (0..FETCHED.min(len * size_of::<C>())).step_by(64) {
         use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing and accepts any address; the instruction belongs to the x86-64 baseline.
+        // SAFETY: a prefetch reads nothing and accepts any address; the instruction is part of the x86-64 baseline.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(row.cast::<i8>().wrapping_add(line)) };
     }
     #[cfg(not(target_arch = "x86_64"))]

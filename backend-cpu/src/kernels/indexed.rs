@@ -127,7 +127,7 @@ pub fn produce_masked<A: Element, T: Element>(
     choose: impl Fn(usize, &mut [u8]) + Sync,
     make: impl Fn(&[A], &[u8], &mut [T]) + Sync,
 ) -> Result<(), Error> {
-    // The elements are passed to `make` in memory: each bit pattern must be a value, and none be written meanwhile.
+    // The elements are passed to `make` in memory: each bit pattern must be a value, and none may be written during the call.
     let apart = input.is_none_or(|view| size_of::<A>() > 1 && view.raw().data != out.raw().data);
     let strides = [out.strides(), input.map_or(out.strides(), |view| view.strides())];
     let across = || Some(Tiles::new(out.sizes(), strides, MASKED, usize::MAX)).filter(Tiles::are_across);

@@ -168,7 +168,7 @@ mod tests {
 
     fn check<T: Multiply + PartialEq + std::fmt::Debug>(
         (rows, columns, inner): (usize, usize, usize),
-        turned: bool,
+        transposed: bool,
     ) {
         // Beyond the range of the narrow dtypes, so that products wrap.
         let number = |i: usize| T::from_i64((i * 7919 % 263) as i64 - 131);
@@ -176,7 +176,7 @@ mod tests {
         let b: Vec<T> = (0..inner * columns).map(|i| number(i + 5)).collect();
         let bias: Vec<T> = (0..columns).map(|i| number(i + 2)).collect();
         let mut out = vec![T::from_i64(0); rows * columns];
-        let (row, column) = if turned { (1, inner) } else { (columns, 1) };
+        let (row, column) = if transposed { (1, inner) } else { (columns, 1) };
         let whole = Tile {
             rows,
             columns,
@@ -193,7 +193,7 @@ mod tests {
             let product = |k: usize| a[r * inner + k].times(b[k * row + c * column]);
             let sum = (0..inner).fold(T::from_i64(0), |sum, k| sum.plus(product(k)));
             let expected = T::from_i64(2).times(sum).plus(T::from_i64(3).times(bias[c]));
-            assert_eq!(out[r * columns + c], expected, "{rows} {columns} {inner} {turned} at {r}, {c}");
+            assert_eq!(out[r * columns + c], expected, "{rows} {columns} {inner} {transposed} at {r}, {c}");
         }
     }
 
@@ -209,11 +209,11 @@ mod tests {
             (64, 64, 64),
             (5, 7, 0),
         ] {
-            for turned in [false, true] {
-                check::<i8>(sizes, turned);
-                check::<u16>(sizes, turned);
-                check::<i32>(sizes, turned);
-                check::<i64>(sizes, turned);
+            for transposed in [false, true] {
+                check::<i8>(sizes, transposed);
+                check::<u16>(sizes, transposed);
+                check::<i32>(sizes, transposed);
+                check::<i64>(sizes, transposed);
             }
         }
     }

@@ -137,9 +137,9 @@ impl Nest<2> {
     /// The loops of a transposition, if operand 0 is dense along the innermost loop and operand 1 along another.
     pub fn across(&self) -> Option<Across> {
         let (_, [to, from]) = self.inner;
-        let turned = |d: &Dim<2>| d.1[1] == 1 && d.1[0] > 0;
+        let transposed = |d: &Dim<2>| d.1[1] == 1 && d.1[0] > 0;
         let at = if to == 1 && from > 1 && !self.empty {
-            self.outer.iter().position(turned)?
+            self.outer.iter().position(transposed)?
         } else {
             return None;
         };

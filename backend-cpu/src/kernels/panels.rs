@@ -183,7 +183,7 @@ unsafe fn pack<T: Panels>(
     (rows, columns): (usize, usize),
     spread: bool,
 ) -> Result<(), Error> {
-    // SAFETY: the addresses are used within this call; each work item has rows of its own.
+    // SAFETY: the addresses are used within this call; each work item has its own rows.
     let (to, data) = unsafe { (Lanes::new(to), Lanes::new(from.data.cast_mut())) };
     let grain = if spread { PIECE.1 / (PIECE.0 * columns).max(1) } else { usize::MAX };
     parallel_try(rows.div_ceil(PIECE.0), grain, |pieces| {

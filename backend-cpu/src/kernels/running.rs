@@ -17,7 +17,7 @@ pub(super) struct Lined<T> {
 
 /// Argument 0 along the dimension in argument 1, without a copy, if it is nonempty and all outputs have its memory order
 /// and do not overlap it.
-pub(super) fn as_it_lies<'a, T: Plain>(call: &Call<'a>) -> Result<Option<Lined<&'a [T]>>, Error> {
+pub(super) fn without_copy<'a, T: Plain>(call: &Call<'a>) -> Result<Option<Lined<&'a [T]>>, Error> {
     let view = call.view::<T>(0)?;
     let (sizes, strides) = (view.sizes(), view.strides());
     let dim = wrapped(call.int(1)?, sizes.len());

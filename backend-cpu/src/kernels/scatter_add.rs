@@ -241,9 +241,9 @@ mod tests {
     type Add = fn(Operands<'_, i64>, bool) -> Result<(), Error>;
 
     /// A matrix over `memory`, in row-major order or transposed.
-    fn matrix<'a>(memory: &'a mut [i64], sizes: [usize; 2], turned: bool) -> Cells<'a, i64> {
+    fn matrix<'a>(memory: &'a mut [i64], sizes: [usize; 2], transposed: bool) -> Cells<'a, i64> {
         let [rows, columns] = sizes.map(|n| n as isize);
-        let strides = if turned { vec![1, rows] } else { vec![columns, 1] };
+        let strides = if transposed { vec![1, rows] } else { vec![columns, 1] };
         // SAFETY: the memory lives for `'a`, and is used through these addresses alone.
         Cells::at(unsafe { Lanes::new(memory.as_mut_ptr()) }, sizes.to_vec(), strides)
     }
@@ -255,20 +255,20 @@ mod tests {
     fn check(slices: bool, dim: usize, run: Add) {
         for (count, n, width) in [(9, 700, 40), (600, 17, 200), (8, 1, 129), (33, 5, 9)] {
             let sizes = |along: usize| if dim == 0 { [along, width] } else { [width, along] };
-            for turned in 0..8 {
+            for transposed in 0..8 {
                 let filled = |n: usize, f: fn(usize) -> i64| -> Vec<i64> { (0..n).map(f).collect() };
                 let mut target = filled(count * width, |i| i as i64 * 7);
                 let mut source = filled(n * width, |i| (i * i) as i64);
                 let mut index: Vec<i64> =
                     (0..n * width).map(|i| (i * i + i / 3) as i64 % count as i64).collect();
                 let mut out = vec![0; count * width];
-                let target = matrix(&mut target, sizes(count), turned & 1 != 0);
-                let source = matrix(&mut source, sizes(n), turned & 2 != 0);
-                let result = matrix(&mut out, sizes(count), turned & 4 != 0);
+                let target = matrix(&mut target, sizes(count), transposed & 1 != 0);
+                let source = matrix(&mut source, sizes(n), transposed & 2 != 0);
+                let result = matrix(&mut out, sizes(count), transposed & 4 != 0);
                 let index = match slices {
                     // SAFETY: as above.
                     true => Cells::at(unsafe { Lanes::new(index.as_mut_ptr()) }, vec![n], vec![1]),
-                    false => matrix(&mut index, sizes(n), turned & 2 != 0),
+                    false => matrix(&mut index, sizes(n), transposed & 2 != 0),
                 };
                 let mut expected = vec![0; count * width];
                 // SAFETY: the indices are within the matrices.
@@ -287,7 +287,7 @@ mod tests {
                 }
                 let operands = Operands::new(target, result, index, source, dim, slices);
                 run(operands, slices).unwrap();
-                assert_eq!(out, expected, "{count} {n} {width} along {dim}, {slices} {turned}");
+                assert_eq!(out, expected, "{count} {n} {width} along {dim}, {slices} {transposed}");
             }
         }
     }

@@ -156,8 +156,8 @@ impl<T: Sum, F: Put<T>> Part<T, F> {
         let direct = !T::WIDE && along == [1; 4];
         let mut sums = Buffer::<T::Acc>::zeroed(if direct { 0 } else { self.count })?;
         // Lines that cross the output's dense dimension are transposed together.
-        let turned = along[0] != 1 && across[0] == 1;
-        let mut made = Buffer::<T::Cell>::zeroed(if turned { lines * self.count } else { 0 })?;
+        let transposed = along[0] != 1 && across[0] == 1;
+        let mut made = Buffer::<T::Cell>::zeroed(if transposed { lines * self.count } else { 0 })?;
         let mut block = [T::Acc::default(); BLOCK];
         for l in 0..lines {
             let at = |k: usize| (first + l) as isize * across[k];
@@ -186,13 +186,13 @@ impl<T: Sum, F: Put<T>> Part<T, F> {
                         *sum = put(*sum, *x);
                     }
                 }
-                match turned {
+                match transposed {
                     true => T::narrow_run(&sums, made.as_mut_ptr().add(l * self.count).cast(), 1),
                     false => T::narrow_run(&sums, self.out.offset(at(0)), along[0]),
                 }
             }
         }
-        if turned {
+        if transposed {
             // SAFETY: the output has an element for each line and index; strides of tensors are not negative.
             unsafe {
                 let to = self.out.add(first).cast::<T::Cell>();

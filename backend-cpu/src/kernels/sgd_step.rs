@@ -47,7 +47,7 @@ impl<A: Real> Step<A> {
 
     /// As [`Step::plain`], with momentum buffers.
     #[inline(always)]
-    fn block<T: Float<Acc = A>, const KEEPS: bool, const APART: bool>(
+    fn block<T: Float<Acc = A>, const KEEPS: bool, const SEPARATE: bool>(
         self,
         [p, v]: [&mut [T]; 2],
         grad: &[T],
@@ -59,7 +59,7 @@ impl<A: Real> Step<A> {
             let kept = if KEEPS { keep * v.to_acc() + self.share * grad } else { grad };
             // Without weight decay, an infinite parameter must not contribute to its buffer.
             let buffer = if self.decay == A::ZERO { kept } else { kept + self.decay * own };
-            let own = if APART { self.shrink * own - self.of_grad * grad } else { own };
+            let own = if SEPARATE { self.shrink * own - self.of_grad * grad } else { own };
             *p = T::from_acc(own - self.of_buffer * buffer);
             *v = T::from_acc(buffer);
         }

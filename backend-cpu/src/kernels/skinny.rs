@@ -65,12 +65,12 @@ unsafe fn product<T: Elements>(whole: &Tile<T>) -> Result<(), Error> {
     let whole = &Batch::one(*whole);
     parallel_try(columns.div_ceil(BLOCK), (WORK / (rows * inner * BLOCK)).max(1), |blocks| {
         let mut sums = Scratch::<T::Acc>::zeroed(rows * BLOCK)?;
-        let mut turned = Scratch::<T::Acc>::zeroed(if filled { padded * BLOCK } else { 0 })?;
+        let mut transposed = Scratch::<T::Acc>::zeroed(if filled { padded * BLOCK } else { 0 })?;
         let mut wide = Scratch::<T::Acc>::zeroed(if filled { SUMS * depth } else { 0 })?;
         for first in blocks.map(|block| block * BLOCK) {
             let n = BLOCK.min(columns - first);
             sums.fill(T::Acc::ZERO);
-            turned.fill(T::Acc::ZERO);
+            transposed.fill(T::Acc::ZERO);
             for begin in (0..inner).step_by(depth) {
                 let right = Matrix { data: right.as_ptr().cast_const(), row: 1, column: b.column };
                 let right = right.at(begin, first);
@@ -79,7 +79,13 @@ unsafe fn product<T: Elements>(whole: &Tile<T>) -> Result<(), Error> {
                 unsafe {
                     if filled {
                         let left = left.as_ptr().add(begin * padded);
-                        add_filled::<T>((left, padded), right, &mut wide, turned.as_mut_ptr(), (n, depth));
+                        add_filled::<T>(
+                            (left, padded),
+                            right,
+                            &mut wide,
+                            transposed.as_mut_ptr(),
+                            (n, depth),
+                        );
                     } else {
                         let left = Matrix { data: left.as_ptr(), row: inner, column: 1 }.at(0, begin);
                         add::<T>(left, right, sums.as_mut_ptr(), (rows, n, depth));
@@ -89,7 +95,7 @@ unsafe fn product<T: Elements>(whole: &Tile<T>) -> Result<(), Error> {
             // SAFETY: as above; each block writes its own columns.
             unsafe {
                 if filled {
-                    transpose(sums.as_mut_ptr(), BLOCK, turned.as_ptr(), padded, n, rows);
+                    transpose(sums.as_mut_ptr(), BLOCK, transposed.as_ptr(), padded, n, rows);
                 }
                 finish(&whole.first.part((0, first), (rows, n)), sums.as_ptr(), BLOCK);
             }
@@ -341,13 +347,13 @@ mod tests {
     use super::*;
     use keyway_sdk::half::{bf16, f16};
 
-    fn check<T: Elements>(rows: usize, columns: usize, inner: usize, turned: bool) {
+    fn check<T: Elements>(rows: usize, columns: usize, inner: usize, transposed: bool) {
         let number = |i: usize| T::from_f64((i * 7 % 13) as f64 - 6.0);
         let a: Vec<T> = (0..rows * inner).map(number).collect();
         let b: Vec<T> = (0..inner * columns).map(|i| number(i + 5)).collect();
         let bias: Vec<T> = (0..columns).map(|i| number(i + 2)).collect();
         let mut out = vec![T::from_f64(f64::NAN); rows * columns];
-        let (row, column) = if turned { (1, rows) } else { (inner, 1) };
+        let (row, column) = if transposed { (1, rows) } else { (inner, 1) };
         let whole = Tile {
             rows,
             columns,
@@ -379,11 +385,11 @@ mod tests {
         for (rows, columns, inner) in
             [(1, 1, 1), (4, 64, 64), (5, 67, 39), (8, 100, 129), (15, 31, 40), (24, 98, 300), (32, 130, 1100)]
         {
-            for turned in [false, true] {
-                check::<f32>(rows, columns, inner, turned);
-                check::<f64>(rows, columns, inner, turned);
-                check::<f16>(rows, columns, inner.min(200), turned);
-                check::<bf16>(rows, columns, inner.min(200), turned);
+            for transposed in [false, true] {
+                check::<f32>(rows, columns, inner, transposed);
+                check::<f64>(rows, columns, inner, transposed);
+                check::<f16>(rows, columns, inner.min(200), transposed);
+                check::<bf16>(rows, columns, inner.min(200), transposed);
             }
         }
     }

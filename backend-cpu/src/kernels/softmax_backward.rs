@@ -37,7 +37,7 @@ fn result<A: Apply, const LOG: bool>(grad: A, made: A, sum: A) -> A {
     }
 }
 
-/// Computes lines of `n` elements with stride `inner`.
+/// Computes the gradients of rows of `n` elements with stride `inner`, in parallel.
 fn lines<T: Float<Acc: Apply>, const LOG: bool>(
     grad: &[T],
     made: &[T],

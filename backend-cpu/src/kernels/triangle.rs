@@ -26,9 +26,9 @@ fn part<C: Element>(call: &Call, lower: bool) -> Result<(), Error> {
         return Ok(());
     }
     let (batch, [rows, columns]) = (ndim - 2, [ndim - 2, ndim - 1]);
-    let turned = out.strides[columns].abs() > out.strides[rows].abs();
+    let transposed = out.strides[columns].abs() > out.strides[rows].abs();
     // The diagonal itself is preserved by both; the elements below it in rows are above it in columns.
-    let (line, along, before, diagonal) = match turned {
+    let (line, along, before, diagonal) = match transposed {
         false => (rows, columns, lower, diagonal),
         true => (columns, rows, !lower, diagonal.saturating_neg()),
     };

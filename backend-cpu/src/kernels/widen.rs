@@ -6,7 +6,7 @@ use keyway_cpu_loops::vectors::{Lanes, Vector, load_some, read_some, widen, writ
 use keyway_sdk::author::Real;
 
 /// The number of rows or columns that are transposed at a time, and of elements of each.
-const TURNED: (usize, usize) = (16, 64);
+const TRANSPOSED_BLOCK: (usize, usize) = (16, 64);
 
 /// Widens `rows` by `columns` elements to rows with stride `step`.
 ///
@@ -24,17 +24,20 @@ pub unsafe fn widen_matrix<T: Lanes<Acc = f32>>(
             unsafe { widen(to.add(r * step), from.at(r, 0).data, columns) };
         }
     } else if from.row == 1 {
-        let mut lines = [[0f32; TURNED.1]; TURNED.0];
-        for (c, r) in
-            (0..columns).step_by(TURNED.0).flat_map(|c| (0..rows).step_by(TURNED.1).map(move |r| (c, r)))
+        let mut lines = [[0f32; TRANSPOSED_BLOCK.1]; TRANSPOSED_BLOCK.0];
+        for (c, r) in (0..columns)
+            .step_by(TRANSPOSED_BLOCK.0)
+            .flat_map(|c| (0..rows).step_by(TRANSPOSED_BLOCK.1).map(move |r| (c, r)))
         {
-            let (wide, tall) = (TURNED.0.min(columns - c), TURNED.1.min(rows - r));
+            let (wide, tall) = (TRANSPOSED_BLOCK.0.min(columns - c), TRANSPOSED_BLOCK.1.min(rows - r));
             for (i, line) in lines.iter_mut().enumerate().take(wide) {
                 // SAFETY: the caller guarantees the column.
                 unsafe { widen(line.as_mut_ptr(), from.at(r, c + i).data, tall) };
             }
             // SAFETY: the caller guarantees the target; the lines are long enough.
-            unsafe { transpose(to.add(r * step + c), step, lines[0].as_ptr(), TURNED.1, wide, tall) };
+            unsafe {
+                transpose(to.add(r * step + c), step, lines[0].as_ptr(), TRANSPOSED_BLOCK.1, wide, tall)
+            };
         }
     } else {
         for (r, c) in (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c))) {

@@ -121,7 +121,7 @@ impl Descriptors {
                 set(Attribute::CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, stride, 8)
             });
         if done.is_err() {
-            // SAFETY: it was made above, and nothing refers to it.
+            // SAFETY: it was created above, and nothing refers to it.
             let _ = unsafe { self.library.cublasLtMatrixLayoutDestroy(made) };
         }
         done.map(|()| made)

@@ -165,14 +165,14 @@ impl Problem {
         let stored =
             |of: Matrices, rows: usize, columns: usize| Stored { element, of, batches, rows, columns };
         // A row-major result is the transpose of a column-major one, and so is the product of the transposed operands.
-        let turned = stored(product.out, rows, columns).form()?.transposed;
-        let turn = |of: Matrices| if turned { of.transposed() } else { of };
-        let (m, n) = if turned { (columns, rows) } else { (rows, columns) };
+        let swapped = stored(product.out, rows, columns).form()?.transposed;
+        let turn = |of: Matrices| if swapped { of.transposed() } else { of };
+        let (m, n) = if swapped { (columns, rows) } else { (rows, columns) };
         let (first, second) =
-            if turned { (product.right, product.left) } else { (product.left, product.right) };
+            if swapped { (product.right, product.left) } else { (product.left, product.right) };
         let (first, second, out) = (turn(first), turn(second), turn(product.out));
         let (a, b) = (stored(first, m, inner).form()?, stored(second, inner, n).form()?);
-        let d = stored(out, m, n).as_it_lies()?;
+        let d = stored(out, m, n).direct_form()?;
         let (addend, input, c) = match product.input.map(turn) {
             None => (Addend::None, out, d),
             Some(input) => {
@@ -218,19 +218,19 @@ impl Stored {
     /// The matrix if it is column-major, or transposed. For a single row the latter is preferred, so that its elements are
     /// contiguous.
     fn form(self) -> Option<Form> {
-        let turned = || {
+        let swapped = || {
             let own = Stored { of: self.of.transposed(), rows: self.columns, columns: self.rows, ..self };
-            own.as_it_lies().map(|form| Form { transposed: true, ..form })
+            own.direct_form().map(|form| Form { transposed: true, ..form })
         };
         if self.rows == 1 {
-            turned().or_else(|| self.as_it_lies())
+            swapped().or_else(|| self.direct_form())
         } else {
-            self.as_it_lies().or_else(turned)
+            self.direct_form().or_else(swapped)
         }
     }
 
     /// The form without transposition: the elements of a column are contiguous, and columns do not overlap.
-    fn as_it_lies(self) -> Option<Form> {
+    fn direct_form(self) -> Option<Form> {
         let [batch, row, column] = self.of.strides;
         let leading = if self.columns == 1 { self.rows as i64 } else { column };
         let batch = if self.batches == 1 { 0 } else { batch };
@@ -243,7 +243,7 @@ impl Stored {
 
     /// The addend of a result of form `d`: as an epilogue, a matrix or a copy.
     fn addend(self, d: Form, factor: f64) -> (Addend, Form) {
-        if let Some(own) = self.as_it_lies() {
+        if let Some(own) = self.direct_form() {
             return (Addend::Matrix, own);
         }
         let [batch, row, column] = self.of.strides;
@@ -316,8 +316,8 @@ mod tests {
             let key = problem.key;
             let [_, m, n, k] = key.sizes;
             prop_assert_eq!((key.sizes[0], m * n, k), (batches, rows * columns, inner));
-            let turned = problem.at[0] == right.at;
-            let place = |row: usize, column: usize| if turned { (column, row) } else { (row, column) };
+            let swapped = problem.at[0] == right.at;
+            let place = |row: usize, column: usize| if swapped { (column, row) } else { (row, column) };
             for (form, size) in [(key.a, [m, k]), (key.b, [k, n]), (key.c, [m, n]), (key.d, [m, n])] {
                 let stored = if form.transposed { size[1] } else { size[0] };
                 prop_assert!(form.leading >= stored as i64);
@@ -342,7 +342,7 @@ mod tests {
                         }
                     }
                     for t in 0..k {
-                        let wanted = match turned {
+                        let wanted = match swapped {
                             true => address(right, bytes, [batch, t, i]),
                             false => address(left, bytes, [batch, i, t]),
                         };
@@ -352,7 +352,7 @@ mod tests {
                     }
                 }
                 for (t, j) in (0..k).flat_map(|t| (0..n).map(move |j| (t, j))) {
-                    let wanted = match turned {
+                    let wanted = match swapped {
                         true => address(left, bytes, [batch, j, t]),
                         false => address(right, bytes, [batch, t, j]),
                     };

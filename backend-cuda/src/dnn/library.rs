@@ -50,7 +50,7 @@ impl Table for Library {
             _ => Err(format!("is of version {}, and 9.0 or newer is needed", shown(version))),
         })?;
         // Files for CUDA 12 and 13 have the same name.
-        // SAFETY: the function takes nothing, and may be called before all others.
+        // SAFETY: the function takes no arguments, and may be called before all others.
         let built_for = unsafe { (library.cudnnGetCudartVersion)() } as i32;
         match built_for / 1000 > driver / 1000 {
             false => Ok(library),

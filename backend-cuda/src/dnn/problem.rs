@@ -2,14 +2,14 @@
 
 use crate::kernels::Image;
 
-/// The tensor of a convolution that is computed from the other two.
+/// The tensor that a convolution computes from the other two.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
-    /// The result.
+    /// The output (forward pass).
     Forward,
-    /// The input, from the result's gradient.
+    /// The gradient of the input, from that of the output.
     Data,
-    /// The kernel, from the result's gradient.
+    /// The gradient of the weight, from that of the output.
     Filter,
 }
 
@@ -122,8 +122,9 @@ impl Key {
         }
         // The memory order of most elements. Images of one channel, or one pixel, have both orders.
         let in_order = |channels_last: bool| -> i64 {
-            let lie = (0..3).filter(|&i| lies(&images[i], &strides(images[i].sizes, channels_last)));
-            lie.map(|i| counts[i]).sum()
+            let matching =
+                (0..3).filter(|&i| has_strides(&images[i], &strides(images[i].sizes, channels_last)));
+            matching.map(|i| counts[i]).sum()
         };
         let (row_major, last) = (in_order(false), in_order(true));
         let all: i64 = counts.iter().sum();
@@ -131,7 +132,7 @@ impl Key {
         let channels_last = last > row_major || last == row_major && last < all;
         let form = |image: Image| {
             let strides = strides(image.sizes, channels_last);
-            let address = if lies(&image, &strides) { image.data | ALIGNED } else { ALIGNED };
+            let address = if has_strides(&image, &strides) { image.data | ALIGNED } else { ALIGNED };
             Form {
                 sizes: image.sizes.map(|size| size as i64),
                 strides,
@@ -154,7 +155,7 @@ impl Key {
 impl Form {
     /// Whether an image has the strides of this form.
     pub fn is_of(&self, image: &Image) -> bool {
-        lies(image, &self.strides)
+        has_strides(image, &self.strides)
     }
 }
 
@@ -177,7 +178,7 @@ impl Kind {
 }
 
 /// Whether an image has these strides in dimensions of size above 1.
-fn lies(image: &Image, strides: &[i64; 5]) -> bool {
+fn has_strides(image: &Image, strides: &[i64; 5]) -> bool {
     (0..5).all(|d| image.sizes[d] == 1 || image.strides[d] == strides[d])
 }
 
@@ -221,7 +222,7 @@ mod tests {
         key.forms.map(|form| form.strides)
     }
 
-    fn lying(key: &Key, of: &Convolution<'_>) -> [bool; 3] {
+    fn matching(key: &Key, of: &Convolution<'_>) -> [bool; 3] {
         let images = of.images();
         [0, 1, 2].map(|i| key.forms[i].is_of(&images[i]))
     }
@@ -232,13 +233,13 @@ mod tests {
             let of = convolution(SIZES.map(|sizes| image(sizes, order)));
             let key = Key::new(&of).unwrap();
             assert_eq!(orders(&key), SIZES.map(|sizes| strides(sizes, order)));
-            assert_eq!((key.spatial, key.forms[0].alignment, lying(&key, &of)), (2, 16, [true; 3]));
+            assert_eq!((key.spatial, key.forms[0].alignment, matching(&key, &of)), (2, 16, [true; 3]));
             let other = Convolution { weight: image(SIZES[1], !order), ..of };
-            let turned = Key::new(&other).unwrap();
-            assert_eq!((turned, lying(&turned, &other)), (key, [true, false, true]));
+            let reordered = Key::new(&other).unwrap();
+            assert_eq!((reordered, matching(&reordered, &other)), (key, [true, false, true]));
             let other = Convolution { result: image(SIZES[2], !order), ..of };
-            let turned = Key::new(&other).unwrap();
-            assert_eq!((turned, lying(&turned, &other)), (key, [true, true, false]));
+            let reordered = Key::new(&other).unwrap();
+            assert_eq!((reordered, matching(&reordered, &other)), (key, [true, true, false]));
         }
         // Equally many elements in either order.
         let sizes = [[2, 8, 1, 6, 5], [8, 8, 1, 1, 1], [2, 8, 1, 6, 5]];
@@ -279,7 +280,7 @@ mod tests {
         gaps.input.strides[0] += 1;
         gaps.input.data += 2;
         let key = Key::new(&gaps).unwrap();
-        assert_eq!((lying(&key, &gaps), key.forms[0].alignment), ([false, true, true], 16));
+        assert_eq!((matching(&key, &gaps), key.forms[0].alignment), ([false, true, true], 16));
         let mut large = of;
         (large.input.sizes[0], large.result.sizes[0]) = (1 << 24, 1 << 24);
         assert_eq!(Key::new(&large), None);

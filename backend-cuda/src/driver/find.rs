@@ -104,7 +104,7 @@ pub fn trust(path: &Path) -> Result<(), String> {
     if !path.is_absolute() {
         return Err("is no absolute path".into());
     }
-    // SAFETY: the call takes nothing.
+    // SAFETY: the call takes no arguments.
     let user = unsafe { libc::geteuid() };
     let real = path.canonicalize().map_err(|error| format!("cannot be read: {error}"))?;
     for part in [Some(real.as_path()), real.parent()].into_iter().flatten() {

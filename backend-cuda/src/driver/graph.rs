@@ -94,7 +94,7 @@ impl Context {
             return Err(ended.err().unwrap_or_else(|| failed("the capture gave no graph".into())));
         }
         let made = ended.and_then(|()| {
-            // SAFETY: the out-pointer is valid, and the graph was just made.
+            // SAFETY: the out-pointer is valid, and the graph was just created.
             self.call(|l| unsafe { l.cuGraphInstantiateWithFlags(&mut executable, graph, 0) })
         });
         // SAFETY: the graph was just created, and launches use a copy of it.

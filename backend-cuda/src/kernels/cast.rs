@@ -193,7 +193,7 @@ fn along(
 mod tests {
     use super::*;
 
-    fn turned(sizes: &[i64], out: &[i64], input: &[i64]) -> Option<(u32, u32, usize)> {
+    fn transposition(sizes: &[i64], out: &[i64], input: &[i64]) -> Option<(u32, u32, usize)> {
         let side = |strides| Side { operand: Operand { data: 256, ..Operand::default() }, bytes: 4, strides };
         let found = Turn::of(sizes, [side(out), side(input)]).unwrap();
         found.map(|(turn, blocks)| (turn.rows, turn.columns, blocks))
@@ -201,16 +201,16 @@ mod tests {
 
     #[test]
     fn copies_between_orders_of_memory_go_by_squares() {
-        assert_eq!(turned(&[100, 300], &[300, 1], &[1, 100]), Some((300, 100, 10)), "transposed");
-        assert_eq!(turned(&[100, 300], &[1, 100], &[300, 1]), Some((100, 300, 10)), "the other way");
+        assert_eq!(transposition(&[100, 300], &[300, 1], &[1, 100]), Some((300, 100, 10)), "transposed");
+        assert_eq!(transposition(&[100, 300], &[1, 100], &[300, 1]), Some((100, 300, 10)), "the other way");
         // Images to channels_last: each image is a matrix of its channels and its pixels.
         assert_eq!(
-            turned(&[4, 64, 20, 20], &[25600, 1, 1280, 64], &[25600, 400, 20, 1]),
+            transposition(&[4, 64, 20, 20], &[25600, 1, 1280, 64], &[25600, 400, 20, 1]),
             Some((64, 400, 28))
         );
-        assert_eq!(turned(&[100, 300], &[300, 1], &[300, 1]), None, "the same order");
-        assert_eq!(turned(&[100, 300], &[300, 1], &[600, 2]), None, "no neighbours in the input");
-        assert_eq!(turned(&[100, 8], &[8, 1], &[1, 100]), None, "too few rows");
-        assert_eq!(turned(&[100, 300], &[300, 1], &[1, 0]), Some((300, 100, 10)), "a column for all");
+        assert_eq!(transposition(&[100, 300], &[300, 1], &[300, 1]), None, "the same order");
+        assert_eq!(transposition(&[100, 300], &[300, 1], &[600, 2]), None, "no neighbours in the input");
+        assert_eq!(transposition(&[100, 8], &[8, 1], &[1, 100]), None, "too few rows");
+        assert_eq!(transposition(&[100, 300], &[300, 1], &[1, 0]), Some((300, 100, 10)), "a column for all");
     }
 }

@@ -35,7 +35,7 @@ macro_rules! table {
                     };
                 }
                 let version: unsafe extern "C" fn() -> usize = find!(stringify!($version));
-                // SAFETY: the function takes nothing, and may be called before all others.
+                // SAFETY: the function takes no arguments, and may be called before all others.
                 let version = unsafe { version() };
                 serves(version)?;
                 Ok(Library {

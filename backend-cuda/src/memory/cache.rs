@@ -44,14 +44,14 @@ const ALONE: u64 = 10 << 20;
 pub(super) const STEP: u64 = 2 << 20;
 
 /// The owner of unowned blocks: work that used them has finished. No stream has this address.
-pub(super) const NOBODY: usize = usize::MAX - 1;
+pub(super) const UNOWNED: usize = usize::MAX - 1;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
     pub(super) bytes: u64,
     /// The requested bytes.
-    pub(super) asked: u64,
-    /// The owner: a stream by its address, which is even, a pool by its number, which is odd, or [`NOBODY`].
+    pub(super) requested: u64,
+    /// The owner: a stream by its address, which is even, a pool by its number, which is odd, or [`UNOWNED`].
     pub(super) stream: usize,
     pub(super) free: bool,
     /// The address of the block's segment.
@@ -133,7 +133,7 @@ impl Cache {
 
     /// Adds a free block, and merges it with free blocks before it.
     pub(super) fn add_free(&mut self, at: u64, bytes: u64, stream: usize, segment: u64) {
-        self.blocks.insert(at, Block { bytes, asked: 0, stream, free: true, segment });
+        self.blocks.insert(at, Block { bytes, requested: 0, stream, free: true, segment });
         self.settle(at);
     }
 
@@ -151,30 +151,30 @@ impl Cache {
     pub(super) fn take_over_last(&mut self, segment: u64, user: usize) {
         let end = segment + self.segments.get(&segment).map_or(0, |segment| segment.bytes);
         let last = self.blocks.range(segment..end).next_back().map(|(at, block)| (*at, *block));
-        if let Some((at, block)) = last.filter(|(_, block)| block.free && block.stream == NOBODY) {
+        if let Some((at, block)) = last.filter(|(_, block)| block.free && block.stream == UNOWNED) {
             self.cut_free(at, block, block.bytes);
             self.add_free(at, block.bytes, user, segment);
         }
     }
 
     /// The smallest free block that fits, split to size: of the stream's own blocks, otherwise an unowned one.
-    fn cached(&mut self, (size, asked): (u64, u64), small: bool, stream: usize) -> Option<u64> {
+    fn cached(&mut self, (size, requested): (u64, u64), small: bool, stream: usize) -> Option<u64> {
         let least = |of: usize| {
             self.free.range((of, small, size, 0)..=(of, small, u64::MAX, u64::MAX)).next().copied()
         };
-        let found = least(stream).or_else(|| least(NOBODY))?;
+        let found = least(stream).or_else(|| least(UNOWNED))?;
         let (_, _, bytes, at) = found;
         let rest = bytes - size;
         let splits = rest >= if small { GRAIN } else { SMALL };
         self.free.remove(&found);
         let block = self.blocks.get_mut(&at)?;
         block.free = false;
-        block.asked = asked;
+        block.requested = requested;
         block.stream = stream;
         let segment = block.segment;
         if splits {
             block.bytes = size;
-            let block = Block { bytes: rest, asked: 0, stream: found.0, free: true, segment };
+            let block = Block { bytes: rest, requested: 0, stream: found.0, free: true, segment };
             self.blocks.insert(at + size, block);
             self.free.insert((found.0, small, rest, at + size));
         }
@@ -184,7 +184,7 @@ impl Cache {
     /// Returns a block to the cache.
     pub fn free(&mut self, at: u64) -> Result<(), Error> {
         match self.blocks.get_mut(&at) {
-            Some(block) if !block.free => (block.free, block.asked) = (true, 0),
+            Some(block) if !block.free => (block.free, block.requested) = (true, 0),
             _ => {
                 return Err(Error::InvalidArgument {
                     argument: "pointer",
@@ -250,7 +250,7 @@ impl Cache {
         for entry in own.into_iter().filter(|_| stream != 0) {
             self.free.remove(&entry);
             if let Some(block) = self.blocks.get_mut(&entry.3) {
-                block.stream = NOBODY;
+                block.stream = UNOWNED;
             }
             self.settle(entry.3);
         }

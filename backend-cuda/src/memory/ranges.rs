@@ -6,7 +6,7 @@
 //! range belongs to a stream and a size class, as the blocks of a segment do, and passes to the next stream when its stream
 //! ends. The driver does not synchronise when memory is unmapped, so the device is synchronised first.
 
-use super::cache::{Cache, LARGE_SEGMENT, NOBODY, SMALL_SEGMENT, STEP, Segment, Source};
+use super::cache::{Cache, LARGE_SEGMENT, SMALL_SEGMENT, STEP, Segment, Source, UNOWNED};
 use keyway_sdk::Error;
 
 /// A segment that grows at its end.
@@ -87,7 +87,7 @@ impl Cache {
         if let Some(at) = of(user) {
             return Ok(at);
         }
-        if let Some(at) = of(NOBODY) {
+        if let Some(at) = of(UNOWNED) {
             if let Some(range) = self.ranges.get_mut(&at) {
                 range.user = user;
             }
@@ -136,7 +136,7 @@ impl Cache {
 
     /// Makes the ranges of an ended user unowned.
     pub(super) fn leave_ranges(&mut self, user: usize) {
-        self.ranges.values_mut().filter(|range| range.user == user).for_each(|range| range.user = NOBODY);
+        self.ranges.values_mut().filter(|range| range.user == user).for_each(|range| range.user = UNOWNED);
     }
 }
 

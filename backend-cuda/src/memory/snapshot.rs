@@ -1,6 +1,6 @@
 //! The segments and blocks of the cached memory as JSON, in the documented format.
 
-use super::cache::{Cache, NOBODY};
+use super::cache::{Cache, UNOWNED};
 use std::fmt::Write;
 
 impl Cache {
@@ -42,7 +42,7 @@ impl Cache {
                     out,
                     "{comma}{{\"address\":{at},\"size\":{},\"requested_size\":{},\"state\":\"{state}\",\"owner\":\"{}\"}}",
                     block.bytes,
-                    block.asked,
+                    block.requested,
                     owner(block.stream)
                 );
             }
@@ -68,7 +68,7 @@ fn class(small: bool) -> &'static str {
 fn owner(user: usize) -> String {
     match user {
         0 => "default stream".to_string(),
-        NOBODY => "none".to_string(),
+        UNOWNED => "none".to_string(),
         graph if graph % 2 == 1 => format!("graph {}", graph >> 1),
         stream => format!("stream {stream:#x}"),
     }

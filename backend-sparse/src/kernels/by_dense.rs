@@ -3,7 +3,7 @@
 //! panel are first packed contiguously, so that its lines stay in L1. Scratch: one panel, and for distributed rows 8 bytes
 //! and a value for each entry of the longest row per active work item.
 
-use super::product::{Room, Rows};
+use super::product::{Decoded, Rows};
 use crate::coo::wrong;
 use crate::number::{CHAIN, Number};
 use keyway_sdk::author::{Error, Scratch, parallel_chunks_mut};
@@ -119,11 +119,11 @@ impl<T: Number> Job<'_, T> {
     ) -> Result<(), Error> {
         let piece_rows = (WORK / self.m).clamp(1, 1 << 10);
         parallel_chunks_mut(out, piece_rows * self.m, |piece, out| {
-            let mut room = Room::default();
+            let mut decoded = Decoded::default();
             for (nth, out) in out.chunks_mut(self.m).enumerate() {
                 let row = piece * piece_rows + nth;
                 let base = row / self.rows_per * self.a.width;
-                let Some((columns, values)) = self.a.slices(row, &mut room) else {
+                let Some((columns, values)) = self.a.slices(row, &mut decoded) else {
                     return self.short.store(true, Ordering::Relaxed);
                 };
                 let line = |k: i64| line(base.wrapping_add(k as usize));

@@ -5,7 +5,7 @@
 //! than [`CHAIN`] entries.
 
 use super::product::{Rows, are_too_many};
-use crate::coo::{Coo, Part, new_tensor, room};
+use crate::coo::{Coo, Part, new_tensor, with_capacity};
 use crate::number::{CHAIN, Number};
 use keyway_sdk::author::{Error, Scratch, new_host_tensor, parallel_for};
 use std::ops::Range;
@@ -113,7 +113,7 @@ impl Columns {
     fn of(columns: &[i64], width: usize) -> Result<Self, Error> {
         let (mut known, mut count) = (None, width);
         if are_too_many(width, columns.len()) || u32::try_from(width).is_err() {
-            let mut sorted = room(columns.len())?;
+            let mut sorted = with_capacity(columns.len())?;
             sorted.extend_from_slice(columns);
             sorted.sort_unstable();
             sorted.dedup();
@@ -125,7 +125,7 @@ impl Columns {
                 what: format!("a product with {count} columns, more than 2^32,"),
             });
         }
-        let mut numbers = room(columns.len())?;
+        let mut numbers = with_capacity(columns.len())?;
         match &known {
             None => numbers.extend(columns.iter().map(|&column| column as u32)),
             Some(known) => numbers
@@ -136,7 +136,7 @@ impl Columns {
 
     /// The cleared bit mask of the columns.
     fn bits(&self) -> Result<Vec<u64>, Error> {
-        let mut bits = room(self.width.div_ceil(WORD))?;
+        let mut bits = with_capacity(self.width.div_ceil(WORD))?;
         bits.resize(self.width.div_ceil(WORD), 0);
         Ok(bits)
     }
@@ -197,10 +197,10 @@ impl<T: Number> Sums<T> {
     /// Allocates for `width` columns; `is_long` if there are rows with more than [`CHAIN`] entries.
     fn new(width: usize, is_long: bool) -> Result<Self, Error> {
         let long = if is_long { width } else { 0 };
-        let mut totals = room(long)?;
+        let mut totals = with_capacity(long)?;
         totals.resize(long, Self::no_total());
-        let (mut sums, mut has) = (room(width)?, room(width.div_ceil(WORD))?);
-        let mut found = room(width + 2)?;
+        let (mut sums, mut has) = (with_capacity(width)?, with_capacity(width.div_ceil(WORD))?);
+        let mut found = with_capacity(width + 2)?;
         sums.resize(width, T::kept(T::ZERO, false));
         has.resize(width.div_ceil(WORD), 0);
         found.resize(width + 2, 0);

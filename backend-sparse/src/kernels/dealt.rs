@@ -103,7 +103,7 @@ pub fn ask_for<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing and accepts any address; the instruction belongs to the x86-64 baseline.
+        // SAFETY: a prefetch reads nothing and accepts any address; the instruction is part of the x86-64 baseline.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]

@@ -27,7 +27,7 @@ impl<T: Number> Reads<T> {
     pub fn at(&self, offset: u64) -> T {
         match self.last {
             // SAFETY: the host guarantees the memory from the first to the last element, and the kernel that made this
-            // writes to new memory alone.
+            // writes only to new memory.
             Some(last) if offset <= last => unsafe { self.data.add(offset as usize).read() },
             _ => T::narrow(T::ZERO),
         }

@@ -3,7 +3,7 @@
 
 use super::select::{first_of, values_of};
 use crate::coalesce::coalesced;
-use crate::coo::{Coo, Part, dim_of, index_tensor, more_room, one, room, wrong};
+use crate::coo::{Coo, Part, dim_of, index_tensor, more_room, one, with_capacity, wrong};
 use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Arg, Call, Error, Scratch};
 
@@ -95,7 +95,7 @@ fn index_select(call: &Call<'_>) -> Result<(), Error> {
             entries.extend(found.iter().map(|_| entry as i64));
         }
     }
-    let mut indices = room(coo.sparse_dim.saturating_mul(entries.len()))?;
+    let mut indices = with_capacity(coo.sparse_dim.saturating_mul(entries.len()))?;
     let index = coo.index()?;
     for row in 0..coo.sparse_dim {
         if row == dim {

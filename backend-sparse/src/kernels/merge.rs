@@ -44,7 +44,7 @@ pub fn merged<T: Number>(a: &Coo<'_>, b: &Coo<'_>) -> Result<Option<Coo<'static>
         b.values.tensor().view_bits::<T>()?.contiguous()?,
     ];
     let all = a.nnz + b.nnz;
-    // SAFETY: `Piece::run` writes the elements of each piece's part that `made` names, and no more than these are read below.
+    // SAFETY: `Piece::run` writes the elements of each piece's part that `made` names, and only these are read below.
     let (mut keys, mut sums) = unsafe { (Scratch::<u64>::unwritten(all)?, Scratch::<T>::unwritten(all)?) };
     let sizes = a.sparse_sizes();
     let mut pieces = Vec::new();

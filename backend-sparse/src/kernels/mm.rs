@@ -43,7 +43,7 @@ fn multiply(call: &Call<'_>, left: Tensor<'_>, right: Tensor<'_>) -> Result<Owne
             by_sum!(left.dtype(), from_left(&a, right))
         }
         _ => {
-            if let Some(made) = turned(left, right)? {
+            if let Some(made) = transposed(left, right)? {
                 return Ok(made);
             }
             let b = Operand::read(right)?;
@@ -70,7 +70,7 @@ fn any_order(left: Tensor<'_>, right: Tensor<'_>) -> Result<Option<OwnedTensor>,
 
 /// A strided matrix times a sparse one, computed as the transposed product. If the columns of the strided operand are
 /// contiguous, as for a gradient, so are those of the result. `None` for other operands.
-fn turned(left: Tensor<'_>, right: Tensor<'_>) -> Result<Option<OwnedTensor>, Error> {
+fn transposed(left: Tensor<'_>, right: Tensor<'_>) -> Result<Option<OwnedTensor>, Error> {
     if left.ndim() != 2 || right.ndim() != 2 || left.sizes()[0] < ROWS {
         return Ok(None);
     }
@@ -95,22 +95,26 @@ fn turned(left: Tensor<'_>, right: Tensor<'_>) -> Result<Option<OwnedTensor>, Er
     }
 }
 
-/// A sparse matrix, transposed if `turned`, times a strided one, entry by entry: a product is linear, so duplicates may be
+/// A sparse matrix, transposed if `transposed`, times a strided one, entry by entry: a product is linear, so duplicates may be
 /// added after it as well as before, unless one of them, a factor or a sum is infinite. `None` if an element of the result
 /// is not finite and there may be duplicates, or for more than 2^32 entries.
-fn by_entry<T: Number>(coo: &Coo<'_>, turned: bool, lines: Tensor<'_>) -> Result<Option<OwnedTensor>, Error> {
+fn by_entry<T: Number>(
+    coo: &Coo<'_>,
+    transposed: bool,
+    lines: Tensor<'_>,
+) -> Result<Option<OwnedTensor>, Error> {
     // For narrow types only the loops of one orientation are compiled.
-    let in_order = (!turned || size_of::<T>() >= 4) && coo.unchecked_index()?[..coo.nnz].is_sorted();
-    let rows = if in_order { Some(Rows::<T>::of_unchecked(coo)?) } else { Rows::dealt(coo, turned)? };
+    let in_order = (!transposed || size_of::<T>() >= 4) && coo.unchecked_index()?[..coo.nnz].is_sorted();
+    let rows = if in_order { Some(Rows::<T>::of_unchecked(coo)?) } else { Rows::dealt(coo, transposed)? };
     let Some(rows) = rows else { return Ok(None) };
     let strided = lines.view_bits::<T>()?.contiguous()?;
-    let mut sizes = vec![coo.sizes[usize::from(turned)]];
+    let mut sizes = vec![coo.sizes[usize::from(transposed)]];
     sizes.extend(lines.sizes().get(1));
     let mut made = new_tensor(lines.dtype(), &sizes)?;
     let mut are_all_finite = true;
     if let Some(out) = made.view_bits_mut::<T>()?.as_mut_slice() {
         let columns = sizes.get(1).copied().unwrap_or(1) as usize;
-        let multiplied = match turned && in_order && size_of::<T>() >= 4 {
+        let multiplied = match transposed && in_order && size_of::<T>() >= 4 {
             true => scattered(&rows, &strided, columns, out),
             false => sparse_by_dense(&rows, usize::MAX, &strided, columns, out),
         };

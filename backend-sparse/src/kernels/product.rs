@@ -3,7 +3,7 @@
 //! [`by_sparse`](super::by_sparse).
 
 use super::dealt::{ask_for, dealt};
-use crate::coo::{Coo, room, unsupported};
+use crate::coo::{Coo, unsupported, with_capacity};
 use crate::csr::{Csr, out_of_order, row_begins};
 use crate::number::{CHAIN, Number};
 use keyway_cpu_loops::{Contiguous, ViewExt};
@@ -48,7 +48,7 @@ enum Columns<'a> {
 
 /// Buffers for the unpacked entries of a row.
 #[derive(Default)]
-pub struct Room<T> {
+pub struct Decoded<T> {
     columns: Vec<i64>,
     values: Vec<T>,
 }
@@ -109,17 +109,17 @@ impl<'a, T: Number> Rows<'a, T> {
         })
     }
 
-    /// The rows of an unsorted COO matrix, transposed if `turned`: a row is in the order of entries, possibly with
+    /// The rows of an unsorted COO matrix, transposed if `transposed`: a row is in the order of entries, possibly with
     /// duplicates. `None` for more than 2^32 entries. Scratch: that of [`dealt`].
     ///
     /// # Errors
     /// Mismatched components; insufficient memory.
-    pub fn dealt(coo: &'a Coo<'_>, turned: bool) -> Result<Option<Self>, Error> {
+    pub fn dealt(coo: &'a Coo<'_>, transposed: bool) -> Result<Option<Self>, Error> {
         let index = coo.unchecked_index()?;
         let (rows, columns) = index.split_at(coo.nnz);
         let values = coo.values.tensor().view_bits::<T>()?.contiguous()?;
         let (mut ends, mut sizes) = ([rows, columns], [coo.sizes[0] as usize, coo.sizes[1] as usize]);
-        if turned {
+        if transposed {
             ends.reverse();
             sizes.reverse();
         }
@@ -159,20 +159,20 @@ impl<'a, T: Number> Rows<'a, T> {
 
     /// The columns and the values of the entries of a row; `None` if memory is insufficient.
     #[inline(always)]
-    pub fn slices<'s>(&'s self, row: usize, room: &'s mut Room<T>) -> Option<(&'s [i64], &'s [T])> {
+    pub fn slices<'s>(&'s self, row: usize, decoded: &'s mut Decoded<T>) -> Option<(&'s [i64], &'s [T])> {
         match &self.columns {
             Columns::Given(columns) => {
                 let range = self.range(row);
                 Some((&columns[columns.len() - self.nnz..][range.clone()], &self.values[range]))
             }
-            Columns::Dealt(records) => self.decoded(&records[self.range(row)], room),
+            Columns::Dealt(records) => self.decoded(&records[self.range(row)], decoded),
         }
     }
 
     /// As [`Rows::slices`], for packed records. Prefetches as many records after them, those of the next row.
     #[inline(never)]
-    fn decoded<'s>(&'s self, records: &[u64], room: &'s mut Room<T>) -> Option<(&'s [i64], &'s [T])> {
-        let Room { columns, values } = room;
+    fn decoded<'s>(&'s self, records: &[u64], decoded: &'s mut Decoded<T>) -> Option<(&'s [i64], &'s [T])> {
+        let Decoded { columns, values } = decoded;
         columns.clear();
         values.clear();
         columns.try_reserve(records.len()).ok()?;
@@ -284,7 +284,7 @@ pub fn dense_by_sparse<T: Number>(
     let short = Mutex::new(None);
     parallel_chunks_mut(out, m, |row, out| {
         let batch = row / n;
-        let mut sums = match room(m) {
+        let mut sums = match with_capacity(m) {
             Ok(sums) => sums,
             Err(error) => {
                 *short.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(error);
@@ -306,7 +306,7 @@ pub fn dense_by_sparse<T: Number>(
             return;
         }
         // A row contributes at most one addend per column.
-        let mut totals = match room(m) {
+        let mut totals = match with_capacity(m) {
             Ok(totals) => totals,
             Err(error) => {
                 *short.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(error);

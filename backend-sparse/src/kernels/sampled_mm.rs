@@ -15,20 +15,20 @@ fn sampled_mm(call: &Call<'_>) -> Result<(), Error> {
             "a product sampled by a sparse pattern of matrices that are not both strided",
         ));
     }
-    let turned = |right: Tensor<'_>| {
-        let turned = one("transpose", &[Arg::Tensor(right), Arg::Int(-2), Arg::Int(-1)])?;
-        one("clone", &[Arg::Owned(&turned), Arg::Str("contiguous")])
+    let transposed = |right: Tensor<'_>| {
+        let transposed = one("transpose", &[Arg::Tensor(right), Arg::Int(-2), Arg::Int(-1)])?;
+        one("clone", &[Arg::Owned(&transposed), Arg::Str("contiguous")])
     };
     if is_csr(&pattern) {
         let pattern = Csr::read(pattern)?;
-        let values = by_sum!(pattern.dtype(), in_rows(&pattern, left, turned(right)?.tensor()))?;
+        let values = by_sum!(pattern.dtype(), in_rows(&pattern, left, transposed(right)?.tensor()))?;
         return pattern.with_values(values).give(call);
     }
     let pattern = coalesced(Coo::read(pattern)?)?;
     if pattern.sparse_dim != pattern.sizes.len() || ![2, 3].contains(&pattern.sparse_dim) {
         return Err(unsupported("a pattern that is no matrix, or stack of them, without dense dimensions"));
     }
-    let values = by_sum!(pattern.dtype(), at_places(&pattern, left, turned(right)?.tensor()))?;
+    let values = by_sum!(pattern.dtype(), at_places(&pattern, left, transposed(right)?.tensor()))?;
     pattern.with_values(values).give(call)
 }
 

@@ -1,7 +1,7 @@
 //! `select` and `slice`: the entries at one index or in a range of indices. Scratch: 8 bytes for each selected entry, and
 //! for each of its indices.
 
-use crate::coo::{Coo, Part, dim_of, index_tensor, one, room, wrong};
+use crate::coo::{Coo, Part, dim_of, index_tensor, one, with_capacity, wrong};
 use crate::dense::strided;
 use crate::number::{Number, by_size};
 use keyway_sdk::author::{Arg, Call, Error, OwnedTensor};
@@ -37,7 +37,7 @@ pub fn moved<'a>(
     place: impl Fn(usize, i64) -> i64,
 ) -> Result<Coo<'a>, Error> {
     let index = coo.index()?;
-    let mut indices = room(rows.len().saturating_mul(entries.len()))?;
+    let mut indices = with_capacity(rows.len().saturating_mul(entries.len()))?;
     for &row in rows {
         let from = &index[row * coo.nnz..(row + 1) * coo.nnz];
         indices.extend(entries.iter().map(|&entry| place(row, from[entry as usize])));
@@ -97,12 +97,12 @@ fn entries_within(coo: &Coo<'_>, dim: usize, begin: i64, end: i64, step: i64) ->
     let row = &index[dim * coo.nnz..(dim + 1) * coo.nnz];
     if coo.coalesced && dim == 0 && step == 1 {
         let found = first_of(row, begin) as i64..first_of(row, end) as i64;
-        let mut entries = room(found.clone().count())?;
+        let mut entries = with_capacity(found.clone().count())?;
         entries.extend(found);
         return Ok(entries);
     }
     let within = |at: i64| (begin..end).contains(&at) && (at - begin) % step == 0;
-    let mut entries = room(row.iter().filter(|at| within(**at)).count())?;
+    let mut entries = with_capacity(row.iter().filter(|at| within(**at)).count())?;
     entries.extend(row.iter().enumerate().filter(|(_, at)| within(**at)).map(|(entry, _)| entry as i64));
     Ok(entries)
 }

@@ -1,7 +1,9 @@
 //! `unsqueeze`, `squeeze` and `view`, which `reshape` calls: the order of entries and the memory of values are preserved.
 //! Scratch: the indices; 8 bytes for each entry if the shape changes.
 
-use crate::coo::{Coo, PIECE, Part, dim_of, index_tensor, one, product, room, row_major, unsupported, wrong};
+use crate::coo::{
+    Coo, PIECE, Part, dim_of, index_tensor, one, product, row_major, unsupported, with_capacity, wrong,
+};
 use keyway_sdk::author::{Arg, Call, Error, parallel_chunks_mut};
 
 fn unsqueeze(call: &Call<'_>) -> Result<(), Error> {
@@ -13,7 +15,7 @@ fn unsqueeze(call: &Call<'_>) -> Result<(), Error> {
         coo.sizes.insert(dim, 1);
         return coo.with_values(values).give(call);
     }
-    let mut rows = room((coo.sparse_dim + 1).saturating_mul(coo.nnz))?;
+    let mut rows = with_capacity((coo.sparse_dim + 1).saturating_mul(coo.nnz))?;
     {
         let index = coo.index()?;
         let (before, behind) = index.split_at(dim * coo.nnz);
@@ -44,7 +46,7 @@ fn squeeze(call: &Call<'_>) -> Result<(), Error> {
     let rows: Vec<usize> = left.iter().copied().filter(|&dim| dim < sparse).collect();
     let indices = {
         let index = coo.index()?;
-        let mut kept = room(rows.len().saturating_mul(coo.nnz))?;
+        let mut kept = with_capacity(rows.len().saturating_mul(coo.nnz))?;
         rows.iter().for_each(|&row| kept.extend_from_slice(&index[row * coo.nnz..(row + 1) * coo.nnz]));
         Part::Made(index_tensor(rows.len(), coo.nnz, &kept)?)
     };
@@ -91,7 +93,7 @@ fn view(call: &Call<'_>) -> Result<(), Error> {
     }
     let keys = coo.keys()?;
     let strides = row_major(&sizes[..sparse_dim]);
-    let mut rows = room(sparse_dim.saturating_mul(coo.nnz))?;
+    let mut rows = with_capacity(sparse_dim.saturating_mul(coo.nnz))?;
     rows.resize(sparse_dim * coo.nnz, 0i64);
     for (dim, row) in rows.chunks_mut(coo.nnz.max(1)).enumerate().take(sparse_dim) {
         let (stride, size) = (strides[dim], sizes[dim].max(1) as u64);

@@ -95,7 +95,7 @@ fn fill(call: &Call<'_>) -> Result<(), Error> {
     coo.with_values(values).give(call)
 }
 
-/// Linear: duplicates need not be added first.
+/// Applies a linear function to the stored values; duplicates need not be added first.
 fn neg(call: &Call<'_>) -> Result<(), Error> {
     if map_values(call, 0, |values| one("neg", &[values]))? {
         return Ok(());

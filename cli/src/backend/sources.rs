@@ -178,7 +178,7 @@ fn archive(reader: impl Read, source: &Path, work: &Path) -> Result<Vec<Copied>,
             }
             continue;
         }
-        // Descriptions of links, and of all entries at once, are ignored.
+        // Descriptions of links, and global ones of all entries, are ignored.
         if kind.is_gnu_longlink() || kind.is_pax_global_extensions() {
             continue;
         }

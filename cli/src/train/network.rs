@@ -32,7 +32,7 @@ pub enum Network {
     /// Fully connected layers with ReLU between them.
     Mlp,
     /// Two convolutions with batch norm and ReLU, pooling, and two fully connected layers, with dropout. The first of these
-    /// is a convolution as large as its image, which takes it as it lies in memory.
+    /// is a convolution as large as its image, which reads it in its memory format.
     Cnn,
     /// A convolution of 7x7 with ReLU, pooling, and two fully connected layers, the first as in the CNN.
     ThreeLayer,

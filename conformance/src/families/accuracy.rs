@@ -13,7 +13,7 @@ use crate::target::Service;
 use keyway::DType;
 use keyway::ops::def::OpDef;
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "accuracy",
     about: "accuracy where formulas cancel, such as expm1 near 0, in ULP; derivatives at every magnitude",
@@ -71,7 +71,7 @@ const POINTS: &[(&str, &[f64])] = &[
 type Other = fn(f64) -> f64;
 
 /// Ops of two tensors: the index of the tensor near the point, and the value of the other.
-const BESIDE: &[(&str, usize, Other)] = &[
+const BINARY: &[(&str, usize, Other)] = &[
     ("gelu_backward", 1, |_| 0.75),
     ("hypot", 0, |x| 0.75 * x),
     ("logaddexp", 1, |_| 0.0),
@@ -146,7 +146,7 @@ fn inputs_near(def: &OpDef, point: f64, dtype: DType) -> Inputs {
     let values = near(point, dtype);
     let array = |values: Vec<Number>| Value::Array(Array::new(dtype, [values.len()], values));
     let mut inputs = crate::inputs::of_sample(&(def.samples)()[0].args, dtype, 0);
-    if let Some((_, nth, beside)) = BESIDE.iter().find(|(name, ..)| *name == def.name()) {
+    if let Some((_, nth, beside)) = BINARY.iter().find(|(name, ..)| *name == def.name()) {
         let other = values.iter().map(|v| Number::Float(beside(v.float())).cast(dtype)).collect();
         inputs.0[1 - nth] = array(other);
         inputs.0[*nth] = array(values);

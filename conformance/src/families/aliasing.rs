@@ -14,7 +14,7 @@ use keyway::ops::def::{Forms, OpDef};
 use keyway::ops::sample::{Sample, TensorSample};
 use keyway::ops::{linalg, pointwise};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "aliasing",
     about: "views share memory, other results do not; overlapping memory is right or refused",
@@ -49,7 +49,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
         let square = |sample: &Sample| has_twins(sample) && with_sizes(sample, &SQUARES[0]).is_some();
         let Some(nth) = op.samples.iter().position(square) else { continue };
         for dtype in scope.served(op.def).into_iter().chain(scope.others(op.def)) {
-            cases.push(Case::of(FAMILY.name, op.def, dtype, nth, TURNED));
+            cases.push(Case::of(FAMILY.name, op.def, dtype, nth, TRANSPOSED));
         }
     }
 }
@@ -70,7 +70,7 @@ fn def_writes(def: &OpDef) -> bool {
 const TWICE: &str = "twice";
 
 /// The variant in which that tensor is square and passed transposed: the same memory, in another order.
-const TURNED: &str = "twice_transposed";
+const TRANSPOSED: &str = "twice_transposed";
 const SQUARES: [[usize; 2]; 3] = [[5, 5], [33, 33], [64, 64]];
 
 /// Whether a sample has two tensors of the same shape and dtype with several elements.
@@ -90,7 +90,7 @@ fn run(context: &Context<'_>) -> Steps {
     if context.case.variant == TWICE {
         return twice(context);
     }
-    if context.case.variant == TURNED {
+    if context.case.variant == TRANSPOSED {
         return exchanged(context);
     }
     if let Some(arrangement) = Arrangement::from_name(&context.case.variant) {

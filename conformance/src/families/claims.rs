@@ -11,7 +11,7 @@ use keyway::DType;
 use keyway::dispatcher::ledger::last_served;
 use keyway::dispatcher::op::Out;
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family =
     Family { name: "claims", about: "claimed dtypes work; others are refused or right", cases, run };
 

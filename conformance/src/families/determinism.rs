@@ -7,7 +7,7 @@ use keyway::DType;
 use keyway::dispatcher::parallel::set_num_threads;
 use keyway::ops::sample::Sample;
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family =
     Family { name: "determinism", about: "the same bits again, and at 1, 2 and 3 threads", cases, run };
 

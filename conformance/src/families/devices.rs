@@ -14,7 +14,7 @@ use keyway::dispatcher::device::{self as api, Event, Stream, memory_stats};
 use keyway::dispatcher::memory::{Storage, copy_bytes, copy_bytes_async, read_bytes, write_bytes};
 use std::process::id;
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "device",
     about: "allocation, pinned memory, copies, streams, events, out of memory, statistics",
@@ -358,7 +358,7 @@ fn at_each_length_of(device: Device, bytes: impl Fn(u8) -> Vec<u8>, check: impl 
     Ok(())
 }
 
-/// A kernel runs on the stream that its thread has entered: after the stream's earlier work.
+/// Checks that a kernel runs on its thread's current stream, after the stream's earlier work.
 fn kernels_on_a_stream(context: &Context<'_>, device: Device) -> Steps {
     let names = ["add", "mul", "exp"];
     let kernel =

@@ -13,7 +13,7 @@ use keyway::dispatcher::op::Out;
 use keyway::ops::def::Forms;
 use keyway::ops::sample::{Fill, Sample};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family =
     Family { name: "errors", about: "error samples fail with their message and change nothing", cases, run };
 

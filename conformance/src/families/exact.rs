@@ -13,7 +13,7 @@ use super::{Context, Family, Scope};
 use crate::case::Case;
 use crate::outcome::{Steps, Stop};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "exact",
     about: "sums of integers, elements that decide alone, results rounded once, casts at the ends of dtypes",

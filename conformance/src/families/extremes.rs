@@ -11,7 +11,7 @@ use keyway::ops::def::{OpDef, OpFlags};
 use keyway::ops::sample::{Role, Sample, SampleArg};
 use keyway::ops::{conv, linalg, loss, norm, pointwise, reduce};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "extremes",
     about: "NaN, infinities, signed zeros, denormals, integer limits",

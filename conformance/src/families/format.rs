@@ -18,7 +18,7 @@ use keyway::ops::{conv, create, image, index, loss, memory, norm, pointwise, poo
 use keyway::{DType, Tensor};
 use std::cell::Cell;
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "format",
     about: "channels_last is preserved, whatever the order of the arguments, of slices, of one channel, by out= and by gradients from any order",

@@ -8,7 +8,7 @@ use crate::outcome::Steps;
 use keyway::dispatcher::op::Out;
 use keyway::ops::def::OpFlags;
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family =
     Family { name: "guards", about: "no write outside an output, none to an input", cases, run };
 

@@ -7,7 +7,7 @@ use keyway::dispatcher::memory::{Storage, read_bytes, write_bytes};
 use keyway::dispatcher::tensor::TensorImpl;
 use keyway::{DType, Device, Tensor};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family =
     Family { name: "huge", about: "more than 2^31 elements; only with --huge", cases, run };
 

@@ -14,7 +14,7 @@ use keyway::dispatcher::op::Out;
 use keyway::ops::def::{Derivative, Forms};
 use keyway::{DType, Tensor};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "interposers",
     about: "each op that an interposer acts on by default, with it and without it: results, forms, large tensors, gradients",

@@ -18,14 +18,14 @@ use asked::Asked;
 use keyway::autograd::{BackwardOptions, grad};
 use keyway::dispatcher::layouts;
 use keyway::dispatcher::op::{OpEntry, Out};
-use keyway::dispatcher::registry::KernelEntry;
+use keyway::dispatcher::registry::{KernelEntry, LayoutTolerance};
 use keyway::ops::by_name;
 use keyway::ops::def::{OpDef, definition};
 use keyway::ops::sample::{Role, Sample, SampleArg, TensorSample};
 use keyway::{DType, Device, Layout, Tensor};
 use std::collections::BTreeSet;
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family =
     Family { name: "kernels", about: "each registered kernel is called, and is right", cases, run };
 
@@ -209,27 +209,19 @@ impl Asked<'_> {
         if let Some(how) = placed.how {
             self.context.judge_by(how);
         }
-        let inputs = &placed.inputs;
-        let expected = match self.def {
-            Some(def) => by_oracle(def, inputs, &placed),
-            // The reference of a plugin's op may treat stored zeros as unstored elements.
-            None if placed.stores_zeros() => None,
-            None => plugin_ops::expected(self.context, self.entry, inputs, &made)?,
-        };
+        let expected = expected(self.context, self.entry, &placed, &made)?;
         let Some(expected) = expected else {
             // The results must at least be readable.
             made.iter().try_for_each(|t| read(t).map(drop))?;
             return Ok(true);
         };
-        let factor = match self.def {
-            Some(def) => factor(def, sample),
-            None => sample.tolerance_factor.map_or(1.0, |(factor, _)| factor),
-        };
+        let factor = factor_of(self.entry, sample);
         let with_sample = |mut failure: Failure| {
             failure.what = format!("sample {nth}, {}: {}", placed.name, failure.what);
             failure
         };
-        self.same(&expected, &made, factor).map_err(with_sample)?;
+        same(&expected, &made, placed.tolerance, |of| Tolerance::of(of.dtype).times(factor))
+            .map_err(with_sample)?;
         if let Some(def) = self.def
             && self.kernel.layout == Layout::CHANNELS_LAST
             && has_out(def)
@@ -277,23 +269,6 @@ impl Asked<'_> {
         Ok(compare::outputs(expected, &got, factor)?)
     }
 
-    fn same(&self, expected: &[Array], made: &[Tensor], factor: f64) -> Result<(), Failure> {
-        if expected.len() != made.len() {
-            let (expected, got) = (expected.len().to_string(), made.len().to_string());
-            return Err(Failure::new("wrong number of outputs", expected, got));
-        }
-        for (nth, (expected, made)) in expected.iter().zip(made).enumerate() {
-            let invalid = || Failure::new(format!("output {nth}"), "elements of its dtype", "others");
-            if !made.as_ref().is_strided() {
-                // The host does not validate the results of kernels.
-                layouts::validate(made.as_ref()).map_err(keyway::Error::from)?;
-            }
-            let got = read(made)?.ok_or_else(invalid)?;
-            compare::array(nth, expected, &got, Tolerance::of(expected.dtype).times(factor))?;
-        }
-        Ok(())
-    }
-
     /// Whether the kernel is that of a backward op, and is called by the gradients of its forward op's samples. In f64 they are
     /// compared with finite differences.
     fn by_gradients(&self) -> Steps<bool> {
@@ -332,6 +307,57 @@ impl Asked<'_> {
         }
         Ok(false)
     }
+}
+
+/// The expected values of a call that a kernel ran; `None` without a reference.
+pub(super) fn expected(
+    context: &Context<'_>,
+    entry: &'static OpEntry,
+    placed: &placements::Call,
+    made: &[Tensor],
+) -> Steps<Option<Vec<Array>>> {
+    match definition(entry) {
+        Some(def) => Ok(by_oracle(def, &placed.inputs, placed)),
+        // The reference of a plugin's op may treat stored zeros as unstored elements.
+        None if placed.stores_zeros() => Ok(None),
+        None => plugin_ops::expected(context, entry, &placed.inputs, made),
+    }
+}
+
+/// Factor of the dtype's tolerance for the results of a sample.
+pub(super) fn factor_of(entry: &'static OpEntry, sample: &Sample) -> f64 {
+    match definition(entry) {
+        Some(def) => factor(def, sample),
+        None => sample.tolerance_factor.map_or(1.0, |(factor, _)| factor),
+    }
+}
+
+/// Compares the results of a call. One in a composite layout must be valid, and may lose the digits that the layout declares.
+///
+/// # Errors
+/// The first output that is wrong.
+pub(super) fn same(
+    expected: &[Array],
+    made: &[Tensor],
+    loses: LayoutTolerance,
+    tolerance: impl Fn(&Array) -> Tolerance,
+) -> Result<(), Failure> {
+    if expected.len() != made.len() {
+        let (expected, got) = (expected.len().to_string(), made.len().to_string());
+        return Err(Failure::new("wrong number of outputs", expected, got));
+    }
+    for (nth, (expected, made)) in expected.iter().zip(made).enumerate() {
+        let invalid = || Failure::new(format!("output {nth}"), "elements of its dtype", "others");
+        let mut allowed = tolerance(expected);
+        if !made.as_ref().is_strided() {
+            // The host does not validate the results of kernels.
+            layouts::validate(made.as_ref()).map_err(keyway::Error::from)?;
+            allowed = allowed.and(Tolerance::of_layout(loses, expected));
+        }
+        let got = read(made)?.ok_or_else(invalid)?;
+        compare::array(nth, expected, &got, allowed)?;
+    }
+    Ok(())
 }
 
 /// Ops that read only the sparsity pattern of one of their tensors, of this index, and not its values.

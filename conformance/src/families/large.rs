@@ -3,7 +3,9 @@
 //! changed, one at a time and all together, since samples are small: a kernel that processes only the first 64 elements of
 //! a row is correct on all of them.
 
-use super::{Context, Family, Op, Scope, corners, factor, is_computed, is_in, names_sizes, tensors};
+use super::{
+    Context, Family, Op, Scope, composites, corners, factor, is_computed, is_in, names_sizes, tensors,
+};
 use crate::array::Array;
 use crate::call::{self, Prepared};
 use crate::case::Case;
@@ -18,10 +20,10 @@ use keyway::ops::sample::Sample;
 use keyway::ops::{attention, conv, linalg, norm, pointwise, reduce};
 use keyway::{DType, Tensor};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "large",
-    about: "tensors large enough that work is split, in place too; every size changed, alone and with the others; nine dimensions; long sums",
+    about: "tensors large enough that work is split, in place too; every size changed, alone and with the others; nine dimensions; long sums; composite layouts",
     cases,
     run,
 };
@@ -105,6 +107,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
         }
         resized_cases(scope, op, cases);
     }
+    composites::cases(scope, FAMILY.name, composites::Dtypes::Each, cases);
 }
 
 /// The samples that differ in more than their shapes with all their sizes changed, and with each changed separately. For
@@ -147,6 +150,9 @@ fn resized_cases(scope: &Scope<'_>, op: &Op, cases: &mut Vec<Case>) {
 }
 
 fn run(context: &Context<'_>) -> Steps {
+    if composites::is_about(context.case) {
+        return composites::large::run(context);
+    }
     let def = context.def()?;
     let sample = context.sample()?;
     let variant = context.case.variant.as_str();

@@ -22,7 +22,7 @@ use keyway::ops::sample::{Role, Sample, TensorSample};
 use keyway::{DType, Device, Error, Tensor};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "layout_grads",
     about: "gradients through kernels of composite layouts, at every stored element",
@@ -55,7 +55,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 }
 
 /// The outcome of one call.
-enum Came {
+enum CallOutcome {
     /// The gradients were checked and are correct.
     Judged,
     /// Another plugin, or none, served the call.
@@ -95,9 +95,9 @@ fn run(context: &Context<'_>) -> Steps {
                     other => other,
                 })?;
                 match came {
-                    Came::Judged => judged += 1,
-                    Came::NotServed => {}
-                    Came::Refused(why) => {
+                    CallOutcome::Judged => judged += 1,
+                    CallOutcome::NotServed => {}
+                    CallOutcome::Refused(why) => {
                         refusal.get_or_insert(format!("sample {nth}, {}: {why}", placed.name));
                     }
                 }
@@ -120,13 +120,13 @@ fn judge(
     kernel: &'static KernelEntry,
     sample: &Sample,
     placed: &placements::Call,
-) -> Steps<Came> {
+) -> Steps<CallOutcome> {
     let (def, entry) = (context.def()?, context.entry()?);
     let before = recorder::served_by(kernel);
     let made = placed.prepared.call_entry(entry, &placed.tensors, Out::New);
     // The results of this call are tested by `kernels`.
     if made.is_err() || recorder::served_by(kernel) == before {
-        return Ok(Came::NotServed);
+        return Ok(CallOutcome::NotServed);
     }
     let leaf = |(t, s): (&Tensor, &TensorSample)| match s.role {
         Role::Tested => t.detach().requires_grad_(true),
@@ -136,11 +136,11 @@ fn judge(
     let gradients = match pass(context, entry, placed, &leaves) {
         Ok(gradients) => gradients,
         Err(Error::Dispatch(DispatchError::MissingKernel(missing))) => {
-            return Ok(Came::Refused(missing.to_string()));
+            return Ok(CallOutcome::Refused(missing.to_string()));
         }
         Err(error) => return Err(Failure::from(error).into()),
     };
-    let Some(gradients) = gradients else { return Ok(Came::NotServed) };
+    let Some(gradients) = gradients else { return Ok(CallOutcome::NotServed) };
     let (weight, narrow) = (weight_of(context), context.dtype());
     let wide = widened(&placed.inputs, narrow);
     let value = |inputs: &Inputs| weighted(&kernels::by_oracle(def, inputs, placed)?, weight);
@@ -169,7 +169,7 @@ fn judge(
             }
         }
     }
-    Ok(Came::Judged)
+    Ok(CallOutcome::Judged)
 }
 
 /// The gradients of the weighted sum of the outputs; `None` if no output has any.

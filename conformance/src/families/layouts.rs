@@ -13,7 +13,7 @@ use keyway::dispatcher::registry::{Conversion, LayoutSample, LayoutTolerance};
 use keyway::dispatcher::{layouts, registry, table};
 use keyway::{DType, Device, Layout, LayoutOptions, LayoutValue, Tensor};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "layout",
     about: "composite layouts: round trip, printing, moving, components, validity, gradients; ops without a kernel for them",
@@ -49,7 +49,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
 const SAMPLE: &str = "sample:";
 
 /// Shapes of which a layout without samples should support at least one.
-const SHAPES: [&[usize]; 8] =
+pub(super) const SHAPES: [&[usize]; 8] =
     [&[4, 6], &[6, 6], &[24], &[2, 4, 6], &[8, 8], &[2, 3, 4, 4], &[32, 32], &[2, 2, 3, 4, 4]];
 
 /// A layout under test.
@@ -116,21 +116,7 @@ impl Subject {
 
     /// Compares values that went through the layout: within its tolerance, or equal.
     fn same(&self, what: &str, expected: &Array, got: &Tensor) -> Steps {
-        compared(what, expected, got, tolerance(self.tolerance(), expected))
-    }
-}
-
-/// The bound of a layout's tolerance for these values, and the rounding of their dtype; 0 for a layout that stores values
-/// exactly.
-pub(super) fn tolerance(declared: LayoutTolerance, values: &Array) -> Tolerance {
-    if declared.is_exact() {
-        return Tolerance { rtol: 0.0, atol: 0.0 };
-    }
-    let own = Tolerance::of(values.dtype);
-    let max = values.values.iter().fold(0.0, |max: f64, value| max.max(value.float().abs()));
-    Tolerance {
-        rtol: own.rtol + declared.relative,
-        atol: own.atol + declared.absolute + declared.relative_to_max * max,
+        compared(what, expected, got, Tolerance::of_layout(self.tolerance(), expected))
     }
 }
 
@@ -144,7 +130,7 @@ fn compared(what: &str, expected: &Array, got: &Tensor, tolerance: Tolerance) ->
 }
 
 /// Values of both signs in a range of 2, drawn with the run's seed, so that each digit that a layout loses is detected.
-fn drawn(dtype: DType, sizes: &[usize], seed: u64) -> Array {
+pub(super) fn drawn(dtype: DType, sizes: &[usize], seed: u64) -> Array {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     Array::from_fn(dtype, sizes.to_vec(), |_| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -10,7 +10,7 @@ use keyway::ops::pointwise;
 use std::process::id;
 use std::time::Duration;
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "leaks",
     about: "the device's memory in use, descriptors and threads return to where they were",
@@ -30,7 +30,7 @@ const WIDE_CALLS: usize = 12;
 const ELEMENTS: [f64; 2] = [300_000.0, 20_000.0];
 /// The same on a device whose memory the host cannot read: it is not memory of the process, and the device's statistics
 /// count every byte of it. Leaks of copies on the host are tested by the family `device`.
-const APART: [f64; 2] = [20_000.0, 6_000.0];
+const ON_DEVICE: [f64; 2] = [20_000.0, 6_000.0];
 /// The same if the device's statistics, which count every byte, suffice.
 const FEW: f64 = 3_000.0;
 /// The growth of the process that is not a leak: caches of the allocators. A smaller leak over all calls is not detected,
@@ -56,7 +56,7 @@ fn run(context: &Context<'_>) -> Steps {
     let given = context.sample()?;
     let mut sizes = tensors(&given).map(|t| &t.sizes);
     let first = sizes.next();
-    let many = if Storage::allocate(device, 1)?.is_host_accessible() { ELEMENTS } else { APART };
+    let many = if Storage::allocate(device, 1)?.is_host_accessible() { ELEMENTS } else { ON_DEVICE };
     let mut elements = if sizes.all(|other| Some(other) == first) { many[0] } else { many[1] };
     let wide = context.case.def.is_some_and(|def| preferred(def) != context.case.dtype);
     // Element-wise ops have one loop for all dtypes: for them the device's statistics suffice.

@@ -15,7 +15,7 @@ use crate::target::Service;
 use keyway::DType;
 use keyway::ops::pointwise;
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "magnitudes",
     about: "every number of f16 and bf16, numbers of every exponent of f32 and f64, and where results overflow, for ops of one tensor",
@@ -63,7 +63,7 @@ const EDGES: &str = "edges";
 /// The number of values between the two of [`every`] on either side of such a boundary, and the number tested on either
 /// side of it.
 const BETWEEN: u64 = 64;
-const BESIDE: i64 = 4;
+const NEIGHBOURS: i64 = 4;
 
 /// Whether a result is 0, finite, infinite or NaN, as an element of its dtype.
 fn kind(result: Number, dtype: DType) -> u8 {
@@ -118,7 +118,7 @@ fn edges(values: &[Number], dtype: DType, kinds: impl Fn(&[Number]) -> Option<Ve
             let Some(kind) = of(&[middle]) else { break };
             if kind[0] == all[nth] { high = middle } else { low = middle }
         }
-        found.extend(low - BESIDE + 1..high + BESIDE);
+        found.extend(low - NEIGHBOURS + 1..high + NEIGHBOURS);
     }
     found.into_iter().map(number).filter(|v| v.float().is_finite()).collect()
 }

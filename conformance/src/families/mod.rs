@@ -2,7 +2,9 @@
 
 mod accuracy;
 mod aliasing;
+mod at_once;
 mod claims;
+pub(crate) mod composites;
 mod context;
 mod corners;
 mod determinism;
@@ -164,6 +166,7 @@ pub const DRAWN: &str = drawn::FAMILY.name;
 pub fn serves(context: &Context<'_>, seen: &Seen) -> bool {
     let family = context.case.family;
     [layouts::FAMILY.name, profile::FAMILY.name, interposers::FAMILY.name].contains(&family)
+        || composites::is_about_layout(context.case)
         || ([devices::FAMILY.name, queues::FAMILY.name].contains(&family)
             && !context.case.is_about_op()
             && context.target.carries_device())

@@ -17,7 +17,7 @@ use keyway::ops::def::{Derivative, Forms, OpDef};
 use keyway::ops::pointwise;
 use keyway::{DType, Tensor};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "numbers",
     about: "numbers that the dtype cannot hold, and gradients of mixed widths",

@@ -17,7 +17,7 @@ use keyway::dispatcher::op::Out;
 use keyway::ops::def::{Forms, OpFlags};
 use keyway::{Device, Tensor};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "orders",
     about: "out=, in-place targets and arguments in every order of their dimensions, dense, stepped and with gaps",

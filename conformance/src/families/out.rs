@@ -13,7 +13,7 @@ use keyway::dispatcher::op::Out;
 use keyway::ops::def::Forms;
 use keyway::{DType, Tensor};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "out",
     about: "out= filled with garbage, strided, empty, wrong; in-place forms; refusals that wrote",

@@ -13,7 +13,7 @@ use keyway::Tensor;
 use keyway::dispatcher::op::Out;
 use keyway::ops::def::OpFlags;
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "pitched",
     about: "inputs and out= whose rows or columns are a multiple of 1,024 elements apart",

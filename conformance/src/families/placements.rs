@@ -1,21 +1,24 @@
 //! The arguments of a sample in the layout that a kernel is registered for.
 
 use super::{in_four_dims, tensors};
-use crate::array::{Array, Number, unravelled};
+use crate::array::{Array, Indices, Number};
 use crate::call::Prepared;
 use crate::inputs;
 use crate::known_layouts::{self, Form, Known};
 use crate::memory::{Arrangement, read};
 use crate::oracle::{Inputs, Value};
 use crate::outcome::Steps;
+use keyway::dispatcher::registry::LayoutTolerance;
 use keyway::dispatcher::{layouts, table};
 use keyway::ops::sample::{Role, Sample, SampleArg};
 use keyway::{Device, Layout, Result, Tensor};
+use std::sync::Arc;
 
 /// A call that is ready to be made.
+#[derive(Clone)]
 pub struct Call {
     /// The prepared call; its tensors are those before the conversion.
-    pub prepared: Prepared,
+    pub prepared: Arc<Prepared>,
     /// The tensors to call with.
     pub tensors: Vec<Tensor>,
     /// The values of the arguments.
@@ -26,6 +29,8 @@ pub struct Call {
     pub how: Option<&'static str>,
     /// Mask of the stored elements of each array; for strided tensors all.
     pub stored: Vec<Vec<bool>>,
+    /// The digits that the composite layout loses, with the options of the conversions.
+    pub tolerance: LayoutTolerance,
 }
 
 impl Call {
@@ -61,7 +66,7 @@ fn is_composite(layout: Layout) -> bool {
 
 /// The non-zero elements of a composite tensor.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Entries {
+pub enum Entries {
     /// The first of [`FILLINGS`] that the layout supports.
     Some,
     /// Non-zero elements in some rows, but not in the first, in adjacent ones, or in the last of many.
@@ -72,6 +77,8 @@ enum Entries {
     One,
     /// All.
     All,
+    /// Those of the inputs that differ from 0.
+    Given,
 }
 
 impl Entries {
@@ -83,7 +90,7 @@ impl Entries {
             }],
             Entries::None => &[|_, _| false],
             Entries::One => &[|index, sizes| index.iter().zip(sizes).all(|(i, size)| i + 1 == *size)],
-            Entries::All => &[|_, _| true],
+            Entries::All | Entries::Given => &[|_, _| true],
         }
     }
 
@@ -95,12 +102,13 @@ impl Entries {
             Entries::None => ", empty",
             Entries::One => ", one entry",
             Entries::All => ", all entries",
+            Entries::Given => ", entries as given",
         }
     }
 }
 
 /// The forms of a composite tensor's entries, and the entries that exist.
-fn forms(layout: Layout) -> &'static [(Form, Entries)] {
+pub fn forms(layout: Layout) -> &'static [(Form, Entries)] {
     match known_layouts::find(layout) {
         Some(Known::Coo) => &[
             (Form::Coalesced, Entries::Some),
@@ -122,7 +130,7 @@ fn forms(layout: Layout) -> &'static [(Form, Entries)] {
             (Form::Coalesced, Entries::One),
             (Form::Coalesced, Entries::All),
         ],
-        None => &[(Form::Coalesced, Entries::Some)],
+        None => &[(Form::Coalesced, Entries::Some), (Form::Coalesced, Entries::All)],
     }
 }
 
@@ -148,10 +156,21 @@ fn alone(sample: &Sample) -> Vec<usize> {
 }
 
 /// The number of choices of the tensors in a composite layout: all under test together, then each by itself.
-fn choices(sample: &Sample) -> usize {
+pub fn choices(sample: &Sample) -> usize {
     match tensors(sample).filter(|t| t.role == Role::Tested).count() {
         tested @ (0 | 1) => tested,
         _ => 1 + alone(sample).len(),
+    }
+}
+
+/// Indices, among all tensors of the sample, of those in the composite layout in a choice.
+pub fn chosen(sample: &Sample, choice: usize) -> Vec<usize> {
+    match choice {
+        0 => {
+            let tested = tensors(sample).enumerate().filter(|(_, t)| t.role == Role::Tested);
+            tested.map(|(nth, _)| nth).collect()
+        }
+        nth => vec![alone(sample)[nth - 1]],
     }
 }
 
@@ -173,7 +192,11 @@ pub fn place(
     device: Device,
 ) -> Steps<Option<Call>> {
     if is_composite(layout) {
-        return composite(layout, sample, inputs, nth, device);
+        let (form, choice) = match choices(sample) {
+            0 => return Ok(None),
+            choices => (forms(layout)[nth / choices], nth % choices),
+        };
+        return composite(layout, sample, inputs, (form, choice, nth), device);
     }
     let strided = layout == Layout::STRIDED;
     let arrangement = if strided { STRIDED[nth] } else { Arrangement::ChannelsLast };
@@ -201,7 +224,9 @@ pub fn place(
     }
     let (tensors, name) = (prepared.tensors(), arrangement.name().to_string());
     let stored = arrays(&inputs).iter().map(|array| vec![true; array.numel()]).collect();
-    Ok(Some(Call { prepared, tensors, inputs, name, how: None, stored }))
+    let tolerance = LayoutTolerance::default();
+    let prepared = Arc::new(prepared);
+    Ok(Some(Call { prepared, tensors, inputs, name, how: None, stored, tolerance }))
 }
 
 /// Whether the element at an index of a tensor of these sizes is non-zero.
@@ -215,23 +240,16 @@ pub const FILLINGS: [Filling; 3] = [
     |index, _| index.iter().all(|&i| i == 0),
 ];
 
-fn composite(
+/// The sample with the tensors of a choice in a composite layout, their entries in a form; `turn` selects the options of the
+/// conversion. `None` where the layout cannot hold these shapes or values.
+pub fn composite(
     layout: Layout,
     sample: &Sample,
     inputs: &Inputs,
-    nth: usize,
+    ((form, entries), choice, turn): ((Form, Entries), usize, usize),
     device: Device,
 ) -> Steps<Option<Call>> {
-    let ((form, entries), nth) = match choices(sample) {
-        0 => return Ok(None),
-        choices => (forms(layout)[nth / choices], nth % choices),
-    };
-    let tested: Vec<usize> =
-        tensors(sample).enumerate().filter(|(_, t)| t.role == Role::Tested).map(|(place, _)| place).collect();
-    let chosen: Vec<usize> = match nth {
-        0 => tested.clone(),
-        nth => vec![alone(sample)[nth - 1]],
-    };
+    let chosen = chosen(sample, choice);
     for sizes in tensors(sample).enumerate().filter(|(at, _)| chosen.contains(at)).map(|(_, t)| &t.sizes) {
         if !layouts::accepts(layout, device, sizes).map_err(keyway::Error::from)? {
             return Ok(None);
@@ -243,9 +261,10 @@ fn composite(
         let mut at = 0;
         inputs::map_arrays(&mut inputs, |array| {
             if chosen.contains(&at) {
-                let sizes = array.sizes.clone();
-                for (place, value) in array.values.iter_mut().enumerate() {
-                    if !filled(&unravelled(&sizes, place), &sizes) {
+                let mut indices = Indices::new(&array.sizes);
+                for value in &mut array.values {
+                    let index = indices.next().unwrap_or_default();
+                    if !filled(&index, &array.sizes) {
                         *value = Number::Int(0).cast(array.dtype);
                     } else if entries == Entries::All && !value.truth() {
                         *value = Number::Int(1).cast(array.dtype);
@@ -255,17 +274,22 @@ fn composite(
             at += 1;
         });
         let prepared = Prepared::contiguous(&inputs, device)?;
+        let mut tolerance = LayoutTolerance::default();
         let made =
             prepared.placed.iter().zip(arrays(&inputs)).enumerate().map(|(at, (placed, array))| {
                 match (chosen.contains(&at), known) {
                     (false, _) => Ok(placed.tensor.clone()),
                     (true, Some(known)) => known_layouts::make(known, array, layout, device, form),
-                    (true, None) => converted(&placed.tensor, layout, nth + at),
+                    (true, None) => {
+                        let (made, loses) = converted(&placed.tensor, layout, turn + at)?;
+                        tolerance = larger(tolerance, loses);
+                        Ok(made)
+                    }
                 }
             });
         let Ok(tensors) = made.collect::<Result<Vec<_>>>() else { continue };
         read_back(layout, &tensors, &mut inputs)?;
-        let name = match nth {
+        let name = match choice {
             0 => format!("all in {layout}"),
             _ => format!("tensor {} in {layout}", chosen[0]),
         };
@@ -278,25 +302,37 @@ fn composite(
             true => known_layouts::stored(array, form),
             false => vec![true; array.numel()],
         });
-        let stored = stored.collect();
-        return Ok(Some(Call { prepared, tensors, inputs, name, how, stored }));
+        let (stored, prepared) = (stored.collect(), Arc::new(prepared));
+        return Ok(Some(Call { prepared, tensors, inputs, name, how, stored, tolerance }));
     }
     Ok(None)
 }
 
-/// A tensor in a layout, with the options of one of the layout's own samples if valid, so that kernels are tested with
-/// small blocks in small tensors.
-fn converted(tensor: &Tensor, layout: Layout, nth: usize) -> Result<Tensor> {
-    let samples = table::current().layout(layout).map_or(&[][..], |entry| &entry.conversion.samples);
-    let mut options = samples.iter().map(|sample| &sample.options).filter(|options| !options.is_empty());
-    let nth = nth.checked_rem(options.clone().count()).and_then(|nth| options.nth(nth));
-    match nth.map(|options| tensor.to_layout_with(layout, options)) {
-        Some(Ok(made)) => Ok(made),
-        _ => tensor.to_layout(layout),
+/// A tensor in a layout, with the options of one of the layout's own samples if valid, or with none, so that kernels are tested
+/// with small blocks in small tensors. Also returns the digits that these options lose.
+fn converted(tensor: &Tensor, layout: Layout, turn: usize) -> Result<(Tensor, LayoutTolerance)> {
+    let Some(entry) = table::current().layout(layout) else {
+        return Ok((tensor.to_layout(layout)?, LayoutTolerance::default()));
+    };
+    let samples = entry.conversion.samples.iter().filter(|sample| !sample.options.is_empty());
+    let samples: Vec<_> = samples.collect();
+    let sample = samples.get(turn % (samples.len() + 1)).copied();
+    match sample.map(|sample| (tensor.to_layout_with(layout, &sample.options), sample.tolerance)) {
+        Some((Ok(made), tolerance)) => Ok((made, tolerance.unwrap_or(entry.conversion.tolerance))),
+        _ => Ok((tensor.to_layout(layout)?, entry.conversion.tolerance)),
     }
 }
 
-/// For a lossy layout, the values that its tensors store, which are then the expected inputs.
+/// The larger of each part.
+fn larger(a: LayoutTolerance, b: LayoutTolerance) -> LayoutTolerance {
+    LayoutTolerance {
+        absolute: a.absolute.max(b.absolute),
+        relative: a.relative.max(b.relative),
+        relative_to_max: a.relative_to_max.max(b.relative_to_max),
+    }
+}
+
+/// Replaces the inputs of a lossy layout by the values that its tensors store, from which results are computed.
 fn read_back(layout: Layout, tensors: &[Tensor], inputs: &mut Inputs) -> Result<()> {
     let entry = table::current().layout(layout);
     if entry.is_none_or(|entry| entry.conversion.tolerance.is_exact()) {

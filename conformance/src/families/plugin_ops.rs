@@ -18,7 +18,7 @@ use keyway::ops::by_name;
 use keyway::ops::sample::{Sample, SampleArg};
 use keyway::{DType, Device, Tensor};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family =
     Family { name: "plugin_ops", about: "ops that the library brings, on their own samples", cases, run };
 

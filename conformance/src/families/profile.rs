@@ -7,7 +7,7 @@ use crate::target::Service;
 use keyway::DType;
 use keyway::ops::tiers;
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family =
     Family { name: "profile", about: "with --profile: every op of the tier is served", cases, run };
 

@@ -12,7 +12,7 @@ use keyway::dispatcher::op::Out;
 use keyway::ops::pointwise;
 use keyway::ops::sample::{Role, Sample, SampleArg};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family =
     Family { name: "promotion", about: "each pair of dtypes, with and without dimensions", cases, run };
 

@@ -15,7 +15,7 @@ use keyway::dispatcher::tensor::TensorImpl;
 use keyway::{DType, Device, Tensor};
 use std::time::{Duration, Instant};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "queues",
     about: "10,000 commands of each kind on an asynchronous device before one result is read",

@@ -14,7 +14,7 @@ use keyway::dispatcher::op::OpEntry;
 use keyway::rng::{Generator, with_generator};
 use keyway::{DType, Tensor};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "random",
     about: "streams repeat, continue and follow their distribution; large offsets, narrow ranges",

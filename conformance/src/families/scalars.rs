@@ -11,7 +11,7 @@ use keyway::dispatcher::schema::Kind;
 use keyway::ops::attention;
 use keyway::ops::sample::SampleArg;
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "scalars",
     about: "numbers beside tensors, such as alpha, made 0, negative, a half, large",

@@ -19,7 +19,7 @@ use keyway::ops::sample::{Role, Sample, SampleArg};
 use keyway::ops::{attention, linalg, pointwise};
 use keyway::{DType, Tensor};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "scaled",
     about: "more than 2^21 elements, in place and into a strided out= too; large broadcasts; products of 512 and more, sums of 8,192 addends",

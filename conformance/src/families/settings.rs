@@ -17,7 +17,7 @@ use keyway::{
     DType, MatmulPrecision, Tensor, autocast, float32_matmul_precision, set_float32_matmul_precision,
 };
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "settings",
     about: "each precision of products, on small and large tensors, and mixed precision in f16 and bf16",

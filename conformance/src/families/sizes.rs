@@ -2,9 +2,9 @@
 //! images of many channels and pixels, contiguous and channels_last, also in place. Samples are small, and a kernel that
 //! drops the 17th channel may be correct on all of them.
 
-mod calls;
+pub(super) mod calls;
 
-use super::{Context, Family, Op, Scope, factor, is_computed, is_in, tensors, with_sizes};
+use super::{Context, Family, Op, Scope, composites, factor, is_computed, is_in, tensors, with_sizes};
 use crate::array::{Array, Number};
 use crate::call::{self, Prepared};
 use crate::case::Case;
@@ -19,10 +19,10 @@ use keyway::ops::sample::{Role, Sample, SampleArg};
 use keyway::ops::{attention, conv, linalg, loss, norm, pointwise, reduce};
 use keyway::{DType, Tensor};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "sizes",
-    about: "the sizes at which kernels split, block and vectorise, up to a million terms; large broadcasts; large images in both formats",
+    about: "the sizes at which kernels split, block and vectorise, up to a million terms; large broadcasts; large images in both formats; composite layouts",
     cases,
     run,
 };
@@ -120,6 +120,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             });
         }
     }
+    composites::cases(scope, FAMILY.name, composites::Dtypes::Usual, cases);
 }
 
 /// Whether the op reduces all elements to one.
@@ -176,6 +177,9 @@ fn alike(op: &Op) -> Option<usize> {
 }
 
 fn run(context: &Context<'_>) -> Steps {
+    if composites::is_about(context.case) {
+        return composites::sizes::run(context);
+    }
     let def = context.def()?;
     let given = context.sample()?;
     let (variant, by_parts) = match context.case.variant.strip_suffix(PARTS) {

@@ -17,7 +17,7 @@ use keyway::dispatcher::memory::{Storage, read_bytes, write_bytes};
 use keyway::dispatcher::op::{Args, Out};
 use std::time::{Duration, Instant};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "soak",
     about: "120,000 calls of each op in its usual dtype, 12,000 in each other one, each with the right result, and no descriptor or thread leaked",

@@ -17,7 +17,7 @@ use keyway::ops::by_name;
 use keyway::ops::sample::{Role, Sample};
 use keyway::ops::{conv, linalg};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "state",
     about: "no result of an earlier call: arguments changed in place, memory freed and taken again, other sizes in between",

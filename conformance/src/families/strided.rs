@@ -2,7 +2,7 @@
 //! for dimensions of size 1: all of them, or one with the others contiguous. A kernel may check the strides of one argument
 //! and ignore those of another.
 
-use super::{Context, Family, Scope};
+use super::{Context, Family, Scope, composites};
 use crate::call::Prepared;
 use crate::case::Case;
 use crate::compare;
@@ -13,10 +13,10 @@ use keyway::ops::def::OpFlags;
 use keyway::ops::sample::{Role, Sample, TensorSample};
 use std::cell::Cell;
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "strided",
-    about: "results on transposed, sliced, stepped, expanded, channels_last and odd-unit inputs, all or one alone",
+    about: "results on transposed, sliced, stepped, expanded, channels_last and odd-unit inputs, all or one alone; components of composite layouts with strides",
     cases,
     run,
 };
@@ -47,6 +47,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             }
         }
     });
+    composites::cases(scope, FAMILY.name, composites::Dtypes::Usual, cases);
 }
 
 /// The arrangements in which a single tensor is a different test than all together, with the tensor's index.
@@ -69,6 +70,9 @@ fn applies(arrangement: Arrangement, tensor: &TensorSample) -> bool {
 }
 
 fn run(context: &Context<'_>) -> Steps {
+    if composites::is_about(context.case) {
+        return composites::strided::run(context);
+    }
     let def = context.def()?;
     let variant = context.case.variant.as_str();
     let (name, alone) = match variant.split_once('-') {

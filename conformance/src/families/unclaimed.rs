@@ -31,7 +31,7 @@ pub(super) fn cases(scope: &Scope<'_>, family: &'static str, layout: Layout, cas
 }
 
 /// Whether an error is about the call, and not the failure of a kernel.
-fn is_refusal(error: &DispatchError) -> bool {
+pub(super) fn is_refusal(error: &DispatchError) -> bool {
     match error {
         DispatchError::Backend { .. } => false,
         DispatchError::Part { inner, .. } => is_refusal(inner),

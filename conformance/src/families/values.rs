@@ -1,15 +1,15 @@
 //! Results against the oracle, on row-major inputs.
 
-use super::{Context, Family, Scope};
+use super::{Context, Family, Scope, composites};
 use crate::case::Case;
 use crate::compare;
 use crate::outcome::Steps;
 use crate::target::Service;
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "values",
-    about: "results against the oracle, each sample and dtype; by kernel and by decomposition",
+    about: "results against the oracle, each sample and dtype; by kernel and by decomposition; of composite layouts, values that cancel, zeros of both signs, extremes",
     cases,
     run,
 };
@@ -23,12 +23,16 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             cases.push(Case::of(FAMILY.name, op.def, dtype, nth, PARTS));
         }
     });
+    composites::cases(scope, FAMILY.name, composites::Dtypes::Each, cases);
 }
 
 /// The variant that runs the op's decomposition, although there is a kernel.
 const PARTS: &str = "parts";
 
 fn run(context: &Context<'_>) -> Steps {
+    if composites::is_about(context.case) {
+        return composites::values::run(context);
+    }
     let def = context.def()?;
     let (sample, inputs) = context.inputs()?;
     let expected = context.expected(&inputs)?;

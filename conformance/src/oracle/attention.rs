@@ -197,7 +197,7 @@ fn together(t: &Array, like: &Array) -> Array {
     })
 }
 
-/// The family.
+/// The ops of this family.
 pub const ALL: Family = &[
     ("flash_attention", flash_attention),
     ("flash_attention_backward", flash_attention_backward),

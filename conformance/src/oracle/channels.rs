@@ -1,4 +1,4 @@
-//! Normalisations of inputs `[batch, channels, ..]`, and by the root mean square.
+//! Batch, instance and group normalisation of inputs `[batch, channels, ..]`, and RMS normalisation.
 
 use super::norm::{row_gradient, standardised, too_wide};
 use super::number::{float_total, sum};

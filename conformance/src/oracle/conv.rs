@@ -203,7 +203,7 @@ fn conv_weight_grad(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     summed(inputs, &sizes, &weight, |o, w, i| [w, o, i], [None; 2])
 }
 
-/// The family.
+/// The ops of this family.
 pub const ALL: Family = &[
     ("conv", conv),
     ("conv_act", conv_act),

@@ -83,7 +83,7 @@ fn triangle(inputs: &Inputs, keep: fn(i64, i64) -> bool) -> Outcome {
     })])
 }
 
-/// The family.
+/// The ops of this family.
 pub const ALL: Family = &[
     ("arange", arange),
     ("eye", eye),

@@ -1,4 +1,4 @@
-//! Images rearranged: each element of a result by itself.
+//! Ops that rearrange images, computed element by element.
 
 use super::number::float_total;
 use super::{Family, Inputs, Unknown};

@@ -149,7 +149,7 @@ fn outer(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })])
 }
 
-/// The family.
+/// The ops of this family.
 pub const ALL: Family = &[
     ("addmm", addmm),
     ("baddbmm", baddbmm),

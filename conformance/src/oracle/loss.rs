@@ -276,7 +276,7 @@ fn probabilities(inputs: &Inputs, logs: &Array, dim: usize, smoothing: f64) -> R
     reduced(inputs, 5, losses)
 }
 
-/// The family.
+/// The ops of this family.
 pub const ALL: Family = &[
     ("binary_cross_entropy", binary_cross_entropy),
     ("binary_cross_entropy_with_logits", binary_cross_entropy_with_logits),

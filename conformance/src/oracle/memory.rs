@@ -37,7 +37,7 @@ fn to_dtype(inputs: &Inputs) -> Outcome {
     Ok(vec![a.cast(inputs.optional_dtype(1)?.unwrap_or(a.dtype))])
 }
 
-/// The family.
+/// The ops of this family.
 pub const ALL: Family = &[
     ("clone", clone),
     ("copy", copy),

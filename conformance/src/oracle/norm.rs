@@ -216,7 +216,7 @@ fn rms_norm_backward(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![Array::new(x.dtype, x.sizes.clone(), of_input), Array::new(x.dtype, sizes, of_weight)])
 }
 
-/// The family.
+/// The ops of this family.
 pub const ALL: Family = &[
     ("layer_norm", layer_norm),
     ("layer_norm_backward", layer_norm_backward),

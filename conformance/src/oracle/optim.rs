@@ -81,5 +81,5 @@ fn sgd_step(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })
 }
 
-/// The family.
+/// The ops of this family.
 pub const ALL: Family = &[("adam_step", adam_step), ("sgd_step", sgd_step)];

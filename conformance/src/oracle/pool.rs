@@ -253,7 +253,7 @@ fn lp_pool(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })])
 }
 
-/// The family.
+/// The ops of this family.
 pub const ALL: Family = &[
     ("avg_pool", avg_pool),
     ("avg_pool_backward", avg_pool_backward),

@@ -218,7 +218,7 @@ fn multinomial(inputs: &Inputs) -> Outcome {
     Ok(vec![Array::new(DType::I64, [rows, &[drawn]].concat(), values)])
 }
 
-/// The family.
+/// The ops of this family.
 pub const ALL: Family = &[
     ("bernoulli", bernoulli),
     ("dropout", dropout),

@@ -292,7 +292,7 @@ fn cumprod(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     Ok(vec![along(&a.cast(dtype), dim, dtype, n, |line| running(dtype, line, one(dtype), times))])
 }
 
-/// The family.
+/// The ops of this family.
 pub const ALL: Family = &[
     ("all", all),
     ("amax", amax),

@@ -1,4 +1,4 @@
-//! Images resampled, adaptive pooling among it: each element of a result by itself.
+//! Resampling of images, including adaptive pooling, computed element by element.
 
 use super::image::whole;
 use super::number::float_total;

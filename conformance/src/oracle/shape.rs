@@ -218,7 +218,7 @@ fn unfold(inputs: &Inputs) -> Result<Vec<Array>, Unknown> {
     })])
 }
 
-/// The family.
+/// The ops of this family.
 pub const ALL: Family = &[
     ("as_strided", as_strided),
     ("diagonal", diagonal),

@@ -35,7 +35,7 @@ fn sampled_mm(inputs: &Inputs) -> Outcome {
     masked(&linalg::product(&a, &b)?, inputs.array(0)?)
 }
 
-/// The family.
+/// The ops of this family.
 pub const ALL: Family = &[
     ("coalesce", same),
     ("sampled_mm", sampled_mm),

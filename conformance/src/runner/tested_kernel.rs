@@ -1,9 +1,10 @@
 //! The kernel that a case tests, by name.
 
 use crate::case::Case;
+use crate::families::composites::is_of_kernel;
 use keyway::{Device, Layout};
 
-/// Families whose variants name the device and the layout of a kernel.
+/// Families all of whose variants name the device and the layout of a kernel.
 const BY_KERNEL: [&str; 2] = ["kernels", "layout_grads"];
 
 /// The kernel that a case on this device tests, by op, dtype, device and layout: `kernel relu/f32 on cpu:strided`. A case
@@ -14,7 +15,7 @@ pub(super) fn tested_kernel(case: &Case, device: Device) -> String {
         return case.name().to_string();
     }
     let dtype = case.dtype.map(|dtype| format!("/{dtype}")).unwrap_or_default();
-    let on = if BY_KERNEL.contains(&case.family) {
+    let on = if BY_KERNEL.contains(&case.family) || is_of_kernel(case) {
         case.variant.clone()
     } else {
         format!("{}:{}", Device { kind: device.kind, index: 0 }.name(), Layout::STRIDED)

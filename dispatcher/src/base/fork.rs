@@ -1,7 +1,7 @@
 //! Support for `fork`. A child process has only the forking thread, and locks held by other threads would stay locked in it
 //! forever.
 //!
-//! So the thread pool is created anew in the child (detected by [`generation`]), and the forking thread holds short leaf
+//! So the thread pool is created again in the child (detected by [`generation`]), and the forking thread holds short leaf
 //! locks while the process is copied ([`protect`]).
 
 use std::any::Any;

@@ -341,7 +341,8 @@ pub(crate) fn missing(
             None => lines.push((head, vec![name])),
         }
     }
-    let distance = |k: &KernelEntry| (k.device != device.kind, k.layout != layout, how_far(dtype, k.dtype));
+    let distance =
+        |k: &KernelEntry| (k.device != device.kind, k.layout != layout, dtype_distance(dtype, k.dtype));
     let nearest = shown.iter().min_by_key(|k| distance(k)).map(|k| kernel_text(k));
     let help = match all.iter().any(|k| same_device(k, device)) {
         true => help(args, device, layout, dtype, &mine, !refused.is_empty()),
@@ -378,7 +379,7 @@ pub(crate) fn missing(
 
 /// The distance of a kernel's dtype from the wanted one, as a sort key: another category is farthest, then one that cannot
 /// represent every value, then one of another width.
-fn how_far(wanted: DType, code: u16) -> (bool, bool, u32, bool) {
+fn dtype_distance(wanted: DType, code: u16) -> (bool, bool, u32, bool) {
     let Some(dtype) = DType::from_code(code) else { return (true, true, u32::MAX, true) };
     let widths = dtype.size().abs_diff(wanted.size());
     let holds = wanted.promote(dtype) == Some(dtype);
@@ -457,7 +458,7 @@ mod tests {
     #[test]
     fn the_nearest_dtype_is_of_the_same_category_and_width() {
         let nearest = |wanted: DType, there: &[DType]| {
-            *there.iter().min_by_key(|dtype| how_far(wanted, dtype.code())).expect("a dtype")
+            *there.iter().min_by_key(|dtype| dtype_distance(wanted, dtype.code())).expect("a dtype")
         };
         let (b, f, i) = (
             DType::BOOL,

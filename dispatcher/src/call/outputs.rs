@@ -91,7 +91,7 @@ pub(super) fn check_device(call: &Call<'_>, target: &TensorRef, device: Device) 
 #[inline]
 pub(super) fn may_overwrite(args: &Args<'_>, target: &TensorRef, alias: bool) -> bool {
     let reach = target.reach();
-    let free = |t: &TensorRef| (alias && target.coincides(t)) || !t.meets(target, reach.as_ref());
+    let free = |t: &TensorRef| (alias && target.coincides(t)) || !t.overlaps(target, reach.as_ref());
     args.values.iter().all(|arg| match arg {
         Arg::Tensor(t) => free(t),
         Arg::Tensors(list) => list.iter().all(|t| free(t)),
@@ -262,9 +262,9 @@ mod tests {
             let own = targets.iter().zip(&same).filter(|(_, same)| **same).map(|(t, _)| t.clone());
             let arguments: Vec<TensorRef> = others.iter().map(part).chain(own).collect();
             let free = |t: &TensorRef| {
-                arguments.iter().all(|a| (alias && t.coincides(a)) || !t.meets(a, a.reach().as_ref()))
+                arguments.iter().all(|a| (alias && t.coincides(a)) || !t.overlaps(a, a.reach().as_ref()))
             };
-            let apart = (0..targets.len()).all(|i| (0..i).all(|j| !targets[i].meets(&targets[j], targets[j].reach().as_ref())));
+            let apart = (0..targets.len()).all(|i| (0..i).all(|j| !targets[i].overlaps(&targets[j], targets[j].reach().as_ref())));
             let expected = apart && targets.iter().all(free);
             prop_assert_eq!(may_overwrite_many(arguments.iter(), &targets, alias), expected);
         }

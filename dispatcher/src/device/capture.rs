@@ -180,7 +180,7 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // SAFETY: the graph came from this table and is destroyed once, here.
+        // SAFETY: the graph is from this table and is destroyed once, here.
         let code = unsafe { (self.api.destroy)(u32::from(self.device.index), self.raw) };
         if code != status::OK {
             let reason = crate::base::message::take_message();

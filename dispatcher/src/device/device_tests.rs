@@ -27,7 +27,7 @@ unsafe extern "C" fn failing(out: *mut u32) -> i32 {
     status::FAILED
 }
 unsafe extern "C" fn sound(_: u32, out: *mut RawDeviceProperties) -> i32 {
-    // SAFETY: the host gives a structure.
+    // SAFETY: the host passes a structure.
     unsafe { (*out).name = RawStr::new("sound") };
     status::OK
 }

@@ -55,7 +55,7 @@ pub(super) fn find<T: Extension>(entry: &'static DeviceEntry) -> Result<Option<&
             return Err(untrue(entry, T::NAME, name, "a function", "a null pointer"));
         }
     }
-    // SAFETY: the table is whole, aligned, its functions were found not null, and the plugin keeps it for the life of
-    // the process.
+    // SAFETY: the table is complete and aligned, its functions were checked not to be null, and the plugin keeps it alive
+    // for the life of the process.
     Ok(Some(unsafe { &*table }))
 }

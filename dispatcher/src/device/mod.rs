@@ -175,8 +175,7 @@ pub(crate) fn free(
         return;
     }
     let stream = raw_of(stream);
-    // SAFETY: the pointer came from `allocate` of the same table with the same size and is freed once, as
-    // `Storage` upholds.
+    // SAFETY: the pointer is from `allocate` of the same table with the same size and is freed once, as `Storage` upholds.
     let code =
         unsafe { (entry.api.free)(u32::from(device.index), pointer.as_ptr().cast(), bytes as u64, stream) };
     if code != status::OK {
@@ -203,8 +202,7 @@ pub(crate) fn order_after(
     let index = u32::from(device.index);
     for other in others {
         let mut event = std::ptr::null_mut();
-        // SAFETY: the streams are alive, since the caller holds them; the event is made, used and destroyed
-        // here.
+        // SAFETY: the streams are alive, since the caller holds them; the event is created, used and destroyed here.
         let ordered = unsafe {
             create(index, &mut event) == status::OK && {
                 let ordered = record(index, event, raw_of(other)) == status::OK
@@ -271,7 +269,7 @@ pub fn properties(device: Device) -> Result<Properties> {
         ));
     }
     Ok(Properties {
-        // SAFETY: not null where it has a length, which was checked; the plugin keeps the name for the life of the
+        // SAFETY: not null where it has a length, which was checked; the plugin keeps the name alive for the life of the
         // process.
         name: shown(&unsafe { raw.name.read() }).into_owned(),
         units: raw.units,

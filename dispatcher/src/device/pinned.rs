@@ -47,8 +47,8 @@ impl Memory {
     fn free(self) {
         let Some(free) = self.entry.api.pinned_free else { return };
         let index = u32::from(self.device.index);
-        // SAFETY: the block came from `pinned_allocate` of the same table with the same size; it is consumed here, and
-        // the caller has waited for the copies that used it.
+        // SAFETY: the block is from `pinned_allocate` of the same table with the same size; it is consumed here, and the
+        // caller has waited for the copies that used it.
         let code = unsafe { free(index, self.pointer.as_ptr().cast(), self.bytes as u64) };
         if code != status::OK {
             let (device, bytes) = (self.device, self.bytes);

@@ -22,7 +22,7 @@ pub struct Fact {
 unsafe extern "C" fn take(context: *mut c_void, name: RawStr, text: RawStr) {
     // No panic may unwind into the plugin; a fact is skipped if memory is exhausted.
     let _ = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: the plugin keeps both texts until this returns.
+        // SAFETY: the plugin keeps both texts alive until this returns.
         let (name, text) = unsafe { (name.read(), text.read()) };
         // SAFETY: the context is the list of the function below that gave this one, which waits for the call.
         let facts = unsafe { &mut *context.cast::<Vec<Fact>>() };

@@ -148,7 +148,7 @@ impl Drop for Handle {
             What::ForeignStream => None,
         };
         if let (Some(destroy), false) = (destroy, self.raw.is_null()) {
-            // SAFETY: the handle came from the same table and is destroyed once, here.
+            // SAFETY: the handle is from the same table and is destroyed once, here.
             unsafe { destroy(u32::from(self.device.index), self.raw) };
         }
     }
@@ -257,7 +257,7 @@ impl Stream {
     /// `Backend`.
     pub fn synchronize(&self) -> Result<()> {
         let Some(wait) = self.0.entry.api.stream_synchronize else { return Ok(()) };
-        // SAFETY: the stream came from the same table and lives.
+        // SAFETY: the stream is from the same table and lives.
         let code = unsafe { wait(u32::from(self.0.device.index), self.0.raw) };
         check(self.0.entry, self.0.device, "stream_synchronize", code)
     }
@@ -269,7 +269,7 @@ impl Stream {
     pub fn wait(&self, event: &Event) -> Result<()> {
         self.0.check_goes_with(&event.0, "Stream::wait")?;
         let Some(wait) = self.0.entry.api.event_wait else { return Ok(()) };
-        // SAFETY: both came from the same kind of table and live.
+        // SAFETY: both are from the same kind of table and live.
         let code = unsafe { wait(u32::from(self.0.device.index), event.0.raw, self.0.raw) };
         check(self.0.entry, self.0.device, "event_wait", code)
     }
@@ -318,7 +318,7 @@ impl Event {
 
     fn record_raw(&self, stream: Queue) -> Result<()> {
         let Some(record) = self.0.entry.api.event_record else { return Ok(()) };
-        // SAFETY: both came from the same kind of table and live.
+        // SAFETY: both are from the same kind of table and live.
         let code = unsafe { record(u32::from(self.0.device.index), self.0.raw, stream) };
         check(self.0.entry, self.0.device, "event_record", code)
     }
@@ -342,7 +342,7 @@ impl Event {
     /// `Backend`.
     pub fn synchronize(&self) -> Result<()> {
         let Some(wait) = self.0.entry.api.event_synchronize else { return Ok(()) };
-        // SAFETY: the event came from the same table and lives.
+        // SAFETY: the event is from the same table and lives.
         let code = unsafe { wait(u32::from(self.0.device.index), self.0.raw) };
         check(self.0.entry, self.0.device, "event_synchronize", code)
     }

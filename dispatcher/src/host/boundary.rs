@@ -138,7 +138,7 @@ impl Owned {
 pub(super) unsafe fn read_arg(arg: RawArg) -> Result<Owned> {
     let len = arg.len as usize;
     let tensor = |raw: *const RawTensor| -> Result<TensorRef> {
-        // SAFETY: the plugin gives raw tensors of the call under way, or of handles that it owns.
+        // SAFETY: the plugin passes raw tensors of the current call, or of handles that it owns.
         let handle = if raw.is_null() { std::ptr::null() } else { unsafe { (*raw).handle } };
         if handle.is_null() {
             return Err(Error::Value {

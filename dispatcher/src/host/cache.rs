@@ -45,7 +45,7 @@ pub(super) unsafe extern "C" fn cache_get(
     out: *mut TensorHandle,
 ) -> i32 {
     serve(|| {
-        // SAFETY: the plugin gives a tensor of the call under way, or of a handle that it owns.
+        // SAFETY: the plugin passes a tensor of the current call, or of a handle that it owns.
         let (tensor, elements) = unsafe { read(tensor)? };
         // Read before the data is: after a concurrent change, `cache_put` then stores nothing.
         let now = storage(&tensor)?.version();
@@ -69,7 +69,7 @@ pub(super) unsafe extern "C" fn cache_put(
         // SAFETY: as in `cache_get`.
         let (tensor, elements) = unsafe { read(tensor)? };
         let storage = storage(&tensor)?;
-        // SAFETY: the plugin gives null or a handle that it owns and keeps.
+        // SAFETY: the plugin passes null or a handle that it owns and keeps.
         let Some(value) = (unsafe { value.cast::<Holder>().as_ref() }) else {
             return Err(no_handle("value"));
         };

@@ -28,7 +28,7 @@ impl Parts {
         let sizes = unsafe { read_sizes("sizes", self.ndim, self.sizes)? };
         let components = (0..self.n_components as usize)
             .map(|i| {
-                // SAFETY: the plugin gives `n_components` handles.
+                // SAFETY: the plugin passes `n_components` handles.
                 let handle = unsafe { *self.components.add(i) }.cast::<Holder>();
                 // SAFETY: a handle is null or one that the plugin owns and keeps.
                 unsafe { handle.as_ref() }
@@ -110,7 +110,7 @@ pub(super) unsafe extern "C" fn tensor_composite_of(
 
 pub(super) unsafe extern "C" fn tensor_attr(tensor: *const RawTensor, index: u32, out: *mut RawArg) -> i32 {
     serve(|| {
-        // SAFETY: the plugin gives a raw tensor of the call under way, or of a handle that it owns.
+        // SAFETY: the plugin passes a raw tensor of the current call, or of a handle that it owns.
         let handle = if tensor.is_null() { std::ptr::null() } else { unsafe { (*tensor).handle } };
         if handle.is_null() {
             return Err(no_handle("tensor"));

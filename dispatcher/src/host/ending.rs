@@ -16,7 +16,7 @@ pub struct Running(());
 /// Starts a command. Only one may run at a time; the first of several guards that is dropped ends all.
 pub fn running() -> Running {
     if PROCESS.swap(std::process::id(), Ordering::Relaxed) == 0 {
-        // SAFETY: the function takes nothing, does not unwind, and lives as long as the program.
+        // SAFETY: the function takes no arguments, does not unwind, and lives as long as the program.
         unsafe { libc::atexit(at_exit) };
     }
     RUNNING.store(true, Ordering::Release);
@@ -47,7 +47,7 @@ extern "C" fn at_exit() {
     if !RUNNING.load(Ordering::Acquire) || PROCESS.load(Ordering::Relaxed) != std::process::id() {
         return;
     }
-    // SAFETY: the pointer is valid for the length; other threads may be at work still, so nothing is locked or freed.
+    // SAFETY: the pointer is valid for the length; other threads may still run, so nothing is locked or freed.
     unsafe { libc::write(2, MESSAGE.as_ptr().cast(), MESSAGE.len()) };
     // SAFETY: the call does not return.
     unsafe { libc::_exit(1) };

@@ -55,7 +55,7 @@ fn is_pending() -> bool {
 #[cfg(unix)]
 impl Drop for Blocked {
     fn drop(&mut self) {
-        // SAFETY: the sets were written when this was made.
+        // SAFETY: the sets were written when this was created.
         unsafe {
             if !self.pending && is_pending() {
                 // The signal was sent to this thread, which consumes it before it unblocks signals.

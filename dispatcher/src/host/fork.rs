@@ -22,7 +22,7 @@ pub(crate) fn watch() {
         crate::base::fork::protect(crate::call::ledger::held);
         #[cfg(unix)]
         {
-            // SAFETY: the handlers are functions of this program, which stays loaded; a failure registers nothing.
+            // SAFETY: the handlers are functions of this program, which stays loaded; on failure nothing is registered.
             let code = unsafe { libc::pthread_atfork(Some(prepare), Some(in_parent), Some(in_child)) };
             if code != 0 {
                 crate::base::log::warn(&format!(
@@ -49,7 +49,7 @@ extern "C" fn in_child() {
     crate::base::fork::in_child();
     let kept = KEPT.load(Ordering::Acquire);
     if kept >= 0 {
-        // SAFETY: the descriptor is open for ever, and stays one that may be written. Without standard error it stays as it is.
+        // SAFETY: the descriptor is never closed and stays writable. Without a standard error nothing changes.
         unsafe {
             if libc::dup2(2, kept) == kept {
                 libc::fcntl(kept, libc::F_SETFD, libc::FD_CLOEXEC);

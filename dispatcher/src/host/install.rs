@@ -108,7 +108,7 @@ fn register(batch: &mut Batch, loaded: &Plugin, names: &mut Names) -> Result<()>
     for api in tables.layouts {
         let name = text(api.name);
         let listed = |pointer: *const RawStr, count: u32| -> Vec<String> {
-            // SAFETY: the plugin gives `count` static strings.
+            // SAFETY: the plugin passes `count` static strings.
             (0..count as usize).map(|i| text(unsafe { *pointer.add(i) }).to_string()).collect()
         };
         let declared = Declared {

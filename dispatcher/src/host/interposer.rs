@@ -23,7 +23,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The registry's data of an interposer.
 pub(super) fn spec(raw: &'static RawInterposer) -> InterposerSpec {
-    // SAFETY: the loader has checked that the plugin gives `n_ops` static strings.
+    // SAFETY: the loader has checked that the plugin passes `n_ops` static strings.
     let ops = (0..raw.n_ops as usize).map(|i| unsafe { (*raw.ops.add(i)).read() }.into_owned()).collect();
     let default_on = raw.flags & interposer_flag::DEFAULT_ON != 0;
     InterposerSpec { ops, order: raw.order, default_on, raw, handler }

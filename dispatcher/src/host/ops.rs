@@ -174,7 +174,7 @@ fn check_samples(schema: &Schema, samples: &str) -> Result<(), String> {
 
 fn spec(op: &Read, plugin: &'static str) -> OpSpec {
     let raw = op.raw;
-    // SAFETY: the loader has checked that the plugin gives `n_parts` static strings.
+    // SAFETY: the loader has checked that the plugin passes `n_parts` static strings.
     let parts = (0..raw.n_parts as usize).map(|i| Part::new(text(unsafe { *raw.parts.add(i) })));
     let parts: &'static [Part] = parts.collect::<Vec<_>>().leak();
     let typing = match raw.flags {

@@ -153,7 +153,7 @@ fn confine() {
     unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
     #[cfg(target_os = "linux")]
     {
-        // SAFETY: the call takes no pointers. Whoever waits for the report is gone: so is this process.
+        // SAFETY: the call takes no pointers. No process waits for the report any more, so this process ends.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
         // If memory is exhausted, the system kills this process first.
         let _ = std::fs::write("/proc/self/oom_score_adj", "1000");

@@ -44,8 +44,8 @@ pub(super) unsafe extern "C" fn rule_output(
     output: *const RawOutput,
 ) -> i32 {
     serve(|| {
-        // SAFETY: the plugin gives the context of the call under way, which is null in a kernel, and a structure whose
-        // lists have `ndim` entries.
+        // SAFETY: the plugin passes the context of the current call, which is null in a kernel, and a structure whose lists
+        // have `ndim` entries.
         let (context, output) =
             unsafe { (context.cast::<CallContext>().as_mut(), read_sized("rule_output", output)?) };
         let Some(context) = context else { return Err(not_its_own("rule_output")) };

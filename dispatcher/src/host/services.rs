@@ -62,13 +62,13 @@ pub fn table() -> &'static HostApi {
 }
 
 unsafe extern "C" fn log(level: u32, message: RawStr) {
-    // SAFETY: the plugin keeps the bytes until this returns.
+    // SAFETY: the plugin keeps the bytes alive until this returns.
     let text = unsafe { message.read() };
     let _ = catch_unwind(|| crate::base::log::write(level, &shown(&text)));
 }
 
 unsafe extern "C" fn set_error(message: RawStr) {
-    // SAFETY: the plugin keeps the bytes until this returns.
+    // SAFETY: the plugin keeps the bytes alive until this returns.
     let text = unsafe { message.read() };
     set_message(&shown(&text));
 }
@@ -94,7 +94,7 @@ unsafe extern "C" fn parallel_for(
     serve(|| {
         let body = body.ok_or_else(|| null_argument("parallel_for", "body", "a function"))?;
         crate::base::parallel::parallel_for(n as usize, grain as usize, &|range| {
-            // SAFETY: the plugin gives a body that may be called with its context for any range within n.
+            // SAFETY: the plugin passes a body that may be called with its context for any range within n.
             unsafe { body(shared.get(), range.start as u64, range.end as u64) }
         });
         Ok(())
@@ -113,7 +113,7 @@ unsafe extern "C" fn setting(which: u32) -> u32 {
 }
 
 unsafe extern "C" fn intern(kind: u32, name: RawStr) -> u16 {
-    // SAFETY: the plugin keeps the bytes until this returns.
+    // SAFETY: the plugin keeps the bytes alive until this returns.
     let name = unsafe { name.read() };
     let list = match kind {
         name_kind::DEVICE => &DEVICES,
@@ -193,7 +193,7 @@ unsafe extern "C" fn tensor_new(
     out: *mut TensorHandle,
 ) -> i32 {
     serve(|| {
-        // SAFETY: the plugin gives `ndim` sizes.
+        // SAFETY: the plugin passes `ndim` sizes.
         let sizes = unsafe { read_sizes("sizes", ndim, sizes)? };
         let device = Device { kind: device, index };
         let wrong = |argument, expected: &str, got: String| {
@@ -210,7 +210,7 @@ unsafe extern "C" fn tensor_new(
             memory_format::STRIDES if ndim > 0 && strides.is_null() => {
                 return wrong("strides", "one for each size", "null".to_string());
             }
-            // SAFETY: the plugin gives `ndim` strides.
+            // SAFETY: the plugin passes `ndim` strides.
             memory_format::STRIDES => Some(unsafe { read_sizes("strides", ndim, strides)? }),
             other => return wrong("format", "the number of a memory format", other.to_string()),
         };
@@ -228,7 +228,7 @@ unsafe extern "C" fn tensor_new(
 }
 
 unsafe extern "C" fn tensor_raw(tensor: TensorHandle) -> *const RawTensor {
-    // SAFETY: the plugin gives a handle that it owns.
+    // SAFETY: the plugin passes a handle that it owns.
     unsafe { (*tensor.cast::<Holder>()).raw() }
 }
 
@@ -236,7 +236,7 @@ unsafe extern "C" fn tensor_retain(tensor: *const RawTensor) -> TensorHandle {
     if tensor.is_null() {
         return std::ptr::null();
     }
-    // SAFETY: the plugin gives a raw tensor of the call under way, or of a handle that it owns.
+    // SAFETY: the plugin passes a raw tensor of the current call, or of a handle that it owns.
     unsafe { if (*tensor).handle.is_null() { std::ptr::null() } else { give(tensor_of((*tensor).handle)) } }
 }
 
@@ -282,12 +282,12 @@ unsafe extern "C" fn call_op(
     n_outputs: *mut u32,
 ) -> i32 {
     serve(|| {
-        // SAFETY: the plugin keeps the bytes until this returns.
+        // SAFETY: the plugin keeps the bytes alive until this returns.
         let name = unsafe { name.read() };
         let op = crate::registry::find_op(&name)
             .ok_or_else(|| Error::UnknownOp { name: name.clone().into_owned() })?;
         let owned = (0..n_args as usize)
-            // SAFETY: the plugin gives `n_args` arguments.
+            // SAFETY: the plugin passes `n_args` arguments.
             .map(|i| unsafe { read_arg(*args.add(i)) })
             .collect::<Result<Vec<_>>>()?;
         let made = call_owned(op, &owned)?;

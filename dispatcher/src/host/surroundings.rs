@@ -195,8 +195,8 @@ fn blocked() -> [bool; SIGNALS.len()] {
 
 /// Whether another file can be opened.
 fn can_open() -> bool {
-    // SAFETY: the calls take no pointers; the descriptor that is closed is this function's own. A process without the first
-    // descriptor is told of that.
+    // SAFETY: the calls take no pointers; the descriptor that is closed is this function's own. A missing first descriptor
+    // is reported.
     unsafe {
         let copy = libc::fcntl(0, libc::F_DUPFD_CLOEXEC, 0);
         if copy >= 0 {

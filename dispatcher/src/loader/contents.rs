@@ -180,7 +180,7 @@ pub(super) unsafe fn adopt_filled(
             format!("{size}"),
         ));
     }
-    // SAFETY: no more is stated than there is.
+    // SAFETY: the stated size is at most the actual one.
     unsafe { adopt(0, filled) }
 }
 

@@ -63,7 +63,7 @@ impl Watch {
             if let Some(before) =
                 before.filter(|_| action(*signal).sa_sigaction == on_signal as *const () as usize)
             {
-                // SAFETY: the structure is one that the system gave, and lives until the call returns.
+                // SAFETY: the structure is from the system, and lives until the call returns.
                 unsafe { libc::sigaction(*signal, &before, std::ptr::null_mut()) };
             }
         }

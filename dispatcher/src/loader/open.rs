@@ -163,7 +163,7 @@ fn initialize(
     }
     // SAFETY: not null; by the contract of `get_interface` the table lives as long as the process.
     let api = unsafe { contents::adopt(0, api) }?;
-    // A plugin that speaks several versions may have one table for all of them.
+    // A plugin that supports several versions may have one table for all of them.
     if !(manifest.abi_min..=manifest.abi_max).contains(&api.abi_version) {
         let expected = format!("an `abi_version` within {}, from the manifest,", manifest.abi());
         return Err(contents::bad::<PluginApi>(0, expected, api.abi_version.to_string()));

@@ -32,7 +32,7 @@ impl Opening {
 }
 
 fn here() -> (u32, libc::pthread_t) {
-    // SAFETY: the function takes nothing and cannot fail.
+    // SAFETY: the function takes no arguments and cannot fail.
     (std::process::id(), unsafe { libc::pthread_self() })
 }
 
@@ -50,8 +50,8 @@ impl Drop for Noted {
 pub(super) fn guard() {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
-        // SAFETY: the function takes nothing, does not unwind, and exists as long as the program. If the system cannot register
-        // another handler, there is none.
+        // SAFETY: the function takes no arguments, does not unwind, and exists as long as the program. If the system cannot
+        // register another handler, there is none.
         let _ = unsafe { libc::atexit(at_exit) };
     });
 }
@@ -69,8 +69,8 @@ extern "C" fn at_exit() {
         &opening.plugin,
         "`, or remove the file\n",
     ];
-    // SAFETY: the pointer is valid for the length; other threads may be at work still, so nothing is locked or freed.
-    // The last call does not return.
+    // SAFETY: the pointer is valid for the length; other threads may still run, so nothing is locked or freed. The last
+    // call does not return.
     unsafe {
         for text in parts {
             libc::write(2, text.as_ptr().cast(), text.len());

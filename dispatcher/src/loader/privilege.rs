@@ -7,7 +7,7 @@ pub fn is_privileged() -> bool {
     // SAFETY: these calls take no pointers and cannot fail.
     let raised = unsafe { libc::geteuid() != libc::getuid() || libc::getegid() != libc::getgid() };
     #[cfg(target_os = "linux")]
-    // SAFETY: getauxval takes no pointers; an unknown entry gives 0.
+    // SAFETY: getauxval takes no pointers; an unknown entry returns 0.
     let raised = raised || unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
     raised
 }

@@ -119,7 +119,8 @@ impl Storage {
             return Ok(());
         }
         self.quiet_for_host("empty")?;
-        // SAFETY: writable host memory of `bytes()` bytes, which this handle keeps alive; work that was queued before has ended.
+        // SAFETY: writable host memory of `bytes()` bytes, which this handle keeps alive; work enqueued before has
+        // finished.
         unsafe { self.pointer().as_ptr().write_bytes(0, self.bytes()) };
         Ok(())
     }

@@ -78,7 +78,7 @@ fn what_does_not_fit_is_an_error() {
     assert!(storage.as_bytes_mut().unwrap_err().to_string().contains("2 tensors share it"));
     drop(other);
     storage.as_bytes_mut().unwrap()[0] = 1;
-    // SAFETY: there are no writes meanwhile.
+    // SAFETY: nothing writes during the borrow.
     assert_eq!(unsafe { storage.as_bytes() }.unwrap()[..5], [1, 0, 0, 0, 1]);
     // Bytes that begin in the middle of an element.
     struct Part(Vec<u32>);

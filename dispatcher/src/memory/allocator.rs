@@ -276,7 +276,7 @@ mod tests {
         unsafe fn free(&self, memory: NonNull<u8>, layout: Layout) {
             self.held.fetch_sub(layout.size(), SeqCst);
             let wide = Layout::from_size_align(layout.size() + self.skew, layout.align()).unwrap();
-            // SAFETY: `allocate` made it so.
+            // SAFETY: `allocate` used this layout.
             unsafe { std::alloc::dealloc(memory.as_ptr().sub(self.skew), wide) };
         }
     }

@@ -65,7 +65,7 @@ impl Lists {
         if length >= MAX_CACHED {
             return false;
         }
-        // SAFETY: the caller gives the block up, and it is larger and better aligned than an address.
+        // SAFETY: the caller passes ownership of the block, and it is larger and better aligned than an address.
         unsafe { free.cast::<Link>().write(self.first[class].get()) };
         self.first[class].set(Some(free));
         self.lengths[class].set(length + 1);
@@ -77,7 +77,7 @@ impl Drop for Lists {
     fn drop(&mut self) {
         for class in 0..CLASSES {
             while let Some(free) = self.pop(class) {
-                // SAFETY: blocks of a class were made with the class's layout, and the list owned this one.
+                // SAFETY: blocks of a class were allocated with the class's layout, and the list owned this one.
                 unsafe { dealloc(free.as_ptr(), block(class)) };
             }
         }
@@ -97,7 +97,7 @@ pub(super) fn take_bytes(layout: Layout) -> *mut u8 {
         Some(class) => (LISTS.try_with(|lists| lists.pop(class)).ok().flatten(), block(class)),
         None => (None, layout),
     };
-    // SAFETY: callers ask for no memory of no size, and a block is at least one step.
+    // SAFETY: callers request no empty layout, and a block is at least one step.
     cached.map_or_else(|| unsafe { alloc(layout) }, NonNull::as_ptr)
 }
 
@@ -109,7 +109,7 @@ pub(super) fn take_bytes(layout: Layout) -> *mut u8 {
 pub(super) unsafe fn give_bytes(memory: NonNull<u8>, layout: Layout) {
     let layout = match class(layout) {
         Some(class) => {
-            // SAFETY: the caller gives up a block of this class.
+            // SAFETY: the caller passes ownership of a block of this class.
             if LISTS.try_with(|lists| unsafe { lists.push(class, memory) }).unwrap_or(false) {
                 return;
             }
@@ -117,7 +117,7 @@ pub(super) unsafe fn give_bytes(memory: NonNull<u8>, layout: Layout) {
         }
         None => layout,
     };
-    // SAFETY: `take_bytes` made it with this layout, and no list took it.
+    // SAFETY: `take_bytes` allocated it with this layout, and no list has it.
     unsafe { dealloc(memory.as_ptr(), layout) };
 }
 
@@ -144,7 +144,7 @@ pub(super) fn take<T>() -> NonNull<T> {
 /// `memory` must be from [`take`] of the same type; the caller no longer uses it, its value moved or dropped.
 #[inline]
 pub(super) unsafe fn give<T>(memory: NonNull<T>) {
-    // SAFETY: `take` made it with this layout; the caller gives it up.
+    // SAFETY: `take` allocated it with this layout; the caller passes ownership.
     unsafe { give_bytes(memory.cast(), const { Layout::new::<T>() }) };
 }
 

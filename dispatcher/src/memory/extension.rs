@@ -80,7 +80,7 @@ impl Extension {
         }
         let mut block = make(value);
         *self.0.get_mut() = block.cast().as_ptr();
-        // SAFETY: the block was just made, and is borrowed as this is.
+        // SAFETY: the block was just created, and is borrowed as this is.
         Some(unsafe { &mut block.as_mut().value })
     }
 }

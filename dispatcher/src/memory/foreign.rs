@@ -71,7 +71,7 @@ pub(super) fn quiet(device: Device) {
 /// An address that may be sent to another thread; its uses are documented at its creation.
 struct Address<T: ?Sized>(*mut T);
 
-// SAFETY: the address is used once, by whoever drops the last handle; `Blob`'s constructors ask for memory and owners
+// SAFETY: the address is used once, by the code that drops the last handle; `Blob`'s constructors ask for memory and owners
 // that may go to any thread.
 unsafe impl<T: ?Sized> Send for Address<T> {}
 
@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(runs.load(Ordering::SeqCst), 1);
         let count = Arc::new(AtomicUsize::new(0));
         let seen = count.clone();
-        // SAFETY: nothing can be reached through a null pointer, which is refused.
+        // SAFETY: a null pointer is refused, so it is never dereferenced.
         let null = unsafe {
             Blob::from_raw_parts(std::ptr::null_mut(), 4, Device::CPU, move |data| {
                 assert!(data.is_null());

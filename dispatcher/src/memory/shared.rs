@@ -39,7 +39,7 @@ pub struct Weak<T> {
     _owns: PhantomData<Block<T>>,
 }
 
-// SAFETY: as for `Arc`: handles on several threads give `&T` on each, and the last one drops the value.
+// SAFETY: as for `Arc`: handles on several threads provide `&T` on each, and the last one drops the value.
 unsafe impl<T: Send + Sync> Send for Shared<T> {}
 // SAFETY: as for Send.
 unsafe impl<T: Send + Sync> Sync for Shared<T> {}
@@ -246,7 +246,7 @@ unsafe fn release_implicit_weak<T>(block: NonNull<Block<T>>) {
 /// # Safety
 /// The caller owns the reference and no longer uses it.
 unsafe fn release_weak<T>(block: NonNull<Block<T>>) {
-    // SAFETY: the block lives while the caller has its reference; whoever counts down to nothing frees it.
+    // SAFETY: the block lives while the caller has its reference; the handle that decrements the counts to zero frees it.
     unsafe {
         if (*block.as_ptr()).counts.fetch_sub(WEAK, Ordering::Release) == WEAK {
             fence(Ordering::Acquire);

@@ -197,7 +197,7 @@ impl Conversion {
     }
 
     /// The properties in which two declarations of one layout must agree, as text.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let mut text = String::new();
         if !self.attr_types.is_empty() {
             _ = write!(text, ", of types {:?}", self.attr_types);

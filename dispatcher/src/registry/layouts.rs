@@ -111,20 +111,20 @@ impl State {
             return refuse(format!("its components and attributes have the name `{}` twice", twice.1));
         }
         let live = self.layouts.iter().filter(|e| !e.plugin.is_retired());
-        let said = |e: &LayoutEntry| {
-            let rest = e.conversion.said();
+        let summary = |e: &LayoutEntry| {
+            let rest = e.conversion.summary();
             format!(
                 "components {:?}, attributes {:?}, precedence {}{rest}",
                 e.components, e.attrs, e.precedence
             )
         };
-        match live.into_iter().find(|e| e.layout == entry.layout && said(e) != said(entry)) {
+        match live.into_iter().find(|e| e.layout == entry.layout && summary(e) != summary(entry)) {
             Some(present) => refuse(format!(
                 "`{}` declares it with {}, but `{}` with {}; both must declare the same, so remove one of the two plugins",
                 present.plugin.name,
-                said(present),
+                summary(present),
                 entry.plugin.name,
-                said(entry),
+                summary(entry),
             )),
             None => Ok(()),
         }

@@ -217,7 +217,7 @@ impl TensorImpl {
     /// Whether the address ranges of two strided tensors overlap, each from its first element to its last; `reach` is the
     /// range of `other`. A composite tensor overlaps nothing.
     #[inline]
-    pub(crate) fn meets(&self, other: &TensorImpl, reach: Option<&Range<usize>>) -> bool {
+    pub(crate) fn overlaps(&self, other: &TensorImpl, reach: Option<&Range<usize>>) -> bool {
         match (self.reach(), reach) {
             (Some(a), Some(b)) => self.device() == other.device() && a.start < b.end && b.start < a.end,
             _ => false,

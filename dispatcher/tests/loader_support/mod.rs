@@ -20,7 +20,7 @@ pub fn take_error() -> String {
 
 unsafe extern "C" fn log(_level: u32, _message: RawStr) {}
 unsafe extern "C" fn set_error(message: RawStr) {
-    // SAFETY: the plugin keeps the bytes until this returns.
+    // SAFETY: the plugin keeps the bytes alive until this returns.
     let text = unsafe { message.read() }.into_owned();
     ERROR.with_borrow_mut(|slot| *slot = text);
 }

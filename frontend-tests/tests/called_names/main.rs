@@ -64,8 +64,8 @@ fn far() -> Tensor {
 
 const FAR: usize = usize::MAX;
 
-/// What memory does not suffice for and which device is not there is no function's matter.
-const NOBODY: [&str; 3] = ["out of memory on ", "no backend for device ", "device "];
+/// Errors about insufficient memory or a missing device belong to no function.
+const WITHOUT_NAME: [&str; 3] = ["out of memory on ", "no backend for device ", "device "];
 
 /// The function without the suffix of a form, which the op's messages do not have.
 fn without_form(name: &str) -> &str {
@@ -73,7 +73,7 @@ fn without_form(name: &str) -> &str {
     forms.iter().find_map(|form| name.strip_suffix(form)).unwrap_or(name)
 }
 
-/// What is wrong with the message of a call, if anything.
+/// The error in the message of a call, if any.
 fn fault(name: &str, call: &Call) -> Option<String> {
     let text = match catch_unwind(AssertUnwindSafe(call)) {
         Err(_) => return Some(format!("{name}: a panic")),
@@ -82,8 +82,9 @@ fn fault(name: &str, call: &Call) -> Option<String> {
     };
     let begins = |name: &str| text.strip_prefix(name).is_some_and(|rest| rest.starts_with([':', ' ']));
     println!("{name} | {text}");
-    let named =
-        begins(name) || begins(without_form(name)) || NOBODY.iter().any(|begin| text.starts_with(begin));
+    let named = begins(name)
+        || begins(without_form(name))
+        || WITHOUT_NAME.iter().any(|begin| text.starts_with(begin));
     // A caller of an in-place function passed no `out`.
     let given = name.ends_with("_out") || !text.contains("`out`");
     if named && given { None } else { Some(format!("{name} | {text}")) }
@@ -150,7 +151,7 @@ fn an_error_begins_with_the_name_that_was_called() {
     check(&tables());
 }
 
-/// What the table of ops holds as calls that must fail.
+/// The entries of the op table, as calls that must fail.
 #[test]
 fn an_error_of_an_op_begins_with_its_name() {
     let mut faults = Vec::new();
@@ -159,7 +160,9 @@ fn an_error_of_an_op_begins_with_its_name() {
             let Ok(built) = build(&sample.args, DType::F32, 0) else { continue };
             let Err(error) = built.call(def, &built.tensors) else { continue };
             let (text, name) = (error.to_string(), def.name());
-            if !text.starts_with(&format!("{name}:")) && !NOBODY.iter().any(|begin| text.starts_with(begin)) {
+            if !text.starts_with(&format!("{name}:"))
+                && !WITHOUT_NAME.iter().any(|begin| text.starts_with(begin))
+            {
                 faults.push(format!("{name} | {text}"));
             }
         }

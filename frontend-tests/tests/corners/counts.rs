@@ -181,7 +181,7 @@ fn a_long_bag_is_added_by_blocks() -> Result<()> {
         let options = BagOptions { mode: BagMode::Sum, ..Default::default() };
         let made = values(&weight.embedding_bag_with(&at, options)?);
         let wanted = LARGE + (rows - 1) as f64;
-        // What 1024 additions in f32 may be off by, and the rounding of bf16.
+        // The error bound of 1024 additions in f32, plus the rounding of bf16.
         let share = if dtype == DType::BF16 { 1.0 / 256.0 } else { 1024.0 / LARGE };
         assert!(made.iter().all(|sum| (sum - wanted).abs() <= share * wanted), "{dtype} {}", made[0]);
     }

@@ -1,5 +1,5 @@
-//! Where a formula has a kink, a pole or a limit, and where dtypes end: values and gradients there, beside those that
-//! PyTorch, NumPy or a wider dtype gives.
+//! Values and gradients at kinks, poles and limits of formulas, and at the limits of dtypes, compared with those of
+//! PyTorch, NumPy or a wider dtype.
 
 mod arguments;
 mod counts;

@@ -108,7 +108,7 @@ fn a_checkpoint_whose_inputs_need_no_gradient_gives_its_parameters_theirs() -> R
     made[0].backward()?;
     assert_eq!(values(&weight.grad().unwrap()), [24.0]);
 
-    // Where nothing needs a gradient, neither does what comes out.
+    // If no input requires a gradient, neither does the output.
     let plain = checkpoint(|inputs| Ok(vec![inputs[0].mul(2.0)?]), std::slice::from_ref(&x))?;
     assert!(!plain[0].requires_grad());
     let off = autograd::no_grad();

@@ -69,8 +69,8 @@ fn large_numbers_that_differ_little_keep_their_digits() -> Result<()> {
         for (got, (_, var)) in var.iter().zip(&expected) {
             assert!((got / var - 1.0).abs() < tolerance, "{what}: variance {got} is not {var}");
         }
-        let turned = x.t()?.contiguous()?;
-        near(&values(&turned.var_with(0, 0.0, false)?), &var, 2.0 * tolerance * var[0]);
+        let transposed = x.t()?.contiguous()?;
+        near(&values(&transposed.var_with(0, 0.0, false)?), &var, 2.0 * tolerance * var[0]);
         let numbers = values(&x);
         let normal = |i: usize| {
             let (mean, var) = expected[i / 999];
@@ -84,7 +84,7 @@ fn large_numbers_that_differ_little_keep_their_digits() -> Result<()> {
             }
         };
         check(x.layer_norm([999], None, None)?);
-        // Each row as the one channel of a batch, and as a group.
+        // Each row as the single channel of a sample, and as a group.
         let images = x.reshape([1, -1, 999])?;
         check(images.batch_norm(None, None, None, true, 0.1, 1e-5)?);
         check(images.instance_norm(None, None)?);

@@ -128,7 +128,7 @@ fn a_number_meets_narrow_floats_as_it_is() -> Result<()> {
     Ok(())
 }
 
-/// Where a gradient is wanted a loss is composed of other ops, whose sums are in no dtype that they leave.
+/// With a gradient a loss is composed of other ops, whose sums must not be rounded to the dtype.
 #[test]
 fn a_mean_loss_has_more_targets_than_f16_counts() -> Result<()> {
     let n = 70_003;

@@ -45,7 +45,7 @@ fn gradients_of_products_whose_quotients_leave_the_range() -> Result<()> {
 
 #[test]
 fn gradients_of_running_products_whose_quotients_leave_the_range() -> Result<()> {
-    // By hand: element i has the sum over k >= i of the product of all up to k but i.
+    // The expected gradient of element i: the sum over k >= i of the product of all elements up to k except i.
     let expected = |x: &[f64]| -> Vec<f64> {
         let product = |i: usize, k: usize| (0..=k).filter(|j| *j != i).map(|j| x[j]).product::<f64>();
         (0..x.len()).map(|i| (i..x.len()).map(|k| product(i, k)).sum()).collect()

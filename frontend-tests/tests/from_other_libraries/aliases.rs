@@ -25,8 +25,8 @@ const MEANT: [(&str, &str, &str); 11] = [
 /// Names of devices, which no item of the frontend carries but those of `device/names.rs`.
 const DEVICES: [&str; 1] = ["cuda"];
 
-/// What an expression names or calls, and the last part of the path before it: `nn` and `Linear` of `nn.Linear(4, 3)`. Nothing
-/// for more than one call, operators and the like.
+/// The name or call of an expression, and the last part of the path before it: `nn` and `Linear` of `nn.Linear(4, 3)`.
+/// `None` for more than one call, operators and other expressions.
 fn last_name(expression: &str) -> Option<(&str, &str)> {
     let expression = expression.trim().trim_end_matches(['?', ':', ';']);
     let expression = expression.strip_prefix("with ").unwrap_or(expression);
@@ -48,7 +48,7 @@ fn last_name(expression: &str) -> Option<(&str, &str)> {
     (is_name(name) && owner_is_path).then_some((owner, name))
 }
 
-/// Where the bracket is that the end of a call closes.
+/// The position of the bracket that the end of a call closes.
 fn opening(call: &str) -> Option<usize> {
     let mut depth = 1;
     call.char_indices().rev().find_map(|(at, c)| {
@@ -168,7 +168,7 @@ fn items() -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../frontend/src");
     let mut found = BTreeSet::new();
     for entry in std::fs::read_dir(root.join("ops")).unwrap().map(|entry| entry.unwrap().path()) {
-        // What stands beside the families defines no op.
+        // Files next to the families define no op.
         if entry.is_dir() {
             read(&entry, &mut found);
         }

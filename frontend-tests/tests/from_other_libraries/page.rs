@@ -4,16 +4,16 @@ use crate::table::{Row, Section};
 use std::fmt::Write;
 use std::path::Path;
 
-/// What stands for one library.
+/// The page about one library.
 pub struct Page {
-    /// Its name.
+    /// The library's name.
     pub library: &'static str,
     /// The page is `frontend/src/guide/<file>.md`.
     pub file: &'static str,
-    /// What stands above the tables.
+    /// The text above the tables.
     pub opening: &'static str,
     pub sections: Vec<Section>,
-    /// What is not here, and what to do.
+    /// Missing features, with the advice for each.
     pub absent: &'static [(&'static str, &'static str)],
 }
 

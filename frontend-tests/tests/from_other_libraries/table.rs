@@ -5,27 +5,27 @@ use std::path::PathBuf;
 
 /// One row.
 pub struct Row {
-    /// What the other library calls it.
+    /// The name in the other library.
     pub left: &'static str,
-    /// What it is here.
+    /// The name in this library.
     pub right: &'static str,
-    /// Where the two differ; nothing where they do not.
+    /// The difference between the two; empty if there is none.
     pub note: &'static str,
 }
 
 /// Rows that begin with the same tensors.
 pub struct Section {
     pub title: &'static str,
-    /// What the names in the rows are, in the other library's language.
+    /// The definitions of the names in the rows, in the other library's language.
     pub given: &'static str,
-    /// The same here.
+    /// The same definitions in this library.
     pub given_here: &'static str,
     pub rows: Vec<Row>,
     /// Runs every row.
     pub run: fn() -> Vec<Ran>,
 }
 
-/// What became of a row.
+/// The result of a row.
 pub struct Ran {
     pub left: &'static str,
     pub outcome: Result<serde_json::Value, Box<dyn Error>>,

@@ -1,4 +1,4 @@
-//! What a row gave, as JSON: for `beside_pytorch.py`, which compares it with what the left side gives in PyTorch.
+//! The result of a row as JSON: for `beside_pytorch.py`, which compares it with the result of the left side in PyTorch.
 
 use crate::table::{Ran, Section};
 use keyway::prelude::*;

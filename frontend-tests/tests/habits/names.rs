@@ -131,7 +131,7 @@ fn constructors() -> keyway::Result<()> {
     assert_eq!(Tensor::concat(&[&x, &x], 0)?.shape(), [4, 3]);
     assert_eq!(Tensor::tensor([1i64, 2])?.to_vec::<i64>()?, [1, 2]);
     assert_eq!(Tensor::arange_step(0, 6, 2)?.to_vec::<i64>()?, [0, 2, 4]);
-    // Whoever serves sparse tensors is loaded here or not.
+    // The backend of sparse tensors may or may not be loaded in this test.
     let sparse = Tensor::sparse_coo_tensor(&Tensor::new([[0i64, 2]])?, &Tensor::new([3.0f32, 4.0])?, 3);
     assert!(sparse.map_or_else(|error| error.to_string().contains("keyway-sparse"), |made| made.is_sparse()));
     let (rows, columns) = (Tensor::new([0i64, 1])?, Tensor::new([1i64])?);

@@ -176,7 +176,7 @@ fn halves_are_computed_in_f32() -> Result<()> {
     Ok(())
 }
 
-/// What functions and modules refuse although the methods broadcast, and what all refuse.
+/// Calls that functions and modules refuse although the methods broadcast, and calls that all refuse.
 #[test]
 fn wrong_calls() {
     let (a, x) = (tensor(A), tensor(X));

@@ -134,7 +134,7 @@ fn multi_margin() {
     near(&tensor(SCORES).multi_margin_loss(&narrow).unwrap(), &[1.45 / 3.0], "i32 classes");
 }
 
-/// At a target of 0 PyTorch's gradient of the targets is NaN with `full`; expected is that of the other part.
+/// At a target of 0 PyTorch's gradient of the targets is NaN with `full`; expected is the gradient without that part.
 #[test]
 fn poisson_nll() {
     check(

@@ -1,4 +1,4 @@
-//! What the rehearsals share: finding and loading the test plugins.
+//! Shared code of the rehearsals: finding and loading the test plugins.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use keyway::{Device, Tensor, runtime};

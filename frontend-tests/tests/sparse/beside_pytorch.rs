@@ -10,7 +10,7 @@ use keyway::{Result, Tensor};
 
 /// Two entries at (0, 1), one at (1, 0), not in order.
 const TWICE: &[i64] = &[0, 1, 0, 1, 0, 1];
-/// The same coordinates, once each.
+/// The same coordinates without duplicates.
 const ONCE: &[i64] = &[0, 1, 1, 0];
 
 fn coo(places: &[i64], values: &Tensor) -> Tensor {
@@ -231,7 +231,7 @@ fn the_gradient_of_a_sparse_leaf_has_its_pattern() {
     }
 }
 
-/// In both: an element that is not stored times any value is 0, a stored 0 times infinity is NaN.
+/// In both libraries an unstored element times any value is 0, a stored 0 times infinity is NaN.
 #[test]
 fn a_stored_zero_is_an_element() {
     let _one = load(PLUGINS);
@@ -246,7 +246,7 @@ fn a_stored_zero_is_an_element() {
     assert!(divided[0].is_nan() && divided[1..] == [f64::INFINITY, 0.0], "{divided:?}");
     assert_eq!(dense(a.pow(2)), [0.0, 4.0, 0.0]);
     assert!(message(a.pow(0)).contains("to_dense()"));
-    // In softmax it is one of two, in sums, means, extremes and norms it counts as what is not stored does.
+    // In softmax it counts as one of two elements, in sums, means, extremes and norms like an unstored one.
     let shares = dense(a.softmax(0));
     let whole = 1.0 + 2f64.exp();
     assert_close(&shares, &[1.0 / whole, 2f64.exp() / whole, 0.0], 1e-12);
@@ -257,7 +257,7 @@ fn a_stored_zero_is_an_element() {
         (vec![0.0], vec![1.0])
     );
     assert_eq!(dense(a.norm_with(f64::NEG_INFINITY, .., false)), [0.0]);
-    // It shares the gradient of the smallest with the element that is not stored.
+    // It shares the gradient of the minimum with the unstored element.
     let v = leaf(&[0.0, 2.0], &[2]);
     let smallest = Tensor::sparse_coo(&ints(&[0, 1], &[1, 2]), &v, 3).unwrap().amin(..).unwrap();
     smallest.backward().unwrap();

@@ -32,7 +32,7 @@ fn empty(sizes: &[usize]) -> Tensor {
     Tensor::sparse_csr(&ints(&vec![0; sizes[0] + 1]), &ints(&[]), &floats(&[], &[0]), sizes).unwrap()
 }
 
-/// Of two equal tensors, one compressed and the other strided.
+/// Pairs of equal tensors, one compressed and the other strided.
 fn several() -> Vec<(Tensor, Tensor)> {
     let all = [matrix(), large(7, 5), empty(&[3, 4]), empty(&[0, 3]), empty(&[2, 0])];
     all.into_iter().map(|a| (a.clone(), a.to_dense().unwrap())).collect()
@@ -285,7 +285,7 @@ fn sums_and_products_of_two() {
         }
         let masked = rows("mask", b.sparse_mask(&a), b.mul(&stored(&a)));
         assert!(masked.crow_indices().unwrap().shares_storage(&a.crow_indices().unwrap()));
-        // With coordinates, the result is coordinates.
+        // If an argument is COO, the result is COO.
         let coo = other.to_sparse_with(2).unwrap();
         for mixed in [
             same("add coordinates", a.add(&coo), d.add(&o)),
@@ -479,7 +479,7 @@ fn derivatives_through_conversions() {
     );
     let mask = d.detach().to_sparse_csr().unwrap();
     check("sparse_mask", &|t| Ok(vec![t[1].sparse_mask(&mask)?.square()?.to_dense()?]), &[d, b]);
-    // From coordinates in any order, two of them duplicates.
+    // From unordered COO coordinates, two of them duplicates.
     let places = Tensor::from_vec(vec![1i64, 0, 1, 0, 2, 0], [2, 3]).unwrap();
     check(
         "of coordinates",

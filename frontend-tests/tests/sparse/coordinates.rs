@@ -205,7 +205,7 @@ fn ops_of_one_tensor() {
     same("permute", a.permute([1, 0]), d.permute([1, 0]));
     same("reshape", a.reshape([2, -1]), d.reshape([2, -1]));
     assert!(a.coalesce().unwrap().t().unwrap().is_coalesced().unwrap());
-    // Where a dense dimension becomes a sparse one each number is an entry.
+    // If a dense dimension becomes a sparse one, each number is an entry.
     assert_eq!(hybrid().t().unwrap().sparse_dim().unwrap(), hybrid().rank());
     same("transpose of blocks", hybrid().t(), hybrid().to_dense().unwrap().t());
     assert!(message(a.exp()).contains("to_dense()"));

@@ -34,7 +34,7 @@ fn what_no_number_counts_is_refused_beside_a_size_of_0() {
     let indices = ints(&[huge as i64 - 1, 5], &[2, 1]);
     let made = Tensor::sparse_coo(&indices, &floats(&[], &[1, 0]), [huge, huge, 0]);
     assert!(message(made).contains("coordinates"));
-    // Nothing is stored where nothing can be.
+    // Empty tensors store nothing.
     let none = Tensor::empty_with([1usize << 36, 0], (DType::F64, keyway::Device::CPU))
         .unwrap()
         .to_sparse_with(1)
@@ -45,7 +45,7 @@ fn what_no_number_counts_is_refused_beside_a_size_of_0() {
 #[test]
 fn a_stack_with_dense_dimensions_is_multiplied_by_what_it_stores() {
     let _one = load(PLUGINS);
-    // Of two blocks the second is stored, twice; the first is nothing, and adds nothing, whatever it is beside.
+    // The second of two blocks is stored, twice; the first is not stored, and adds nothing.
     let blocks = floats(&[1.0, 2.0, 3.0, 4.0, 1.0, 1.0, 1.0, 1.0], &[2, 2, 2]);
     let stack = Tensor::sparse_coo(&ints(&[1, 1], &[1, 2]), &blocks, [2, 2, 2]).unwrap();
     let infinite = floats(&[f64::INFINITY; 8], &[2, 2, 2]);
@@ -75,7 +75,7 @@ fn as_many_parts_as_no_memory_holds_are_an_error() {
     }
 }
 
-/// What a backward pass makes of views goes through the ops of sparse tensors, and keeps dense dimensions dense.
+/// The backward pass of views uses the ops of sparse tensors, and keeps dense dimensions dense.
 #[test]
 fn gradients_go_back_through_dimensions_behind_dense_ones() {
     let _one = load(PLUGINS);
@@ -378,7 +378,7 @@ fn right_or_refused(op: &str, made: keyway::Result<Tensor>, wanted: &Tensor) {
     }
 }
 
-/// What a kernel finds that no nested call of it serves is a refusal: then the op's parts are asked.
+/// A call that a kernel cannot serve by nested calls is refused: then the op's decomposition is tried.
 #[test]
 fn products_are_added_to_other_shapes_or_refused_as_such() {
     let _one = load(PLUGINS);

@@ -140,7 +140,7 @@ fn a_strided_gradient_counts_each_place_once() {
         loss(&x).backward_with(strided.clone()).unwrap();
         assert!(x.grad().unwrap().as_ref().is_strided());
         assert_eq!(grads(&x), [4.0, 0.0, 16.0, 10.0, 0.0]);
-        // What is there already becomes strided with it.
+        // An existing gradient becomes strided.
         loss(&x).backward_with(strided.clone()).unwrap();
         assert_eq!(grads(&x), [8.0, 0.0, 32.0, 20.0, 0.0]);
         x.zero_grad();
@@ -148,7 +148,7 @@ fn a_strided_gradient_counts_each_place_once() {
         assert_eq!(x.grad().unwrap().layout(), x.layout());
         loss(&x).backward_with(strided.clone()).unwrap();
         assert_eq!(grads(&x), [8.0, 0.0, 32.0, 20.0, 0.0]);
-        // The same of `grad`, which can be differentiated: 6 x at each coordinate.
+        // The second derivative, from `grad`: 6 x at each coordinate.
         let cube = x.mul(&x).unwrap().mul(&x).unwrap().sum_all().unwrap();
         let options = BackwardOptions { create_graph: true, ..strided.clone() };
         let first = grad(&[cube], std::slice::from_ref(&x), options).unwrap().remove(0).unwrap();

@@ -1,4 +1,4 @@
-//! Sparse tensors that are changed in place, split anew, multiplied as vectors; and what is said about damaged ones.
+//! Sparse tensors that are changed in place, split, multiplied as vectors; and the error messages for damaged ones.
 
 use crate::rehearsal_support::*;
 use crate::support::*;
@@ -18,7 +18,7 @@ fn numbers() -> Tensor {
     matrix(&floats(&[1.0, -2.0, 3.0, -4.0, 5.0], &[5]))
 }
 
-/// Each op in place on coordinates, on coalesced ones and on compressed rows; what is linear also on doubled entries.
+/// Each op in place on COO, coalesced COO and CSR tensors; linear ones also with duplicates.
 #[test]
 fn numbers_are_changed_where_they_stand() {
     let _one = load(PLUGINS);
@@ -90,7 +90,7 @@ fn gradients_see_changes_in_place() {
         let _off = no_grad();
         x.mul_(2.0).unwrap();
     }
-    // What the product saved is not there any more, and the change is in no graph.
+    // The values that the product saved were overwritten, and the change is in no graph.
     assert!(message(made.backward()).contains("in place"));
     assert!(message(x.mul(3.0)).contains("in place"));
     assert!(message(matrix(&v).requires_grad_(true).and_then(|t| t.neg_())).contains("in place"));
@@ -286,8 +286,9 @@ fn what_cannot_be_saved_is_said_at_the_save() {
     let coo = numbers().coalesce().unwrap();
     let rows = coo.to_sparse_csr().unwrap();
     coo.indices().unwrap().copy_(&ints(&[2, 1, 1, 0, 2, 2, 1, 0], &[2, 4])).unwrap();
-    let turned: Vec<i64> = rows.col_indices().unwrap().to_vec::<i64>().unwrap().into_iter().rev().collect();
-    rows.col_indices().unwrap().copy_(&ints(&turned, &[turned.len()])).unwrap();
+    let transposed: Vec<i64> =
+        rows.col_indices().unwrap().to_vec::<i64>().unwrap().into_iter().rev().collect();
+    rows.col_indices().unwrap().copy_(&ints(&transposed, &[transposed.len()])).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("graph.safetensors");
     for x in [coo, rows] {

@@ -163,7 +163,7 @@ fn what_is_broadcast_needs_memory_for_its_own_elements() {
 
 type Reduction = fn(&Tensor) -> keyway::Result<Tensor>;
 
-/// Of a matrix of blocks of two numbers; what is not stored has no share in the result's sum of squares.
+/// Reductions of a matrix of blocks of two numbers; unstored elements do not contribute to the sum of squares.
 const LINES: &[(&str, Reduction)] = &[
     ("sum", |s| s.sum(1)),
     ("sum of blocks", |s| s.sum(2)),

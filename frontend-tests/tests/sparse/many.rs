@@ -86,16 +86,16 @@ impl Random {
     }
 }
 
-/// Where the entries of a matrix lie.
+/// The distribution of the entries of a matrix.
 #[derive(Clone, Copy, Debug)]
 enum Places {
     /// Anywhere.
     Scattered,
-    /// In each seventh row, so that those between are empty.
+    /// Every seventh row has entries, the rows between are empty.
     FewRows,
-    /// In one row.
+    /// All entries are in one row.
     OneRow,
-    /// With the same coordinates.
+    /// All entries have the same coordinates.
     OnePlace,
 }
 
@@ -122,7 +122,7 @@ impl<T: Number> Matrix<T> {
         Matrix { sizes, entries: entries.collect() }
     }
 
-    /// The same coordinates with other values, except each `nth`.
+    /// The same coordinates with other values, except every `nth`.
     fn but_each(&self, nth: usize, random: &mut Random) -> Self {
         let kept = self.entries.iter().enumerate().filter(|(at, _)| at % nth != 0);
         Matrix { sizes: self.sizes, entries: kept.map(|(_, (at, _))| (*at, T::of(random.next()))).collect() }
@@ -148,7 +148,7 @@ impl<T: Number> Matrix<T> {
         }
     }
 
-    /// Each coordinate once, its values added in order and in their type.
+    /// Each coordinate once, its values added in order in their dtype.
     fn sums_in_turn(&self) -> Self {
         let mut sums = BTreeMap::new();
         for &(at, value) in &self.entries {
@@ -340,8 +340,8 @@ fn strided<T: Number>(
         return (Tensor::from_vec(values.clone(), [rows, columns]).unwrap(), values);
     }
     let tensor = Tensor::from_vec(values.clone(), [columns, rows]).unwrap().t().unwrap();
-    let turned = (0..rows * columns).map(|at| values[at % columns * rows + at / columns]);
-    (tensor, turned.collect())
+    let transposed = (0..rows * columns).map(|at| values[at % columns * rows + at / columns]);
+    (tensor, transposed.collect())
 }
 
 fn strided_by_sparse<T: Number>(places: Places, [n, k, m]: [usize; 3], count: usize, seed: u64) {
@@ -498,7 +498,7 @@ fn gradients_of_strided_operands_are_those_of_a_loop() {
     }
 }
 
-/// A number beside which each of the ones that follow is lost in f32: of a product's addends no more than a block of 1,024 is.
+/// A large addend, to which each of the following ones is lost in f32 rounding: a product may lose at most a block of 1,024.
 #[test]
 fn products_of_many_addends_keep_their_digits() {
     let _one = load(PLUGINS);
@@ -515,14 +515,14 @@ fn products_of_many_addends_keep_their_digits() {
         Matrix { sizes: [1, N as i64], entries: (0..N).map(entry).collect() }.tensor().coalesce().unwrap();
     let column = Matrix { sizes: [N as i64, 1], entries: (0..N).map(|k| ([k as i64, 0], 1.0f32)).collect() };
     near("sparse by sparse", row.mm(&column.tensor().coalesce().unwrap()).unwrap());
-    let turned = row.t().unwrap().coalesce().unwrap();
+    let transposed = row.t().unwrap().coalesce().unwrap();
     for columns in [1, 3, 40] {
         let ones = Tensor::ones([N, columns]).unwrap();
         near("sparse by strided", row.mm(&ones).unwrap());
         near("rows by strided", row.to_sparse_csr().unwrap().mm(&ones).unwrap());
         let ones = Tensor::ones([columns, N]).unwrap();
-        near("strided by sparse", ones.mm(&turned).unwrap());
-        near("strided by rows", ones.mm(&turned.to_sparse_csr().unwrap()).unwrap());
+        near("strided by sparse", ones.mm(&transposed).unwrap());
+        near("strided by rows", ones.mm(&transposed.to_sparse_csr().unwrap()).unwrap());
         let ones = Tensor::ones([2, columns, N]).unwrap();
         let numbers: Vec<f32> = (0..2 * N).map(|k| if k % N == 0 { large } else { 1.0 }).collect();
         let stack = Tensor::from_vec(numbers, [2, N, 1]).unwrap().to_sparse().unwrap();

@@ -311,7 +311,7 @@ fn gradients_of_any_number_of_sparse_dimensions() {
             assert_close(&f64s(&sparse), &f64s(&dense), 1e-14);
             assert_ne!(f64s(&sparse), f64s(&table()), "{name}");
         }
-        // No row at all: the step counts, and nothing that is lazy moves.
+        // No row: the step counts, and lazy state is unchanged.
         let w = table();
         let mut optimizer = make(vec![w.clone()]).unwrap();
         optimizer.step().unwrap();
@@ -378,7 +378,7 @@ fn by_formula(name: &str, [p, m, v]: [f64; 3], g: f64) -> [f64; 3] {
             };
             let (m, v) = (o.beta1 * m + (1.0 - o.beta1) * g, o.beta2 * v + (1.0 - o.beta2) * g * g);
             let (c1, root) = (1.0 - o.beta1, (1.0 - o.beta2).sqrt());
-            // Where SparseAdam adds `eps`, the root is not corrected yet.
+            // At the point where SparseAdam adds `eps`, the root is not yet bias-corrected.
             let eps = if name == "SparseAdam" { o.eps } else { o.eps * root };
             [own - o.lr * root / c1 * m / (v.sqrt() + eps), m, v]
         }

@@ -19,7 +19,7 @@ pub fn f64s(t: &Tensor) -> Vec<f64> {
     t.to_dense().unwrap().to_vec_f64().unwrap()
 }
 
-/// What stands at indices is f64 and wants a gradient.
+/// An f64 leaf that requires a gradient.
 pub fn leaf(values: &[f64], sizes: &[usize]) -> Tensor {
     floats(values, sizes).requires_grad_(true).unwrap()
 }

@@ -117,7 +117,7 @@ fn activations_in_pieces_keep_zero() {
                 continue;
             }
             let wanted = match name {
-                // Where nothing is stored, nothing is divided.
+                // Unstored elements are not divided.
                 "nan_to_num" => s.sign().unwrap().mul(2.5).unwrap().to_dense().unwrap(),
                 _ => op(&s.to_dense().unwrap()).unwrap(),
             };

@@ -91,7 +91,7 @@ impl Meta {
         state.seen = seen;
         self.recorded.store(true, Ordering::Release);
         drop(state);
-        // The history behind the old edge may be long, and may refer to a tensor that locks in turn.
+        // The history behind the old edge may be long, and may refer to a tensor whose drop locks too.
         drop(old);
     }
 

@@ -94,7 +94,7 @@ pub(crate) fn by_entry(tensor: &TensorRef) -> bool {
 /// Whether gradients of a tensor are channels_last, see [`Shape::last`]. A view of rank 3 counts as an image only if its
 /// base is one: the gradient of a sequence that was transposed for a product may have any strides.
 #[inline]
-fn lies_last(tensor: &TensorRef) -> bool {
+fn is_channels_last(tensor: &TensorRef) -> bool {
     let is_last = |tensor: &TensorImpl| matches!(tensor.format(), Format::ChannelsLast | Format::EitherLast);
     is_last(tensor) && (tensor.sizes().len() > 3 || tensor.base().is_none_or(|base| is_last(base)))
 }
@@ -131,7 +131,7 @@ impl Shape {
             dtype: tensor.dtype(),
             device: tensor.device(),
             strided,
-            last: lies_last(tensor),
+            last: is_channels_last(tensor),
             by_entry: !strided && by_entry(tensor),
             pattern: None,
         }

@@ -40,7 +40,7 @@ pub enum AutogradError {
         /// The call.
         op: &'static str,
     },
-    /// An in-place change of a tensor made of components, such as a sparse one, that requires grad.
+    /// An in-place change of a composite tensor, such as a sparse one, that requires grad.
     #[error(
         "{op}: a sparse tensor cannot be changed in place where a gradient is wanted; use the form that returns a new tensor, \
          or `no_grad`"

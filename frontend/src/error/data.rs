@@ -66,7 +66,7 @@ pub enum DataError {
         /// The beginning of the actual text.
         got: String,
     },
-    /// A binary file does not end with a record's end.
+    /// A binary file whose size is not a multiple of the record size.
     #[error(
         "{origin}: expected whole records of {record} bytes, got {got} bytes, {rest} more than {records} records; \
          the file is cut or of another format, fetch it again"

@@ -139,7 +139,7 @@ impl MultiheadAttention {
 
     /// Causal self-attention of new positions over the cached positions and the new ones up to themselves:
     /// `[batch, new, width]`. Appends their keys and values to the cache. The results equal those of
-    /// [`MultiheadAttention::forward_qkv`] with `is_causal` over all positions at once.
+    /// [`MultiheadAttention::forward_qkv`] with `is_causal` over all positions in one call.
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {

@@ -97,7 +97,7 @@ macro_rules! convolutions {
             )]
             ///
             /// # Errors
-            /// The errors of the op; what the backend reports.
+            /// The errors of the op; errors of the backend.
             pub fn forward_add(&self, input: &Tensor, add: Option<&Tensor>) -> Result<Tensor> {
                 let bias = self.bias.as_ref().map(Buffer::get);
                 input.$call(&self.weight.get(), bias.as_ref(), add, self.activation, self.options)

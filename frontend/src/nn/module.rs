@@ -52,7 +52,7 @@ pub trait Module: Send + Sync {
     /// ```
     ///
     /// # Errors
-    /// An input of an unsupported shape; what the backend reports.
+    /// An input of an unsupported shape; errors of the backend.
     #[doc(alias = "apply")]
     fn forward(&self, input: &Tensor) -> Result<Tensor>;
 

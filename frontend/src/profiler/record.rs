@@ -1,7 +1,7 @@
 //! Thread-local records of calls: the stack of open frames, and the end of each call.
 
 use super::stack::{Frame, Stack};
-use super::state::{Around, Slot, State, Took};
+use super::state::{Around, CallCost, Slot, State};
 use keyway_dispatcher::call::redispatch;
 use keyway_dispatcher::error::Result as DispatchResult;
 use keyway_dispatcher::fallback;
@@ -91,7 +91,7 @@ pub(super) fn handle(call: &Call<'_>, below: KeySet) -> DispatchResult<Outputs> 
         drop(frame);
         let stack = local.stack.borrow();
         let around = Around { stack: &stack, changed: local.changed.get() };
-        let took = Took { start, own, total, scratch };
+        let took = CallCost { start, own, total, scratch };
         let mut states = local.states.borrow_mut();
         let told = match states.last_mut() {
             // Refused, and run in another way.

@@ -67,7 +67,7 @@ pub(super) struct Added {
 
 /// The cost of a call: self time, total time, and bytes of its own scratch memory.
 #[derive(Clone, Copy)]
-pub(super) struct Took {
+pub(super) struct CallCost {
     pub(super) start: Instant,
     pub(super) own: Duration,
     pub(super) total: Duration,
@@ -174,7 +174,7 @@ impl State {
         &mut self,
         call: &Call<'_>,
         outputs: Option<&Outputs>,
-        Took { start, own, total, scratch }: Took,
+        CallCost { start, own, total, scratch }: CallCost,
         slot: Option<Slot>,
         around: Around<'_>,
     ) -> bool {

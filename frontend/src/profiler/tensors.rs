@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 /// Memory format of a tensor, more detailed than [`Format`].
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Lies {
+enum MemoryOrder {
     RowMajor,
     ChannelsLast,
     /// Contiguous in both formats; the strides are those of row-major order.
@@ -17,16 +17,16 @@ enum Lies {
     Composite,
 }
 
-fn lies(t: &TensorImpl) -> Lies {
+fn memory_order(t: &TensorImpl) -> MemoryOrder {
     if !t.is_strided() {
-        return Lies::Composite;
+        return MemoryOrder::Composite;
     }
     match t.format() {
-        Format::Contiguous => Lies::RowMajor,
-        Format::ChannelsLast => Lies::ChannelsLast,
-        Format::Other => Lies::Strided,
-        Format::Either => Lies::EitherRowMajor,
-        Format::EitherLast => Lies::EitherLast,
+        Format::Contiguous => MemoryOrder::RowMajor,
+        Format::ChannelsLast => MemoryOrder::ChannelsLast,
+        Format::Other => MemoryOrder::Strided,
+        Format::Either => MemoryOrder::EitherRowMajor,
+        Format::EitherLast => MemoryOrder::EitherLast,
     }
 }
 
@@ -41,14 +41,14 @@ pub(super) fn of<'a>(values: &'a [Arg<'a>]) -> impl Iterator<Item = &'a TensorRe
 
 /// Appends the properties that determine the text, the bytes and the dimension order of a tensor.
 pub(super) fn encode(t: &TensorImpl, code: &mut Vec<u64>) {
-    let (lies, device) = (lies(t), t.device());
+    let (memory_order, device) = (memory_order(t), t.device());
     let kind =
         u64::from(t.dtype().code()) << 48 | u64::from(device.kind) << 32 | u64::from(device.index) << 16;
-    code.push(kind | (t.ndim() as u64) << 8 | lies as u64);
+    code.push(kind | (t.ndim() as u64) << 8 | memory_order as u64);
     code.extend(t.sizes().iter().map(|&n| n as u64));
-    match lies {
-        Lies::Strided => code.extend(t.strides().iter().map(|&s| s as u64)),
-        Lies::Composite => {
+    match memory_order {
+        MemoryOrder::Strided => code.extend(t.strides().iter().map(|&s| s as u64)),
+        MemoryOrder::Composite => {
             code.push(u64::from(t.layout().id()));
             t.components().iter().for_each(|component| encode(component, code));
         }
@@ -63,11 +63,11 @@ fn list(numbers: &[usize]) -> String {
 /// `f32[2,3,4,4] channels_last`; row-major is not named.
 pub(super) fn text(t: &TensorImpl) -> String {
     let shape = format!("{}[{}]", t.dtype(), list(t.sizes()));
-    match lies(t) {
-        Lies::RowMajor | Lies::EitherRowMajor => shape,
-        Lies::ChannelsLast | Lies::EitherLast => format!("{shape} channels_last"),
-        Lies::Strided => format!("{shape} strides [{}]", list(t.strides())),
-        Lies::Composite => format!("{shape} {}", t.layout()),
+    match memory_order(t) {
+        MemoryOrder::RowMajor | MemoryOrder::EitherRowMajor => shape,
+        MemoryOrder::ChannelsLast | MemoryOrder::EitherLast => format!("{shape} channels_last"),
+        MemoryOrder::Strided => format!("{shape} strides [{}]", list(t.strides())),
+        MemoryOrder::Composite => format!("{shape} {}", t.layout()),
     }
 }
 
@@ -118,12 +118,12 @@ pub(super) fn format_change<'a>(
     let image = |t: &TensorImpl| t.is_strided() && (4..=5).contains(&t.ndim());
     outputs.iter().filter(|t| image(t)).find_map(|output| {
         let alike = inputs.clone().filter(|t| image(t) && t.ndim() == output.ndim());
-        let any = |wanted: &[Lies]| alike.clone().any(|t| wanted.contains(&lies(t)));
-        let (rows, last) = (any(&[Lies::RowMajor]), any(&[Lies::ChannelsLast]));
-        match lies(output) {
-            Lies::RowMajor if last => Some((if rows { "both formats" } else { LAST }, ROWS)),
-            Lies::ChannelsLast if rows && last => Some(("both formats", LAST)),
-            Lies::ChannelsLast if rows && !any(&[Lies::EitherLast]) => Some((ROWS, LAST)),
+        let any = |wanted: &[MemoryOrder]| alike.clone().any(|t| wanted.contains(&memory_order(t)));
+        let (rows, last) = (any(&[MemoryOrder::RowMajor]), any(&[MemoryOrder::ChannelsLast]));
+        match memory_order(output) {
+            MemoryOrder::RowMajor if last => Some((if rows { "both formats" } else { LAST }, ROWS)),
+            MemoryOrder::ChannelsLast if rows && last => Some(("both formats", LAST)),
+            MemoryOrder::ChannelsLast if rows && !any(&[MemoryOrder::EitherLast]) => Some((ROWS, LAST)),
             _ => None,
         }
     })

@@ -10,10 +10,11 @@ use keyway_dispatcher::dims::{
 use keyway_dispatcher::tensor::Format;
 use std::fmt;
 
-/// The order in which the elements of a tensor are stored in memory. The order of its dimensions is the same in each format.
+/// The memory format: the order in which the elements of a tensor are stored in memory. It does not change the order of the
+/// dimensions.
 ///
 /// Conversions set the format, and ops preserve it: a result is channels_last if an argument of its shape is, and otherwise has
-/// the dimension order that all arguments share. Factories take a format in their form `…_with`; `…_like` preserves that of its
+/// the dimension order that all arguments share. Factories accept a format in their `…_with` variant; `…_like` preserves that of its
 /// tensor.
 ///
 /// ```

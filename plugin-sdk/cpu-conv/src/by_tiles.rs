@@ -288,12 +288,12 @@ unsafe fn write<T: Pixel>(
         }
         return;
     }
-    let [places, turned] = stage;
+    let [places, transposed] = stage;
     if of.epilogue.adds() {
         for (at, flat, count) in runs() {
             let add = of.epilogue.place(at);
             for c in 0..channels {
-                let (to, from) = (&mut turned[c * SIDE + flat - begin..], add.wrapping_add(c * plane));
+                let (to, from) = (&mut transposed[c * SIDE + flat - begin..], add.wrapping_add(c * plane));
                 // SAFETY: the addend has the strides of the results, which the caller guarantees; an element has two bytes.
                 unsafe {
                     match across {
@@ -304,18 +304,18 @@ unsafe fn write<T: Pixel>(
             }
         }
         // SAFETY: each has capacity for all channels of all positions.
-        unsafe { transpose(places.as_mut_ptr(), SIDE, turned.as_ptr(), SIDE, channels, SIDE) };
+        unsafe { transpose(places.as_mut_ptr(), SIDE, transposed.as_ptr(), SIDE, channels, SIDE) };
     }
     for place in first..end {
         let to = places.as_mut_ptr().wrapping_add((place - begin) * SIDE);
         write_place(to, to.cast_const(), place);
     }
     // SAFETY: as above.
-    unsafe { transpose(turned.as_mut_ptr(), SIDE, places.as_ptr(), SIDE, SIDE, channels) };
+    unsafe { transpose(transposed.as_mut_ptr(), SIDE, places.as_ptr(), SIDE, SIDE, channels) };
     for (at, flat, count) in runs() {
         for c in 0..channels {
             let (to, from) =
-                (of.out.data.as_ptr().wrapping_add(at + c * plane), &turned[c * SIDE + flat - begin..]);
+                (of.out.data.as_ptr().wrapping_add(at + c * plane), &transposed[c * SIDE + flat - begin..]);
             // SAFETY: the caller guarantees the results; an element has two bytes.
             unsafe {
                 match across {
@@ -339,7 +339,7 @@ unsafe fn packed<U: Unit, T: Pixel>(
     let panel = planes.taps * planes.pixel * SIDE;
     // SAFETY: each panel is written below.
     let mut made = unsafe { Scratch::<u16>::unwritten(of.groups * blocks * panel) }?;
-    // SAFETY: the address is used within this call, by work items that write panels of their own.
+    // SAFETY: the address is used within this call, by work items that write their own panels.
     let to = unsafe { Lanes::new(made.as_mut_ptr()) };
     parallel_try(of.groups * blocks, (PACKED / panel).max(1), |range| {
         for i in range {

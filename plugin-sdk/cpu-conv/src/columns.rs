@@ -8,7 +8,7 @@ use keyway_cpu_loops::parallel_try;
 use keyway_cpu_loops::vectors::widen;
 use keyway_sdk::author::{Error, Lanes, Scratch};
 
-/// The number of channels widened at once: two cache lines, which processors fetch together.
+/// The number of channels widened in one step: two cache lines, which processors fetch together.
 pub const CHANNELS: usize = 32;
 /// The number of multiplications that take as long as copying an element of the weight.
 const MOVED: usize = 16;

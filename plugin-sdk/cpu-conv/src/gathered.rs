@@ -220,7 +220,7 @@ impl<T: Pixel> Product<'_, T> {
                     let of =
                         Operands { a: from, row: step[1] * pixel, step: 1, b, next: WIDE, chains: &chains };
                     let (at, down) = ((sample, g, block * WIDE), row * step[0]);
-                    // SAFETY: as above; each block has results of its own.
+                    // SAFETY: as above; each block has its own results.
                     unsafe { self.rows_of(&of, at, &places, down, stage.as_mut_ptr()) };
                 }
             }

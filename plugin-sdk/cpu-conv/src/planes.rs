@@ -235,7 +235,7 @@ impl Planes {
     pub unsafe fn copy<T>(&self, to: *mut u16, plane: usize, image: &Volume<'_, T>, part: &Part) {
         let tall = self.tall(part);
         let line = self.pitch * self.pixel;
-        let mut turned = Turned::of(image, self.channels);
+        let mut transposed = Turned::of(image, self.channels);
         for (i, (row, columns)) in self
             .rows
             .iter()
@@ -248,7 +248,7 @@ impl Planes {
             let rows = [0, tall].map(|r| row_of(r).clamp(0, image.sizes[3].cast_signed()).cast_unsigned());
             for (s, sample) in part.samples.clone().enumerate() {
                 // SAFETY: the caller guarantees the elements.
-                unsafe { turned.begin((sample, part.first_channel), rows[0]..rows[1]) };
+                unsafe { transposed.begin((sample, part.first_channel), rows[0]..rows[1]) };
                 for r in 0..tall {
                     let (y, to) = (row_of(r), to.wrapping_add((s * tall + r) * line));
                     // SAFETY: the caller guarantees the elements of source and target.
@@ -256,7 +256,7 @@ impl Planes {
                         if y < 0 || y.cast_unsigned() >= image.sizes[3] {
                             to.write_bytes(0, line);
                         } else {
-                            self.copy_row(to, turned.row(y.cast_unsigned()), columns);
+                            self.copy_row(to, transposed.row(y.cast_unsigned()), columns);
                         }
                     }
                 }

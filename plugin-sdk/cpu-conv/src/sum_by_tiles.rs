@@ -60,7 +60,7 @@ pub unsafe fn run<U: Unit, T: Pixel>(
     let (of, finite) = (Sum { grad, input, planes, plane, line, rows, wide }, AtomicBool::new(true));
     for g in 0..moves.groups {
         let mut sums = Scratch::<f32>::zeroed(parts * size)?;
-        // SAFETY: the address is used within this call, and each part has sums of its own.
+        // SAFETY: the address is used within this call, and each part has its own sums.
         let to = unsafe { Lanes::new(sums.as_mut_ptr()) };
         let each = cut.count.div_ceil(parts);
         let work = size.saturating_mul(each * cut.samples * cut.rows * of.planes.width);

@@ -60,7 +60,7 @@ pub unsafe fn run<T: Pixel>(
             let (part, column) = (task / columns, task % columns);
             let vectors = column * WIDE / LANES..((column + 1) * WIDE / LANES).min(channels.div_ceil(LANES));
             let starts: Vec<usize> = vectors.map(|v| vector(v, channels)).collect();
-            // SAFETY: each task has sums of its own.
+            // SAFETY: each task has its own sums.
             let to = unsafe { std::slice::from_raw_parts_mut(to.as_ptr().wrapping_add(task * size), size) };
             for chunk in &chunks[part * chunks.len() / parts..(part + 1) * chunks.len() / parts] {
                 own.fill(0.0);

@@ -83,11 +83,11 @@ pub unsafe fn in_blocks<T: Pixel>(
     let band = Band::of(axes, channels)?;
     let [height, width] = [0, 1].map(|d| axes[d].count);
     let chunks = chunks(grad.sizes[0], height, width);
-    let lie = Lie::of(grad, input, axes, &band, rows);
-    let strips = runs(axes, lie.row, lie.pixel, channels);
+    let sources = Sources::of(grad, input, axes, &band, rows);
+    let strips = runs(axes, sources.row, sources.pixel, channels);
     let blocks = strips.iter().flat_map(|strip| tiles(strip.depth).map(|tile| (*strip, tile))).collect();
     for group in 0..groups {
-        let of = Sum { grad, input, out, group, rows, width, band: &band, lie, blocks: &blocks };
+        let of = Sum { grad, input, out, group, rows, width, band: &band, sources, blocks: &blocks };
         // SAFETY: as the caller guarantees.
         unsafe { of.run(&chunks)? };
     }
@@ -96,7 +96,7 @@ pub unsafe fn in_blocks<T: Pixel>(
 
 /// The source of the operands: copies, or the tensors in place if they are f32 with dense channels.
 #[derive(Clone, Copy)]
-struct Lie {
+struct Sources {
     /// Whether every tap is inside the image, which is then read in place.
     image_in_place: bool,
     /// Whether the gradients are whole blocks, which are then read in place.
@@ -110,14 +110,14 @@ struct Lie {
     place: usize,
 }
 
-impl Lie {
+impl Sources {
     fn of<T: Pixel>(
         grad: &Volume<'_, T>,
         input: &Volume<'_, T>,
         axes: &[Axis; 2],
         band: &Band,
         rows: usize,
-    ) -> Lie {
+    ) -> Sources {
         let is_f32 = TypeId::of::<T>() == TypeId::of::<f32>();
         let image_in_place = is_f32 && has_dense_channels(input) && axes.iter().all(Axis::stays_inside);
         // With more columns, positions have so large a stride that they evict each other from the cache.
@@ -129,7 +129,7 @@ impl Lie {
         };
         let first = [0, 1].map(|d| axes[d].taps.first().map_or(0, |tap| tap.max(&0).cast_unsigned()));
         let place = if grad_in_place { grad.strides[4] } else { WIDE };
-        Lie { image_in_place, grad_in_place, row, pixel, first, place }
+        Sources { image_in_place, grad_in_place, row, pixel, first, place }
     }
 }
 
@@ -143,7 +143,7 @@ struct Sum<'a, T> {
     rows: usize,
     width: usize,
     band: &'a Band,
-    lie: Lie,
+    sources: Sources,
     /// Blocks of kernel taps: a strip whose elements are contiguous in the copied rows, and a tile of it.
     blocks: &'a Vec<(Run, Range<usize>)>,
 }
@@ -165,8 +165,10 @@ impl<T: Pixel> Sum<'_, T> {
         let (samples, rows) = (most(|c| c.samples.len()), most(|c| c.rows.len()));
         let places = samples * rows * self.width;
         let [image, grad] = [samples * self.band.rows(rows) * self.band.row, columns * places * WIDE];
-        let sizes =
-            [if self.lie.image_in_place { 0 } else { image }, if self.lie.grad_in_place { 0 } else { grad }];
+        let sizes = [
+            if self.sources.image_in_place { 0 } else { image },
+            if self.sources.grad_in_place { 0 } else { grad },
+        ];
         // An operand that is read in place occupies as much cache as a copy.
         let reads = image + grad;
         let together = (COPIED / reads.max(1)).clamp(1, chunks.len().max(1));
@@ -212,7 +214,7 @@ impl<T: Pixel> Sum<'_, T> {
                     for task in range.clone() {
                         let (b, part) = (task / parts, task % parts);
                         let columns = part * columns / parts..(part + 1) * columns / parts;
-                        // SAFETY: the rows are copied; each block has sums and results of its own.
+                        // SAFETY: the rows are copied; each block has its own sums and results.
                         unsafe {
                             self.add(&copied, (i, chunk), (b, columns), &mut left, totals.as_ptr(), ends)
                         };
@@ -243,11 +245,11 @@ impl<T: Pixel> Sum<'_, T> {
             from.wrapping_add(sample * step + chunk.rows.start * down + self.group * self.rows * channel);
         // SAFETY: as the caller guarantees.
         unsafe {
-            if !self.lie.image_in_place {
+            if !self.sources.image_in_place {
                 self.band.copy(image, self.input, sample, &chunk.rows, self.group * self.band.channels);
             }
         }
-        if self.lie.grad_in_place {
+        if self.sources.grad_in_place {
             return;
         }
         if !has_dense_channels(self.grad) {
@@ -293,7 +295,7 @@ impl<T: Pixel> Sum<'_, T> {
         [is_first, is_last]: [bool; 2],
     ) {
         let (strip, tile) = &self.blocks[b];
-        let image = match self.lie.image_in_place {
+        let image = match self.sources.image_in_place {
             true => self.first_read(chunk),
             false => copied.image.as_ptr().cast_const().wrapping_add(i * copied.sizes[0]),
         };
@@ -302,9 +304,9 @@ impl<T: Pixel> Sum<'_, T> {
         let gathered = columns.len() > FEW;
         let (runs, step) = match gathered {
             true => (vec![Run { a: 0, b: 0, depth: places }], PITCH),
-            false => (self.rows_of(chunk), self.band.step[1] * self.lie.pixel),
+            false => (self.rows_of(chunk), self.band.step[1] * self.sources.pixel),
         };
-        let chains = Chains::of(&runs, step, self.lie.place);
+        let chains = Chains::of(&runs, step, self.sources.place);
         if gathered {
             // SAFETY: as the caller guarantees; a copy has padding after its last row.
             unsafe { self.gather(image, chunk, tile.len(), left) };
@@ -312,14 +314,14 @@ impl<T: Pixel> Sum<'_, T> {
         let a = if gathered { left.as_ptr() } else { image };
         let mut sums = [[0.0; WIDE]; PITCH];
         for column in columns {
-            let right = match self.lie.grad_in_place {
+            let right = match self.sources.grad_in_place {
                 true => self.first_grad(chunk).wrapping_add(column * WIDE),
                 false => {
                     let at = i * copied.sizes[1] + column * places * WIDE;
                     copied.grad.as_ptr().cast_const().wrapping_add(at)
                 }
             };
-            let of = Operands { a, row: 1, step, b: right, next: self.lie.place, chains: &chains };
+            let of = Operands { a, row: 1, step, b: right, next: self.sources.place, chains: &chains };
             // SAFETY: both operands have all positions; the first rows are those of a block.
             unsafe {
                 let block_of = &mut *sums.as_mut_ptr().cast::<Sums>();
@@ -347,7 +349,7 @@ impl<T: Pixel> Sum<'_, T> {
     /// The address that the first tap reads at a chunk's first position, in an image that is read in place.
     fn first_read(&self, chunk: &Chunk) -> *const f32 {
         let [sample, _, _, down, across] = self.input.strides;
-        let [top, left] = self.lie.first;
+        let [top, left] = self.sources.first;
         let at = chunk.samples.start * sample
             + (chunk.rows.start * self.band.step[0] + top) * down
             + left * across
@@ -366,17 +368,17 @@ impl<T: Pixel> Sum<'_, T> {
     /// rows.
     fn rows_of(&self, chunk: &Chunk) -> Vec<Run> {
         let rows = chunk.rows.len();
-        let sample = match self.lie.image_in_place {
+        let sample = match self.sources.image_in_place {
             true => self.input.strides[0],
-            false => self.band.rows(rows) * self.lie.row,
+            false => self.band.rows(rows) * self.sources.row,
         };
         let of = |i: usize| Run {
-            a: i / rows * sample + i % rows * self.band.step[0] * self.lie.row,
-            b: i * self.width * self.lie.place,
+            a: i / rows * sample + i % rows * self.band.step[0] * self.sources.row,
+            b: i * self.width * self.sources.place,
             depth: self.width,
         };
         let mut runs: Vec<Run> = Vec::new();
-        let across = self.band.step[1] * self.lie.pixel;
+        let across = self.band.step[1] * self.sources.pixel;
         for run in (0..chunk.samples.len() * rows).map(of) {
             // Contiguous rows are merged.
             match runs.last_mut() {
@@ -398,10 +400,10 @@ impl<T: Pixel> Sum<'_, T> {
         let mut all: usize = self.rows_of(chunk).iter().map(|run| run.depth).sum();
         for run in self.rows_of(chunk) {
             for (x, place) in places.by_ref().take(run.depth).enumerate() {
-                let from = image.wrapping_add(run.a + x * self.band.step[1] * self.lie.pixel);
+                let from = image.wrapping_add(run.a + x * self.band.step[1] * self.sources.pixel);
                 all -= 1;
                 // There is no padding after the last element of an image that is read in place.
-                let is_last = self.lie.image_in_place && all < PITCH;
+                let is_last = self.sources.image_in_place && all < PITCH;
                 for at in (0..PITCH).step_by(Numbers::LANES) {
                     let n = if is_last { n.saturating_sub(at).min(Numbers::LANES) } else { Numbers::LANES };
                     // SAFETY: the caller guarantees the elements; a position has the same number.
@@ -420,9 +422,11 @@ impl<T: Pixel> Sum<'_, T> {
     /// As for [`run`]; these results must be uniquely owned.
     unsafe fn lay(&self, (first, n): (usize, usize), column: usize, sums: &[[f32; WIDE]; PITCH]) {
         const ROW: usize = PITCH + Numbers::LANES;
-        let mut turned = [[0.0; ROW]; WIDE];
+        let mut transposed = [[0.0; ROW]; WIDE];
         // SAFETY: both arrays have as many rows and columns.
-        unsafe { transpose(turned.as_mut_ptr().cast(), ROW, sums.as_ptr().cast::<f32>(), WIDE, PITCH, WIDE) };
+        unsafe {
+            transpose(transposed.as_mut_ptr().cast(), ROW, sums.as_ptr().cast::<f32>(), WIDE, PITCH, WIDE)
+        };
         let (channels, width) = (self.band.channels, self.out.sizes[4]);
         let [row, channel, _, down, across] = self.out.strides;
         let mut i = 0;
@@ -433,7 +437,7 @@ impl<T: Pixel> Sum<'_, T> {
                 + c * channel
                 + tap / width * down
                 + tap % width * across;
-            for (k, numbers) in turned.iter().enumerate().take(self.rows - column) {
+            for (k, numbers) in transposed.iter().enumerate().take(self.rows - column) {
                 let to = self.out.data.as_ptr().wrapping_add(at + k * row);
                 // SAFETY: the elements are within the sizes of the output, which the caller guarantees; a row has a vector
                 // after each of its sums.

@@ -119,7 +119,7 @@ unsafe fn run<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usize, const RE
             }
             for block in part * blocks / parts..(part + 1) * blocks / parts {
                 let b = weight.as_ptr().cast_const().wrapping_add(block * size);
-                // SAFETY: as above; each block has results of its own for the tiles of a piece.
+                // SAFETY: as above; each block has its own results for the tiles of a piece.
                 unsafe {
                     multiply((of, products), pixels.as_ptr(), apart, b, (piece.len(), block), &mut sums);
                     write::<T, F, _, _>(of, &all, &piece, block, &sums, stage.as_mut_ptr());

@@ -52,7 +52,7 @@ pub(crate) fn by_blocks(
         let exact = inner.lanes() > 0
             && input.coincides(out)
             && dims.iter().all(|d| d.size == 1 || d.strides[k + 1] == d.strides[0]);
-        apart[k + 1] = exact || !input.meets(range);
+        apart[k + 1] = exact || !input.overlaps(range);
     }
     let addresses = &Operands::new(operands);
     let blocks = Blocks::new(dims, addresses, operands.len(), apart, cost, inner.lanes());

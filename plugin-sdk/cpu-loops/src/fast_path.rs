@@ -93,7 +93,7 @@ fn dense(
                 return None;
             }
         } else if chunks && input.is_single() && (input.numel() == 1 || same(input.sizes(), out.sizes())) {
-            if input.meets(range) {
+            if input.overlaps(range) {
                 return None;
             }
             repeated |= if n > 1 { 2 << k } else { 0 };

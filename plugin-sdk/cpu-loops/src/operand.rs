@@ -73,7 +73,7 @@ impl<'a> Operand<'a> {
         (begin, begin + if self.numel() == 0 { 0 } else { (last + 1) * self.bytes })
     }
 
-    pub(crate) fn meets(&self, other: (usize, usize)) -> bool {
+    pub(crate) fn overlaps(&self, other: (usize, usize)) -> bool {
         let own = self.range();
         own.0 < other.1 && other.0 < own.1
     }

@@ -172,13 +172,13 @@ mod vectors {
         let (a, b, c, d) = (pair(0), pair(2), pair(4), pair(6));
         let (top, top_high) = (_mm_unpacklo_epi16(a, b), _mm_unpackhi_epi16(a, b));
         let (low, low_high) = (_mm_unpacklo_epi16(c, d), _mm_unpackhi_epi16(c, d));
-        let turned = [
+        let transposed = [
             _mm_unpacklo_epi32(top, low),
             _mm_unpackhi_epi32(top, low),
             _mm_unpacklo_epi32(top_high, low_high),
             _mm_unpackhi_epi32(top_high, low_high),
         ];
-        for (i, rows) in turned.into_iter().enumerate() {
+        for (i, rows) in transposed.into_iter().enumerate() {
             // SAFETY: the caller guarantees the target.
             unsafe {
                 _mm_storel_epi64(to.add(2 * i * to_step).cast(), rows);
@@ -241,13 +241,13 @@ mod vectors {
         let (a, b, c, d) = (pair(0), pair(1), pair(2), pair(3));
         let (ab, cd) = (_mm256_unpacklo_ps(a, b), _mm256_unpacklo_ps(c, d));
         let (ab_high, cd_high) = (_mm256_unpackhi_ps(a, b), _mm256_unpackhi_ps(c, d));
-        let turned = [
+        let transposed = [
             _mm256_shuffle_ps(ab, cd, 0b01_00_01_00),
             _mm256_shuffle_ps(ab, cd, 0b11_10_11_10),
             _mm256_shuffle_ps(ab_high, cd_high, 0b01_00_01_00),
             _mm256_shuffle_ps(ab_high, cd_high, 0b11_10_11_10),
         ];
-        for (i, row) in turned.into_iter().enumerate() {
+        for (i, row) in transposed.into_iter().enumerate() {
             // SAFETY: the caller guarantees the target.
             unsafe { _mm256_storeu_ps(to.add(i * to_step), row) };
         }

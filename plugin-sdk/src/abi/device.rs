@@ -179,7 +179,7 @@ pub struct DeviceApi {
     pub extension: Option<unsafe extern "C" fn(interface: u32, version: u32) -> *const c_void>,
 }
 
-// SAFETY: the table holds function pointers and static strings, all immutable; the plugin keeps them.
+// SAFETY: the table holds function pointers and static strings, all immutable; the plugin keeps them alive.
 unsafe impl Send for DeviceApi {}
 // SAFETY: as for Send.
 unsafe impl Sync for DeviceApi {}

@@ -57,7 +57,7 @@ pub const MAX_BITS: u32 = 128;
 /// The capacity of the buffer that the host passes to [`DTypeApi::format`].
 pub const FORMAT_CAPACITY: usize = 128;
 
-// SAFETY: the table holds function pointers and static strings, all immutable; the plugin keeps them.
+// SAFETY: the table holds function pointers and static strings, all immutable; the plugin keeps them alive.
 unsafe impl Send for DTypeApi {}
 // SAFETY: as for Send.
 unsafe impl Sync for DTypeApi {}

@@ -62,7 +62,7 @@ pub struct RawInterposer {
     pub run: unsafe extern "C" fn(call: *const RawInterposed) -> i32,
 }
 
-// SAFETY: function pointer and static strings, all immutable; the plugin keeps them.
+// SAFETY: function pointer and static strings, all immutable; the plugin keeps them alive.
 unsafe impl Send for RawInterposer {}
 // SAFETY: as for Send.
 unsafe impl Sync for RawInterposer {}

@@ -54,7 +54,7 @@ pub struct LayoutApi {
     pub samples: RawStr,
 }
 
-// SAFETY: the table holds static strings, all immutable; the plugin keeps them.
+// SAFETY: the table holds static strings, all immutable; the plugin keeps them alive.
 unsafe impl Send for LayoutApi {}
 // SAFETY: as for Send.
 unsafe impl Sync for LayoutApi {}
@@ -96,7 +96,7 @@ pub struct LayoutOpsApi {
     pub project: Option<KernelFn>,
 }
 
-// SAFETY: the table holds function pointers and static strings, all immutable; the plugin keeps them.
+// SAFETY: the table holds function pointers and static strings, all immutable; the plugin keeps them alive.
 unsafe impl Send for LayoutOpsApi {}
 // SAFETY: as for Send.
 unsafe impl Sync for LayoutOpsApi {}

@@ -68,7 +68,7 @@ pub struct RawStr {
     pub len: usize,
 }
 
-// SAFETY: a RawStr is a pointer to immutable bytes; whoever shares one keeps the bytes alive and unchanged.
+// SAFETY: a RawStr is a pointer to immutable bytes; the code that shares one keeps the bytes alive and unchanged.
 unsafe impl Send for RawStr {}
 // SAFETY: as for Send.
 unsafe impl Sync for RawStr {}

@@ -26,7 +26,7 @@ pub struct RawKernel {
     pub run: KernelFn,
 }
 
-// SAFETY: function pointer and static strings, all immutable; the plugin keeps them.
+// SAFETY: function pointer and static strings, all immutable; the plugin keeps them alive.
 unsafe impl Send for RawKernel {}
 // SAFETY: as for Send.
 unsafe impl Sync for RawKernel {}
@@ -80,7 +80,7 @@ pub struct RawOp {
     pub reference: Option<KernelFn>,
 }
 
-// SAFETY: function pointers and static strings, all immutable; the plugin keeps them.
+// SAFETY: function pointers and static strings, all immutable; the plugin keeps them alive.
 unsafe impl Send for RawOp {}
 // SAFETY: as for Send.
 unsafe impl Sync for RawOp {}

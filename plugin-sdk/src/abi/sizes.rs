@@ -66,8 +66,8 @@ macro_rules! structures {
                 concat!("the least size of ", stringify!($name), " ends within a field")
             );
         };
-        // SAFETY: the structure is `repr(C)`; the assertions above say where its fields lie and that these are all; and
-        // who adds a field beyond the least size takes a type that may be zero, as the file `mod.rs` demands.
+        // SAFETY: the structure is `repr(C)`; the assertions above check the offsets of its fields and that these are all;
+        // and a field beyond the minimum size must have a type that may be zero, as `mod.rs` requires.
         unsafe impl Table for $name {
             const MIN_SIZE: usize = $least;
             const FIELDS: &'static [Field] = structures!(@fields $name { $($field)+ });

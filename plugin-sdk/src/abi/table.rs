@@ -70,8 +70,8 @@ pub unsafe fn stated_size<T: Table>(table: *const T) -> usize {
 /// `theirs` must be aligned and readable for the size in its first field; the side that passes the table upholds this.
 pub unsafe fn complete<T: Table>(theirs: *const T, absent: MaybeUninit<T>) -> MaybeUninit<T> {
     let mut own = absent;
-    // SAFETY: the bytes lie within both structures: within theirs, as its size says, and within ours, whose fields
-    // they are.
+    // SAFETY: the bytes are within both structures: within theirs, as its size field states, and within ours, whose fields they
+    // are.
     unsafe {
         let size = whole_fields::<T>(stated_size(theirs));
         std::ptr::copy_nonoverlapping(theirs.cast::<u8>(), own.as_mut_ptr().cast::<u8>(), size);
@@ -84,7 +84,7 @@ pub unsafe fn complete<T: Table>(theirs: *const T, absent: MaybeUninit<T>) -> Ma
 /// # Safety
 /// `out` must be aligned, contain its size, and be writable for that many bytes; the side that reads it upholds this.
 pub unsafe fn fill<T: Table>(out: *mut T, value: &T) -> usize {
-    // SAFETY: the bytes lie within both structures, as their sizes say; both begin with a u32 that is their size.
+    // SAFETY: the bytes are within both structures, as their size fields state; both begin with a u32 that is their size.
     unsafe {
         let size = whole_fields::<T>(stated_size(out));
         if size > 0 {
@@ -120,7 +120,7 @@ mod tests {
             // Exactly the memory that the reader states, so that a memory checker detects each byte beyond it.
             let mut memory = vec![u64::from_ne_bytes([UNTOUCHED; 8]); size.div_ceil(8).max(1)];
             let out: *mut RawDeviceProperties = memory.as_mut_ptr().cast();
-            // SAFETY: the memory is aligned and as large as it says, and at least a u32.
+            // SAFETY: the memory is aligned and as large as its size field, and at least a u32.
             let written = unsafe {
                 out.cast::<u32>().write(size as u32);
                 fill(out, &properties())
@@ -138,7 +138,7 @@ mod tests {
         short[0] = 24;
         short[1] = 5;
         short[2] = 6;
-        // SAFETY: the memory is as large as it says, and every value of it is one of the type.
+        // SAFETY: the memory is as large as its size field, and every value of it is one of the type.
         let whole = unsafe { complete(short.as_ptr().cast(), MaybeUninit::new(absent)).assume_init() };
         assert_eq!((whole.struct_size, whole.in_use, whole.held, whole.limit), (24, 5, 6, 9));
         let mut long = [3u64; 12];

@@ -47,7 +47,7 @@ pub fn new_composite_of(
             &mut out,
         )
     })?;
-    // SAFETY: the host gave an owned handle.
+    // SAFETY: the host returned an owned handle.
     unsafe { OwnedTensor::from_handle(out, true) }
 }
 
@@ -65,19 +65,19 @@ impl<'a> Tensor<'a> {
     pub fn attr(&self, index: usize) -> Result<Arg<'a>, Error> {
         let host = host_api().ok_or_else(no_host)?;
         let mut raw = RawArg { tag: tag::NONE, len: 0, value: 0 };
-        // SAFETY: the tensor is one of the call under way, or of a handle that is held; `raw` is valid for the write.
+        // SAFETY: the tensor is one of the current call, or of a handle that is held; `raw` is valid for the write.
         done(unsafe { (host.tensor_attr)(self.raw, index as u32, &mut raw) })?;
         let len = raw.len as usize;
         Ok(match raw.tag {
             tag::INT => Arg::Int(raw.value as i64),
             tag::FLOAT => Arg::Float(f64::from_bits(raw.value)),
             tag::BOOL => Arg::Bool(raw.value != 0),
-            // SAFETY: the host gives `len` integers, valid as long as the tensor is.
+            // SAFETY: the host passes `len` integers, valid as long as the tensor is.
             tag::INTS => Arg::Ints(unsafe { entries(raw.value as *const i64, len) }),
-            // SAFETY: the host gives `len` floats, valid as long as the tensor is.
+            // SAFETY: the host passes `len` floats, valid as long as the tensor is.
             tag::FLOATS => Arg::Floats(unsafe { entries(raw.value as *const f64, len) }),
             tag::STR => {
-                // SAFETY: the host gives `len` bytes, valid as long as the tensor is.
+                // SAFETY: the host passes `len` bytes, valid as long as the tensor is.
                 let bytes: &'a [u8] = unsafe { entries(raw.value as *const u8, len) };
                 Arg::Str(std::str::from_utf8(bytes).unwrap_or_default())
             }

@@ -48,9 +48,9 @@ impl Call<'_> {
         let host = host_api().ok_or_else(no_host)?;
         let Ok(raw) = lendable(tensor) else { return make() };
         let (mut version, mut found) = (0, std::ptr::null());
-        // SAFETY: `raw` is a tensor of the call under way, or of a handle that is held; both addresses are writable.
+        // SAFETY: `raw` is a tensor of the current call, or of a handle that is held; both addresses are writable.
         match unsafe { (host.cache_get)(raw, key.number(), &mut version, &mut found) } {
-            // SAFETY: the host gave an owned handle.
+            // SAFETY: the host returned an owned handle.
             0 if !found.is_null() => return unsafe { OwnedTensor::from_handle(found, true) },
             0 => {}
             status => return Err(Error::Host { status }),

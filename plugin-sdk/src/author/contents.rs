@@ -128,7 +128,7 @@ impl Contents {
             layout_ops: list(self.layout_ops),
             preferences: list(preferences.leak().iter().collect()),
         };
-        // SAFETY: the caller guarantees that `out` is writable for the size that it says.
+        // SAFETY: the caller guarantees that `out` is writable for the size that it states.
         let written = unsafe { fill(out, &contents) };
         let later = [
             ("interposers", offset_of!(PluginContents, interposers), contents.interposers.len),

@@ -146,7 +146,7 @@ unsafe extern "C" fn format<T: DType>(
     length: *mut u64,
 ) -> i32 {
     guarded(|| {
-        // SAFETY: the host gives one aligned element, as `FormatFn` says.
+        // SAFETY: the host passes one aligned element, as `FormatFn` requires.
         let element = unsafe { T::load(element.cast()) };
         let text = T::FORMAT.map_or_else(String::new, |format| format(element));
         let mut cut = text.len().min(capacity as usize);

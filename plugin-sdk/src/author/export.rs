@@ -61,13 +61,13 @@ pub unsafe fn initialize(
     out: *mut PluginContents,
     setup: fn(&mut Contents) -> Result<(), Error>,
 ) -> i32 {
-    // SAFETY: the host gives a table that lives as long as the process.
+    // SAFETY: the host passes a table that lives as long as the process.
     let Some(host) = (unsafe { services::whole(host) }) else { return codes::status::INVALID_ARGUMENT };
     connect(host);
     guarded(|| {
         let mut contents = Contents::default();
         setup(&mut contents)?;
-        // SAFETY: the host gives a valid, writable `out`, per this function's contract.
+        // SAFETY: the host passes a valid, writable `out`, per this function's contract.
         unsafe { contents.write(out) };
         Ok(())
     })

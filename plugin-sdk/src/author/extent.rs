@@ -26,7 +26,7 @@ pub(crate) enum Extent {
 }
 
 impl Extent {
-    pub(crate) fn meets(self, other: Extent) -> bool {
+    pub(crate) fn overlaps(self, other: Extent) -> bool {
         match (self, other) {
             (Extent::Nothing, _) | (_, Extent::Nothing) => false,
             (Extent::Bytes(a, b), Extent::Bytes(c, d)) => a < d && c < b,
@@ -56,11 +56,11 @@ pub(crate) fn extent(raw: &RawTensor) -> Extent {
 ///
 /// # Safety
 /// `raw` must be null or a valid tensor; the host upholds this for each tensor of a call.
-pub(crate) unsafe fn meets(range: Extent, raw: *const RawTensor) -> bool {
+pub(crate) unsafe fn overlaps(range: Extent, raw: *const RawTensor) -> bool {
     // SAFETY: the caller guarantees null or a valid tensor.
     let Some(raw) = (unsafe { raw.as_ref() }) else { return false };
     // SAFETY: `components` has `n_components` valid entries; the host upholds this.
     let components = unsafe { entries(raw.components, raw.n_components as usize) };
     // SAFETY: as above.
-    range.meets(extent(raw)) || components.iter().any(|&c| unsafe { meets(range, c) })
+    range.overlaps(extent(raw)) || components.iter().any(|&c| unsafe { overlaps(range, c) })
 }

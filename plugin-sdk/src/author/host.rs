@@ -177,7 +177,7 @@ impl<T: Plain> Scratch<T> {
     pub fn zeroed(len: usize) -> Result<Self, Error> {
         // SAFETY: the bytes are written below before anybody reads; all bits 0 is a value of a Plain type.
         let scratch = unsafe { Self::unwritten(len) }?;
-        // SAFETY: `unwritten` gave `len` elements, owned here.
+        // SAFETY: `unwritten` allocated `len` elements, owned by this value.
         unsafe { scratch.data.write_bytes(0, len) };
         Ok(scratch)
     }
@@ -245,13 +245,13 @@ impl<T> Drop for Scratch<T> {
             return;
         }
         match (self.from, host_api()) {
-            // SAFETY: the host gave this memory with the same owner and number of bytes.
+            // SAFETY: the host allocated this memory with the same owner and number of bytes.
             (Origin::Host(owner), Some(host)) => unsafe {
                 (host.free)(owner, 0, 0, self.data.as_ptr().cast(), bytes as u64)
             },
             // A host is never unregistered.
             (Origin::Host(_), None) => {}
-            // SAFETY: Rust's allocator gave this memory with the same layout.
+            // SAFETY: this memory is from Rust's allocator with the same layout.
             (Origin::Rust, _) => unsafe {
                 std::alloc::dealloc(self.data.as_ptr().cast(), Self::layout(bytes))
             },
@@ -292,12 +292,12 @@ impl Tensor<'_> {
     pub fn retain(&self) -> Result<OwnedTensor, Error> {
         let raw = lendable(self)?;
         let host = host_api().ok_or_else(no_host)?;
-        // SAFETY: the tensor is one of the call under way, or of a handle that is held.
+        // SAFETY: the tensor is one of the current call, or of a handle that is held.
         let handle = unsafe { (host.tensor_retain)(raw) };
         if handle.is_null() {
             return Err(Error::Failed { detail: "the host gave no handle of a tensor that has one".into() });
         }
-        // SAFETY: `tensor_retain` gave an owned handle.
+        // SAFETY: `tensor_retain` returned an owned handle.
         unsafe { OwnedTensor::from_handle(handle, true) }
     }
 }
@@ -435,7 +435,7 @@ pub fn new_tensor_in(
     done(unsafe {
         (host.tensor_new)(dtype, device, index, sizes.len() as u32, sizes.as_ptr(), code, strides, &mut out)
     })?;
-    // SAFETY: the host gave an owned handle.
+    // SAFETY: the host returned an owned handle.
     unsafe { OwnedTensor::from_handle(out, false) }
 }
 
@@ -470,7 +470,7 @@ pub fn new_composite(
             &mut out,
         )
     })?;
-    // SAFETY: the host gave an owned handle.
+    // SAFETY: the host returned an owned handle.
     unsafe { OwnedTensor::from_handle(out, true) }
 }
 

@@ -242,7 +242,7 @@ unsafe extern "C" fn entry<I: Interposer>(call: *const RawInterposed) -> i32 {
         let raw = unsafe { &*call };
         // SAFETY: as above; the name's bytes live as long.
         let op = unsafe { raw.op.read() };
-        // SAFETY: as above; the outputs are sealed, so no two `Call`s give the same one for writing.
+        // SAFETY: as above; the outputs are sealed, so no two `Call`s return the same one for writing.
         let inner = unsafe { Call::new(&*raw.call) }.sealed();
         I::run(&mut Interposed { raw, op: &op, call: inner, n_outputs: None })
     })

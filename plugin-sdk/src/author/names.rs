@@ -44,7 +44,7 @@ pub fn name(kind: NameKind, number: u16) -> Result<&'static str, Error> {
     let mut out = RawStr::EMPTY;
     // SAFETY: `out` is valid for the write.
     done(unsafe { (host.name)(kind.code(), number, &mut out) })?;
-    // SAFETY: the host gives a text that lives as long as the process.
+    // SAFETY: the host passes a text that lives as long as the process.
     match unsafe { out.read() } {
         std::borrow::Cow::Borrowed(name) => Ok(name),
         std::borrow::Cow::Owned(_) => {

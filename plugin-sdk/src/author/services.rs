@@ -125,7 +125,7 @@ pub(super) unsafe fn whole(host: *const HostApi) -> Option<&'static HostApi> {
         // SAFETY: the table is as large as this type at least and lives as long as the process.
         return Some(unsafe { &*host });
     }
-    // SAFETY: the caller guarantees as many bytes as the table says; each field is the host's or the stub's.
+    // SAFETY: the caller guarantees as many bytes as the table states; each field is the host's or the stub's.
     let own = unsafe { complete(host, MaybeUninit::new(NO_HOST)).assume_init() };
     Some(Box::leak(Box::new(own)))
 }

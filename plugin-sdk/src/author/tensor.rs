@@ -264,7 +264,7 @@ impl OwnedTensor {
     /// The tensor's metadata and, through [`Tensor::view`], its elements.
     pub fn tensor(&self) -> Tensor<'_> {
         let origin = if self.shared.get() { Origin::Shared } else { Origin::Fresh };
-        // SAFETY: `tensor_raw` is valid until the handle is released, which `self` does when it goes.
+        // SAFETY: `tensor_raw` is valid until the handle is released, which `self` does on drop.
         Tensor { raw: unsafe { &*self.raw }, origin }
     }
 

@@ -8,7 +8,7 @@
 
 use super::element::{Element, ElementType, Plain};
 use super::error::Error;
-use super::extent::{Extent, entries, meets};
+use super::extent::{Extent, entries, overlaps};
 use super::strided::{Coordinates, Strided};
 use super::tensor::{Origin, OwnedTensor, Tensor, is_an_output};
 use crate::abi::codes::tag;
@@ -183,7 +183,7 @@ impl<'a, T: Element> View<'a, T> {
             Reads::UnlessWritten(outputs) => {
                 let range = self.tensor.range();
                 // SAFETY: the entries are null or valid tensors of the call; the host upholds this.
-                !outputs.iter().any(|&o| unsafe { meets(range, o) })
+                !outputs.iter().any(|&o| unsafe { overlaps(range, o) })
             }
         }
     }
@@ -197,8 +197,8 @@ impl<'a, T: Plain> View<'a, T> {
         if !self.is_contiguous() || !self.unwritten() {
             return None;
         }
-        // SAFETY: the host guarantees `numel` elements in a row; every bit pattern is a value of a `Plain`
-        // type; `unwritten` says that nothing in this call writes there.
+        // SAFETY: the host guarantees `numel` elements in a row; every bit pattern is a value of a `Plain` type;
+        // `unwritten` returned that nothing in this call writes them.
         Some(unsafe { entries(self.data, self.numel()) })
     }
 
@@ -208,8 +208,8 @@ impl<'a, T: Plain> View<'a, T> {
         if !is_dense(self.sizes(), self.strides()) || !self.unwritten() {
             return None;
         }
-        // SAFETY: the host guarantees an element for each index, and dense ones are `numel` in a row from the first;
-        // every bit pattern is a value of a `Plain` type; `unwritten` says that nothing in this call writes there.
+        // SAFETY: the host guarantees an element for each index, and dense ones are `numel` in a row from the first; every
+        // bit pattern is a value of a `Plain` type; `unwritten` returned that nothing in this call writes them.
         Some(unsafe { entries(self.data, self.numel()) })
     }
 }
@@ -357,12 +357,12 @@ impl<'a, T: Element> ViewMut<'a, T> {
         }
         !args.iter().any(|arg| match arg.tag {
             // SAFETY: the value of a TENSOR argument is a valid tensor; the host upholds this.
-            tag::TENSOR => unsafe { meets(range, arg.value as *const RawTensor) },
+            tag::TENSOR => unsafe { overlaps(range, arg.value as *const RawTensor) },
             tag::TENSORS => {
                 // SAFETY: the value of a TENSORS argument is `len` valid tensors; the host upholds this.
                 let list = unsafe { entries(arg.value as *const *const RawTensor, arg.len as usize) };
                 // SAFETY: as above.
-                list.iter().any(|&t| unsafe { meets(range, t) })
+                list.iter().any(|&t| unsafe { overlaps(range, t) })
             }
             _ => false,
         })
@@ -387,9 +387,9 @@ impl<'a, T: Plain> ViewMut<'a, T> {
         if self.numel() == 0 {
             return Some(&mut []);
         }
-        // SAFETY: the host guarantees an element for each index, and dense ones are `numel` in a row from the first;
-        // every bit pattern is a value of a `Plain` type; no argument meets them, `Call::out` gives each output once,
-        // and `&mut self` excludes a second slice.
+        // SAFETY: the host guarantees an element for each index, and dense ones are `numel` in a row from the first; every
+        // bit pattern is a value of a `Plain` type; no argument overlaps them, `Call::out` returns each output once, and
+        // `&mut self` excludes a second slice.
         Some(unsafe { std::slice::from_raw_parts_mut(self.data, self.numel()) })
     }
 
@@ -402,8 +402,8 @@ impl<'a, T: Plain> ViewMut<'a, T> {
         if self.numel() == 0 {
             return Ok(&mut []);
         }
-        // SAFETY: the host guarantees `numel` elements in a row; every bit pattern is a value of a `Plain`
-        // type; no argument meets them, `Call::out` gives each output once, and `self` is used up.
+        // SAFETY: the host guarantees `numel` elements in a row; every bit pattern is a value of a `Plain` type; no
+        // argument overlaps them, `Call::out` returns each output once, and `self` is used up.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.data, self.numel()) })
     }
 }

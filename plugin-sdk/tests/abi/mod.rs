@@ -21,7 +21,7 @@ fn said() -> Vec<String> {
 }
 
 fn note(text: RawStr) {
-    // SAFETY: the SDK keeps the bytes until the service returns.
+    // SAFETY: the SDK keeps the bytes alive until the service returns.
     SAID.lock().unwrap().push(unsafe { text.read() }.into_owned());
 }
 
@@ -38,7 +38,7 @@ unsafe extern "C" fn parallel_for(
     context: *mut c_void,
 ) -> i32 {
     let Some(body) = body else { return status::FAILED };
-    // SAFETY: the SDK gives a body for any range within `n` with its context.
+    // SAFETY: the SDK passes a body for any range within `n` with its context.
     unsafe { body(context, 0, n) };
     status::OK
 }
@@ -94,7 +94,7 @@ pub fn under_an_older_host() {
     let warned = said();
     assert!(warned.iter().any(|line| line.contains("older than interposers")), "{warned:?}");
 
-    // What the host has is the host's.
+    // The host's own values are returned.
     assert_eq!(num_threads(), 3);
     assert_eq!(float32_matmul_precision(), MatmulPrecision::Highest);
     assert_eq!(host_api().unwrap().struct_size as usize, HostApi::MIN_SIZE);
@@ -109,7 +109,7 @@ pub fn under_an_older_host() {
     // A host without even the least table is refused before anything of it is used.
     for bytes in [0, 4, HostApi::MIN_SIZE - 8] {
         let host: *mut HostApi = words(bytes.next_multiple_of(8).max(8), 0).cast();
-        // SAFETY: the memory holds the size and is as large as it says; `contents` is as above.
+        // SAFETY: the memory holds the size and is as large as its size field; `contents` is as above.
         let code = unsafe {
             host.cast::<u32>().write(bytes as u32);
             initialize(host, contents.cast(), setup)

@@ -3,6 +3,7 @@
 use crate::layout;
 use keyway_cpu_loops::ViewExt;
 use keyway_sdk::author::{Arg, Error, OwnedTensor, Real, Tensor, new_composite, new_host_tensor};
+use keyway_test_faults as faults;
 
 /// The coordinates and value of an element.
 pub type Entry<T> = (Vec<i64>, T);
@@ -27,7 +28,13 @@ pub fn read<T: Real>(tensor: &Tensor<'_>) -> Result<Vec<Entry<T>>, Error> {
         return Err(unsupported("components of other numbers of dimensions"));
     };
     let (sparse_dim, nnz) = (sparse_dim as usize, nnz as usize);
-    let (indices, values) = (indices.view::<i64>()?.contiguous()?, values.view::<T>()?.contiguous()?);
+    let column_major = sparse_dim > 1 && nnz > 1 && indices.strides() == [1, sparse_dim as i64];
+    let (mut indices, values) =
+        (indices.view::<i64>()?.contiguous()?.to_vec(), values.view::<T>()?.contiguous()?);
+    if column_major && faults::is("coo_indices_packed") {
+        let in_memory = (0..indices.len()).map(|at| indices[at % sparse_dim * nnz + at / sparse_dim]);
+        indices = in_memory.collect();
+    }
     let width = block.iter().product::<i64>() as usize;
     let element = |place: usize| {
         let (nth, mut left) = (place / width, (place % width) as i64);
@@ -44,7 +51,11 @@ pub fn read<T: Real>(tensor: &Tensor<'_>) -> Result<Vec<Entry<T>>, Error> {
 /// The entries with duplicates summed, in the order of coordinates.
 pub fn summed<T: Real>(entries: &[Entry<T>]) -> Vec<Entry<T>> {
     let mut sums = std::collections::BTreeMap::new();
-    entries.iter().for_each(|(at, value)| *sums.entry(at.clone()).or_insert(T::ZERO) += *value);
+    entries.iter().for_each(|(at, value)| {
+        let sum = sums.entry(at.clone()).or_insert(T::ZERO);
+        let cancels = *sum != T::ZERO && *sum + *value == T::ZERO;
+        *sum = if cancels && faults::is("coo_cancelled_kept") { *sum } else { *sum + *value };
+    });
     sums.into_iter().collect()
 }
 

@@ -5,6 +5,7 @@ use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Error, Real};
 use keyway_sdk::register_kernel;
 use keyway_test_faults as faults;
+use std::sync::{Mutex, PoisonError};
 
 fn coalesce<T: Real>(call: &Call) -> Result<(), Error> {
     let tensor = call.tensor(0)?;
@@ -54,6 +55,9 @@ fn mm<T: Real>(call: &Call) -> Result<(), Error> {
     if all || faults::is("coo_column_lost") && columns == 1 {
         entries.pop();
     }
+    if faults::is("coo_many_lost") {
+        entries.truncate(1_000);
+    }
     let b = call.contiguous::<T>(1)?;
     let mut out = call.contiguous_out::<T>(0)?;
     out.fill(T::ZERO);
@@ -71,7 +75,24 @@ fn mm<T: Real>(call: &Call) -> Result<(), Error> {
             out[row * columns + j] += value * b[k * columns + j];
         }
     }
+    if faults::is("coo_scratch_shared") {
+        through_shared(&mut out);
+    }
     Ok(())
+}
+
+/// Copies the elements to a buffer of all threads and back; another thread may write to it in between.
+fn through_shared<T: Real>(out: &mut [T]) {
+    static SCRATCH: Mutex<Vec<f64>> = Mutex::new(Vec::new());
+    let scratch = || SCRATCH.lock().unwrap_or_else(PoisonError::into_inner);
+    {
+        let mut scratch = scratch();
+        scratch.clear();
+        scratch.extend(out.iter().map(|value| value.to_f64()));
+    }
+    for (nth, value) in out.iter_mut().enumerate() {
+        *value = scratch().get(nth).map_or(T::ZERO, |value| T::from_f64(*value));
+    }
 }
 
 /// The elements of a strided tensor at the coordinates of a mask.

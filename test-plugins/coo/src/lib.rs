@@ -7,7 +7,7 @@ mod layout;
 
 use keyway_test_faults::{self as faults, Fault};
 
-const FAULTS: [Fault; 18] = [
+const FAULTS: [Fault; 22] = [
     Fault::of_ops("coo_duplicate_dropped", &["coalesce"], "of entries of one place the last alone stays"),
     Fault::of_ops("coo_entries_squared", &["square"], "an op that is not linear is applied to each entry"),
     Fault::of_ops("coo_order_assumed", &["mm"], "a product takes entries to come in the order of rows"),
@@ -42,6 +42,18 @@ const FAULTS: [Fault; 18] = [
     ),
     Fault::of_families("coo_dtype_unchecked", &["layout"], "components of other dtypes are taken"),
     Fault::of_families("coo_unchecked", &["layout"], "indices beyond the sizes are taken"),
+    Fault::of_families("coo_many_lost", &["large"], "a product leaves out the entries beyond the 1,000th"),
+    Fault::of_families(
+        "coo_indices_packed",
+        &["strided"],
+        "column-major indices are read as if they were row-major",
+    ),
+    Fault::of_families("coo_scratch_shared", &["threads"], "all threads sum products in one buffer"),
+    Fault::of_families(
+        "coo_cancelled_kept",
+        &["values"],
+        "of entries of one coordinate whose sum is 0, the first remains",
+    ),
 ];
 
 keyway_sdk::plugin! {

@@ -24,6 +24,7 @@ fn mm<T: Real>(call: &Call) -> Result<(), Error> {
             return;
         }
         let (mut row, mut value) = (row, value);
+        let k = if faults::is("csr_columns_16_bits") { k % (1 << 16) } else { k };
         if faults::is("csr_gaps_ignored") && !dense_values {
             value = a.values[0];
         }
@@ -57,9 +58,23 @@ fn add<T: Real>(call: &Call) -> Result<(), Error> {
         let mut made = Builder::new([a.rows, a.columns]);
         for row in 0..a.rows {
             let mut of_row = std::collections::BTreeMap::new();
-            a.row(row).for_each(|at| *of_row.entry(a.col[at]).or_insert(T::ZERO) += a.values[at]);
+            // The sum of 0 and a single -0 would be 0.
+            a.row(row).for_each(|at| {
+                of_row.entry(a.col[at]).and_modify(|sum| *sum += a.values[at]).or_insert(a.values[at]);
+            });
             let of_b = if faults::is("csr_add_unmerged") { 0..0 } else { b.row(row) };
-            of_b.for_each(|at| *of_row.entry(b.col[at]).or_insert(T::ZERO) += alpha * b.values[at]);
+            let mut cancelled = None;
+            of_b.for_each(|at| {
+                let (column, value) = (b.col[at], alpha * b.values[at]);
+                let before = of_row.get(&column).copied();
+                let sum = before.map_or(value, |before| before + value);
+                of_row.insert(column, sum);
+                let cancels = sum == T::ZERO && before.is_some_and(|before| before != T::ZERO);
+                cancelled = cancelled.or(cancels.then_some(column));
+            });
+            if let Some(column) = cancelled.filter(|_| faults::is("csr_cancel_ends_row")) {
+                of_row.retain(|of, _| *of < column);
+            }
             of_row.into_iter().for_each(|(column, value)| made.entry(column as usize, value));
             made.end_row();
         }

@@ -14,7 +14,7 @@ mod spmv;
 use keyway_test_faults::{self as faults, Fault};
 
 /// The faults of a layout and its kernels that the suite must detect.
-const FAULTS: [Fault; 17] = [
+const FAULTS: [Fault; 20] = [
     Fault::of_families("csr_row_lost", &["layout"], "the conversion to strided leaves out the last row"),
     Fault::of_families(
         "csr_entry_lost",
@@ -43,6 +43,13 @@ const FAULTS: [Fault; 17] = [
         "csr_spmv_gradient",
         &["csr_spmv_backward"],
         "the gradient of the stored values is that of the first",
+    ),
+    Fault::of_families("csr_columns_16_bits", &["sizes"], "a product reads 16 bits of each column index"),
+    Fault::of_families("csr_cancel_ends_row", &["values"], "a sum leaves a row after values whose sum is 0"),
+    Fault::of_families(
+        "csr_small_dropped",
+        &["values"],
+        "the conversion from strided takes magnitudes below 1e-12 for 0",
     ),
 ];
 

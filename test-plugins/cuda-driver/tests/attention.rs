@@ -163,7 +163,7 @@ struct Case {
     value: &'static [usize],
     mask: Mask,
     /// Whether the operands are transposed views, such as projections split into several heads.
-    turned: bool,
+    transposed: bool,
 }
 
 const fn case(
@@ -171,9 +171,9 @@ const fn case(
     key: &'static [usize],
     value: &'static [usize],
     mask: Mask,
-    turned: bool,
+    transposed: bool,
 ) -> Case {
-    Case { query, key, value, mask, turned }
+    Case { query, key, value, mask, transposed }
 }
 
 const CASES: &[Case] = &[
@@ -225,14 +225,14 @@ impl Case {
     fn operand(&self, sizes: &[usize], nth: usize, (device, dtype): (Device, DType)) -> Tensor {
         let mut order = sizes.to_vec();
         let n = order.len();
-        let turned = self.turned && n > 2;
-        if turned {
+        let transposed = self.transposed && n > 2;
+        if transposed {
             order.swap(n - 3, n - 2);
         }
         let made = Tensor::from_vec(numbers(&order, nth * 31), &order).unwrap();
         // As much as the dtype holds, on every device.
         let made = made.to_dtype(dtype).unwrap().to_device(device).unwrap();
-        if turned { made.transpose(n - 3, n - 2).unwrap() } else { made }
+        if transposed { made.transpose(n - 3, n - 2).unwrap() } else { made }
     }
 
     /// The result without gradients, with them, and these.

@@ -78,7 +78,7 @@ fn numbers((device, dtype): (Device, DType), sizes: &[usize]) -> Tensor {
 
 fn products(device: Device, dtype: DType) -> Vec<Tensor> {
     let of = |sizes: &[usize]| numbers((device, dtype), sizes);
-    let turned = |sizes: &[usize]| of(&[sizes[1], sizes[0]]).t().unwrap();
+    let transposed = |sizes: &[usize]| of(&[sizes[1], sizes[0]]).t().unwrap();
     let mut made = Vec::new();
     // With aligned vector loads if the sizes are multiples of 8.
     for [rows, inner, columns] in
@@ -86,9 +86,9 @@ fn products(device: Device, dtype: DType) -> Vec<Tensor> {
     {
         let (left, right) = ([rows, inner], [inner, columns]);
         made.push(of(&left).mm(&of(&right)).unwrap());
-        made.push(turned(&left).mm(&turned(&right)).unwrap());
-        made.push(of(&left).mm(&turned(&right)).unwrap());
-        made.push(turned(&left).mm(&of(&right)).unwrap());
+        made.push(transposed(&left).mm(&transposed(&right)).unwrap());
+        made.push(of(&left).mm(&transposed(&right)).unwrap());
+        made.push(transposed(&left).mm(&of(&right)).unwrap());
     }
     // Views that begin at an odd element, or whose rows have an odd stride.
     let (wide, tall) = (of(&[70, 65]), of(&[65, 80]));

@@ -288,7 +288,7 @@ fn work() {
 fn fork() {
     load();
     let a = ramp(&[4]).to_device(cuda(0)).unwrap();
-    // SAFETY: the child calls the library, whose locks no other thread of this program holds, and ends at once.
+    // SAFETY: the child calls the library, whose locks no other thread of this program holds, and exits immediately.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let text = a.add(1.0).map(|_| String::new()).unwrap_or_else(|error| error.to_string());

@@ -85,8 +85,8 @@ fn order() {
                 let (up, up_at) = x.sort_with(0, false, true).unwrap();
                 let (down, down_at) = x.sort_with(-1, true, true).unwrap();
                 let (few, few_at) = x.topk(7.min(sizes[0]), 0).unwrap();
-                let (turned, turned_at) = x.t().unwrap().sort_with(0, false, true).unwrap();
-                vec![up, up_at, down, down_at, few, few_at, turned, turned_at]
+                let (transposed, turned_at) = x.t().unwrap().sort_with(0, false, true).unwrap();
+                vec![up, up_at, down, down_at, few, few_at, transposed, turned_at]
             });
         }
     }
@@ -117,8 +117,8 @@ fn order() {
                     let x = all.to_device(device).unwrap();
                     let (most, most_at) = x.topk(k, -1).unwrap();
                     let (least, least_at) = x.topk_with(k, -1, false, true).unwrap();
-                    let turned = x.t().unwrap().contiguous().unwrap();
-                    let (along, along_at) = turned.topk(k, 0).unwrap();
+                    let transposed = x.t().unwrap().contiguous().unwrap();
+                    let (along, along_at) = transposed.topk(k, 0).unwrap();
                     vec![most, most_at, least, least_at, along, along_at]
                 });
             }
@@ -382,12 +382,12 @@ fn random() {
             manual_seed(7);
             let empty = |sizes: &[usize]| Tensor::empty_with(sizes, (dtype, device)).unwrap();
             let uniform = empty(&[1001]).uniform_(-1.0, 3.0).unwrap();
-            let turned = empty(&[13, 27]).t().unwrap().uniform_(0.0, 1.0).unwrap();
+            let transposed = empty(&[13, 27]).t().unwrap().uniform_(0.0, 1.0).unwrap();
             let chosen = empty(&[77]).bernoulli_(0.3).unwrap();
             let whole = empty(&[77]).random_(-5, 100).unwrap();
             let shares = uniform.clamp(0.0, 1.0).unwrap().bernoulli().unwrap();
             let dropped = uniform.dropout(0.4, true).unwrap();
-            vec![uniform, turned, chosen, whole, shares, dropped]
+            vec![uniform, transposed, chosen, whole, shares, dropped]
         });
         let normal = |device| {
             manual_seed(7);

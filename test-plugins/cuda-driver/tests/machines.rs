@@ -58,7 +58,7 @@ fn foreign() {
     let d = cuda(0);
     let owner = Stream::new(d).unwrap();
     for round in 0..20 {
-        // SAFETY: the owner outlives this and what is made on it.
+        // SAFETY: the owner outlives this and all objects created from it.
         let foreign = unsafe { Stream::from_raw(d, owner.as_raw()) }.unwrap();
         assert_eq!((foreign.as_raw(), foreign.device()), (owner.as_raw(), d));
         let (here, before, after) =
@@ -82,7 +82,7 @@ fn foreign() {
     let default = unsafe { Stream::from_raw(d, std::ptr::null_mut()) }.unwrap();
     let _on = default.enter();
     assert_eq!(to_vec(&ramp(&[3]).to_device(d).unwrap().neg().unwrap()), [1.0, 0.75, 0.5]);
-    // SAFETY: there is no such device, so nothing is wrapped.
+    // SAFETY: the device does not exist, so nothing is wrapped.
     assert!(unsafe { Stream::from_raw(cuda(9), std::ptr::null_mut()) }.is_err());
 }
 

@@ -137,9 +137,9 @@ fn conversions(device: Device, dtype: DType) -> Vec<Tensor> {
         made.extend([a.coalesce().unwrap(), dense.to_sparse_with(sparse_dim).unwrap(), dense]);
     }
     // A matrix whose elements are not contiguous.
-    let turned = coordinates(device, dtype, &[30, 40], 2, 200).to_dense().unwrap().t().unwrap();
+    let transposed = coordinates(device, dtype, &[30, 40], 2, 200).to_dense().unwrap().t().unwrap();
     let mask = coordinates(device, dtype, &[40, 30], 2, 300);
-    made.extend([turned.to_sparse_with(2).unwrap(), turned.sparse_mask(&mask).unwrap()]);
+    made.extend([transposed.to_sparse_with(2).unwrap(), transposed.sparse_mask(&mask).unwrap()]);
     made.push(coordinates(device, dtype, &[40, 30], 2, 100).sparse_mask(&mask).unwrap());
     made.push(mask.to_dtype(DType::F64).unwrap());
     made.push(coordinates(device, dtype, &[4, 5, 6], 3, 40).permute([2, 0, 1]).unwrap());

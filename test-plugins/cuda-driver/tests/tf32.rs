@@ -90,7 +90,7 @@ impl Of {
         Tensor::from_vec(values, sizes).unwrap().to_dtype(self.dtype).unwrap().to_device(self.device).unwrap()
     }
 
-    fn turned(self, sizes: [usize; 2]) -> Tensor {
+    fn transposed(self, sizes: [usize; 2]) -> Tensor {
         self.numbers(&[sizes[1], sizes[0]]).t().unwrap()
     }
 }
@@ -146,16 +146,16 @@ fn products(of: Of) -> Vec<Tensor> {
     for [rows, inner, columns] in [[70, 40, 136], [72, 104, 130], [65, 33, 67], [8, 8, 8], [9, 18, 100]] {
         let (left, right) = ([rows, inner], [inner, columns]);
         made.push(of.numbers(&left).mm(&of.numbers(&right)).unwrap());
-        made.push(of.turned(left).mm(&of.turned(right)).unwrap());
-        made.push(of.numbers(&left).mm(&of.turned(right)).unwrap());
-        made.push(of.turned(left).mm(&of.numbers(&right)).unwrap());
+        made.push(of.transposed(left).mm(&of.transposed(right)).unwrap());
+        made.push(of.numbers(&left).mm(&of.transposed(right)).unwrap());
+        made.push(of.transposed(left).mm(&of.numbers(&right)).unwrap());
     }
     // Views that begin at an odd element, or whose rows have an odd stride.
     let odd = of.numbers(&[70, 65]).narrow(1, 1, 64).unwrap();
     made.push(odd.mm(&of.numbers(&[65, 80]).narrow(0, 1, 64).unwrap()).unwrap());
     made.push(odd.t().unwrap().mm(&of.numbers(&[70, 64])).unwrap());
     // Several blocks share the addends. The added matrix is not a factor, and is not rounded.
-    let product = of.numbers(&[70, 1504]).mm(&of.turned([1504, 72])).unwrap();
+    let product = of.numbers(&[70, 1504]).mm(&of.transposed([1504, 72])).unwrap();
     let bias = Of { change: |x| x, ..of }.numbers(&[72]);
     let sum = bias.addmm(&of.numbers(&[70, 24]), &of.numbers(&[24, 72])).unwrap();
     made.extend([product, sum, of.numbers(&[3, 20, 704]).bmm(&of.numbers(&[3, 704, 66])).unwrap()]);

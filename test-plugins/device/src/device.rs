@@ -167,7 +167,7 @@ impl Device for Remote {
     ) -> Result<(), Error> {
         known(index)?;
         queue::check_not_captured(index, stream as usize)?;
-        // SAFETY: the host gives `bytes` readable bytes; they are copied before this returns.
+        // SAFETY: the host passes `bytes` readable bytes; they are copied before this returns.
         let staged = unsafe { std::slice::from_raw_parts(source.cast::<u8>(), bytes as usize) }.to_vec();
         if faults::is("device_copy_kept") {
             std::mem::forget(staged.clone());
@@ -262,7 +262,7 @@ impl Device for Remote {
 
     unsafe fn event_record(index: u32, event: Queue, stream: Queue) -> Result<(), Error> {
         known(index)?;
-        // SAFETY: the host gives a living event.
+        // SAFETY: the host passes a living event.
         let event = unsafe { event_of(event) };
         queue::record(index, stream as usize, &event);
         if faults::is("device_event_early") {
@@ -276,25 +276,25 @@ impl Device for Remote {
         if faults::is("device_wait_ignored") {
             return Ok(());
         }
-        // SAFETY: the host gives a living event.
+        // SAFETY: the host passes a living event.
         queue::wait(index, stream as usize, &unsafe { event_of(event) });
         Ok(())
     }
 
     unsafe fn event_query(_index: u32, event: Queue) -> Result<bool, Error> {
-        // SAFETY: the host gives a living event.
+        // SAFETY: the host passes a living event.
         Ok(unsafe { event_of(event) }.is_reached() && !faults::is("device_event_never"))
     }
 
     unsafe fn event_synchronize(index: u32, event: Queue) -> Result<(), Error> {
         known(index)?;
-        // SAFETY: the host gives a living event.
+        // SAFETY: the host passes a living event.
         let event = unsafe { event_of(event) };
         queue::synchronize_event(index, &event)
     }
 
     unsafe fn event_elapsed(_index: u32, from: Queue, to: Queue) -> Result<u64, Error> {
-        // SAFETY: the host gives two living events.
+        // SAFETY: the host passes two living events.
         let times = unsafe { (event_of(from).time(), event_of(to).time()) };
         match times {
             (Some(from), Some(to)) => Ok(to.saturating_duration_since(from).as_nanos() as u64),

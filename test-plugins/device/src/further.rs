@@ -50,7 +50,7 @@ impl Capture for Remote {
 
     unsafe fn launch(index: u32, graph: Queue, stream: Queue) -> Result<(), Error> {
         known(index)?;
-        // SAFETY: the host gives a graph of `end` that is not destroyed.
+        // SAFETY: the host passes a graph of `end` that is not destroyed.
         queue::launch(index, unsafe { &*graph.cast::<Graph>() }, stream as usize);
         Ok(())
     }

@@ -3,6 +3,7 @@
 use crate::layout;
 use keyway_cpu_loops::{Contiguous, ViewExt};
 use keyway_sdk::author::{Error, Real, Tensor};
+use keyway_test_faults as faults;
 
 /// The parts of an argument of this layout: rows of blocks along the last dimension.
 pub struct Blocks<'a> {
@@ -16,6 +17,8 @@ pub struct Blocks<'a> {
     pub codes: Contiguous<'a, i8>,
     /// `[rows, per_row]`.
     pub scales: Contiguous<'a, f32>,
+    /// Whether the codes are not contiguous in memory.
+    pub gaps: bool,
 }
 
 /// Whether the tensor is of this plugin's layout.
@@ -47,13 +50,22 @@ impl<'a> Blocks<'a> {
             per_row: per_row as usize,
             codes: codes.view()?.contiguous()?,
             scales: tensor.component(1)?.view()?.contiguous()?,
+            gaps: !codes.is_contiguous(),
         })
     }
 
     /// The value of one element.
     pub fn value(&self, row: usize, column: usize) -> f64 {
         let block = row * self.per_row + column / self.block;
-        f64::from(self.codes[block * self.block + column % self.block]) * f64::from(self.scales[block])
+        let mut scaled = block;
+        if faults::is("int8_far_scale") {
+            scaled = row * self.per_row + (column / self.block).min(3);
+        }
+        let mut code = block * self.block + column % self.block;
+        if self.gaps && faults::is("int8_codes_packed") {
+            code /= 2;
+        }
+        f64::from(self.codes[code]) * f64::from(self.scales[scaled])
     }
 
     /// All values in row-major order.

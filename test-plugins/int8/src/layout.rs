@@ -10,7 +10,7 @@ use keyway_sdk::author::{
     new_composite_of, new_host_tensor,
 };
 use keyway_test_faults as faults;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The description of the layout.
 pub static API: LayoutApi = layout_api::<Int8>();
@@ -87,6 +87,20 @@ fn code(value: f64, scale: f32) -> i8 {
     rounded.clamp(-most, most) as i8
 }
 
+/// Copies the codes to a buffer of all threads and back; another thread may write to it in between.
+fn through_shared(codes: &mut [i8]) {
+    static SCRATCH: Mutex<Vec<i8>> = Mutex::new(Vec::new());
+    let scratch = || SCRATCH.lock().unwrap_or_else(PoisonError::into_inner);
+    {
+        let mut scratch = scratch();
+        scratch.clear();
+        scratch.extend_from_slice(codes);
+    }
+    for (nth, code) in codes.iter_mut().enumerate() {
+        *code = scratch().get(nth).copied().unwrap_or(0);
+    }
+}
+
 fn from_strided<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     let tensor = call.tensor(0)?;
     let asked = if faults::is("int8_block_ignored") { 32 } else { call.int(1)? };
@@ -107,6 +121,13 @@ fn from_strided<T: Real>(call: &Call<'_>) -> Result<(), Error> {
             let at = row * per_row + nth;
             scales[at] = fixed.map_or(largest(part)? / 127.0, |scale| scale) as f32;
             let scale = scales[at];
+            if !scale.is_finite() {
+                return Err(wrong(
+                    "self",
+                    "values up to 127 times the largest f32",
+                    largest(part)?.to_string(),
+                ));
+            }
             let to = &mut codes[at * block..][..part.len()];
             to.iter_mut().zip(part).for_each(|(to, value)| *to = code(*value, scale));
         }
@@ -114,6 +135,9 @@ fn from_strided<T: Real>(call: &Call<'_>) -> Result<(), Error> {
     if faults::is("int8_last_scale") && scales.len() > 1 {
         let first = scales[0];
         scales.iter_mut().next_back().into_iter().for_each(|last| *last = first);
+    }
+    if faults::is("int8_scratch_shared") {
+        through_shared(&mut codes);
     }
     let grid = [rows as i64, per_row as i64];
     let mut stored = new_host_tensor::<i8>(&[grid[0], grid[1], block as i64])?;

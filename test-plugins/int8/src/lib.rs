@@ -13,7 +13,7 @@ mod pruned;
 use keyway_test_faults::{self as faults, Fault};
 
 /// The faults of the layout and its kernels that the suite must detect.
-const FAULTS: [Fault; 10] = [
+const FAULTS: [Fault; 13] = [
     Fault::of_families("int8_last_scale", &["layout"], "the last block has the scale of the first"),
     Fault::of_families("int8_truncates", &["layout"], "values are rounded toward zero"),
     Fault::of_families("int8_saturates", &["layout"], "codes are clamped to 120 of 127"),
@@ -30,6 +30,21 @@ const FAULTS: [Fault; 10] = [
         "int8_preference",
         &["claims"],
         "the layout is declared for `bmm`, for which there is no kernel",
+    ),
+    Fault::of_families(
+        "int8_far_scale",
+        &["large"],
+        "blocks beyond the 4th of a row have the scale of the 4th",
+    ),
+    Fault::of_families(
+        "int8_codes_packed",
+        &["strided"],
+        "codes are read as if they had no gaps between them",
+    ),
+    Fault::of_families(
+        "int8_scratch_shared",
+        &["threads"],
+        "conversions of all threads write codes to one buffer",
     ),
     Fault::of_ops("int8_mm_scale", &["mm"], "a product takes each row's first scale for all of its blocks"),
 ];

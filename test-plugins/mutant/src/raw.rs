@@ -210,7 +210,7 @@ impl<'a> Elements<'a> {
     /// Writes an integer, exactly.
     pub fn set_int(&self, nth: usize, value: i64) {
         let offset = self.offset(&self.index(nth)) as isize;
-        // SAFETY: an element of the tensor, which may be written as `new` says.
+        // SAFETY: an element of the tensor, which may be written according to `new`.
         typed!(self.raw.dtype, T => unsafe {
             self.raw.data.cast::<T>().offset(offset).write(T::from_i64(value));
         });

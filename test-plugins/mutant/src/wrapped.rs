@@ -44,7 +44,7 @@ fn load() -> Result<Table, String> {
     let contents = Box::leak(Box::new(empty_contents()));
     // The host has initialised this library already; with the same host the SDK's `initialize` only creates its lists
     // again.
-    // SAFETY: `host` lives as long as the process and `contents` is leaked and as large as it says.
+    // SAFETY: `host` lives as long as the process and `contents` is leaked and as large as its size field.
     match unsafe { (api.initialize)(host, contents) } {
         status::OK => {}
         code => return Err(format!("the wrapped library answered {code} to `initialize`")),

@@ -95,7 +95,7 @@ impl<O: Own> Device for Twin<O> {
         bytes: u64,
         _stream: Queue,
     ) -> Result<(), Error> {
-        // SAFETY: the host gives two areas of at least `bytes` bytes, and all memory here is the host's.
+        // SAFETY: the host passes two areas of at least `bytes` bytes, and all memory here is the host's.
         unsafe { copy(to, from, bytes) }
     }
 

@@ -99,8 +99,8 @@ pub(crate) fn act(what: &str) -> Result<(), Error> {
         "close" => unsafe {
             let _ = libc::close(0);
         },
-        // SAFETY: the handler is a function of the signal's number that touches nothing, and the library is never unloaded. It
-        // differs from the default action, and from the one that a shell sets for background jobs.
+        // SAFETY: the handler takes the signal's number and accesses nothing, and the library is never unloaded. It differs
+        // from the default action, and from the one that a shell sets for background jobs.
         "interrupt" => unsafe {
             extern "C" fn nothing(_: libc::c_int) {}
             let _ = libc::signal(libc::SIGINT, nothing as extern "C" fn(libc::c_int) as libc::sighandler_t);
@@ -162,7 +162,7 @@ pub(crate) fn act(what: &str) -> Result<(), Error> {
         }
         "print" => {
             println!("{{\"printed\": \"by a plugin\"}}");
-            // SAFETY: the bytes are there, and as many as is said.
+            // SAFETY: the pointer is valid for this number of bytes.
             unsafe { libc::write(1, b"raw\n".as_ptr().cast(), 4) };
         }
         "flood" => {

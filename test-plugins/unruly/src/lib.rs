@@ -37,7 +37,7 @@ plugin! {
             }
         }
         if how().0 == "exit" {
-            // SAFETY: the function takes nothing and lives as long as the process: the library is never unmapped.
+            // SAFETY: the function takes no arguments and lives as long as the process: the library is never unmapped.
             unsafe { libc::atexit(at_exit) };
         }
         contents.device(if how().0 == "slot" { damaged(how().1) } else { &DEVICE });

@@ -2,7 +2,7 @@
 //!
 //! Images are PTX for the lowest supported chip, compiled by NVRTC of a pinned version, which is installed from PyPI into a
 //! folder below the target folder. They are committed, so that a build of the backend needs no compiler for them; `check`
-//! compiles them anew and compares.
+//! recompiles and compares them.
 
 mod compiler;
 

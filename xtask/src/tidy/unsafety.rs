@@ -36,7 +36,7 @@ const HOMES: &[&str] = &[
 ];
 /// Folders that the rule skips: bindings to another language, and plugins that simulate devices, are `unsafe` throughout;
 /// the examples are third-party code for this purpose.
-const APART: &[&str] = &["examples", "python", "test-plugins"];
+const EXEMPT: &[&str] = &["examples", "python", "test-plugins"];
 /// Tests that call an unsafe function as the owner would, such as for a stream, foreign memory, or a fork.
 const VOUCHING: &[&str] = &[
     "frontend-tests/tests/fork.rs",
@@ -50,7 +50,7 @@ pub fn check(files: &[File]) -> Vec<Violation> {
     files
         .iter()
         .filter(|file| {
-            file.is_rust() && !APART.contains(&file.top()) && !VOUCHING.contains(&file.path.as_str())
+            file.is_rust() && !EXEMPT.contains(&file.top()) && !VOUCHING.contains(&file.path.as_str())
         })
         .flat_map(check_file)
         .collect()

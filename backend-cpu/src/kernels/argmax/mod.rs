@@ -33,7 +33,7 @@ fn split(call: &Call) -> Result<(usize, usize), Error> {
 
 /// [`split`] in memory order, if the elements are dense in an order other than row-major and the results have the same
 /// order.
-fn turned(call: &Call) -> Result<Option<(usize, usize)>, Error> {
+fn split_in_memory_order(call: &Call) -> Result<Option<(usize, usize)>, Error> {
     let tensor = call.tensor(0)?;
     let (sizes, strides) = (tensor.sizes(), tensor.strides());
     if call.is_none(1)? || tensor.numel() == 0 || !is_dense(sizes, strides) {
@@ -53,7 +53,7 @@ fn read<T: Ranked>(
     call: &Call,
     with: impl FnOnce(&[T::Stored], (usize, usize)) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    if let Some(split) = turned(call)? {
+    if let Some(split) = split_in_memory_order(call)? {
         let tensor = call.tensor(0)?;
         // SAFETY: the elements are contiguous and have the type that this kernel is registered for; no output is the
         // argument.

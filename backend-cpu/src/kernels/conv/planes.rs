@@ -74,7 +74,7 @@ impl<'a> Band<'a> {
         }
     }
 
-    fn room(&self) -> usize {
+    fn len(&self) -> usize {
         ((self.tall - 1) * self.axes[0].step + self.reach[0]) * self.row
     }
 
@@ -181,7 +181,7 @@ impl<T: Elements> Convolution<'_, T> {
             && (1..3).all(|y| band.offset(y, 0) == y * band.row);
         let work = (band.tall * self.axes[1].count).saturating_mul(taps * self.rows);
         parallel_try(self.samples * self.groups * bands, TILE_WORK / work.max(1), |range| {
-            let mut copy = Scratch::<T::Acc>::zeroed(band.room())?;
+            let mut copy = Scratch::<T::Acc>::zeroed(band.len())?;
             let mut weight = vec![(0, T::Vector::splat(T::Acc::ZERO)); taps];
             for task in range {
                 let (plane, places) = (task / bands, band.places(task % bands));
@@ -353,7 +353,7 @@ pub unsafe fn weight_grad<T: Elements>(
     let [height, width] = [0, 1].map(|d| axes[d].taps.len());
     let work = (samples * axes[0].count * axes[1].count).saturating_mul(height * width);
     parallel_try(groups * rows, TILE_WORK / work.max(1), |range| {
-        let mut copy = Scratch::<T::Acc>::zeroed(band.room())?;
+        let mut copy = Scratch::<T::Acc>::zeroed(band.len())?;
         for r in range {
             let mut sums = vec![T::Acc::ZERO; height * width];
             for (sample, i) in (0..samples).flat_map(|n| (0..band.bands()).map(move |i| (n, i))) {

@@ -47,7 +47,7 @@ pub unsafe fn run<T: Float<Acc: Multiply>>(
     let each = tiles.div_ceil(parts);
     for g in 0..moves.groups {
         let mut sums = Scratch::<T::Acc>::zeroed(parts * rows * inner)?;
-        // SAFETY: the address is used within this call, and each part has sums of its own.
+        // SAFETY: the address is used within this call, and each part has its own sums.
         let to = unsafe { Lanes::new(sums.as_mut_ptr()) };
         let of = Group { patches: &patches, grads: &grads, order, rows, inner, g, channels };
         let work = rows.saturating_mul(inner).saturating_mul(each * wide);

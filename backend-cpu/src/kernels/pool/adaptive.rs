@@ -191,7 +191,7 @@ where
     }
     let adaptive = Adaptive { input: &input, windows: all_windows(&input, &values)? };
     // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has checked against each other and
-    // whose elements the host guarantees; each line writes results of its own.
+    // whose elements the host guarantees; each line writes its own results.
     unsafe {
         adaptive.each::<Largest<P>, _>(&values, |line, largest, at| {
             line.write(&values, largest);
@@ -233,7 +233,7 @@ struct Gradient<'a, T: Lanes> {
     /// The number of channels that are processed together.
     channels: usize,
     /// Whether these channels are contiguous planes, to which results are transposed.
-    turned: bool,
+    transposed: bool,
 }
 
 /// The number of planes that are processed together, and the maximum number of elements of their rows for which they are.
@@ -319,7 +319,7 @@ impl<T: Lanes> Gradient<'_, T> {
             let to = begin.wrapping_add(z * by_d + y * by_h);
             // SAFETY: as the caller guarantees.
             unsafe {
-                if self.turned {
+                if self.transposed {
                     let width = self.out.sizes[4];
                     transpose(to, self.out.strides[1], row.as_ptr(), self.channels, width, channels);
                     continue;
@@ -372,14 +372,14 @@ pub unsafe fn spread_back<T: Lanes>(
     let ([_, all, depth, height, width], [planes, rows]) = (out.sizes, [0, 1].map(|d| runs[d].len()));
     let made = depth.div_ceil(planes) * height.div_ceil(rows) * width;
     // A transposition of several planes is faster than short rows of each.
-    let turned = !by_channels(out) && out.strides[4] == 1 && made <= SHORT && all > 1;
-    let channels = match turned {
+    let transposed = !by_channels(out) && out.strides[4] == 1 && made <= SHORT && all > 1;
+    let channels = match transposed {
         true => PLANES.min(all),
         false if by_channels(out) => all,
         false => 1,
     };
     let weights = [weights(0)?, weights(1)?, weights(2)?];
-    let gradient = Gradient { grad, out, weights, runs, columns, channels, turned };
+    let gradient = Gradient { grad, out, weights, runs, columns, channels, transposed };
     let counts = [out.sizes[0], all.div_ceil(channels), planes, rows, 1];
     let work = made * channels;
     parallel_try(counts.iter().product(), GRAIN / work, |range| {

@@ -178,7 +178,7 @@ impl<T: Lanes> Gradient<'_, T> {
         let [_, _, depth, height, width] = self.grad.sizes;
         let rows = Rows::of(&self.axes[2])?;
         let mut shares = Scratch::<T::Acc>::zeroed(width)?;
-        let mut parts = Scratch::<T::Acc>::zeroed(rows.room())?;
+        let mut parts = Scratch::<T::Acc>::zeroed(rows.deinterleaved_len())?;
         for (d, h) in (0..depth).flat_map(|d| (0..height).map(move |h| (d, h))) {
             // SAFETY: as the caller guarantees.
             unsafe { self.read([sample, channel, d, h, 0], 4, &mut shares) };

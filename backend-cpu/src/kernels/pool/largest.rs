@@ -75,7 +75,7 @@ where
     let [_, _, counts @ ..] = values.sizes;
     let axes = Window::of(call, 1, three(call.ints(4)?, 1))?.axes(&input, counts)?;
     // SAFETY: sizes and strides are those of the call's tensors, which the op's rule has checked against each other and
-    // whose elements the host guarantees; each line writes results of its own.
+    // whose elements the host guarantees; each line writes its own results.
     unsafe {
         Lines { input: &input, axes: &axes }.each::<Largest<P>, _>(&values, |line, largest, at| {
             line.write(&values, largest);

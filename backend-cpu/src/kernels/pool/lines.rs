@@ -193,7 +193,7 @@ impl<T: Lanes> Lines<'_, T> {
         let window: usize = self.axes.iter().map(|axis| axis.taps.len()).product();
         let rows = Rows::of(&self.axes[2])?;
         let columns = if along == 1 { Columns::of(&self.axes[2])? } else { Columns::default() };
-        let parts = if along == 4 { rows.room() } else { 0 };
+        let parts = if along == 4 { rows.deinterleaved_len() } else { 0 };
         let is_large = self.input.sizes.iter().fold(size_of::<T>(), |n, s| n.saturating_mul(*s)) >= LARGE;
         let lines = counts.iter().product();
         if lines == 0 || length == 0 {
@@ -359,7 +359,7 @@ impl<T: Lanes> Lines<'_, T> {
                 let from = self.input.data.as_ptr().cast_const().wrapping_add(at);
                 // SAFETY: the row is in the image, whose elements the caller guarantees.
                 let read = unsafe { Self::read(from, width.stride, width.size, &mut memory.read) };
-                let read = rows.parted(read, &mut memory.parts);
+                let read = rows.deinterleaved(read, &mut memory.parts);
                 let row = (z * height.size + y) * width.size;
                 for tap in &rows.taps {
                     let (values, places) =
@@ -461,7 +461,7 @@ impl Rows {
     }
 
     /// The row de-interleaved by stride phase.
-    fn parted<'a, A: Real>(&self, row: &'a [A], parts: &'a mut [A]) -> &'a [A] {
+    fn deinterleaved<'a, A: Real>(&self, row: &'a [A], parts: &'a mut [A]) -> &'a [A] {
         match self.step {
             1 => return row,
             2 => self.part(row, 2, parts),
@@ -478,7 +478,7 @@ impl Rows {
     }
 
     /// The number of elements of the de-interleaved row.
-    pub fn room(&self) -> usize {
+    pub fn deinterleaved_len(&self) -> usize {
         self.step * self.length
     }
 

@@ -67,11 +67,11 @@ impl<T: Elements> Sampling<'_, T> {
     ///
     /// # Safety
     /// The grid must have a location for each pixel, the image its elements, and these results must be uniquely owned.
-    unsafe fn packed(&self, sample: usize, channels: Range<usize>, block: usize, room: &mut Room<T>) {
+    unsafe fn packed(&self, sample: usize, channels: Range<usize>, block: usize, buffers: &mut Buffers<T>) {
         let (all, [_, _, _, height, width]) = (self.pixels(), self.out.sizes);
         let outside = elements(&self.image) * block;
         // SAFETY: as the caller guarantees.
-        unsafe { side_by_side(&self.image, sample, &channels, block, &mut room.image[..outside]) };
+        unsafe { side_by_side(&self.image, sample, &channels, block, &mut buffers.image[..outside]) };
         let plane = self.out.strides[1];
         let at = sample * self.out.strides[0] + channels.start * plane;
         let to = self.out.data.as_ptr().wrapping_add(at);
@@ -81,17 +81,17 @@ impl<T: Elements> Sampling<'_, T> {
             // SAFETY: as the caller guarantees; offsets are those of elements of the copy, or of the zeros after them; the
             // block is whole vectors, and `staged` has capacity for a group of pixels.
             unsafe {
-                room.grid_taps.find(&self.grid, &self.sides, (sample, &pixels), [height, width], steps);
+                buffers.grid_taps.find(&self.grid, &self.sides, (sample, &pixels), [height, width], steps);
                 for begin in (0..pixels.len()).step_by(GROUP) {
                     // The last few pixels are recomputed together with some previous ones, so that they fill a vector.
                     let begin = begin.min(pixels.len().saturating_sub(FEWEST));
                     let n = GROUP.min(pixels.len() - begin);
                     for p in 0..n {
-                        let to = room.staged.as_mut_ptr().add(p * block);
-                        room.grid_taps.sum(begin + p, room.image.as_ptr(), block, to);
+                        let to = buffers.staged.as_mut_ptr().add(p * block);
+                        buffers.grid_taps.sum(begin + p, buffers.image.as_ptr(), block, to);
                     }
                     let to = to.wrapping_add(first + begin);
-                    transpose(to, plane, room.staged.as_ptr(), block, n, channels.len());
+                    transpose(to, plane, buffers.staged.as_ptr(), block, n, channels.len());
                 }
             }
         }
@@ -101,7 +101,7 @@ impl<T: Elements> Sampling<'_, T> {
     ///
     /// # Safety
     /// As for [`Sampling::packed`].
-    unsafe fn by_pixels(&self, sample: usize, pixels: &Range<usize>, room: &mut Room<T>) {
+    unsafe fn by_pixels(&self, sample: usize, pixels: &Range<usize>, buffers: &mut Buffers<T>) {
         let [_, channels, _, height, width] = self.out.sizes;
         let [_, by_channel, by_layer, by_row, by_column] = self.out.strides;
         let from = self.image.data.as_ptr().cast_const().wrapping_add(sample * self.image.strides[0]);
@@ -112,12 +112,12 @@ impl<T: Elements> Sampling<'_, T> {
         for (p, i) in pixels.clone().enumerate() {
             let [z, y, x] = [i / (height * width), i / width % height, i % width];
             let to = to.wrapping_add(z * by_layer + y * by_row + x * by_column);
-            room.grid_taps.of_pixel(p, &mut room.elements);
+            buffers.grid_taps.of_pixel(p, &mut buffers.elements);
             for c in (0..channels).step_by(some.max(1)) {
                 // SAFETY: as the caller guarantees.
                 unsafe {
                     let (from, to) = (from.wrapping_add(c * step), to.wrapping_add(c * by_channel));
-                    pixel(from, room.made(), to, (by_channel, some));
+                    pixel(from, buffers.made(), to, (by_channel, some));
                 }
             }
         }
@@ -127,8 +127,8 @@ impl<T: Elements> Sampling<'_, T> {
     ///
     /// # Safety
     /// As for [`Sampling::packed`].
-    unsafe fn by_planes(&self, sample: usize, pixels: &Range<usize>, step: usize, room: &mut Room<T>) {
-        room.grid_taps.list_partly(pixels.len(), &mut room.partly, &mut room.at);
+    unsafe fn by_planes(&self, sample: usize, pixels: &Range<usize>, step: usize, buffers: &mut Buffers<T>) {
+        buffers.grid_taps.list_partly(pixels.len(), &mut buffers.partly, &mut buffers.at);
         for c in 0..self.out.sizes[1] {
             let at = sample * self.image.strides[0] + c * self.image.strides[1];
             let from = self.image.data.as_ptr().cast_const().wrapping_add(at);
@@ -136,15 +136,15 @@ impl<T: Elements> Sampling<'_, T> {
             let to = self.out.data.as_ptr().wrapping_add(at);
             // SAFETY: elements of the channel, as the caller guarantees; the offsets after the last pixel are valid offsets
             // of other pixels.
-            let finite = unsafe { self.of_plane(room, from, (to, step), pixels.len()) };
+            let finite = unsafe { self.of_plane(buffers, from, (to, step), pixels.len()) };
             // Elements of weight 0 were read too, and infinity times 0 is NaN.
-            for &p in room.partly.iter().filter(|_| !finite) {
+            for &p in buffers.partly.iter().filter(|_| !finite) {
                 // SAFETY: a result that was written above, uniquely owned.
                 unsafe {
                     let to = to.wrapping_add(p as usize * step);
                     if (*to).to_acc().is_nan() {
-                        room.grid_taps.of_pixel(p as usize, &mut room.elements);
-                        pixel(from, room.made(), to, (1, 1));
+                        buffers.grid_taps.of_pixel(p as usize, &mut buffers.elements);
+                        pixel(from, buffers.made(), to, (1, 1));
                     }
                 }
             }
@@ -157,7 +157,7 @@ impl<T: Elements> Sampling<'_, T> {
     /// As for [`Sampling::packed`].
     unsafe fn of_plane(
         &self,
-        room: &Room<T>,
+        buffers: &Buffers<T>,
         from: *const T,
         (to, step): (*mut T, usize),
         pixels: usize,
@@ -167,11 +167,11 @@ impl<T: Elements> Sampling<'_, T> {
         let mut zeros = zero;
         for p in (0..pixels).step_by(lanes) {
             let mut total = zero;
-            for k in 0..room.grid_taps.taps {
-                let at = room.at.as_ptr().wrapping_add(room.grid_taps.index(k, p));
+            for k in 0..buffers.grid_taps.taps {
+                let at = buffers.at.as_ptr().wrapping_add(buffers.grid_taps.index(k, p));
                 // SAFETY: the caller guarantees the elements; there are whole vectors of offsets and weights.
                 total = unsafe {
-                    gathered(from, at).mul_add(T::Vector::load(room.grid_taps.weights(k, p)), total)
+                    gathered(from, at).mul_add(T::Vector::load(buffers.grid_taps.weights(k, p)), total)
                 };
             }
             zeros = total.mul_add(zero, zeros);
@@ -191,25 +191,25 @@ impl<T: Elements> Sampling<'_, T> {
         if let Way::Turned(block) = way {
             let blocks = channels.div_ceil(block);
             return parallel_try(samples * blocks, GRAIN / (all * taps * block), |range| {
-                let mut room = Room::new(self, way)?;
+                let mut buffers = Buffers::new(self, way)?;
                 for i in range {
                     let (sample, first) = (i / blocks, i % blocks * block);
                     // SAFETY: as the caller guarantees; each channel belongs to one work item.
-                    unsafe { self.packed(sample, first..(first + block).min(channels), block, &mut room) };
+                    unsafe { self.packed(sample, first..(first + block).min(channels), block, &mut buffers) };
                 }
                 Ok(())
             });
         }
         let chunks = all.div_ceil(CHUNK);
         parallel_try(samples * chunks, GRAIN / (CHUNK.min(all) * taps * channels.max(1)), |range| {
-            let mut room = Room::new(self, way)?;
+            let mut buffers = Buffers::new(self, way)?;
             for i in range {
                 let (sample, first) = (i / chunks, i % chunks * CHUNK);
                 let pixels = first..(first + CHUNK).min(all);
                 let [_, _, steps @ ..] = self.image.strides;
                 // SAFETY: as the caller guarantees; each pixel belongs to one work item.
                 unsafe {
-                    room.grid_taps.find(
+                    buffers.grid_taps.find(
                         &self.grid,
                         &self.sides,
                         (sample, &pixels),
@@ -217,8 +217,8 @@ impl<T: Elements> Sampling<'_, T> {
                         (steps, -1),
                     );
                     match way {
-                        Way::Planes(step) => self.by_planes(sample, &pixels, step, &mut room),
-                        _ => self.by_pixels(sample, &pixels, &mut room),
+                        Way::Planes(step) => self.by_planes(sample, &pixels, step, &mut buffers),
+                        _ => self.by_pixels(sample, &pixels, &mut buffers),
                     }
                 }
             }
@@ -228,7 +228,7 @@ impl<T: Elements> Sampling<'_, T> {
 }
 
 /// The scratch memory of a work item.
-struct Room<T: Elements> {
+struct Buffers<T: Elements> {
     grid_taps: GridTaps<T>,
     /// Contiguous channels, followed by a pixel of zeros.
     image: Scratch<T::Acc>,
@@ -243,7 +243,7 @@ struct Room<T: Elements> {
     single: [(usize, T::Acc); 1],
 }
 
-impl<T: Elements> Room<T> {
+impl<T: Elements> Buffers<T> {
     fn new(of: &Sampling<'_, T>, way: Way) -> Result<Self, Error> {
         let wide = CHUNK.min(of.pixels()).next_multiple_of(T::Vector::LANES);
         let grid_taps = GridTaps::new(&of.sides, of.grid.rank, wide, false)?;
@@ -252,7 +252,7 @@ impl<T: Elements> Room<T> {
             _ => (0, 0),
         };
         let at = if matches!(way, Way::Planes(_)) { grid_taps.taps * wide } else { 0 };
-        Ok(Room {
+        Ok(Buffers {
             grid_taps,
             image: Scratch::zeroed(image)?,
             staged: Scratch::zeroed(staged)?,

@@ -103,10 +103,10 @@ pub unsafe fn line_by_line<T: Lanes>(
     }
 }
 
-/// Rounds a block of `block` contiguous channels of a sample, at most [`BLOCK`], and stores them in the image.
+/// Unpacks a sample: rounds a block of `block` packed channels, at most [`BLOCK`], to the dtype and stores it in the image.
 ///
 /// # Safety
-/// The image must have the channels, uniquely owned.
+/// The channels must be in range, and the caller must have exclusive access to the image.
 pub unsafe fn apart<T: Lanes>(
     image: &Volume<'_, T>,
     sample: usize,

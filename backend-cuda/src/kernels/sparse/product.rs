@@ -168,9 +168,9 @@ fn multiply(call: &Call<'_>, left: Tensor<'_>, right: Tensor<'_>) -> Result<Owne
         *size = *width;
     }
     let made = coo.new_tensor(coo.dtype(), &sizes)?;
-    let turned = |[stack, row, column]: [i64; 3]| [stack, column, row];
-    let out = turned(matrix_strides(made.tensor().strides()));
-    by_dense(exchanged(coo)?, (from.operand, turned(matrix_strides(&from.strides))), (&made, out), rows)?;
+    let transposed = |[stack, row, column]: [i64; 3]| [stack, column, row];
+    let out = transposed(matrix_strides(made.tensor().strides()));
+    by_dense(exchanged(coo)?, (from.operand, transposed(matrix_strides(&from.strides))), (&made, out), rows)?;
     Ok(made)
 }
 

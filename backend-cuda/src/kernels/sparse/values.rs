@@ -30,7 +30,7 @@ pub fn each_by(call: &Call<'_>, kernel: Kernel) -> Result<(), Error> {
     coo.with_values(values).give(call)
 }
 
-/// Linear: duplicates need not be added first.
+/// Negates the stored values; the function is linear, so duplicates need not be added first.
 pub fn neg(call: &Call<'_>, _kernel: Kernel) -> Result<(), Error> {
     let coo = Coo::argument(call, 0)?;
     let values = one("neg", &[coo.values.arg()])?;

@@ -132,7 +132,7 @@ fn bare(of: &Large) -> Array {
     Array::new(of.tensor.dtype(), of.tensor.shape(), Vec::new())
 }
 
-/// The arguments of the call with these for its tensors.
+/// The arguments of the call with `tensors` as its tensor arguments.
 fn arguments(context: &Context<'_>, sample: &Sample, drawn: &Drawn, tensors: &[Array]) -> Vec<Value> {
     let arrays = || tensors.iter().cloned().map(Value::Array);
     let list = |dims: &[usize]| Value::Ints(dims.iter().map(|&dim| dim as i64).collect());

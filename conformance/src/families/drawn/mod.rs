@@ -20,7 +20,7 @@ use keyway::ops::def::OpDef;
 use source::Source;
 use std::time::{Duration, Instant};
 
-/// The family.
+/// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "drawn",
     about: "calls that a seed draws for each run: sizes of networks and primes near them, broadcast, strided, out=, in place",

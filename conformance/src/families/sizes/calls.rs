@@ -76,7 +76,7 @@ fn products(sizes: &[[usize; 3]], batch: &[usize]) -> Vec<Sample> {
 }
 
 /// The calls of the op of this name.
-pub(super) fn of(op: &str) -> Vec<Sample> {
+pub(in crate::families) fn of(op: &str) -> Vec<Sample> {
     let channels = || plain(&IMAGE[1..2]);
     let window = || [pair(3), pair(2), pair(1)];
     let average =

@@ -54,7 +54,7 @@ pub(crate) fn leaves_range(dtype: DType, step: f64, from: &[f64]) -> bool {
     from.iter().all(|v| v.is_finite()) && round_to(step, dtype).is_infinite()
 }
 
-/// A float, or `Any` if it is `open`.
+/// The float, or `Any` if the op leaves the result `open`.
 pub(super) fn float_unless(open: bool, value: f64) -> Number {
     if open { Number::Any } else { Number::Float(value) }
 }

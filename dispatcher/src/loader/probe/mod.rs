@@ -192,7 +192,7 @@ fn judge(ended: &Ended, limit: Duration, program: &Path) -> Outcome {
     let report = match Report::read(&ended.output) {
         Ok(report) => report,
         Err(other) => {
-            let end = ended.end.said(limit);
+            let end = ended.end.describe(limit);
             let should = format!("{} should say that it is of {}", program.display(), machine::host());
             return match other {
                 Some(other) => Outcome::NoProbe(format!("{should}, but it is of {other} and {end}")),
@@ -223,7 +223,7 @@ fn judge(ended: &Ended, limit: Duration, program: &Path) -> Outcome {
             let variables = if machines { machine::variables() } else { Vec::new() };
             let with =
                 if variables.is_empty() { String::new() } else { format!(", with {}", variables.join(", ")) };
-            let reason = format!("{} while {}{with}{words}", ended.end.said(limit), stage.said());
+            let reason = format!("{} while {}{with}{words}", ended.end.describe(limit), stage.describe());
             failed(cause, reason, machines.then(|| machine::boot().to_string()))
         }
     }

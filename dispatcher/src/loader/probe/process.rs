@@ -29,7 +29,7 @@ pub(super) enum End {
 
 impl End {
     /// The end as a clause.
-    pub(super) fn said(self, limit: Duration) -> String {
+    pub(super) fn describe(self, limit: Duration) -> String {
         match self {
             End::Exit(code) => format!("it ended the process with exit code {code}"),
             End::Signal(number) => format!("it was ended by {}", signal(number)),

@@ -44,7 +44,7 @@ impl Stage {
     }
 
     /// The stage as a clause.
-    pub(super) fn said(self) -> &'static str {
+    pub(super) fn describe(self) -> &'static str {
         self.row().2
     }
 }

@@ -90,7 +90,7 @@ impl ResNet {
     /// ```
     ///
     /// # Errors
-    /// Out of memory; what the backend reports.
+    /// Out of memory; errors of the backend.
     pub fn fuse(&self) -> Result<FusedResNet> {
         let mut stages: [Sequential; 4] = Default::default();
         for (fused, stage) in stages.iter_mut().zip(&self.stages) {

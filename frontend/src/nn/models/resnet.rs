@@ -251,7 +251,7 @@ impl ResNet {
     /// ```
     ///
     /// # Errors
-    /// An input that is not `[batch, 3, height, width]`; what the backend reports.
+    /// An input that is not `[batch, 3, height, width]`; errors of the backend.
     pub fn stem(&self, images: &Tensor) -> Result<Tensor> {
         let features = forward("bn1", &self.bn1, &forward("conv1", &self.conv1, images)?)?.relu_()?;
         forward("maxpool", &self.maxpool, &features)

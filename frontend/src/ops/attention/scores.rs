@@ -119,10 +119,10 @@ impl Given {
 
     /// The gradients of query, key and value from the weights and the gradients of the scores.
     pub(super) fn gradients(&self, grad: &Tensor, weights: &Tensor, slopes: &Tensor) -> Result<[Tensor; 3]> {
-        let turned = |t: &Tensor| t.transpose(-2, -1);
+        let transposed = |t: &Tensor| t.transpose(-2, -1);
         let of_query = slopes.matmul(&self.key)?.mul(self.scale)?;
-        let of_key = turned(slopes)?.matmul(&self.query)?;
-        let of_value = turned(weights)?.matmul(grad)?;
+        let of_key = transposed(slopes)?.matmul(&self.query)?;
+        let of_value = transposed(weights)?.matmul(grad)?;
         Ok([of_query, shared(of_key, &self.own[1])?, shared(of_value, &self.own[2])?])
     }
 

@@ -34,8 +34,8 @@ pub(super) fn product(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Res
         return Ok(None);
     }
     let rows = |t: &Tensor| {
-        let lies = if last { t.movedim(1, -1)? } else { t.clone() };
-        lies.flatten(1, -1)
+        let in_memory_order = if last { t.movedim(1, -1)? } else { t.clone() };
+        in_memory_order.flatten(1, -1)
     };
     let made = rows(x)?.linear(&rows(weight)?, bias)?;
     let mut sizes = vec![1; x.rank()];

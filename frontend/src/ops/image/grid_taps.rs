@@ -183,7 +183,7 @@ impl Side {
     /// it is 1 everywhere.
     fn direction(self, at: &Tensor) -> Result<Option<Tensor>> {
         let at = at.detach();
-        let sign = |turned: &Tensor| turned.to_dtype(at.dtype())?.mul(-2.0)?.add(1.0);
+        let sign = |is_reflected: &Tensor| is_reflected.to_dtype(at.dtype())?.mul(-2.0)?.add(1.0);
         let (padded, direction) = match self.reading.padding {
             GridPadding::Zeros => return Ok(None),
             GridPadding::Reflection if self.last() > 0.0 || !self.reading.align_corners => {

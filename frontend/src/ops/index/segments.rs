@@ -88,14 +88,14 @@ impl Segments {
 
     /// For each sorted element the product of all others of its segment, without a division.
     pub(super) fn product_of_others(&self, sorted: &Tensor) -> Result<Tensor> {
-        let turned = |t: &Tensor| t.flip([self.dim]);
+        let flipped = |t: &Tensor| t.flip([self.dim]);
         let reversed = Segments {
             dim: self.dim,
             len: self.len,
-            places: turned(&self.places)?,
+            places: flipped(&self.places)?,
             order: self.order.clone(),
         };
-        let after = turned(&reversed.product_before(&turned(sorted)?)?)?;
+        let after = flipped(&reversed.product_before(&flipped(sorted)?)?)?;
         self.product_before(sorted)?.mul(&after)
     }
 }

@@ -138,7 +138,7 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     ///
-    /// The gradient where `x` is the margin is 0. As in PyTorch, any other target has the sum of both. f16 and bf16 are computed
+    /// The gradient where `x` is the margin is 0. As in PyTorch, the loss of any other target is the sum of both cases. f16 and bf16 are computed
     /// in f32.
     ///
     /// # Errors

@@ -118,8 +118,8 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let sign = if n % 2 == 0 { -1.0 } else { 1.0 };
     let negative = x.lt(0)?;
     let above = zeta(&negative.where_cond(&x.rsub(1)?, &x)?, n + 1)?.mul(sign * factorial)?;
-    let turned = cotangent_derivative(n).into_iter().map(|c| c * PI.powi(n as i32 + 1));
-    let reflected = above.mul(-sign)?.sub(&polynomial(&cotangent(&x)?, turned)?)?;
+    let coefficients = cotangent_derivative(n).into_iter().map(|c| c * PI.powi(n as i32 + 1));
+    let reflected = above.mul(-sign)?.sub(&polynomial(&cotangent(&x)?, coefficients)?)?;
     let made = negative.where_cond(&reflected, &above)?;
     let made = is_pole(&x)?.where_cond(sign * f64::INFINITY, &made)?;
     cast(x.eq(f64::NEG_INFINITY)?.where_cond(f64::NAN, &made)?, dtype)

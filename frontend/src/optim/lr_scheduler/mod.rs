@@ -26,7 +26,7 @@
 //!   ([`initial_learning_rates`](super::Optimizer::initial_learning_rates)) and saves them with its state, so a schedule may be
 //!   made before or after [`load_state_dict`](super::Optimizer::load_state_dict). As in PyTorch a further schedule has the same
 //!   initial rates; to begin one from the present rates, set these by hand. A schedule with another first rate takes the
-//!   optimiser mutably, and sets it at once.
+//!   optimiser mutably, and sets it immediately.
 
 mod cosine;
 mod factor;

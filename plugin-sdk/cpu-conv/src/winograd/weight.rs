@@ -29,7 +29,7 @@ pub unsafe fn transformed<T: Pixel, F: Transforms<WRITE, READ>, const WRITE: usi
     let size = READ * READ * apart(of.channels);
     // SAFETY: all elements are written below, or none is read.
     let mut made = unsafe { Scratch::<f32>::unwritten(blocks * size) }?;
-    // SAFETY: the address is used within this call, and each task has elements of its own.
+    // SAFETY: the address is used within this call, and each task has its own elements.
     let to = unsafe { Lanes::new(made.as_mut_ptr()) };
     let chunks = of.channels.div_ceil(CHANNELS);
     let large = AtomicBool::new(false);

@@ -108,9 +108,9 @@ impl<T: Pixel> WeightGrad<'_, T> {
         let work = tiles.count().div_ceil(parts).saturating_mul(products * channels * rows / cuts);
         parallel_try(parts * cuts, WORK / work.max(1), |range| {
             let longest = (0..pieces).map(|i| piece(i).len()).max().unwrap_or(0);
-            let mut left = Room::new(&pixels, &tiles, (0..pieces).map(piece), products * longest * pitch)?;
+            let mut left = Buffers::new(&pixels, &tiles, (0..pieces).map(piece), products * longest * pitch)?;
             let mut right =
-                Room::new(&grads, &tiles, (0..pieces).map(piece), products * longest * blocks * WIDE)?;
+                Buffers::new(&grads, &tiles, (0..pieces).map(piece), products * longest * blocks * WIDE)?;
             for task in range {
                 let (part, cut) = (task / cuts, task % cuts);
                 let own = cut * blocks / cuts..(cut + 1) * blocks / cuts;
@@ -208,7 +208,7 @@ impl<T: Pixel> WeightGrad<'_, T> {
         }
         let [by_row, by_channel, _, down, across] = self.out.strides;
         for (t, element) in elements.iter().enumerate() {
-            let mut turned = [[0.0f32; ROW]; WIDE];
+            let mut transposed = [[0.0f32; ROW]; WIDE];
             let to = self
                 .out
                 .data
@@ -216,9 +216,9 @@ impl<T: Pixel> WeightGrad<'_, T> {
                 .wrapping_add(row * by_row + channel * by_channel + t / 3 * down + t % 3 * across);
             // SAFETY: both arrays have the same number of rows and columns; the elements exist, as the caller guarantees.
             unsafe {
-                let (to_rows, from) = (turned.as_mut_ptr().cast::<f32>(), element.as_ptr().cast::<f32>());
+                let (to_rows, from) = (transposed.as_mut_ptr().cast::<f32>(), element.as_ptr().cast::<f32>());
                 transpose(to_rows, ROW, from, WIDE, Numbers::LANES, WIDE);
-                for (r, numbers) in turned.iter().enumerate().take(rows) {
+                for (r, numbers) in transposed.iter().enumerate().take(rows) {
                     let to = to.wrapping_add(r * by_row);
                     write_some(to, by_channel, channels, Numbers::load(numbers.as_ptr()));
                 }
@@ -237,24 +237,24 @@ struct Side<'a, T> {
 }
 
 /// The scratch memory of a task for one operand.
-struct Room {
+struct Buffers {
     copied: Scratch<f32>,
     made: Scratch<f32>,
 }
 
-impl Room {
+impl Buffers {
     fn new<T: Pixel>(
         of: &Side<'_, T>,
         tiles: &Tiles,
         pieces: impl Iterator<Item = Range<usize>>,
         made: usize,
-    ) -> Result<Room, Error> {
+    ) -> Result<Buffers, Error> {
         let rows = |rows: &Rows| {
             pieces.map(|piece| rows.of_piece(tiles, &piece).len()).max().unwrap_or(0) * rows.band.row
         };
         let copied = of.rows.as_ref().map_or(0, rows);
         // SAFETY: all elements are written before they are read, except those after the last tiles, which are not used.
-        unsafe { Ok(Room { copied: Scratch::unwritten(copied)?, made: Scratch::unwritten(made)? }) }
+        unsafe { Ok(Buffers { copied: Scratch::unwritten(copied)?, made: Scratch::unwritten(made)? }) }
     }
 }
 
@@ -277,9 +277,9 @@ impl<'a, T: Pixel> Side<'a, T> {
         piece: &Range<usize>,
         (channels, [block, pitch]): (Range<usize>, [usize; 2]),
         by: (impl Fn([Numbers; FROM]) -> [Numbers; TO], f32),
-        room: &mut Room,
+        buffers: &mut Buffers,
     ) -> f32 {
-        let (copied, to) = (room.copied.as_mut_ptr(), room.made.as_mut_ptr());
+        let (copied, to) = (buffers.copied.as_mut_ptr(), buffers.made.as_mut_ptr());
         let apart = channels.len().div_ceil(block) * pitch * piece.len();
         let place = |i, c| to.wrapping_add((c / block * piece.len() + i) * pitch + c % block);
         let channels = (channels, block.min(Numbers::LANES));

@@ -153,8 +153,8 @@ mod vectors {
             (Operand::Left, Lines::Side) => (0..SIDE).for_each(|i| write(i, line(i))),
             (Operand::Right, Lines::Side) => {
                 for tile in 0..2 {
-                    let turned = transpose(std::array::from_fn(|i| line(tile * HALF + i)));
-                    turned.into_iter().enumerate().for_each(|(i, v)| write(tile * HALF + i, v));
+                    let transposed = transpose(std::array::from_fn(|i| line(tile * HALF + i)));
+                    transposed.into_iter().enumerate().for_each(|(i, v)| write(tile * HALF + i, v));
                 }
             }
             (Operand::Right, Lines::Inner) => {
@@ -170,8 +170,8 @@ mod vectors {
                     (*low, *high) = interleave(line(2 * pair), line(2 * pair + 1));
                 }
                 for (tile, pairs) in [low, high].into_iter().enumerate() {
-                    let turned = transpose(pairs);
-                    turned.into_iter().enumerate().for_each(|(i, v)| write(tile * HALF + i, v));
+                    let transposed = transpose(pairs);
+                    transposed.into_iter().enumerate().for_each(|(i, v)| write(tile * HALF + i, v));
                 }
             }
         }

@@ -165,7 +165,7 @@ pub fn linked(folder: &Path, files: &[&Path]) {
 /// Whether the system's loader finds a library, with this program's environment.
 #[cfg(unix)]
 pub fn is_known(name: &std::ffi::CStr) -> bool {
-    // SAFETY: opens a library of the system's, which stays.
+    // SAFETY: opens a system library, which stays loaded.
     !unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY) }.is_null()
 }
 

@@ -74,11 +74,11 @@ pub(super) const FAULTS: &[Fault] = &[
         if !square {
             return site.run();
         }
-        let turned = Staged::gathered(&right, |nth| {
+        let transposed = Staged::gathered(&right, |nth| {
             let index = right.index(nth);
             right.offset(&[index[1], index[0]])
         });
-        site.run_staged(&[(1, turned)])
+        site.run_staged(&[(1, transposed)])
     }),
     Fault::new("gather_off_by_one", "every index is one too large, the last wraps", &["gather"], |site| {
         let rows = along(site)?;

@@ -39,7 +39,7 @@ impl<T: Elements> OfGrid<'_, '_, T> {
             match block {
                 _ if channels < 2 * FEW => self.by_planes(),
                 Some(block) => self.packed(block),
-                None => self.as_they_lie(),
+                None => self.strided(),
             }
         }
     }
@@ -63,7 +63,7 @@ impl<T: Elements> OfGrid<'_, '_, T> {
     ///
     /// # Safety
     /// As for [`OfGrid::run`].
-    pub(super) unsafe fn as_they_lie(&self) -> Result<(), Error> {
+    pub(super) unsafe fn strided(&self) -> Result<(), Error> {
         let of = self.of;
         let ([samples, channels, _, height, width], all) = (of.grad.sizes, of.pixels());
         let [by_sample, plane, by_layer, by_row, by_column] = of.grad.strides;

@@ -179,7 +179,7 @@ fn check<T: Elements>(problem: Problem, tolerance: f64) {
         let mut again = vec![T::from_f64(7.0); grid.len()];
         let kernel = OfGrid { of: &of, out: grid_of(&mut again) };
         // SAFETY: as above.
-        unsafe { if other == 0 { kernel.as_they_lie() } else { kernel.packed(other) } }.expect("memory");
+        unsafe { if other == 0 { kernel.strided() } else { kernel.packed(other) } }.expect("memory");
         if problem.mode != Mode::Nearest {
             let got: Vec<f64> = again.iter().map(|number| number.to_f64()).collect();
             compare("grid, the other way", &got, &of_grid, 1e-6 * scale, &|i| smooth[i]);
