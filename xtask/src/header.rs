@@ -199,7 +199,7 @@ fn docs(attributes: &[Attribute]) -> Vec<String> {
     text.map(|line| line.strip_prefix(' ').unwrap_or(&line).trim_end().to_string()).collect()
 }
 
-/// A comment before a declaration, in C's terms.
+/// Appends a declaration's comment, translated to C names.
 fn comment(lines: &[String], more: Option<&str>, indent: &str, names: &Names, out: &mut String) {
     let mut text = names.translated(&lines.join("\n"));
     if let Some(more) = more {

@@ -62,7 +62,7 @@ fn grouped(
     Ok(made)
 }
 
-/// The number of groups of the channels.
+/// Checks that the number of groups divides the channels, and returns it.
 fn groups(given: i64, channels: usize) -> Result<usize, Unknown> {
     let groups = usize::try_from(given).ok().filter(|&g| g > 0 && channels.is_multiple_of(g));
     groups.ok_or_else(|| Unknown(format!("no such groups of {channels} channels")))

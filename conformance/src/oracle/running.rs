@@ -6,7 +6,7 @@ use crate::array::{Array, Number};
 use keyway::DType;
 use std::cmp::Ordering;
 
-/// For each element the index of the extreme one so far, the last of equal ones: one to which no other compares as
+/// The indices of the cumulative extremes, the last of equal elements: an element to which no other compares as
 /// `wanted`. After a NaN, the last NaN.
 fn extreme(line: &[Number], wanted: Ordering) -> Vec<usize> {
     let nan = |v: Number| matches!(v, Number::Float(x) if x.is_nan());

@@ -303,7 +303,7 @@ fn answered(call: &Call<'_>, mut all: Outputs) -> Result<Outputs, Answer> {
     deliver(call, all).map_err(Answer::Error)
 }
 
-/// The outputs by the op's rule, if it determines them from the arguments alone.
+/// The output metadata computed by the op's rule; empty if it depends on more than the arguments.
 fn stated(args: &Args<'_>) -> Result<SmallVec<[OutSpec; 1]>> {
     Ok(match args.op.spec.rule {
         Rule::Elementwise(inputs, typing) => Plan::elementwise(args, inputs, typing(args)?)?.outputs,

@@ -68,7 +68,7 @@ struct Record {
 }
 
 impl Judged {
-    /// The current user's, in `XDG_STATE_HOME` or `~/.local/state`.
+    /// The certificate records of the current user, in `XDG_STATE_HOME` or `~/.local/state`.
     pub fn of_user() -> Judged {
         Judged {
             folder: home_folder("XDG_STATE_HOME", ".local/state").map(|p| p.join("keyway/judged")),

@@ -11,7 +11,7 @@ const FEW: usize = 1024;
 /// The number of bytes of one read of strided elements, gaps included.
 const SPAN: usize = 1 << 20;
 
-/// Offset, sizes and strides of elements in a storage, in elements.
+/// The position of strided elements in a storage: offset, sizes and strides, in elements.
 #[derive(Clone, Copy, Debug)]
 pub struct StridedElements<'a> {
     /// The first element.

@@ -19,7 +19,7 @@ import torch.utils.checkpoint
 import torch.utils.data
 
 # What gives other numbers each time, or memory that nobody wrote.
-BY_SHAPE = ("rand", "empty", "bernoulli", "normal", "uniform_", "multinomial", "nn.Linear", "model")
+BY_SHAPE = ("rand", "empty", "bernoulli", "normal", "uniform_", "multinomial", "nn.Linear", "nn.RNN", "nn.GRU", "nn.LSTM", "model")
 # No part of PyTorch, or nothing without a GPU or a file.
 ELSEWHERE = ("torchviz", "torchvision", "torch.cuda.memory", "torch.cuda.empty_cache", "cuda()", "path")
 

@@ -1,4 +1,4 @@
-//! Gradients that wait for their node in a backward pass.
+//! The pending nodes of a backward pass, with their accumulated gradients.
 
 use super::node::Node;
 use crate::Tensor;
@@ -23,51 +23,51 @@ pub(super) struct Waiting {
     pub(super) grads: Slots,
 }
 
-/// Nodes that are searched one by one.
-const NEAR: usize = 8;
+/// The maximum length of the list, which is searched linearly.
+const LIST_LEN: usize = 8;
 
-/// Nodes that wait, ordered by sequence number, the newest first. The newest few, where nearly every search ends, are in a short
-/// list and the rest in a tree: each node of the list is newer than all nodes of the tree.
+/// A priority queue of nodes, by sequence number. The newest few, with which nearly every search ends, are in a short list and
+/// the others in a tree: each node of the list is newer than all nodes of the tree.
 #[derive(Default)]
 pub(super) struct Pending {
     /// Oldest first.
-    near: SmallVec<[Waiting; NEAR]>,
-    far: BTreeMap<u64, Waiting>,
+    list: SmallVec<[Waiting; LIST_LEN]>,
+    tree: BTreeMap<u64, Waiting>,
 }
 
 impl Pending {
-    /// The gradients of a node's outputs; the node waits from now on.
+    /// The gradients of a node's outputs; adds the node to the pending ones.
     pub(super) fn slots(&mut self, node: &Shared<Node>) -> &mut Slots {
         let number = node.number;
-        let older = self.near.iter().rposition(|w| w.node.number <= number);
+        let older = self.list.iter().rposition(|w| w.node.number <= number);
         if let Some(at) = older
-            && self.near[at].node.number == number
+            && self.list[at].node.number == number
         {
-            return &mut self.near[at].grads;
+            return &mut self.list[at].grads;
         }
         let waiting = || Waiting { node: node.clone(), grads: places(node.outputs.len()) };
         let at = older.map_or(0, |at| at + 1);
         // Older than every node of the list: it may be inserted there only if no node of the tree is newer and the list has room.
-        if at == 0 && (!self.far.is_empty() || self.near.len() == NEAR) {
-            return &mut self.far.entry(number).or_insert_with(waiting).grads;
+        if at == 0 && (!self.tree.is_empty() || self.list.len() == LIST_LEN) {
+            return &mut self.tree.entry(number).or_insert_with(waiting).grads;
         }
-        self.near.insert(at, waiting());
-        if self.near.len() <= NEAR {
-            return &mut self.near[at].grads;
+        self.list.insert(at, waiting());
+        if self.list.len() <= LIST_LEN {
+            return &mut self.list[at].grads;
         }
-        let oldest = self.near.remove(0);
-        self.far.insert(oldest.node.number, oldest);
-        &mut self.near[at - 1].grads
+        let oldest = self.list.remove(0);
+        self.tree.insert(oldest.node.number, oldest);
+        &mut self.list[at - 1].grads
     }
 
     /// Takes the newest node out.
     pub(super) fn pop(&mut self) -> Option<Waiting> {
-        self.near.pop().or_else(|| self.far.pop_last().map(|(_, waiting)| waiting))
+        self.list.pop().or_else(|| self.tree.pop_last().map(|(_, waiting)| waiting))
     }
 
     /// The nodes that wait.
     pub(super) fn nodes(&self) -> impl Iterator<Item = &Shared<Node>> {
-        self.near.iter().chain(self.far.values()).map(|waiting| &waiting.node)
+        self.list.iter().chain(self.tree.values()).map(|waiting| &waiting.node)
     }
 }
 

@@ -53,6 +53,7 @@ mod parts;
 mod pool;
 mod prelu;
 mod rearrange;
+mod recurrent;
 mod resample;
 mod rms_norm;
 mod sequential;
@@ -108,6 +109,9 @@ pub use pool::{
 };
 pub use prelu::Prelu;
 pub use rearrange::{ChannelShuffle, PixelShuffle, PixelUnshuffle};
+pub use recurrent::{
+    Gru, GruCell, Lstm, LstmCell, LstmState, PackedSequence, RecurrentOptions, Rnn, RnnCell, pad_sequence,
+};
 pub use resample::{Fold, Unfold, Upsample};
 pub use rms_norm::RmsNorm;
 pub use sequential::Sequential;
@@ -121,6 +125,7 @@ pub use visitor::ModuleVisitor;
 #[doc(hidden)]
 pub use {
     BceLoss as BCELoss, BceWithLogitsLoss as BCEWithLogitsLoss, Celu as CELU, Elu as ELU, Gelu as GELU,
-    Glu as GLU, KlDivLoss as KLDivLoss, LeakyRelu as LeakyReLU, MseLoss as MSELoss, NllLoss as NLLLoss,
-    Prelu as PReLU, Relu as ReLU, Relu6 as ReLU6, RmsNorm as RMSNorm, Selu as SELU, Silu as SiLU,
+    Glu as GLU, Gru as GRU, GruCell as GRUCell, KlDivLoss as KLDivLoss, LeakyRelu as LeakyReLU, Lstm as LSTM,
+    LstmCell as LSTMCell, MseLoss as MSELoss, NllLoss as NLLLoss, Prelu as PReLU, Relu as ReLU,
+    Relu6 as ReLU6, RmsNorm as RMSNorm, Rnn as RNN, RnnCell as RNNCell, Selu as SELU, Silu as SiLU,
 };

@@ -30,7 +30,8 @@ impl Clock {
         self.0.fill_(steps as f64).map(drop)
     }
 
-    /// `eps` and the rate of this step, the corrections of the means moved into them: `1 - beta^t` is `1 - exp(t ln beta)`.
+    /// `eps` and the learning rate of this step, with Adam's bias corrections folded in: `1 - beta^t` is computed as
+    /// `1 - exp(t ln beta)`.
     pub(super) fn numbers(&self, o: &AdamOptions) -> Result<[Tensor; 2]> {
         let correction = |beta: f64| self.0.mul(beta.ln())?.exp()?.mul(-1.0)?.add(1.0);
         let root = correction(o.beta2)?.sqrt()?;

@@ -68,7 +68,10 @@ const ABSENT: &[(&str, &str)] = &[
     ("candle_core::quantized, GGUF, GGML", "nothing"),
     ("candle-onnx", "nothing"),
     ("candle-transformers", "`nn::models::ResNet`; the layers of `nn` for the rest"),
-    ("candle_nn::rnn: LSTM, GRU", "a module of your own of `nn::Linear`, with a loop over the steps"),
+    (
+        "candle_nn::rnn: LSTM, GRU",
+        "`nn::Lstm`, `nn::Gru`, with sequences in the first dimension unless `batch_first` is set",
+    ),
     ("candle_nn::rotary_emb", "`narrow`, `mul`, `cat`: a line of other ops"),
     ("VarBuilder::from_mmaped_safetensors", "make the module, then `model.load(path)?`"),
     ("VarBuilder::pp", "`ModuleVisitor::child` names a module inside another"),

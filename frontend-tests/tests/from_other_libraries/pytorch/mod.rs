@@ -26,6 +26,7 @@ pub fn page() -> Page {
             composed::named(),
             composed::composed(),
             nn::layers(),
+            nn::recurrent(),
             nn::modules(),
             nn::functions(),
             nn::losses(),
@@ -132,7 +133,6 @@ const ABSENT: &[(&str, &str)] = &[
     ("torch.nanmedian", "`nanquantile(0.5, dim)`, which takes the mean of the middle two"),
     ("torch.cov(fweights, aweights)", "`cov` of rows repeated by `repeat_interleave`; the formula"),
     ("arithmetic of complex numbers", "two tensors, real and imaginary"),
-    ("nn.RNN, nn.LSTM, nn.GRU", "a module of your own of `nn::Linear`, with a loop over the steps"),
     (
         "nn.Transformer, nn.TransformerEncoderLayer",
         "a module of your own of `nn::MultiheadAttention`, `nn::LayerNorm`, `nn::Linear`",

@@ -75,6 +75,26 @@ section! {
 }
 
 section! {
+    recurrent "torch.nn: recurrent layers"
+    "x = torch.ones(5, 2, 4); lines = [torch.ones(3, 4), torch.ones(5, 4)]" {
+        let x = Tensor::ones((5, 2, 4))?;
+        let lines = [Tensor::ones((3, 4))?, Tensor::ones((5, 4))?];
+    }
+    "nn.RNN(4, 3, nonlinearity='relu')" => { nn::Rnn::new(4, 3)?.relu() };
+    "nn.GRU(4, 3)" => { nn::Gru::new(4, 3)? };
+    "nn.LSTM(4, 3)" => { nn::Lstm::new(4, 3)? } "`forward` returns the outputs alone, so that a layer is a module as any other";
+    "nn.LSTM(4, 3, num_layers=2, bidirectional=True)" => { nn::Lstm::with_options(4, 3, RecurrentOptions { num_layers: 2, bidirectional: true, ..Default::default() })? };
+    "nn.LSTM(4, 3, proj_size=2)" => { nn::Lstm::with_projection(4, 3, 2, RecurrentOptions::default())? };
+    "output, (h, c) = nn.LSTM(4, 3)(x)" => { let (output, LstmState { hidden, cell }) = nn::Lstm::new(4, 3)?.forward_with(&x, None)?; };
+    "output, h = nn.GRU(4, 3)(x, torch.zeros(1, 2, 3))" => { let (output, h) = nn::Gru::new(4, 3)?.forward_with(&x, Some(&Tensor::zeros((1, 2, 3))?))?; };
+    "nn.GRUCell(4, 3)(x[0])" => { nn::GruCell::new(4, 3)?.forward_with(&x.i(0)?, None)? };
+    "nn.utils.rnn.pad_sequence(lines, batch_first=True)" => { nn::pad_sequence(&lines, true, 0.0)? };
+    "packed = nn.utils.rnn.pack_sequence(lines, enforce_sorted=False)" => { let packed = PackedSequence::from_sequences(&lines)?; } "`PackedSequence::from_padded` for `pack_padded_sequence`; lengths are in any order";
+    "nn.GRU(4, 3)(nn.utils.rnn.pack_sequence(lines, enforce_sorted=False))" => { nn::Gru::new(4, 3)?.forward_packed(&PackedSequence::from_sequences(&lines)?, None)? };
+    "nn.utils.rnn.pad_packed_sequence(nn.utils.rnn.pack_sequence(lines, enforce_sorted=False))" => { PackedSequence::from_sequences(&lines)?.to_padded(false, 0.0)? };
+}
+
+section! {
     modules "torch.nn.Module"
     "model = nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.5)); x = torch.randn(2, 4)" {
         let model = nn::Sequential::new().push(nn::Linear::new(4, 3)?).push(nn::Dropout::new(0.5)?);

@@ -1,0 +1,243 @@
+//! Layers of recurrences in one or two directions over a batch of sequences.
+
+use super::options::RecurrentOptions;
+use super::packed::PackedSequence;
+use super::recurrence::Recurrence;
+use super::weights::{Sizes, Weights};
+use crate::nn::{ModuleError, ModuleVisitor, TrainingMode, dropout};
+use crate::rng::{self, Generator};
+use crate::{Result, Tensor};
+
+/// The layers of a module, each with the outputs of the one before as its input.
+#[derive(Debug)]
+pub(super) struct Layers<R, const N: usize> {
+    owner: &'static str,
+    pub(super) recurrence: R,
+    sizes: Sizes,
+    options: RecurrentOptions,
+    /// Of each layer the forward direction, then the reverse one.
+    weights: Vec<Weights>,
+    pub(super) generator: Option<Generator>,
+    mode: TrainingMode,
+}
+
+impl<R: Recurrence<N>, const N: usize> Layers<R, N> {
+    pub(super) fn new(
+        owner: &'static str,
+        recurrence: R,
+        sizes: Sizes,
+        options: RecurrentOptions,
+    ) -> Result<Layers<R, N>> {
+        let wrong = |option, expected, got: usize| {
+            Err(ModuleError::Option { owner, option, expected, got: got.to_string() }.into())
+        };
+        if options.num_layers == 0 {
+            return wrong("num_layers", "1 or more", 0);
+        }
+        if sizes.hidden == 0 {
+            return wrong("hidden", "1 or more", 0);
+        }
+        if let Some(width) = sizes.projection.filter(|&width| width == 0 || width >= sizes.hidden) {
+            return wrong("projection", "1 or more, below the hidden width", width);
+        }
+        dropout::share(owner, options.dropout)?;
+        let directions = options.directions();
+        let mut weights = Vec::new();
+        for layer in 0..options.num_layers {
+            let input = if layer == 0 { sizes.input } else { directions * sizes.output() };
+            for _ in 0..directions {
+                weights.push(Weights::new(R::GATES, Sizes { input, ..sizes }, options.bias)?);
+            }
+        }
+        let mode = TrainingMode::default();
+        Ok(Layers { owner, recurrence, sizes, options, weights, generator: None, mode })
+    }
+
+    pub(super) fn visit<'a>(&'a self, visitor: &mut ModuleVisitor<'a>) {
+        for (i, weights) in self.weights.iter().enumerate() {
+            let directions = self.options.directions();
+            let direction = if i % directions == 0 { "" } else { "_reverse" };
+            weights.visit(&format!("_l{}{direction}", i / directions), visitor);
+        }
+        visitor.training_mode(&self.mode);
+        if let Some(generator) = &self.generator {
+            visitor.generator("generator", generator);
+        }
+    }
+
+    /// The outputs and the last state of sequences of equal length: `[length, batch, input]`, `[batch, length, input]` with
+    /// `batch_first`, or `[length, input]` for one sequence, whose state has no batch dimension.
+    pub(super) fn run(&self, input: &Tensor, state: Option<[Tensor; N]>) -> Result<(Tensor, [Tensor; N])> {
+        if input.rank() == 2 {
+            let batch = if self.options.batch_first { 0 } else { 1 };
+            let state = state.map(|tensors| tensors.map(|t| t.unsqueeze(1)));
+            let state = state.map(collected).transpose()?;
+            let (output, state) = self.run(&input.unsqueeze(batch)?, state)?;
+            return Ok((output.squeeze(batch)?, collected(state.map(|t| t.squeeze(1)))?));
+        }
+        let by_time = if self.options.batch_first && input.rank() == 3 {
+            input.transpose(0, 1)?
+        } else {
+            input.clone()
+        };
+        let &[length, batch, width] = by_time.shape() else { return Err(self.wrong_input(input)) };
+        if width != self.sizes.input || length == 0 {
+            return Err(self.wrong_input(input));
+        }
+        let data = by_time.reshape((length * batch, width))?;
+        let (data, state) = self.run_rows(data, &vec![batch; length], state)?;
+        let output = data.reshape((length, batch, self.options.directions() * self.sizes.output()))?;
+        Ok((if self.options.batch_first { output.transpose(0, 1)? } else { output }, state))
+    }
+
+    /// The outputs and the last state of sequences of several lengths. States are in the order of the sequences.
+    pub(super) fn run_packed(
+        &self,
+        input: &PackedSequence,
+        state: Option<[Tensor; N]>,
+    ) -> Result<(PackedSequence, [Tensor; N])> {
+        let data = input.data();
+        if data.rank() != 2 || data.shape()[1] != self.sizes.input {
+            return Err(self.wrong_input(data));
+        }
+        let sorted = |state: [Tensor; N]| collected(state.map(|t| t.index_select(1, &input.sorted()?)));
+        let state = match state {
+            Some(state) => {
+                self.check_state(&state, input.len())?;
+                Some(sorted(state)?)
+            }
+            None => None,
+        };
+        let (data, state) = self.run_rows(data.clone(), input.batch_sizes(), state)?;
+        let state = collected(state.map(|t| t.index_select(1, &input.unsorted()?)))?;
+        Ok((input.with_data(data), state))
+    }
+
+    fn wrong_input(&self, input: &Tensor) -> crate::Error {
+        let expected = match self.options.batch_first {
+            true => format!("[batch, length, {0}] or [length, {0}] with 1 step or more", self.sizes.input),
+            false => format!("[length, batch, {0}] or [length, {0}] with 1 step or more", self.sizes.input),
+        };
+        ModuleError::Input { owner: self.owner, expected, got: input.shape().to_vec() }.into()
+    }
+
+    /// The shapes of a state.
+    fn state_shapes(&self, batch: usize) -> [[usize; 3]; N] {
+        let mut shapes = [[self.weights.len(), batch, self.sizes.hidden]; N];
+        shapes[0][2] = self.sizes.output();
+        shapes
+    }
+
+    fn check_state(&self, state: &[Tensor; N], batch: usize) -> Result<()> {
+        for (tensor, shape) in state.iter().zip(self.state_shapes(batch)) {
+            if tensor.shape() != shape {
+                let expected = format!("a state of shape {shape:?}");
+                let got = tensor.shape().to_vec();
+                return Err(ModuleError::Input { owner: self.owner, expected, got }.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// All layers over rows in order of time, of which the first `batches[0]` are those of the first step, and so on.
+    fn run_rows(
+        &self,
+        mut data: Tensor,
+        batches: &[usize],
+        state: Option<[Tensor; N]>,
+    ) -> Result<(Tensor, [Tensor; N])> {
+        let batch = batches.first().copied().unwrap_or(0);
+        let state = match state {
+            Some(state) => state,
+            None => collected(self.state_shapes(batch).map(|shape| data.new_zeros(shape)))?,
+        };
+        self.check_state(&state, batch)?;
+        let directions = self.options.directions();
+        let mut last: [Vec<Tensor>; N] = [const { Vec::new() }; N];
+        for (layer, weights) in self.weights.chunks(directions).enumerate() {
+            let mut outputs = Vec::with_capacity(directions);
+            for (direction, weights) in weights.iter().enumerate() {
+                let number = layer * directions + direction;
+                let initial = collected(state.each_ref().map(|t| t.select(0, number)))?;
+                let projected = weights.of_input(&data)?;
+                let step =
+                    |projected: &Tensor, state: &[Tensor; N]| self.recurrence.step(projected, state, weights);
+                let (output, state) = match direction {
+                    0 => forward(&projected, batches, initial, step)?,
+                    _ => reverse(&projected, batches, initial, step)?,
+                };
+                outputs.push(output);
+                last.iter_mut().zip(state).for_each(|(list, t)| list.push(t));
+            }
+            data = if directions == 1 { outputs.remove(0) } else { Tensor::cat(&outputs, 1)? };
+            if layer + 1 < self.options.num_layers {
+                let training = self.mode.is_training() && self.options.dropout > 0.0;
+                data = rng::with_some_generator(self.generator.as_ref(), || {
+                    data.dropout(self.options.dropout, training)
+                })?;
+            }
+        }
+        Ok((data, collected(last.map(|list| Tensor::stack(&list, 0)))?))
+    }
+}
+
+/// The steps in order of time. The sequences are sorted by length, so those that end are the last rows of the state.
+fn forward<const N: usize>(
+    projected: &Tensor,
+    batches: &[usize],
+    mut state: [Tensor; N],
+    step: impl Fn(&Tensor, &[Tensor; N]) -> Result<[Tensor; N]>,
+) -> Result<(Tensor, [Tensor; N])> {
+    let (mut outputs, mut ended) = (Vec::with_capacity(batches.len()), Vec::new());
+    let (mut offset, mut rows) = (0, batches.first().copied().unwrap_or(0));
+    for &batch in batches {
+        if batch < rows {
+            ended.push(collected(state.each_ref().map(|t| t.narrow(0, batch, rows - batch)))?);
+            state = collected(state.map(|t| t.narrow(0, 0, batch)))?;
+            rows = batch;
+        }
+        state = step(&projected.narrow(0, offset, batch)?, &state)?;
+        outputs.push(state[0].clone());
+        offset += batch;
+    }
+    if !ended.is_empty() {
+        let of = |i: usize| std::iter::once(&state).chain(ended.iter().rev()).map(move |t| t[i].clone());
+        let all: Vec<Tensor> =
+            (0..N).map(|i| Tensor::cat(&of(i).collect::<Vec<_>>(), 0)).collect::<Result<_>>()?;
+        state.iter_mut().zip(all).for_each(|(to, t)| *to = t);
+    }
+    Ok((Tensor::cat(&outputs, 0)?, state))
+}
+
+/// The steps against the order of time. A sequence joins the state, with its initial row, at its last step.
+fn reverse<const N: usize>(
+    projected: &Tensor,
+    batches: &[usize],
+    initial: [Tensor; N],
+    step: impl Fn(&Tensor, &[Tensor; N]) -> Result<[Tensor; N]>,
+) -> Result<(Tensor, [Tensor; N])> {
+    let mut outputs = Vec::with_capacity(batches.len());
+    let mut offset: usize = batches.iter().sum();
+    let mut rows = batches.last().copied().unwrap_or(0);
+    let mut state = collected(initial.each_ref().map(|t| t.narrow(0, 0, rows)))?;
+    for &batch in batches.iter().rev() {
+        if batch > rows {
+            let joined = |i: usize| -> Result<Tensor> {
+                Tensor::cat(&[state[i].clone(), initial[i].narrow(0, rows, batch - rows)?], 0)
+            };
+            state = collected(std::array::from_fn(joined))?;
+            rows = batch;
+        }
+        offset -= batch;
+        state = step(&projected.narrow(0, offset, batch)?, &state)?;
+        outputs.push(state[0].clone());
+    }
+    outputs.reverse();
+    Ok((Tensor::cat(&outputs, 0)?, state))
+}
+
+/// An array of results as the result of an array.
+fn collected<const N: usize>(results: [Result<Tensor>; N]) -> Result<[Tensor; N]> {
+    let tensors = results.into_iter().collect::<Result<Vec<_>>>()?;
+    Ok(tensors.try_into().unwrap_or_else(|_| unreachable!("{N} results")))
+}
