@@ -112,7 +112,7 @@ impl PackedSequence {
     /// ```
     ///
     /// # Errors
-    /// What the backend reports.
+    /// errors of the backend.
     #[doc(alias = "pad_packed_sequence")]
     pub fn to_padded(&self, batch_first: bool, padding_value: f64) -> Result<(Tensor, Vec<usize>)> {
         let (steps, batch) = (self.batch_sizes.len(), self.lengths.len());
