@@ -112,7 +112,7 @@ impl PackedSequence {
     /// ```
     ///
     /// # Errors
-    /// errors of the backend.
+    /// Errors of the backend.
     #[doc(alias = "pad_packed_sequence")]
     pub fn to_padded(&self, batch_first: bool, padding_value: f64) -> Result<(Tensor, Vec<usize>)> {
         let (steps, batch) = (self.batch_sizes.len(), self.lengths.len());
@@ -223,7 +223,7 @@ pub fn pad_sequence<T: Borrow<Tensor>>(
                 return Ok(t.clone());
             }
             let padding =
-                t.new_zeros(&[&[missing], rest].concat())?.add(padding_value)?.to_dtype(t.dtype())?;
+                t.new_zeros([&[missing], rest].concat())?.add(padding_value)?.to_dtype(t.dtype())?;
             Tensor::cat(&[t, &padding], 0)
         });
         Tensor::stack(&padded.collect::<Result<Vec<_>>>()?, if batch_first { 0 } else { 1 })
