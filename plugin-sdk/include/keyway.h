@@ -601,7 +601,7 @@ struct KeywayDeviceApi {
     const void *(*extension)(uint32_t interface, uint32_t version);
 };
 
-/* Optional interfaces of a device, each with a table of its own.
+/* The interfaces that a device may lack, each with its own table.
  *
  * The host requests them with `KeywayDeviceApi.extension`, since a plugin may define
  * several devices, and only some of them may have an interface. Ids are listed in

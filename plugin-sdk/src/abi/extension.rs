@@ -1,4 +1,4 @@
-//! Optional interfaces of a device, each with a table of its own.
+//! The interfaces that a device may lack, each with its own table.
 //!
 //! The host requests them with [`DeviceApi::extension`](super::device::DeviceApi::extension), since a plugin may define
 //! several devices, and only some of them may have an interface. Ids are listed in

@@ -90,6 +90,7 @@ fn through_shared<T: Real>(out: &mut [T]) {
         scratch.clear();
         scratch.extend(out.iter().map(|value| value.to_f64()));
     }
+    std::thread::yield_now();
     for (nth, value) in out.iter_mut().enumerate() {
         *value = scratch().get(nth).map_or(T::ZERO, |value| T::from_f64(*value));
     }

@@ -96,6 +96,7 @@ fn through_shared(codes: &mut [i8]) {
         scratch.clear();
         scratch.extend_from_slice(codes);
     }
+    std::thread::yield_now();
     for (nth, code) in codes.iter_mut().enumerate() {
         *code = scratch().get(nth).copied().unwrap_or(0);
     }

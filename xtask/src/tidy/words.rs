@@ -133,7 +133,7 @@ mod tests {
     fn a_right_sense_does_not_count() {
         let files =
             [File::new("a.rs", "// Adds in place, in the place of the first.\n// An in-place form.\n")];
-        assert_eq!(limits(&files, &[("place", "position", 31)]), []);
+        assert_eq!(limits(&files, &[("place", "position", 1)]), []);
     }
 
     #[test]

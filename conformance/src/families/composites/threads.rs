@@ -16,6 +16,8 @@ const THREADS: u64 = 3;
 /// is long at any size.
 const ELEMENTS: f64 = 20_000.0;
 const APART: f64 = 600.0;
+/// How many times as many elements conversions have, which read each once.
+const CONVERSIONS: f64 = 4.0;
 /// The most steps of a call.
 const STEPS: usize = 1_000_000;
 /// Samples.
@@ -76,7 +78,7 @@ fn together(calls: &[Repeated<'_>]) -> Steps {
 
 /// Conversions to the layout and back, of several tensors.
 fn conversions(subject: &layout::Subject<'_>) -> Steps {
-    let most = elements(subject.context)?;
+    let most = CONVERSIONS * elements(subject.context)?;
     for shape in subject.shapes()?.into_iter().take(2) {
         let larger = shape.enlarged(most);
         let shape = if subject.accepts(&larger)? { shape.with(larger) } else { shape };

@@ -222,8 +222,7 @@ pub fn pad_sequence<T: Borrow<Tensor>>(
             if missing == 0 {
                 return Ok(t.clone());
             }
-            let padding =
-                t.new_zeros([&[missing], rest].concat())?.add(padding_value)?.to_dtype(t.dtype())?;
+            let padding = t.new_full([&[missing], rest].concat(), padding_value)?;
             Tensor::cat(&[t, &padding], 0)
         });
         Tensor::stack(&padded.collect::<Result<Vec<_>>>()?, if batch_first { 0 } else { 1 })
