@@ -1,6 +1,6 @@
 //! Services that store derived data with the storage that it is derived from.
 
-use super::services::{give, no_handle, serve};
+use super::boundary::{give, no_handle, serve};
 use crate::base::error::{Error, Result};
 use crate::call::{Holder, tensor_of};
 use crate::memory::Storage;

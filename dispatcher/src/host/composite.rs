@@ -1,6 +1,6 @@
 //! The services that create composite tensors and read their attributes.
 
-use super::services::{Owned, give, no_handle, read_arg, read_dtype, read_sizes, serve};
+use super::boundary::{Owned, give, no_handle, read_arg, read_dtype, read_sizes, serve};
 use crate::base::error::{Error, Result};
 use crate::base::key::Layout;
 use crate::call::layouts::check_components;

@@ -1,5 +1,6 @@
 //! Converts the tables that a plugin provides to the entries of the registry.
 
+use super::text::text;
 use crate::base::dtype::table::{announce, describe};
 use crate::base::error::{Error, Result};
 use crate::base::intern::{DEVICES, DTYPES, Interner, LAYOUTS};
@@ -12,16 +13,6 @@ use crate::registry::{
     MAX_PRIORITY, PreferenceEntry,
 };
 use keyway_sdk::abi::RawStr;
-use std::borrow::Cow;
-
-/// A string of the plugin, which stays mapped for the life of the process; copied only if it is not UTF-8.
-pub(super) fn text(raw: RawStr) -> &'static str {
-    // SAFETY: the plugin's strings are static.
-    match unsafe { raw.read() } {
-        Cow::Borrowed(text) => text,
-        Cow::Owned(text) => String::leak(text),
-    }
-}
 
 /// The ids of the names that a plugin uses.
 #[derive(Default)]

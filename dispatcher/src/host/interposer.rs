@@ -1,6 +1,6 @@
 //! Interposers of plugins, as handlers of dispatch keys.
 
-use super::services::{Owned, read_arg, take, values_of};
+use super::boundary::{Owned, read_arg, take, values_of};
 use crate::base::error::{Error, Result};
 use crate::base::key::{Device, DispatchKey, KeyGuard, KeySet, local_keys};
 use crate::base::message::{failure, set_error};

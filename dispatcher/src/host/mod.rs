@@ -1,5 +1,6 @@
 //! The host's side of the contract: the services that plugins call, and the registration of plugins' contents.
 
+mod boundary;
 mod cache;
 mod composite;
 mod ending;
@@ -12,6 +13,7 @@ pub mod probe;
 mod rules;
 mod services;
 mod surroundings;
+mod text;
 
 pub use crate::base::message::take_message;
 pub use ending::{Running, leave, running};

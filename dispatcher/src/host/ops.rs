@@ -1,6 +1,6 @@
 //! Ops of plugins: all are checked before any of them is registered.
 
-use super::install::text;
+use super::text::text;
 use crate::base::error::{Error, Result};
 use crate::call::foreign;
 use crate::op::schema::{Kind, Schema};

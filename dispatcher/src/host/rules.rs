@@ -1,6 +1,6 @@
 //! The services of shape rules: a plugin's op states the outputs of a call.
 
-use super::services::{not_its_own, read_dtype, read_sizes, serve};
+use super::boundary::{not_its_own, read_dtype, read_sizes, serve};
 use crate::base::dims::{self, Dims};
 use crate::base::error::{Error, Result};
 use crate::call::CallContext;

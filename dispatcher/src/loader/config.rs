@@ -2,6 +2,7 @@
 
 use super::cpu::CpuFeatures;
 use super::judged::Judged;
+pub use super::machine::HOST_ABI;
 use super::preferences::Preferences;
 use super::probe::Probe;
 use super::quarantine::Quarantine;
@@ -10,9 +11,6 @@ use super::search::SearchPaths;
 use super::trust::TrustPolicy;
 use super::verified::Verified;
 use std::path::PathBuf;
-
-/// The ABI versions that this host supports.
-pub const HOST_ABI: AbiRange = AbiRange { min: keyway_sdk::abi::ABI_MIN, max: keyway_sdk::abi::ABI_MAX };
 
 /// All that the loader's decisions depend on.
 #[derive(Debug, Clone)]

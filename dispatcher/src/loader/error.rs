@@ -3,7 +3,7 @@
 //! Each variant stores the expected and the actual value as data; its text ends with what to do next. The path of the
 //! library is in [`Rejected`](super::Rejected).
 
-use super::quarantine::Cause;
+use super::cause::Cause;
 use super::reason::{AbiRange, Distrust, HandedOver, SameAs};
 use serde::Serialize;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,12 @@
 //! The state of this machine on which a trial's result depends, as short strings to compare.
 
+use super::reason::AbiRange;
 use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::sync::OnceLock;
+
+/// The ABI versions that this host supports.
+pub const HOST_ABI: AbiRange = AbiRange { min: keyway_sdk::abi::ABI_MIN, max: keyway_sdk::abi::ABI_MAX };
 
 /// Files whose content identifies a driver.
 const DRIVERS: [&str; 2] = ["/proc/driver/nvidia/version", "/sys/module/amdgpu/version"];
@@ -28,7 +32,7 @@ fn text(path: &str) -> String {
 
 /// This host's version: results of another version may not hold for it.
 pub(super) fn host() -> String {
-    let abi = super::HOST_ABI;
+    let abi = HOST_ABI;
     format!("host {} abi {}-{}", env!("CARGO_PKG_VERSION"), abi.min, abi.max)
 }
 

@@ -13,6 +13,7 @@
 //!   (`$ORIGIN`), which the system's loader derives from the name. Only trusted users can still change the bytes in place.
 
 mod acl;
+mod cause;
 pub mod config;
 mod contents;
 mod cpu;
@@ -44,16 +45,18 @@ pub mod variants;
 pub mod verified;
 mod vet;
 
-pub use config::{Config, HOST_ABI};
+pub use cause::Cause;
+pub use config::Config;
 pub use contents::Tables;
 pub use cpu::CpuFeatures;
 pub use discovery::{Candidate, Discovery, Verdict};
 pub use error::LoadError;
 pub use judged::{CertificatePolicy, Judged};
+pub use machine::HOST_ABI;
 pub use manifest::{KernelRecord, Manifest};
 pub use preferences::Preferences;
 pub use probe::Probe;
-pub use quarantine::{Cause, Quarantine, QuarantineRecord};
+pub use quarantine::{Quarantine, QuarantineRecord};
 pub use reason::{AbiRange, Distrust, HandedOver, SameAs};
 pub use search::{SearchOrigin, SearchPaths, Searched, Skipped, missing_entries, relative_entries};
 pub use variants::PassedOver;

@@ -4,6 +4,8 @@
 //! machine may have caused (a broken driver) is recorded with the machine's state, and counts only in that state. The
 //! folder is read when libraries are searched for; a folder that cannot be written never prevents loading.
 
+pub use super::cause::Cause;
+
 use super::error::LoadError;
 use super::privilege::home_folder;
 use super::trust::{hash_regular, is_sha256};
@@ -12,24 +14,6 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// The kind of failure of a trial.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Cause {
-    /// A signal ended the process: abort, stack overflow, illegal instruction, invalid access.
-    Crash,
-    /// The library ended the process with `exit`.
-    Exit,
-    /// The library did not finish within the time limit.
-    Hang,
-    /// The library's tables cannot be used or registered, or loading it changes process state.
-    Refused,
-    /// The cause was not recorded.
-    #[default]
-    Unknown,
-}
 
 /// The record of one quarantined library.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,11 +1,12 @@
 //! Decides whether a library may be opened in this process: it is known good, or passes a trial now.
 
+use super::cause::Cause;
 use super::config::Config;
 use super::discovery::Candidate;
 use super::error::LoadError;
 use super::precheck::{self, Checked};
 use super::probe::{self, Outcome};
-use super::quarantine::{Cause, QuarantineRecord};
+use super::quarantine::QuarantineRecord;
 use super::trying::{self, Before, Trying, Work};
 use super::verified::{Known, News};
 use super::{open, trust};

@@ -1,6 +1,6 @@
 //! The layouts that plugins declare, and their implementations for each device.
 
-use super::resolve::may_serve;
+use super::access::may_serve;
 use super::state::State;
 use super::{LayoutEntry, LayoutOpsEntry};
 use crate::base::error::{Error, Result};

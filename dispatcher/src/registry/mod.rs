@@ -1,5 +1,6 @@
 //! The registry of plugins and ops, and the dispatch table resolved from it.
 
+mod access;
 mod conversion;
 mod entries;
 mod interposers;

@@ -1,7 +1,7 @@
 //! The times of ops in memory formats and layouts that plugins declare, for planning without measurements.
 
 use super::PreferenceEntry;
-use super::resolve::may_serve;
+use super::access::may_serve;
 use super::state::{State, lock};
 use crate::base::key::Layout;
 use crate::device::server;

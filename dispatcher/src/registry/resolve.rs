@@ -1,11 +1,11 @@
 //! Resolves the dispatch table from the registered entries.
 
+use super::access::may_serve;
 use super::state::{Batch, Dirty, State, is_retired};
 use super::table::{Cell, Generation, Layouts, OpRows, Row, current_if_any, publish};
 use super::{KernelEntry, KeyHandler, LayoutEntry};
 use crate::base::intern::{DEVICES, LAYOUTS};
 use crate::base::key::{KeySet, Layout};
-use crate::base::plugin::PluginEntry;
 use crate::device::{DeviceEntry, is_there, server, set_server};
 use crate::op::OpEntry;
 use std::cmp::Reverse;
@@ -90,19 +90,6 @@ fn settle_devices(state: &mut State) {
             };
             set_server(alias.kind, Some(alias));
         }
-    }
-}
-
-/// Whether a plugin's kernels may use the memory of a device. Host memory is accessible to all; that of any other device to
-/// the plugin that owns it, and to those that declare themselves compatible with it.
-pub(super) fn may_serve(plugin: &PluginEntry, kind: u16, owner: Option<&'static DeviceEntry>) -> bool {
-    match owner {
-        _ if kind == 0 => true,
-        Some(owner) => {
-            owner.plugin.name == plugin.name
-                || plugin.compatible_with.iter().any(|name| name == owner.plugin.name)
-        }
-        None => true,
     }
 }
 

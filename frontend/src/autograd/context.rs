@@ -1,6 +1,5 @@
 //! The inputs and outputs of a derivative's formula.
 
-use super::engine::zeros;
 use super::node::{Edge, Node, OpCall, OwnedArg, SavedTensors, Shape};
 use super::saved::Saved;
 use crate::error::Result;
@@ -116,7 +115,7 @@ impl<'a> Backward<'a> {
         let missing = || self.not_saved(&format!("gradient {i}"));
         let (grad, shape) = self.grads.get(i).zip(self.node.outputs.get(i)).ok_or_else(missing)?;
         grad.get_or_try_init(|| {
-            let zeros = widened(zeros(shape)?, self.wide)?;
+            let zeros = widened(shape.zeros()?, self.wide)?;
             if let Some(device) = self.away { zeros.to_device(device) } else { Ok(zeros) }
         })
     }

@@ -1,28 +1,21 @@
 //! The engine: runs nodes newest first, so that all gradients of a node have been accumulated before it runs.
 
-use super::anomaly;
-use super::context::{Backward, Grads, SavedArg, widened, widest};
-use super::derivative::Derivative;
 use super::meta;
 use super::modes::{enable_grad, no_grad};
-use super::node::{Body, Edge, Node, OpCall, Shape, by_entry, lock};
-use super::pending::{Pending, Slots, Waiting, places};
-use super::{away, custom, extensions, hooks, view};
+use super::node::{Body, Edge, Node, Shape, by_entry, lock};
+use super::pending::{Pending, Slots, Waiting};
+use super::run::{apply_hook, check_for_nan, run_node};
+use super::{extensions, hooks};
+use crate::Tensor;
 use crate::error::Result;
 use crate::error::autograd::AutogradError;
-use crate::op::flags::OpFlags;
-use crate::profiler::{backward_scope, scope};
+use crate::profiler::scope;
 use crate::tensor::refs;
-use crate::{DType, MemoryFormat, Tensor};
-use keyway_dispatcher::fallback;
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet, local_keys};
 use keyway_dispatcher::layouts::{can_project, has_pattern_of};
 use keyway_dispatcher::memory::Shared;
-use keyway_dispatcher::op::Arg;
 use keyway_dispatcher::progress::BackwardGuard;
-use keyway_dispatcher::schema::Kind;
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
-use once_cell::unsync::OnceCell;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::borrow::Borrow;
@@ -72,9 +65,6 @@ impl From<&Tensor> for BackwardOptions {
         BackwardOptions { gradients: Some(vec![gradient.clone()]), ..BackwardOptions::default() }
     }
 }
-
-/// Gradients of a node's inputs, where there is one.
-pub(super) type Made = SmallVec<[Option<Tensor>; 4]>;
 
 /// The nodes for which it is known whether a target is reachable from them. A few are searched one by one. Their numbers are
 /// sequential, so the hasher needs no defence against chosen keys.
@@ -204,17 +194,12 @@ fn start(
                 Some(shape) => shape.formatted(g.clone())?,
                 None => g.clone(),
             },
-            None if output.numel() == 1 => filled(&Shape::of(output), 1.0)?,
+            None if output.numel() == 1 => Shape::of(output).filled(1.0)?,
             None => return Err(AutogradError::NotScalar { op, sizes: output.sizes().to_vec() }.into()),
         };
         add(pending, &edge, gradient)?;
     }
     Ok(())
-}
-
-fn filled(shape: &Shape, value: f64) -> Result<Tensor> {
-    let format = if shape.last { MemoryFormat::ChannelsLast } else { MemoryFormat::Contiguous };
-    Tensor::uninit(&shape.sizes, (shape.dtype, shape.device, format))?.fill_(value)
 }
 
 fn add(pending: &mut Pending, edge: &Edge, grad: Tensor) -> Result<()> {
@@ -317,7 +302,7 @@ fn run(
             continue;
         }
         let mut made = run_node(&node, grads, &wanted, retain)?;
-        anomaly::check(&node, &made)?;
+        check_for_nan(&node, &made)?;
         for ((edge, grad), wanted) in node.edges.iter().zip(&mut made).zip(&wanted) {
             if let (Some(edge), true) = (edge, *wanted)
                 && let Some(grad) = grad.take()
@@ -343,159 +328,6 @@ fn run_hooks(node: &Shared<Node>, leaf: Option<&TensorRef>, grads: &mut Slots) -
         hooks.into_iter().partition(|hooked| hooked.id == hooks::RETAINS);
     for hooks::Hooked { output, hook, .. } in hooks.into_iter().chain(retained) {
         apply_hook(&hook, &node.outputs[output], &mut grads[output])?;
-    }
-    Ok(())
-}
-
-/// Runs the hooks of one output of a node that is part of another node's derivative.
-pub(super) fn run_hooks_of(edge: &Edge, grad: &mut Option<Tensor>) -> Result<()> {
-    let Some(hooks) = edge.node.hooks() else { return Ok(()) };
-    let hooks = lock(hooks).clone();
-    for hooked in hooks.iter().filter(|hooked| hooked.output == edge.output) {
-        apply_hook(&hooked.hook, &edge.node.outputs[edge.output], grad)?;
-    }
-    Ok(())
-}
-
-fn apply_hook(hook: &super::hooks::Hook, shape: &Shape, slot: &mut Option<Tensor>) -> Result<()> {
-    if let Some(grad) = slot
-        && let Some(replaced) = hook(grad)?
-    {
-        require_like("register_hook", grad.as_ref(), &replaced)?;
-        *slot = Some(shape.formatted(replaced)?);
-    }
-    Ok(())
-}
-
-/// Checks that a gradient of the user has the shape, dtype and device of the gradient or tensor that it is for.
-pub(crate) fn require_like(op: &str, expected: &TensorRef, grad: &Tensor) -> Result<()> {
-    let got = grad.as_ref();
-    if got.sizes() != expected.sizes() {
-        let [expected, got] = [expected, got].map(|tensor| tensor.sizes().to_vec());
-        return Err(AutogradError::GradientShape { op: op.to_string(), expected, got }.into());
-    }
-    let place = |expected: String, got: String, call| {
-        Err(AutogradError::GradientPlace { op: op.to_string(), expected, got, call }.into())
-    };
-    if got.dtype() != expected.dtype() {
-        let [expected, got] = [expected, got].map(|tensor| format!("of dtype {}", tensor.dtype()));
-        return place(expected, got, "to_dtype");
-    }
-    if got.device() != expected.device() {
-        let [expected, got] = [expected, got].map(|tensor| format!("on {}", tensor.device()));
-        return place(expected, got, "to_device");
-    }
-    Ok(())
-}
-
-/// Runs one node: gradients of its outputs in, gradients of its inputs out.
-pub(super) fn run_node(node: &Shared<Node>, grads: Slots, wanted: &[bool], retain: bool) -> Result<Made> {
-    let _scope = backward_scope(node.name());
-    let made = match &node.body {
-        Body::Accumulate(_) | Body::Gone => return Ok(Made::new()),
-        Body::Op(call) => op_backward(node, call, grads, wanted)?,
-        Body::CopySlices(slices) => {
-            view::copy_slices_backward(slices, &materialised(node, grads)?[0], wanted)?
-        }
-        Body::ViewOfBase(geometry) => {
-            Made::from_iter([Some(view::view_of_base_backward(geometry, &materialised(node, grads)?[0])?)])
-        }
-        Body::Custom(call) => {
-            Made::from_vec(custom::backward(node, call, &materialised(node, grads)?, wanted)?)
-        }
-    };
-    if !retain {
-        node.free();
-    }
-    Ok(made)
-}
-
-/// The gradients of a node's outputs, zeros for missing ones.
-fn materialised(node: &Node, grads: Slots) -> Result<SmallVec<[Tensor; 2]>> {
-    let all = grads.into_iter().zip(&node.outputs);
-    all.map(|(grad, shape)| grad.map_or_else(|| zeros(shape), Ok)).collect()
-}
-
-/// The zeros that replace a missing gradient.
-pub(super) fn zeros(shape: &Shape) -> Result<Tensor> {
-    match &shape.pattern {
-        Some(zeros) => Ok(Tensor::from_ref(zeros.clone())),
-        // Non-differentiable dtypes, such as that of indices, whose gradient no formula reads.
-        None if !shape.dtype.is_differentiable() => {
-            Tensor::zeros_with((), (shape.dtype, shape.device))?.expand(&shape.sizes[..])
-        }
-        None => filled(shape, 0.0),
-    }
-}
-
-/// Runs the formula of an op. Zeros for missing gradients are created on request: most formulas read only the first
-/// output's.
-fn op_backward(node: &Shared<Node>, call: &OpCall, grads: Slots, wanted: &[bool]) -> Result<Made> {
-    let saved = lock(&call.saved);
-    let saved = saved.as_ref().ok_or_else(|| AutogradError::Freed { op: node.name().to_string() })?;
-    // The backward op of a plugin receives the dtypes that its op has.
-    let wide = call.info.and_then(|info| {
-        let by_itself = |wide: &DType| *wide == DType::F32 && info.flags.has(OpFlags::DERIVED_IN_F32);
-        widest(&grads, &node.outputs, &call.inputs, wanted).filter(|wide| !by_itself(wide))
-    });
-    let came: SmallVec<[bool; 2]> = grads.iter().map(Option::is_some).collect();
-    let given = |grad: Option<Tensor>| match grad {
-        Some(grad) => widened(grad, wide).map(OnceCell::with_value),
-        None => Ok(OnceCell::new()),
-    };
-    let grads = grads.into_iter().map(given).collect::<Result<SmallVec<[OnceCell<Tensor>; 2]>>>()?;
-    let backward = Backward { node, call, saved, grads: &grads, came: &came, wide, away: None };
-    let mut made = Grads { call, edges: &node.edges, wanted, slots: places(call.inputs.len()) };
-    match call.info.map(|info| &info.derivative) {
-        Some(&Derivative::Formula { formula, .. }) if fallback::is_set() => {
-            away::run(formula, &backward, &mut made)?;
-        }
-        Some(&Derivative::Formula { formula, .. }) => formula(&backward, &mut made)?,
-        _ => foreign_backward(&backward, &mut made)?,
-    }
-    Ok(made.slots)
-}
-
-/// Calls the backward op that a plugin named, with the gradients of the outputs, the saved inputs, the saved outputs, other
-/// arguments and, if the op takes it, the mask of requested gradients.
-fn foreign_backward(backward: &Backward<'_>, made: &mut Grads<'_>) -> Result<()> {
-    let spec = &backward.call.op.spec;
-    let Some(named) = spec.foreign.and_then(|foreign| foreign.backward) else { return Ok(()) };
-    let op = super::handler::backward_op(backward.call.op)
-        .ok_or_else(|| keyway_dispatcher::Error::UnknownOp { name: named.op.to_string() })?;
-    let params = &backward.call.op.schema.params;
-    let is_tensor =
-        |i: usize| matches!(params.get(i).map(|p| p.kind), Some(Kind::Tensor | Kind::OptionalTensor));
-    let bit = |mask: u32, i: usize| i < 32 && mask & (1 << i) != 0;
-    let tensors: Vec<usize> = (0..params.len()).filter(|&i| is_tensor(i)).collect();
-    // A scalar may have been passed instead of a tensor, and no value for an optional one.
-    let inputs = tensors
-        .iter()
-        .filter(|&&i| bit(named.saves, i))
-        .map(|&i| backward.saved(i))
-        .collect::<Result<Vec<_>>>()?;
-    let outputs = (0..backward.grads.len())
-        .filter(|&i| bit(named.saves_outputs, i))
-        .map(|i| backward.output(i))
-        .collect::<Result<Vec<_>>>()?;
-    let wanted: Vec<i64> = tensors.iter().map(|&i| i64::from(made.needs(i))).collect();
-    let mut values: Vec<Arg<'_>> =
-        (0..backward.grads.len()).map(|i| Ok(backward.grad(i)?.into())).collect::<Result<_>>()?;
-    values.extend(inputs.iter().map(SavedArg::arg));
-    values.extend(outputs.iter().map(Arg::from));
-    values.extend((0..params.len()).filter(|&i| !is_tensor(i)).map(|i| backward.arg(i)));
-    if named.wants {
-        values.push(Arg::Ints(&wanted));
-    }
-    let call = keyway_dispatcher::op::Args { op, values: &values };
-    let grads = keyway_dispatcher::call::call(call, keyway_dispatcher::op::Out::New)?;
-    if grads.len() != tensors.len() {
-        let (expected, got) = (tensors.len(), grads.len());
-        let op = format!("`{}`, the `backward` of `{}` by `{}`", named.op, backward.call.op.name, spec.owner);
-        return Err(AutogradError::GradientCount { op, expected, got }.into());
-    }
-    for (i, grad) in tensors.into_iter().zip(grads) {
-        made.set(i, || Ok(Tensor::from_ref(grad)))?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use super::derivative::{Derivative, OpInfo, info};
 use super::meta;
 use super::modes::no_grad;
 use super::node::{Body, Edge, Node, OpCall, OwnedArg, SavedTensors, Shape, by_entry};
+use super::run::backward_op;
 use super::saved::Saved;
 use super::watch;
 use crate::Tensor;
@@ -16,7 +17,7 @@ use keyway_dispatcher::error::{Error, Result as DispatchResult};
 use keyway_dispatcher::key::{DispatchKey, KeySet};
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::op::{Arg, Args, Call, OpEntry, Out, Outputs, Rule};
-use keyway_dispatcher::registry::{KeyHandler, find_op, register_key_handler};
+use keyway_dispatcher::registry::{KeyHandler, register_key_handler};
 use keyway_dispatcher::tensor::{TensorRef, ViewOrigin};
 use smallvec::SmallVec;
 use std::sync::Mutex;
@@ -208,16 +209,6 @@ fn plan(call: &Call<'_>) -> Result<Plan> {
             )),
         },
     }
-}
-
-/// The backward op that a plugin names for its op; `None` if it names none, or an op that is not registered.
-pub(super) fn backward_op(op: &OpEntry) -> Option<&'static OpEntry> {
-    let foreign = op.spec.foreign?;
-    if let Some(found) = foreign.backward_entry.get() {
-        return Some(found);
-    }
-    let found = find_op(foreign.backward?.op)?;
-    Some(foreign.backward_entry.get_or_init(|| found))
 }
 
 /// Refuses an in-place change that cannot be recorded.

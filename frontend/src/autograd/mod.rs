@@ -20,6 +20,7 @@ mod modes;
 mod moved;
 pub(crate) mod node;
 mod pending;
+mod run;
 mod saved;
 mod tensor;
 mod unlink;

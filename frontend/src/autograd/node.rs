@@ -170,6 +170,24 @@ impl Shape {
         Ok(shape)
     }
 
+    /// A tensor of this value with the metadata.
+    pub(super) fn filled(&self, value: f64) -> Result<Tensor> {
+        let format = if self.last { MemoryFormat::ChannelsLast } else { MemoryFormat::Contiguous };
+        Tensor::uninit(&self.sizes, (self.dtype, self.device, format))?.fill_(value)
+    }
+
+    /// The zeros that replace a missing gradient.
+    pub(super) fn zeros(&self) -> Result<Tensor> {
+        match &self.pattern {
+            Some(zeros) => Ok(Tensor::from_ref(zeros.clone())),
+            // Non-differentiable dtypes, such as that of indices, whose gradient no formula reads.
+            None if !self.dtype.is_differentiable() => {
+                Tensor::zeros_with((), (self.dtype, self.device))?.expand(&self.sizes[..])
+            }
+            None => self.filled(0.0),
+        }
+    }
+
     /// A gradient in the format of the tensor that it is of.
     #[inline]
     pub(crate) fn formatted(&self, grad: Tensor) -> Result<Tensor> {

@@ -4,6 +4,7 @@ use super::engine::{self, BackwardOptions};
 use super::grad_fn::GradFn;
 use super::hooks::{self, HookHandle};
 use super::modes::is_grad_enabled;
+use super::run::require_like;
 use super::{extensions, meta};
 use crate::Tensor;
 use crate::error::Result;
@@ -151,7 +152,7 @@ impl Tensor {
     /// # Errors
     /// A gradient of another shape or dtype than this tensor's, or on another device.
     pub fn set_grad(&self, grad: Tensor) -> Result<()> {
-        engine::require_like("set_grad", self.as_ref(), &grad)?;
+        require_like("set_grad", self.as_ref(), &grad)?;
         // Later gradients may be accumulated in place.
         if grad.ptr_eq(self) || grad.shares_storage(self) {
             let expected = "memory of its own; `copied()` of it has".to_string();

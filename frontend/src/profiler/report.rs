@@ -1,11 +1,8 @@
 //! Report of a profile, as data.
 
-use super::kind::{Kind, Tally};
-use super::state::State;
 use keyway_dispatcher::ledger::Fallback;
 use keyway_dispatcher::{Device, registry};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The calls of one op that were run in one way.
@@ -252,63 +249,9 @@ pub(super) fn in_words(callers: &[String], path: &str) -> String {
     words
 }
 
-/// The kinds of calls as rows.
-fn rows(kinds: &[Kind]) -> Vec<OpStats> {
-    let mut groups: BTreeMap<(&str, &str, &str), (Tally, Vec<Shapes>)> = BTreeMap::new();
-    for Kind { op, info, tally, .. } in kinds.iter().filter(|kind| kind.tally.calls > 0) {
-        let (sum, shapes) = groups.entry((op, &info.served_by, &info.key)).or_default();
-        sum.add(*tally);
-        shapes.push(Shapes {
-            inputs: info.inputs.clone(),
-            outputs: info.outputs.clone(),
-            calls: tally.calls,
-            self_ns: nanoseconds(tally.own),
-            total_ns: nanoseconds(tally.total),
-            bytes: tally.bytes,
-            scratch_bytes: tally.scratch,
-        });
-    }
-    let row = |((op, served_by, key), (sum, mut shapes)): ((&str, &str, &str), (Tally, Vec<Shapes>))| {
-        shapes.sort_by_key(|shapes| std::cmp::Reverse((shapes.calls, shapes.self_ns)));
-        OpStats {
-            op: op.to_string(),
-            served_by: served_by.to_string(),
-            key: key.to_string(),
-            calls: sum.calls,
-            // Computed from the parts, so that they add up after rounding.
-            self_ns: total(shapes.iter().map(|part| part.self_ns)),
-            total_ns: total(shapes.iter().map(|part| part.total_ns)),
-            bytes: sum.bytes,
-            scratch_bytes: sum.scratch,
-            shapes,
-        }
-    };
-    let mut rows: Vec<OpStats> = groups.into_iter().map(row).collect();
-    // The groups are sorted by name, which breaks ties.
-    rows.sort_by_key(|row| std::cmp::Reverse(row.self_ns));
-    rows
-}
-
 /// Saturating sum: an edited file may hold any numbers.
-fn total(figures: impl Iterator<Item = u64>) -> u64 {
+pub(super) fn total(figures: impl Iterator<Item = u64>) -> u64 {
     figures.fold(0, u64::saturating_add)
-}
-
-impl State {
-    pub(super) fn report(&self, time: Duration, fallbacks: Vec<Fallback>) -> Report {
-        let mut reorderings: Vec<Reordering> = self.reorderings.values().cloned().collect();
-        reorderings.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| a.location().cmp(&b.location())));
-        let mut changes: Vec<_> = self.changes.values().collect();
-        changes.sort_by(|a, b| (a.0, &a.1.op).cmp(&(b.0, &b.1.op)));
-        Report {
-            rows: rows(&self.kinds),
-            reorderings,
-            format_changes: changes.into_iter().map(|(_, change)| change.clone()).collect(),
-            seconds: time.as_secs_f64(),
-            memory: device_memory(),
-            fallbacks,
-        }
-    }
 }
 
 impl Report {

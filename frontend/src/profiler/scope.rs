@@ -1,6 +1,7 @@
 //! Named parts of a program in a trace.
 
-use super::record::{Frame, LOCAL, Local, Open, PROFILES, place};
+use super::record::{LOCAL, Local, Open, PROFILES};
+use super::stack::{Frame, place};
 use super::state::Slot;
 use std::marker::PhantomData;
 use std::sync::Arc;

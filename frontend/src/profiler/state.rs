@@ -1,8 +1,8 @@
 //! Records of one profile: calls by kind, reordering copies, format changes, and events.
 
 use super::kind::{Kind, Tally, describe, encode};
-use super::record::{Stack, place};
 use super::report::{FormatChange, Reordering, in_words, nanoseconds};
+use super::stack::{Stack, place};
 use keyway_dispatcher::ledger;
 use keyway_dispatcher::op::{Call, Outputs};
 use rustc_hash::FxBuildHasher;

@@ -1,14 +1,12 @@
 //! The trace: each call as an event in time.
 
 use super::report::Report;
-use super::state::{Recorded, State, What};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::ThreadId;
-use std::time::Duration;
 
 /// Description of a call, without its time.
 ///
@@ -161,7 +159,7 @@ pub struct Trace {
 const MOVES: u32 = 8;
 
 /// Clips events, ordered by their beginning, to the events that enclose them.
-fn nest(events: Vec<Event>) -> Vec<Event> {
+pub(super) fn nest(events: Vec<Event>) -> Vec<Event> {
     let end = |event: &Event| event.start_ns.saturating_add(event.duration_ns);
     let mut nested: Vec<Event> = Vec::with_capacity(events.len());
     // When the events end that are around the next one, the innermost last.
@@ -204,54 +202,5 @@ fn nest(events: Vec<Event>) -> Vec<Event> {
         }
         around.push(end(&event));
         nested.push(event);
-    }
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    super::report::nanoseconds(time)
-}
-
-impl State {
-    /// The events of finished calls, with this report, at most `most` of them. More may be recorded for an enclosing profile.
-    pub(super) fn trace(&self, report: Report, most: Option<usize>) -> Trace {
-        let (most, is_wanted) = (most.unwrap_or(0), most.is_some());
-        let kept = self.events.as_ref().map_or(&[][..], |events| &events.kept);
-        let beyond = kept.len().saturating_sub(most);
-        let kept = &kept[..kept.len() - beyond];
-        let mut events: Vec<Event> = kept.iter().filter_map(|event| self.event(event)).collect();
-        if is_wanted {
-            let told = |(at, change): &(Duration, super::FormatChange)| Event {
-                name: format!("{} makes {} of {}", change.op, change.to, change.from).into(),
-                kind: EventKind::FormatChange(change.location().into()),
-                start_ns: nanoseconds(*at),
-                duration_ns: 0,
-                scratch_bytes: 0,
-            };
-            events.extend(self.changes.values().map(told));
-            // Stable: of two events with the same beginning the outer one remains first.
-            events.sort_by_key(|event| event.start_ns);
-            events = nest(events);
-        }
-        let dropped = self.events.as_ref().map_or(0, |events| events.dropped) + beyond as u64;
-        let dropped = if is_wanted { dropped } else { 0 };
-        Trace { report, events, dropped, thread: Thread::current() }
-    }
-
-    fn event(&self, Recorded { start, time, scratch, what }: &Recorded) -> Option<Event> {
-        let op = |index: usize| (Arc::from(self.kinds[index].op), self.kinds[index].info.clone());
-        let (name, kind) = match what {
-            What::Open => return None,
-            What::Scope(name) => (name.clone(), EventKind::Scope),
-            What::Call(index) => {
-                let (name, info) = op(*index);
-                (name, EventKind::Op(info))
-            }
-            What::Reordering(index, caller) => {
-                let (name, info) = op(*index);
-                (name, EventKind::Reordering(info, caller.clone()))
-            }
-        };
-        let (start_ns, duration_ns) = (nanoseconds(*start), nanoseconds(*time));
-        Some(Event { name, kind, start_ns, duration_ns, scratch_bytes: *scratch })
     }
 }

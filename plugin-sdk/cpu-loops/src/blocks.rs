@@ -5,8 +5,9 @@
 //! chunk of copies. Any other operand is copied into a dense block that stays in L1: a repeated value once while it is
 //! unchanged, a transposed operand several columns at a time, so that each of its cache lines is read once.
 
-use crate::elementwise::Cost;
-use crate::inner_loop::{Addresses, InnerLoop, LANES, Repeated};
+use crate::cost::Cost;
+use crate::inner_loop::{InnerLoop, LANES, Repeated};
+use crate::operand::Addresses;
 use crate::operand::{OPERANDS, Operand, Operands, PerOperand, repeat, same};
 use crate::order::{Block, BlockIterator, Dims, cross};
 use crate::pack::{Rectangle, pack, unpack};

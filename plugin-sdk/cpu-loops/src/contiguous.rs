@@ -1,6 +1,6 @@
 //! Tensors as slices in row-major order: borrowed if possible, otherwise copied.
 
-use crate::elementwise::Cost;
+use crate::cost::Cost;
 use crate::fast_path::apply;
 use crate::inner_loop::InnerLoop;
 use crate::operand::Operand;

@@ -4,35 +4,13 @@
 //! the function is pure.
 
 use crate::contiguous::{Contiguous, ContiguousOut, ViewExt, contiguous_out};
+use crate::cost::Cost;
 use crate::fast_path::apply;
 use crate::inner_loop::{Function, InnerLoop, Wide};
 use crate::operand::{OPERANDS, Operand};
 use keyway_sdk::abi::codes::tensor_flag;
 use keyway_sdk::abi::tensor::RawTensor;
 use keyway_sdk::author::{Call, Element, ElementType, Error, Plain, View, ViewMut, Widen};
-
-/// The cost of one element, which determines the minimum number of elements per thread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Cost {
-    /// Some arithmetic: memory bound.
-    #[default]
-    Cheap,
-    /// A division, a square root, a few dozen operations.
-    Medium,
-    /// `exp`, `erf` and the like.
-    Heavy,
-}
-
-impl Cost {
-    /// The minimum number of elements per thread.
-    pub const fn grain(self) -> usize {
-        match self {
-            Cost::Cheap => 32 * 1024,
-            Cost::Medium => 8 * 1024,
-            Cost::Heavy => 2 * 1024,
-        }
-    }
-}
 
 /// The loop of [`map0`]. Without inputs, a loop over a chunk would be unrolled before it is vectorised.
 fn every<O: Element>(f: impl Fn() -> O + Sync) -> impl Fn((), *mut O, usize) + Sync {

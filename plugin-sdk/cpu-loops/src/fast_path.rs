@@ -4,7 +4,7 @@
 //! their addresses. All other calls use [`crate::blocks`].
 
 use crate::blocks::by_blocks;
-use crate::elementwise::Cost;
+use crate::cost::Cost;
 use crate::inner_loop::{InnerLoop, LANES, Repeated};
 use crate::operand::{OPERANDS, Operand, Operands, repeat, same};
 use crate::stream;

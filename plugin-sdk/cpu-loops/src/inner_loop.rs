@@ -13,13 +13,10 @@
 //! A function of wide values ([`Wide`]) is called with widened elements. Its results are narrowed a chunk at a time, with
 //! vector instructions that the compiler does not generate for a loop over elements.
 
-use crate::operand::{OPERANDS, PerOperand, repeat};
+use crate::operand::{Addresses, OPERANDS, PerOperand, repeat};
 use keyway_sdk::author::{Element, Widen};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
-
-/// The addresses of the output and of the inputs of a run; those beyond the function's inputs are arbitrary.
-pub(crate) type Addresses = [*mut u8; OPERANDS];
 
 /// A bit mask: bit `k` is set if operand `k` repeats the chunk at its address; see [`InnerLoop::lanes`].
 pub(crate) type Repeated = u32;

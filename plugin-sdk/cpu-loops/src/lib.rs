@@ -33,6 +33,7 @@
 
 mod blocks;
 mod contiguous;
+mod cost;
 mod dense;
 mod elementwise;
 mod fast_path;
@@ -50,8 +51,9 @@ mod transpose;
 pub mod vectors;
 
 pub use contiguous::{Contiguous, ContiguousOut, ViewExt};
+pub use cost::Cost;
 pub use dense::copy_dense;
-pub use elementwise::{CallExt, Cost, map0, map1, map1_slices, map2, map2_slices, map3};
+pub use elementwise::{CallExt, map0, map1, map1_slices, map2, map2_slices, map3};
 pub use inner_loop::Function;
 pub use lists::reserve;
 pub use narrow::{Slices, narrow_slice, zip_wide};

@@ -1,6 +1,5 @@
 //! Type-erased operands of an element-wise kernel.
 
-use crate::inner_loop::Addresses;
 use crate::pack::{Rectangle, pack};
 use keyway_sdk::abi::codes::tensor_flag;
 use keyway_sdk::abi::tensor::RawTensor;
@@ -8,6 +7,9 @@ use keyway_sdk::author::{Element, View, ViewMut};
 
 /// The maximum number of operands: the output and up to three inputs.
 pub(crate) const OPERANDS: usize = 4;
+
+/// The addresses of the output and of the inputs of a run; those beyond the function's inputs are arbitrary.
+pub(crate) type Addresses = [*mut u8; OPERANDS];
 
 /// One value per operand; those beyond the inputs are 0.
 pub(crate) type PerOperand = [usize; OPERANDS];

@@ -10,7 +10,8 @@
 //! 16-byte stores to four pages alternately, 22.3 to one page at a time, 17.0 by 32-byte stores, 22.9 by plain stores), so
 //! there pages are written one at a time. The vendor is detected at run time; the bytes written are the same.
 
-use crate::inner_loop::{Addresses, InnerLoop, Repeated};
+use crate::inner_loop::{InnerLoop, Repeated};
+use crate::operand::Addresses;
 use crate::operand::{OPERANDS, Operand, PerOperand};
 use std::sync::OnceLock;
 

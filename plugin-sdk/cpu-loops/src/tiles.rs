@@ -4,6 +4,7 @@
 //! Run-time feature detection is used only here: these features depend on the processor and, for tiles, on permission of
 //! the operating system, and no level for which libraries are built includes them. Both flush subnormal values to 0.
 
+mod block;
 #[cfg(target_arch = "x86_64")]
 mod dots;
 mod emulated;

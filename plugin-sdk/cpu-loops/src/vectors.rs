@@ -296,7 +296,7 @@ macro_rules! vector {
     ($v:ty, $t:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $mul_add:ident, $max:ident
         , ($from:ident, $at:ident) => $gather:expr
         $(, $mask:ty, $load_few:ident, $store_few:ident, ($low:ident, $high:ident, $of:ident) => $pick:expr)?) => {
-        impl super::Vector for $v {
+        impl crate::vectors::Vector for $v {
             type Number = $t;
             const LANES: usize = $lanes;
             #[inline(always)]
@@ -358,7 +358,7 @@ macro_rules! elements {
         $t:ty, $v:ty, $from:ident => $read:expr, ($to:ident, $vector:ident) => $write:expr
         $(, $n:ident few $read_few:expr, $write_few:expr)?;
     )+) => {$(
-        impl super::Lanes for $t {
+        impl crate::vectors::Lanes for $t {
             type Vector = $v;
             #[inline(always)]
             unsafe fn read($from: *const Self) -> $v {

@@ -23,7 +23,7 @@
 mod process;
 mod protocol;
 
-use super::quarantine::Cause;
+use super::cause::Cause;
 use super::trust::TrustPolicy;
 use super::{LoadError, machine, privilege};
 use process::{End, Ended};

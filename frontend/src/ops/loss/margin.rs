@@ -7,8 +7,8 @@ use crate::ops::composite::widened;
 use keyway_dispatcher::dims::Dims;
 
 impl Tensor {
-    /// The mean cosine embedding loss of the cosine `c` of the angle between `self` and `other` over the last dimension: `1
-    /// - c` if the target is 1, `max(c - margin, 0)` if it is -1, with a margin of 0. Inputs are `[n, k]` with targets
+    /// The mean cosine embedding loss of the cosine `c` of the angle between `self` and `other` over the last dimension:
+    /// `1 - c` if the target is 1, `max(c - margin, 0)` if it is -1, with a margin of 0. Inputs are `[n, k]` with targets
     /// `[n]`, or `[k]` with a target `[]`.
     ///
     /// ```

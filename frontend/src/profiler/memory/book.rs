@@ -1,8 +1,9 @@
 //! The account of storages: which op created those that are held.
 
-use super::super::record::{LOCAL, place};
+use super::super::record::LOCAL;
+use super::super::stack::place;
 use super::timeline::Timeline;
-use super::{DeviceUsage, MemorySnapshot, MemoryUsage, OpMemory, Owner};
+use super::usage::{DeviceUsage, MemorySnapshot, MemoryUsage, OpMemory, Owner};
 use keyway_dispatcher::Device;
 use keyway_dispatcher::device::report;
 use keyway_dispatcher::memory::StorageObserver;

@@ -3,8 +3,8 @@
 //! A vector holds pairs of 16 columns; each pair of a row is broadcast to a vector. The register tile is eight rows by 32
 //! columns, which leaves registers for the operands. Closures would not be inlined here: they lack the target features.
 
+use super::block::{Block, Gathered};
 use super::pack::{SIDE, STEP};
-use super::unit::{Block, Gathered};
 use std::arch::x86_64::*;
 
 /// The number of rows of the register tile.
