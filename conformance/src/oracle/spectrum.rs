@@ -75,6 +75,14 @@ fn rotate(a: &mut Matrix, p: usize, q: usize, (c, s): (f64, f64)) {
     }
 }
 
+/// Rotates rows `p` and `q`.
+fn rotate_rows(a: &mut Matrix, p: usize, q: usize, (c, s): (f64, f64)) {
+    for j in 0..a.columns {
+        let (x, y) = (a.at(p, j), a.at(q, j));
+        (*a.at_mut(p, j), *a.at_mut(q, j)) = (c * x - s * y, s * x + c * y);
+    }
+}
+
 /// More sweeps than any matrix of the suite needs.
 const SWEEPS: usize = 60;
 
@@ -83,17 +91,23 @@ fn eigen(a: &Matrix) -> (Vec<f64>, Matrix) {
     let n = a.rows;
     let mut d = Matrix::from_fn(n, n, |i, j| 0.5 * a.at(i, j) + 0.5 * a.at(j, i));
     let mut v = Matrix::identity(n);
+    // A smaller element changes no digit of an eigenvalue.
+    let negligible = 1e-20 * d.values.iter().map(|x| x.abs()).fold(0.0, f64::max);
     for _ in 0..SWEEPS {
+        let mut done = true;
         for p in 0..n {
             for q in p + 1..n {
-                if d.at(p, q) != 0.0 {
+                if d.at(p, q).abs() > negligible {
                     let by = rotation(d.at(p, p), d.at(p, q), d.at(q, q));
                     rotate(&mut d, p, q, by);
-                    d = d.transposed();
-                    rotate(&mut d, p, q, by);
+                    rotate_rows(&mut d, p, q, by);
                     rotate(&mut v, p, q, by);
+                    done = false;
                 }
             }
+        }
+        if done {
+            break;
         }
     }
     let mut order: Vec<usize> = (0..n).collect();
@@ -156,6 +170,7 @@ fn singular(a: &Matrix) -> (Matrix, Vec<f64>, Matrix) {
     let (m, n) = (a.rows, a.columns);
     let (mut u, mut v) = (a.clone(), Matrix::identity(n));
     for _ in 0..SWEEPS {
+        let mut done = true;
         for p in 0..n {
             for q in p + 1..n {
                 let dot = |i: usize, j: usize| (0..m).map(|k| u.at(k, i) * u.at(k, j)).sum::<f64>();
@@ -164,8 +179,12 @@ fn singular(a: &Matrix) -> (Matrix, Vec<f64>, Matrix) {
                     let by = rotation(a, b, c);
                     rotate(&mut u, p, q, by);
                     rotate(&mut v, p, q, by);
+                    done = false;
                 }
             }
+        }
+        if done {
+            break;
         }
     }
     let norm = |j: usize| (0..m).map(|i| u.at(i, j).powi(2)).sum::<f64>().sqrt();
