@@ -210,7 +210,28 @@ fn wrong_input_is_named() {
     fails(gru.forward_with(&Tensor::ones((5, 2, 4)).unwrap(), None), "[length, batch, 3]");
     fails(gru.forward_with(&Tensor::ones(3).unwrap(), None), "[length, batch, 3]");
     fails(gru.forward_with(&Tensor::ones((0, 2, 3)).unwrap(), None), "1 step or more");
-    fails(gru.forward_with(&x, Some(&Tensor::ones((1, 3, 4)).unwrap())), "a state of shape [1, 2, 4]");
+    fails(
+        gru.forward_with(&x, Some(&Tensor::ones((1, 3, 4)).unwrap())),
+        "`state` must be of shape [1, 2, 4]",
+    );
+    let (one, three) = (x.select(1, 0).unwrap(), Tensor::ones((1, 1, 4)).unwrap());
+    fails(
+        gru.forward_with(&one, Some(&three)),
+        "`state` must be of shape [1, 4], but its shape is [1, 1, 4]",
+    );
+    let lstm = Lstm::new(3, 4).unwrap();
+    let state =
+        LstmState { hidden: Tensor::ones((1, 2, 4)).unwrap(), cell: Tensor::ones((1, 2, 3)).unwrap() };
+    let error = lstm.forward_with(&x, Some(&state)).unwrap_err().to_string();
+    assert!(error.contains("`state.cell` must be of shape [1, 2, 4]"), "{error}");
+    let packed = PackedSequence::from_padded(&Tensor::ones((5, 2, 7)).unwrap(), &[5, 1], false).unwrap();
+    let error = gru.forward_packed(&packed, None).unwrap_err().to_string();
+    assert!(error.contains("steps of 3 elements, got shape [7]"), "{error}");
+    for error in [GruCell::new(3, 0).unwrap_err(), LstmCell::without_bias(3, 0).unwrap_err()] {
+        assert!(error.to_string().contains("`hidden`"), "{error}");
+    }
+    let error = GruCell::new(3, 4).unwrap().forward_with(&one, Some(&one)).unwrap_err().to_string();
+    assert!(error.contains("`state` must be of shape [5, 4]"), "{error}");
     assert_eq!(gru.forward(&Tensor::ones((5, 0, 3)).unwrap()).unwrap().shape(), [5, 0, 4]);
     let option = |made: Result<Lstm>, part: &str| {
         let error = made.unwrap_err().to_string();
@@ -218,7 +239,7 @@ fn wrong_input_is_named() {
     };
     let options = RecurrentOptions::default();
     option(Lstm::with_options(3, 4, RecurrentOptions { num_layers: 0, ..options }), "num_layers");
-    option(Lstm::with_options(3, 4, RecurrentOptions { dropout: 1.5, ..options }), "1.5");
+    option(Lstm::with_options(3, 4, RecurrentOptions { dropout: 1.5, ..options }), "dropout");
     option(Lstm::new(3, 0), "hidden");
     option(Lstm::with_projection(3, 4, 4, options), "projection");
     assert!(PackedSequence::from_padded(&x, &[5], false).is_err());

@@ -3,6 +3,7 @@
 use super::ModuleError;
 use crate::ops::loss::{NO_CLASS, Reduction};
 use crate::{Result, Tensor};
+use keyway_dispatcher::error::Error;
 
 /// Refuses shapes that would silently broadcast.
 pub(super) fn same_shape(owner: &'static str, input: &Tensor, target: &Tensor) -> Result<(), ModuleError> {
@@ -11,6 +12,19 @@ pub(super) fn same_shape(owner: &'static str, input: &Tensor, target: &Tensor) -
     }
     let (expected, got) = (format!("of the target's shape {:?}", target.shape()), input.shape().to_vec());
     Err(ModuleError::Input { owner, expected, got })
+}
+
+/// Refuses a tensor `argument` whose shape is not that of the tensor `other`, with which it would silently broadcast.
+pub(super) fn same_shape_as(
+    op: &'static str,
+    (argument, tensor): (&'static str, &Tensor),
+    (other, like): (&str, &Tensor),
+) -> Result<()> {
+    if tensor.shape() == like.shape() {
+        return Ok(());
+    }
+    let expected = format!("of the shape of `{other}`, {:?}", like.shape());
+    Err(Error::Shape { op, argument, expected, got: tensor.shape().into() }.into())
 }
 
 macro_rules! loss_module {

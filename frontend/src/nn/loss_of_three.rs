@@ -1,6 +1,6 @@
 //! Loss functions as modules of three inputs. Each calls the op of its name.
 
-use super::loss::same_shape;
+use super::loss::same_shape_as;
 use crate::ops::loss::{Reduction, TripletMarginOptions};
 use crate::{Result, Tensor};
 
@@ -63,8 +63,8 @@ loss_module! {
         /// Whether the distance from positive to negative replaces that from anchor to negative if it is smaller.
         swap: bool = false,
     } => |self, anchor, positive, negative| {
-        same_shape("triplet_margin_loss", anchor, positive)?;
-        same_shape("triplet_margin_loss", anchor, negative)?;
+        same_shape_as("triplet_margin_loss", ("positive", positive), ("anchor", anchor))?;
+        same_shape_as("triplet_margin_loss", ("negative", negative), ("anchor", anchor))?;
         let (margin, p, eps, swap, reduction) = (self.margin, self.p, self.eps, self.swap, self.reduction);
         let options = TripletMarginOptions { margin, p, eps, swap, reduction };
         anchor.triplet_margin_loss_with(positive, negative, options)
@@ -84,7 +84,7 @@ loss_module! {
         /// The cosine below which a target of -1 has no loss.
         margin: f64 = 0.0,
     } => |self, first, second, target| {
-        same_shape("cosine_embedding_loss", first, second)?;
+        same_shape_as("cosine_embedding_loss", ("second", second), ("first", first))?;
         first.cosine_embedding_loss_with(second, target, self.margin, self.reduction)
     }, ["Tensor::new([[2.0f32, 0.0]])?", "Tensor::new([[0.0f32, 3.0]])?", "Tensor::new([1i64])?", "1.0"];
 
@@ -102,8 +102,8 @@ loss_module! {
         /// The difference above which a correct ranking has no loss.
         margin: f64 = 0.0,
     } => |self, first, second, target| {
-        same_shape("margin_ranking_loss", first, second)?;
-        same_shape("margin_ranking_loss", first, target)?;
+        same_shape_as("margin_ranking_loss", ("second", second), ("first", first))?;
+        same_shape_as("margin_ranking_loss", ("target", target), ("first", first))?;
         first.margin_ranking_loss_with(second, target, self.margin, self.reduction)
     }, ["Tensor::new([3.0f32, 1.0])?", "Tensor::new([1.0f32, 2.0])?", "Tensor::new([1.0f32, 1.0])?", "0.5"];
 
@@ -124,7 +124,7 @@ loss_module! {
         /// The smallest variance; smaller ones are clamped.
         eps: f64 = 1e-6,
     } => |self, input, target, var| {
-        same_shape("gaussian_nll_loss", input, target)?;
+        same_shape_as("gaussian_nll_loss", ("target", target), ("input", input))?;
         input.gaussian_nll_loss_with(target, var, self.full, self.eps, self.reduction)
     }, ["Tensor::new([1.0f32, 2.0])?", "Tensor::new([1.0f32, 4.0])?", "Tensor::new([1.0f32, 1.0])?", "1.0"];
 }

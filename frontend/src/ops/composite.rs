@@ -1,5 +1,6 @@
 //! Helpers of ops that are implemented with other ops.
 
+use crate::autocast_mode::autocast_dtype;
 use crate::error::Result;
 use crate::op::rules::{float_of, ordered, require};
 use crate::tensor::Int;
@@ -97,6 +98,13 @@ pub(crate) fn centred(x: &Tensor, dims: &[i64]) -> Result<Tensor> {
 /// Casts the tensor to `dtype`.
 pub(crate) fn cast(t: Tensor, dtype: DType) -> Result<Tensor> {
     if t.dtype() == dtype { Ok(t) } else { t.to_dtype(dtype) }
+}
+
+/// Casts the result of a function that computes f16 and bf16 in f32 to the dtype of its arguments. Under autocast it remains f32,
+/// as the results of losses and norms that are ops do.
+pub(crate) fn narrowed_without_autocast(t: Tensor, dtype: DType) -> Result<Tensor> {
+    let narrow = matches!(dtype, DType::F16 | DType::BF16);
+    if narrow && autocast_dtype().is_some() { Ok(t) } else { cast(t, dtype) }
 }
 
 /// A gradient divided by counts: in f32 at least, since f16 represents no count above 65,504 and bf16 not all above 256, and

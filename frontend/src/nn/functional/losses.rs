@@ -1,6 +1,6 @@
 //! The losses as functions.
 
-use crate::nn::loss::same_shape;
+use crate::nn::loss::{same_shape, same_shape_as};
 use crate::{Result, Tensor};
 
 macro_rules! losses {
@@ -116,8 +116,8 @@ losses! {
 /// # Errors
 /// Those of the method; another shape.
 pub fn triplet_margin_loss(anchor: &Tensor, positive: &Tensor, negative: &Tensor) -> Result<Tensor> {
-    same_shape("triplet_margin_loss", anchor, positive)?;
-    same_shape("triplet_margin_loss", anchor, negative)?;
+    same_shape_as("triplet_margin_loss", ("positive", positive), ("anchor", anchor))?;
+    same_shape_as("triplet_margin_loss", ("negative", negative), ("anchor", anchor))?;
     anchor.triplet_margin_loss(positive, negative)
 }
 
@@ -134,7 +134,7 @@ pub fn triplet_margin_loss(anchor: &Tensor, positive: &Tensor, negative: &Tensor
 /// # Errors
 /// Those of the method; inputs of different shapes.
 pub fn cosine_embedding_loss(input1: &Tensor, input2: &Tensor, target: &Tensor) -> Result<Tensor> {
-    same_shape("cosine_embedding_loss", input1, input2)?;
+    same_shape_as("cosine_embedding_loss", ("input2", input2), ("input1", input1))?;
     input1.cosine_embedding_loss(input2, target)
 }
 
@@ -151,8 +151,8 @@ pub fn cosine_embedding_loss(input1: &Tensor, input2: &Tensor, target: &Tensor) 
 /// # Errors
 /// Those of the method; another shape.
 pub fn margin_ranking_loss(input1: &Tensor, input2: &Tensor, target: &Tensor) -> Result<Tensor> {
-    same_shape("margin_ranking_loss", input1, input2)?;
-    same_shape("margin_ranking_loss", input1, target)?;
+    same_shape_as("margin_ranking_loss", ("input2", input2), ("input1", input1))?;
+    same_shape_as("margin_ranking_loss", ("target", target), ("input1", input1))?;
     input1.margin_ranking_loss(input2, target)
 }
 
@@ -169,7 +169,7 @@ pub fn margin_ranking_loss(input1: &Tensor, input2: &Tensor, target: &Tensor) ->
 /// # Errors
 /// Those of the method; a target of another shape.
 pub fn gaussian_nll_loss(input: &Tensor, target: &Tensor, var: &Tensor) -> Result<Tensor> {
-    same_shape("gaussian_nll_loss", input, target)?;
+    same_shape_as("gaussian_nll_loss", ("target", target), ("input", input))?;
     input.gaussian_nll_loss(target, var)
 }
 

@@ -1,7 +1,7 @@
 //! The cells: one step of a recurrence.
 
 use super::recurrence::{Elman, GatedUnit, LongShortTerm, LstmState, Recurrence, State};
-use super::weights::{Sizes, Weights};
+use super::weights::{Sizes, Weights, check_state, no_width};
 use crate::error::called;
 use crate::nn::{Module, ModuleError, ModuleVisitor};
 use crate::{Result, Tensor};
@@ -15,17 +15,16 @@ fn step<R: Recurrence<N>, const N: usize>(
     input: &Tensor,
     state: Option<[Tensor; N]>,
 ) -> Result<[Tensor; N]> {
-    let wrong = |expected: String, got: &Tensor| -> crate::Error {
-        ModuleError::Input { owner, expected, got: got.shape().to_vec() }.into()
+    let wrong_input = || -> crate::Error {
+        let expected = format!("[batch, {0}] or [{0}]", sizes.input);
+        ModuleError::Input { owner, expected, got: input.shape().to_vec() }.into()
     };
     let alone = input.rank() == 1;
     let batched = |t: &Tensor| if alone { t.unsqueeze(0) } else { Ok(t.clone()) };
     let rows = batched(input)?;
-    let &[batch, width] = rows.shape() else {
-        return Err(wrong(format!("[batch, {0}] or [{0}]", sizes.input), input));
-    };
+    let &[batch, width] = rows.shape() else { return Err(wrong_input()) };
     if width != sizes.input {
-        return Err(wrong(format!("[batch, {0}] or [{0}]", sizes.input), input));
+        return Err(wrong_input());
     }
     let mut tensors = Vec::with_capacity(N);
     match state {
@@ -35,12 +34,11 @@ fn step<R: Recurrence<N>, const N: usize>(
             }
         }
         Some(state) => {
-            for t in &state {
-                let t = batched(t)?;
-                if t.shape() != [batch, sizes.hidden] {
-                    return Err(wrong(format!("a state of shape {:?}", [batch, sizes.hidden]), &t));
-                }
-                tensors.push(t);
+            let expected = [batch, sizes.hidden];
+            let expected = if alone { &expected[1..] } else { &expected };
+            for (t, argument) in state.iter().zip(R::STATE) {
+                check_state(owner, argument, t, expected)?;
+                tensors.push(batched(t)?);
             }
         }
     }
@@ -75,7 +73,7 @@ macro_rules! cells {
             )]
             ///
             /// # Errors
-            /// Sizes whose product overflows.
+            /// A hidden width of 0; sizes whose product overflows.
             pub fn new(input: usize, hidden: usize) -> Result<$name> {
                 $name::of(input, hidden, true)
             }
@@ -90,13 +88,16 @@ macro_rules! cells {
             )]
             ///
             /// # Errors
-            /// Sizes whose product overflows.
+            /// A hidden width of 0; sizes whose product overflows.
             pub fn without_bias(input: usize, hidden: usize) -> Result<$name> {
                 $name::of(input, hidden, false)
             }
 
             fn of(input: usize, hidden: usize, bias: bool) -> Result<$name> {
                 called(stringify!($name), &["input", "hidden"], || {
+                    if hidden == 0 {
+                        return Err(no_width(stringify!($name)).into());
+                    }
                     let sizes = Sizes { input, hidden, projection: None };
                     let weights = Weights::new($recurrence::GATES, sizes, bias)?;
                     Ok($name { recurrence: $recurrence::default(), weights, sizes })

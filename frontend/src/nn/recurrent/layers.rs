@@ -3,8 +3,8 @@
 use super::options::RecurrentOptions;
 use super::packed::PackedSequence;
 use super::recurrence::Recurrence;
-use super::weights::{Sizes, Weights};
-use crate::nn::{ModuleError, ModuleVisitor, TrainingMode, dropout};
+use super::weights::{Sizes, Weights, check_state, no_width};
+use crate::nn::{ModuleError, ModuleVisitor, TrainingMode};
 use crate::rng::{self, Generator};
 use crate::{Result, Tensor};
 
@@ -28,19 +28,20 @@ impl<R: Recurrence<N>, const N: usize> Layers<R, N> {
         sizes: Sizes,
         options: RecurrentOptions,
     ) -> Result<Layers<R, N>> {
-        let wrong = |option, expected, got: usize| {
-            Err(ModuleError::Option { owner, option, expected, got: got.to_string() }.into())
-        };
+        let wrong =
+            |option, expected, got: String| Err(ModuleError::Option { owner, option, expected, got }.into());
         if options.num_layers == 0 {
-            return wrong("num_layers", "1 or more", 0);
+            return wrong("num_layers", "1 or more", "0".to_string());
         }
         if sizes.hidden == 0 {
-            return wrong("hidden", "1 or more", 0);
+            return Err(no_width(owner).into());
         }
         if let Some(width) = sizes.projection.filter(|&width| width == 0 || width >= sizes.hidden) {
-            return wrong("projection", "1 or more, below the hidden width", width);
+            return wrong("projection", "1 or more, below the hidden width", width.to_string());
         }
-        dropout::share(owner, options.dropout)?;
+        if !(0.0..=1.0).contains(&options.dropout) {
+            return wrong("dropout", "within 0..=1", options.dropout.to_string());
+        }
         let directions = options.directions();
         let mut weights = Vec::new();
         for layer in 0..options.num_layers {
@@ -70,8 +71,10 @@ impl<R: Recurrence<N>, const N: usize> Layers<R, N> {
     pub(super) fn run(&self, input: &Tensor, state: Option<[Tensor; N]>) -> Result<(Tensor, [Tensor; N])> {
         if input.rank() == 2 {
             let batch = if self.options.batch_first { 0 } else { 1 };
-            let state = state.map(|tensors| tensors.map(|t| t.unsqueeze(1)));
-            let state = state.map(collected).transpose()?;
+            if let Some(state) = &state {
+                self.check_state(state, None)?;
+            }
+            let state = state.map(|tensors| collected(tensors.map(|t| t.unsqueeze(1)))).transpose()?;
             let (output, state) = self.run(&input.unsqueeze(batch)?, state)?;
             return Ok((output.squeeze(batch)?, collected(state.map(|t| t.squeeze(1)))?));
         }
@@ -98,12 +101,14 @@ impl<R: Recurrence<N>, const N: usize> Layers<R, N> {
     ) -> Result<(PackedSequence, [Tensor; N])> {
         let data = input.data();
         if data.rank() != 2 || data.shape()[1] != self.sizes.input {
-            return Err(self.wrong_input(data));
+            let expected = format!("packed sequences of steps of {} elements", self.sizes.input);
+            let got = data.shape()[1..].to_vec();
+            return Err(ModuleError::Input { owner: self.owner, expected, got }.into());
         }
         let sorted = |state: [Tensor; N]| collected(state.map(|t| t.index_select(1, &input.sorted()?)));
         let state = match state {
             Some(state) => {
-                self.check_state(&state, input.len())?;
+                self.check_state(&state, Some(input.len()))?;
                 Some(sorted(state)?)
             }
             None => None,
@@ -128,12 +133,14 @@ impl<R: Recurrence<N>, const N: usize> Layers<R, N> {
         shapes
     }
 
-    fn check_state(&self, state: &[Tensor; N], batch: usize) -> Result<()> {
-        for (tensor, shape) in state.iter().zip(self.state_shapes(batch)) {
-            if tensor.shape() != shape {
-                let expected = format!("a state of shape {shape:?}");
-                let got = tensor.shape().to_vec();
-                return Err(ModuleError::Input { owner: self.owner, expected, got }.into());
+    /// Checks the shapes of a state of `batch` sequences, or of one without a batch dimension.
+    fn check_state(&self, state: &[Tensor; N], batch: Option<usize>) -> Result<()> {
+        let shapes = self.state_shapes(batch.unwrap_or(1));
+        for ((tensor, shape), argument) in state.iter().zip(shapes).zip(R::STATE) {
+            let [layers, _, width] = shape;
+            match batch {
+                Some(_) => check_state(self.owner, argument, tensor, &shape)?,
+                None => check_state(self.owner, argument, tensor, &[layers, width])?,
             }
         }
         Ok(())
@@ -151,7 +158,7 @@ impl<R: Recurrence<N>, const N: usize> Layers<R, N> {
             Some(state) => state,
             None => collected(self.state_shapes(batch).map(|shape| data.new_zeros(shape)))?,
         };
-        self.check_state(&state, batch)?;
+        self.check_state(&state, Some(batch))?;
         let directions = self.options.directions();
         let mut last: [Vec<Tensor>; N] = [const { Vec::new() }; N];
         for (layer, weights) in self.weights.chunks(directions).enumerate() {

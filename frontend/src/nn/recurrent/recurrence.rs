@@ -7,6 +7,8 @@ use crate::{Result, Tensor};
 pub(super) trait Recurrence<const N: usize>: Send + Sync {
     /// Number of gates: the rows of each weight are this many times the hidden width.
     const GATES: usize;
+    /// Names of the tensors of the state, for messages.
+    const STATE: [&'static str; N];
 
     /// The next state. `projected` is the input times its weight, plus its bias: `[rows, gates * hidden]`; each tensor of the
     /// state is `[rows, width]`.
@@ -21,6 +23,7 @@ pub(super) struct Elman {
 
 impl Recurrence<1> for Elman {
     const GATES: usize = 1;
+    const STATE: [&'static str; 1] = ["state"];
 
     fn step(&self, projected: &Tensor, [h]: &[Tensor; 1], weights: &Weights) -> Result<[Tensor; 1]> {
         let sum = projected.add(&weights.of_hidden(h)?)?;
@@ -36,6 +39,7 @@ pub(super) struct GatedUnit;
 
 impl Recurrence<1> for GatedUnit {
     const GATES: usize = 3;
+    const STATE: [&'static str; 1] = ["state"];
 
     fn step(&self, projected: &Tensor, [h]: &[Tensor; 1], weights: &Weights) -> Result<[Tensor; 1]> {
         let (x, product) = (projected.chunk(3, 1)?, weights.of_hidden(h)?.chunk(3, 1)?);
@@ -54,6 +58,7 @@ pub(super) struct LongShortTerm;
 
 impl Recurrence<2> for LongShortTerm {
     const GATES: usize = 4;
+    const STATE: [&'static str; 2] = ["state.hidden", "state.cell"];
 
     fn step(&self, projected: &Tensor, [h, c]: &[Tensor; 2], weights: &Weights) -> Result<[Tensor; 2]> {
         let gates = projected.add(&weights.of_hidden(h)?)?.chunk(4, 1)?;

@@ -1,7 +1,8 @@
 //! The parameters of one direction of a recurrent layer, or of a cell.
 
-use crate::nn::{ModuleVisitor, Parameter, init};
+use crate::nn::{ModuleError, ModuleVisitor, Parameter, init};
 use crate::{Result, Tensor};
+use keyway_dispatcher::error::Error;
 
 /// The sizes that determine the shapes of [`Weights`].
 #[derive(Clone, Copy, Debug)]
@@ -83,4 +84,23 @@ impl Weights {
             visitor.parameter(&format!("weight_hr{suffix}"), weight);
         }
     }
+}
+
+/// The error of a hidden width of 0.
+pub(super) fn no_width(owner: &'static str) -> ModuleError {
+    ModuleError::Option { owner, option: "hidden", expected: "1 or more", got: "0".to_string() }
+}
+
+/// Refuses a tensor of a state that has another shape.
+pub(super) fn check_state(
+    owner: &'static str,
+    argument: &'static str,
+    tensor: &Tensor,
+    shape: &[usize],
+) -> Result<()> {
+    if tensor.shape() == shape {
+        return Ok(());
+    }
+    let (expected, got) = (format!("of shape {shape:?}"), tensor.shape().into());
+    Err(Error::Shape { op: owner, argument, expected, got }.into())
 }

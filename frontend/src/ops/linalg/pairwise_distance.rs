@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::composite::{cast, widened};
+use crate::ops::composite::{narrowed_without_autocast, widened};
 use keyway_dispatcher::error::Error;
 
 impl Tensor {
@@ -62,7 +62,7 @@ impl Tensor {
             let apart = widened(self)?.sub(&widened(other)?)?.add(eps)?;
             let made = apart.norm_with(p, -1, keepdim)?;
             let own = made.dtype();
-            cast(made, self.dtype().promote(other.dtype()).unwrap_or(own))
+            narrowed_without_autocast(made, self.dtype().promote(other.dtype()).unwrap_or(own))
         })
     }
 }

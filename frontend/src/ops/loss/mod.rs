@@ -1,7 +1,7 @@
 //! Loss functions.
 
 use crate::error::Result;
-use crate::ops::composite::{cast, float_tensor, one, tensor, widened};
+use crate::ops::composite::{cast, float_tensor, narrowed_without_autocast, one, tensor, widened};
 use crate::ops::sample::{ErrorSample, Sample, SampleArg, error, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
@@ -158,7 +158,8 @@ fn finite(op: &'static str, argument: &'static str, number: f64) -> Result<()> {
     if number.is_finite() { Ok(()) } else { Err(wrong(op, argument, "a finite number", number)) }
 }
 
-/// Reduces the loss that a function `op` computed in f32 at least from `inputs`, and casts it to their promoted dtype.
+/// Reduces the loss that a function `op` computed in f32 at least from `inputs`, and casts it to their promoted dtype, unless
+/// autocast is on.
 fn finished(op: &'static str, loss: Tensor, reduction: Reduction, inputs: &[&Tensor]) -> Result<Tensor> {
     let loss = match reduction {
         Reduction::None => loss,
@@ -171,7 +172,7 @@ fn finished(op: &'static str, loss: Tensor, reduction: Reduction, inputs: &[&Ten
     let own = loss.dtype();
     let dtypes = inputs.iter().map(|t| t.dtype());
     let dtype = dtypes.map(Some).reduce(|a, b| a?.promote(b?)).flatten();
-    cast(loss, dtype.unwrap_or(own))
+    narrowed_without_autocast(loss, dtype.unwrap_or(own))
 }
 
 /// A function that is quadratic up to `corner` from 0 and linear with this `slope` beyond, continuously differentiable.
