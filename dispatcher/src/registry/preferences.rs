@@ -3,6 +3,7 @@
 use super::PreferenceEntry;
 use super::access::may_serve;
 use super::state::{State, lock};
+use crate::base::dtype::DType;
 use crate::base::key::Layout;
 use crate::device::server;
 use std::cmp::Reverse;
@@ -20,15 +21,21 @@ fn of_state(state: &State) -> Vec<&'static PreferenceEntry> {
 }
 
 /// The effective declaration for an op on a kind of device in a format: that of the plugin with the highest priority, then
-/// of the first that was loaded. The plugin has a kernel that serves the format on the device.
-pub fn preference(op: &str, device_kind: u16, format: Layout) -> Option<&'static PreferenceEntry> {
+/// of the first that was loaded. The plugin has a kernel that serves the format on the device, in this dtype if there is one.
+pub fn preference(
+    op: &str,
+    device_kind: u16,
+    format: Layout,
+    dtype: Option<DType>,
+) -> Option<&'static PreferenceEntry> {
     let batch = lock();
     let of_key = |p: &PreferenceEntry| (p.op, p.device, p.format) == (op, device_kind, format);
-    of_state(&batch.state).into_iter().find(|p| of_key(p) && is_served(&batch.state, p))
+    of_state(&batch.state).into_iter().find(|p| of_key(p) && is_served(&batch.state, p, dtype))
 }
 
-/// Whether the plugin of a declaration has a kernel that serves the format: one of that layout or of its parent.
-pub(super) fn is_served(state: &State, declared: &PreferenceEntry) -> bool {
+/// Whether the plugin of a declaration has a kernel that serves the format, one of that layout or of its parent, in this dtype
+/// if there is one.
+pub(super) fn is_served(state: &State, declared: &PreferenceEntry, dtype: Option<DType>) -> bool {
     let PreferenceEntry { op, device, format, plugin, .. } = *declared;
     let Some(known) = state.by_name.get(op) else { return false };
     may_serve(plugin, device, server(device))
@@ -37,6 +44,7 @@ pub(super) fn is_served(state: &State, declared: &PreferenceEntry) -> bool {
                 && kernel.device == device
                 && (kernel.layout == format || Some(kernel.layout) == format.parent())
                 && kernel.signature == known.schema.signature
+                && dtype.is_none_or(|dtype| kernel.dtype == dtype.code())
         })
 }
 
@@ -78,6 +86,6 @@ mod tests {
         assert_eq!(names(), [abs, late, early]);
         second.retired.store(true, Ordering::Relaxed);
         assert_eq!(names(), [early]);
-        assert!(!is_served(&state, state.preferences[1]), "there is no op and no kernel");
+        assert!(!is_served(&state, state.preferences[1], None), "there is no op and no kernel");
     }
 }

@@ -186,7 +186,7 @@ pub fn unreached(wanted: impl Fn(&PluginEntry) -> bool) -> Vec<(&'static PluginE
             ("device", nearest_target("device", device))
         } else if format != Layout::CHANNELS_LAST && generation.layout(format).is_none() {
             ("layout", nearest_target("layout", format.name()))
-        } else if !is_served(&lock().state, declared) {
+        } else if !is_served(&lock().state, declared, None) {
             ("kernel", None)
         } else {
             continue;

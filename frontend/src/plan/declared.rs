@@ -69,7 +69,7 @@ impl Preference {
 pub fn preferences() -> Result<Vec<Preference>> {
     crate::runtime::start()?;
     let counts = |entry: &&PreferenceEntry| {
-        registry::preference(entry.op, entry.device, entry.format)
+        registry::preference(entry.op, entry.device, entry.format, None)
             .is_some_and(|first| std::ptr::eq(first, *entry))
     };
     let described = |entry: &PreferenceEntry| Preference {
@@ -82,10 +82,10 @@ pub fn preferences() -> Result<Vec<Preference>> {
     Ok(registry::preferences().into_iter().filter(counts).map(described).collect())
 }
 
-/// The declared time of a call in a format relative to row-major order, if a plugin declares one.
+/// The declared time of a call in a format relative to row-major order, if a plugin with a kernel for its dtype declares one.
 fn declared(call: &Recorded, format: MemoryFormat) -> Option<f64> {
     let layout = Layout::from_name(format.name())?;
-    registry::preference(call.op, call.device.kind, layout).map(|entry| entry.cost)
+    registry::preference(call.op, call.device.kind, layout, Some(call.dtype)).map(|entry| entry.cost)
 }
 
 /// The estimated seconds of a call in row-major order: images, kernels and the first result are moved once, and each

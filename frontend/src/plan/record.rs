@@ -5,7 +5,7 @@ use crate::arguments::replacing;
 use crate::ops::conv;
 use crate::ops::def::{OpDef, OpFlags, definition};
 use crate::profiler::module_path;
-use crate::{Device, Error, Result, Tensor, device};
+use crate::{DType, Device, Error, Result, Tensor, device};
 use keyway_dispatcher::call::redispatch;
 use keyway_dispatcher::error::Result as DispatchResult;
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet};
@@ -63,6 +63,8 @@ pub(super) struct Recorded {
     pub(super) shape: Vec<usize>,
     /// The device of the first image among the arguments, or of the first result.
     pub(super) device: Device,
+    /// The dtype of the same tensor.
+    pub(super) dtype: DType,
     /// The format of the first image among the arguments.
     pub(super) before: usize,
     /// Whether all images had that format.
@@ -172,13 +174,15 @@ impl Recording {
             });
             produces = [outputs.as_slice().iter().find(|t| is_image(t)).map_or(before, order::of); 2];
         }
+        let of = images.first().map(|(_, t)| *t).or(first);
         let recorded = Recorded {
             path,
             op: call.args.op.name,
             in_place: is_in_place(call),
             choice,
             shape: first.map(|t| t.sizes().to_vec()).unwrap_or_default(),
-            device: images.first().map(|(_, t)| *t).or(first).map_or(Device::CPU, |t| t.device()),
+            device: of.map_or(Device::CPU, |t| t.device()),
+            dtype: of.map_or(DType::F32, |t| t.dtype()),
             before,
             is_uniform,
             inputs,
