@@ -31,6 +31,9 @@ pub struct Results<'a> {
     pub difference: f32,
 }
 
+/// The ratio of the times of passes above which a plan is reported as a loss; smaller ones are noise.
+const SLOWER: f64 = 1.1;
+
 #[derive(Serialize)]
 pub struct Data<'a> {
     model: &'a str,
@@ -143,6 +146,12 @@ impl Results<'_> {
         screen.line(format!("conversions inserted: {moved}"));
         screen.line(format!("sum of calls{estimated}: {}", gain(plan.before, plan.after)));
         screen.line(format!("whole pass: {}", gain(self.before, self.after)));
+        if self.after > SLOWER * self.before {
+            screen.line(
+                "warning: a whole pass is slower with this plan than without it, so the times of its calls are not those of the \
+                 pass; do not apply it",
+            );
+        }
         for Preference { op, format, cost, plugin, .. } in &self.unplanned {
             let time = format!("{cost} times the time in row-major order");
             screen.line(format!(

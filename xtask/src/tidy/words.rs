@@ -37,7 +37,7 @@ const PHRASES: &[Phrase] = &[
     ("one after the other", "sequentially, consecutive", 0),
     ("for ever", "indefinitely, permanently", 0),
     ("under way", "in progress, pending, current", 0),
-    ("at once", "immediately, concurrently, in one step", 5),
+    ("at once", "immediately, concurrently, in one step", 4),
     ("anew", "again", 1),
     ("the ones that", "those that, with the noun", 0),
     ("whoever", "the caller, the code that", 0),
