@@ -82,10 +82,12 @@ pub fn preferences() -> Result<Vec<Preference>> {
     Ok(registry::preferences().into_iter().filter(counts).map(described).collect())
 }
 
-/// The declared time of a call in a format relative to row-major order, if a plugin with a kernel for its dtype declares one.
+/// The declared time of a call in a format relative to row-major order, if a plugin declares one: a plugin with a kernel for the
+/// dtype of the call, else any.
 fn declared(call: &Recorded, format: MemoryFormat) -> Option<f64> {
     let layout = Layout::from_name(format.name())?;
-    registry::preference(call.op, call.device.kind, layout, Some(call.dtype)).map(|entry| entry.cost)
+    let of = |dtype| registry::preference(call.op, call.device.kind, layout, dtype);
+    of(Some(call.dtype)).or_else(|| of(None)).map(|entry| entry.cost)
 }
 
 /// The estimated seconds of a call in row-major order: images, kernels and the first result are moved once, and each
