@@ -15,8 +15,8 @@ use keyway::{DType, Tensor};
 /// Ops that sort in descending order, so that of equal elements the first is dropped last.
 const DESCENDING: [&str; 1] = ["topk"];
 
-/// The sum of the outputs, each element multiplied by a weight that increases along every dimension: so if equal elements
-/// may be taken in either order, the derivative is between those of the two.
+/// The sum of the outputs, each element multiplied by a weight that increases along every dimension: if equal elements may be
+/// taken in either order, the derivative is between the derivatives of the two orders.
 pub(super) fn weighted(outputs: &[Array], weight: Weight) -> Option<f64> {
     let sums = outputs
         .iter()

@@ -74,6 +74,13 @@ pub enum Forms {
 }
 
 /// A decomposition: computes the results of an op with other ops.
+///
+/// ```
+/// use keyway::dispatcher::op::Out;
+/// use keyway::ops::{def::Decompose, pointwise::mul};
+/// let square: Decompose = |args| Ok(mul::DEF.call(&[args.get(0), args.get(0)], Out::New)?);
+/// # let _ = square;
+/// ```
 pub type Decompose = fn(&Args<'_>) -> RuleResult<Outputs>;
 
 /// The definition of an op, built by [`OpDef::new`], [`OpDef::unary`] or [`OpDef::binary`].

@@ -1,6 +1,5 @@
-//! The kernels of networks at sizes that the suite's quick cases do not have: several tiles, and few results with so many
-//! addends that several blocks share them. The expected results are those of the CPU backend, and each result is
-//! bit-identical every time.
+//! The kernels of networks at sizes that the suite's quick cases do not have: several tiles, and reductions of few results that
+//! are split over several blocks. The expected results are those of the CPU backend, and each result is bit-identical every time.
 
 mod support;
 

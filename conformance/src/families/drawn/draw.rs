@@ -65,8 +65,8 @@ const LENGTHS: [usize; 6] = [1, 77, 128, 197, 224, 512];
 /// Images and sequences of a batch.
 const BATCHES: [usize; 9] = [1, 2, 2, 3, 4, 8, 16, 31, 32];
 
-/// Maximum numbers of elements of a tensor, one of which each draw selects, so that many draws fit into the time and memory
-/// stays small.
+/// Maximum number of elements of a tensor: each draw selects one of the two. The smaller one leaves time and memory for more
+/// draws.
 const ELEMENTS: [usize; 2] = [1_000_000, 210_000];
 /// The maximum number of products of a call on matrices or images.
 const STEPS: usize = 150_000_000;

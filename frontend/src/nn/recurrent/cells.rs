@@ -1,6 +1,6 @@
 //! The cells: one step of a recurrence.
 
-use super::recurrence::{Elman, GatedUnit, LongShortTerm, LstmState, Recurrence, State};
+use super::recurrence::{Elman, GatedUnit, LongShortTerm, LstmState, Recurrence, State, collected};
 use super::weights::{Sizes, Weights, check_state, no_width};
 use crate::error::called;
 use crate::nn::{Module, ModuleError, ModuleVisitor};
@@ -26,29 +26,18 @@ fn step<R: Recurrence<N>, const N: usize>(
     if width != sizes.input {
         return Err(wrong_input());
     }
-    let mut tensors = Vec::with_capacity(N);
-    match state {
-        None => {
-            for _ in 0..N {
-                tensors.push(rows.new_zeros((batch, sizes.hidden))?);
-            }
-        }
+    let shape = [batch, sizes.hidden];
+    let state = match state {
+        None => collected([(); N].map(|()| rows.new_zeros(shape)))?,
         Some(state) => {
-            let expected = [batch, sizes.hidden];
-            let expected = if alone { &expected[1..] } else { &expected };
             for (t, argument) in state.iter().zip(R::STATE) {
-                check_state(owner, argument, t, expected)?;
-                tensors.push(batched(t)?);
+                check_state(owner, argument, t, if alone { &shape[1..] } else { &shape })?;
             }
+            collected(state.each_ref().map(batched))?
         }
-    }
-    let state: [Tensor; N] = tensors.try_into().unwrap_or_else(|_| unreachable!("{N} tensors"));
+    };
     let next = recurrence.step(&weights.of_input(&rows)?, &state, weights)?;
-    if !alone {
-        return Ok(next);
-    }
-    let next = next.into_iter().map(|t| t.squeeze(0)).collect::<Result<Vec<_>>>()?;
-    Ok(next.try_into().unwrap_or_else(|_| unreachable!("{N} tensors")))
+    if alone { collected(next.map(|t| t.squeeze(0))) } else { Ok(next) }
 }
 
 macro_rules! cells {

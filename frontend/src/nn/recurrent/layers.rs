@@ -2,7 +2,7 @@
 
 use super::options::RecurrentOptions;
 use super::packed::PackedSequence;
-use super::recurrence::Recurrence;
+use super::recurrence::{Recurrence, collected};
 use super::weights::{Sizes, Weights, check_state, no_width};
 use crate::nn::{ModuleError, ModuleVisitor, TrainingMode};
 use crate::rng::{self, Generator};
@@ -241,10 +241,4 @@ fn reverse<const N: usize>(
     }
     outputs.reverse();
     Ok((Tensor::cat(&outputs, 0)?, state))
-}
-
-/// An array of results as the result of an array.
-fn collected<const N: usize>(results: [Result<Tensor>; N]) -> Result<[Tensor; N]> {
-    let tensors = results.into_iter().collect::<Result<Vec<_>>>()?;
-    Ok(tensors.try_into().unwrap_or_else(|_| unreachable!("{N} results")))
 }

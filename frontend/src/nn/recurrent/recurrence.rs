@@ -114,3 +114,9 @@ impl State<2> for LstmState {
         [self.hidden.clone(), self.cell.clone()]
     }
 }
+
+/// An array of results as the result of an array.
+pub(super) fn collected<const N: usize>(results: [Result<Tensor>; N]) -> Result<[Tensor; N]> {
+    let tensors = results.into_iter().collect::<Result<Vec<_>>>()?;
+    Ok(tensors.try_into().unwrap_or_else(|_| unreachable!("{N} results")))
+}

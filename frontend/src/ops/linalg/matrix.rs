@@ -10,6 +10,9 @@ use keyway_dispatcher::op::{Arg, Args};
 /// The library of this project with the kernels of the factorisations.
 pub(super) const LIBRARY: &str = "keyway-linalg";
 
+/// The expected shape in messages.
+const SQUARE: &str = "a square matrix or a batch of them, [.., n, n]";
+
 /// A batch of matrices: the leading dimensions, rows and columns, and the dtype.
 pub(super) struct Matrices<'a> {
     pub(super) lead: &'a [usize],
@@ -56,7 +59,7 @@ pub(super) fn square<'a>(args: &Args<'a>, i: usize) -> RuleResult<Matrices<'a>> 
     let batch = matrices(args, i)?;
     if batch.rows != batch.columns {
         let got = args.tensor(i)?.sizes();
-        return Err(wrong_shape(args, i, "a square matrix or a batch of them, [.., n, n]".to_string(), got));
+        return Err(wrong_shape(args, i, SQUARE.to_string(), got));
     }
     Ok(batch)
 }
@@ -130,18 +133,27 @@ pub(super) fn optional_float(args: &Args<'_>, i: usize) -> RuleResult<Option<f64
     }
 }
 
-/// Refuses an argument `self` of the method `op` that is no batch of square matrices of f32 or f64.
+/// Refuses an argument `self` of the method `op` that is no batch of square matrices.
+///
+/// # Errors
+/// `Shape`.
+pub(super) fn checked_shape(op: &'static str, a: &Tensor) -> Result<()> {
+    match a.shape() {
+        [.., rows, columns] if rows == columns => Ok(()),
+        got => {
+            let expected = SQUARE.to_string();
+            Err(Error::Shape { op, argument: "self", expected, got: got.into() }.into())
+        }
+    }
+}
+
+/// As [`checked_shape`], and refuses dtypes other than f32 and f64.
 ///
 /// # Errors
 /// `DType`, `Shape`.
 pub(super) fn checked_square(op: &'static str, a: &Tensor) -> Result<()> {
-    let argument = "self";
-    match (a.dtype(), a.shape()) {
-        (DType::F32 | DType::F64, [.., rows, columns]) if rows == columns => Ok(()),
-        (DType::F32 | DType::F64, got) => {
-            let expected = "a square matrix or a batch of them, [.., n, n]".to_string();
-            Err(Error::Shape { op, argument, expected, got: got.into() }.into())
-        }
-        (got, _) => Err(Error::DType { op, argument, expected: "f32 or f64".to_string(), got }.into()),
+    match a.dtype() {
+        DType::F32 | DType::F64 => checked_shape(op, a),
+        got => Err(Error::DType { op, argument: "self", expected: "f32 or f64".to_string(), got }.into()),
     }
 }

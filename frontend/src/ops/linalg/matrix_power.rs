@@ -1,6 +1,6 @@
 //! Powers and products of several matrices.
 
-use super::matrix::checked_square;
+use super::matrix::{checked_shape, checked_square};
 use crate::Tensor;
 use crate::error::{Result, called};
 use keyway_dispatcher::error::Error;
@@ -23,7 +23,7 @@ impl Tensor {
     #[doc(alias = "linalg_matrix_power")]
     pub fn matrix_power(&self, n: i64) -> Result<Tensor> {
         called("matrix_power", &["self", "n"], || {
-            square_shape("matrix_power", self)?;
+            checked_shape("matrix_power", self)?;
             let mut base = if n < 0 { self.inv()? } else { self.clone() };
             let (mut exponent, mut made) = (n.unsigned_abs(), None::<Tensor>);
             while exponent > 0 {
@@ -129,17 +129,6 @@ impl Tensor {
             let made = if tensors[last].borrow().rank() == 1 { made.squeeze(-1)? } else { made };
             if tensors[0].borrow().rank() == 1 { made.squeeze(0) } else { Ok(made) }
         })
-    }
-}
-
-/// Refuses matrices that are not square.
-fn square_shape(op: &'static str, a: &Tensor) -> Result<()> {
-    match a.shape() {
-        [.., rows, columns] if rows == columns => Ok(()),
-        got => {
-            let expected = "a square matrix or a batch of them, [.., n, n]".to_string();
-            Err(Error::Shape { op, argument: "self", expected, got: got.into() }.into())
-        }
     }
 }
 
