@@ -63,6 +63,7 @@ fn each_op_in_its_dtype() -> keyway::Result<()> {
             half.poisson_nll_loss(&half)?,
             half.gaussian_nll_loss(&half, &half)?,
             half.pairwise_distance(&half)?,
+            half.trapezoid(-1)?,
             half.cross_entropy(&Tensor::zeros_with(4, DType::I64)?)?,
             // Promoted as always.
             half.add(&m)?,

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::composite::{cast, real};
+use crate::ops::composite::{narrowed_without_autocast, real};
 use crate::ops::rules::float_of;
 use crate::tensor::Int;
 use keyway_dispatcher::dims::wrap_dim;
@@ -94,7 +94,7 @@ impl Tensor {
             };
             let made = made.mul(0.5)?;
             let own = made.dtype();
-            cast(made, dtype.unwrap_or(own))
+            narrowed_without_autocast(made, dtype.unwrap_or(own))
         })
     }
 }
