@@ -25,7 +25,7 @@ fn dtype(sample: &TensorSample, tested: DType) -> DType {
 
 fn array(sample: &TensorSample, tested: DType, seed: u64) -> Array {
     let dtype = dtype(sample, tested);
-    let values = build::values(&sample.fill, sample.sizes.iter().product(), seed);
+    let values = build::values(&sample.fill, &sample.sizes, seed);
     Array::new(dtype, sample.sizes.clone(), values.into_iter().map(|v| element(v, dtype)).collect())
 }
 

@@ -43,16 +43,16 @@ impl Generator {
     }
 }
 
-/// The values of a fill, in row-major order.
+/// The values of a fill for a tensor of these sizes, in row-major order.
 ///
 /// ```
 /// use keyway::ops::{build::values, sample::Fill};
-/// let first = values(&Fill::Uniform(0.0, 1.0), 3, 7);
-/// assert_eq!(first, values(&Fill::Uniform(0.0, 1.0), 3, 7));
-/// assert_ne!(first, values(&Fill::Uniform(0.0, 1.0), 3, 8));
+/// let first = values(&Fill::Uniform(0.0, 1.0), &[3], 7);
+/// assert_eq!(first, values(&Fill::Uniform(0.0, 1.0), &[3], 7));
+/// assert_ne!(first, values(&Fill::Uniform(0.0, 1.0), &[3], 8));
 /// ```
-pub fn values(fill: &Fill, count: usize, seed: u64) -> Vec<f64> {
-    let mut generator = Generator(seed);
+pub fn values(fill: &Fill, sizes: &[usize], seed: u64) -> Vec<f64> {
+    let (mut generator, count) = (Generator(seed), sizes.iter().product::<usize>());
     match fill {
         Fill::Uniform(low, high) => (0..count).map(|_| low + (high - low) * generator.unit()).collect(),
         Fill::AwayFrom(low, high, gap) => (0..count)
@@ -74,10 +74,11 @@ pub fn values(fill: &Fill, count: usize, seed: u64) -> Vec<f64> {
             }
             all
         }
-        Fill::Definite(n) | Fill::Permuted(n) => {
+        Fill::Definite | Fill::Permuted => {
+            let n = sizes.last().copied().unwrap_or(1);
             let uniform: Vec<f64> = (0..count).map(|_| 2.0 * generator.unit() - 1.0).collect();
-            let large = large_elements(fill, *n);
-            uniform.into_iter().enumerate().map(|(i, v)| if large(i) { v + *n as f64 } else { v }).collect()
+            let large = large_elements(fill, n);
+            uniform.into_iter().enumerate().map(|(i, v)| if large(i) { v + n as f64 } else { v }).collect()
         }
         Fill::Index(size) => (0..count).map(|_| (generator.next() % (*size).max(1) as u64) as f64).collect(),
         Fill::Values(given) => given.iter().copied().cycle().take(count).collect(),
@@ -87,7 +88,7 @@ pub fn values(fill: &Fill, count: usize, seed: u64) -> Vec<f64> {
 /// Whether a fill by matrices of `n` columns has its large value at this row-major position. Rows beyond the columns of a tall
 /// matrix continue the pattern.
 fn large_elements(fill: &Fill, n: usize) -> impl Fn(usize) -> bool {
-    let (n, shift) = (n.max(1), usize::from(matches!(fill, Fill::Permuted(_))));
+    let (n, shift) = (n.max(1), usize::from(matches!(fill, Fill::Permuted)));
     move |position| position % n == (position / n + shift) % n
 }
 
@@ -96,8 +97,9 @@ fn tensor(sample: &TensorSample, tested: DType, seed: u64) -> Result<Tensor> {
         Role::Tested => tested,
         Role::Fixed(dtype) => dtype,
     };
-    let count = keyway_dispatcher::dims::numel("sample", &sample.sizes)?;
-    let values = values(&sample.fill, count, seed);
+    // Refuses sizes whose product overflows.
+    keyway_dispatcher::dims::numel("sample", &sample.sizes)?;
+    let values = values(&sample.fill, &sample.sizes, seed);
     if dtype == DType::I64 {
         return Tensor::from_vec(values.into_iter().map(|v| v as i64).collect(), &sample.sizes);
     }

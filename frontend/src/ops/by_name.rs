@@ -311,8 +311,8 @@ fn tensor(value: &Value) -> Option<TensorSample> {
                 ("away_from", Some(&[low, high, step])) => Fill::AwayFrom(low, high, step),
                 ("values", Some(values)) if !values.is_empty() => Fill::Values(values.to_vec()),
                 ("index", None) => Fill::Index(value.as_i64()?),
-                ("definite", None) => Fill::Definite(usize::try_from(value.as_i64()?).ok()?),
-                ("permuted", None) => Fill::Permuted(usize::try_from(value.as_i64()?).ok()?),
+                ("definite", None) if value.as_bool() == Some(true) => Fill::Definite,
+                ("permuted", None) if value.as_bool() == Some(true) => Fill::Permuted,
                 _ => return None,
             }
         }

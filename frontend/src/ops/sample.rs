@@ -6,8 +6,8 @@ use crate::DType;
 ///
 /// ```
 /// use keyway::ops::{build::values, sample::Fill};
-/// assert_eq!(values(&Fill::Values(vec![1.0, 2.0]), 3, 0), [1.0, 2.0, 1.0]);
-/// assert!(values(&Fill::Uniform(2.0, 3.0), 9, 0).iter().all(|v| (2.0..3.0).contains(v)));
+/// assert_eq!(values(&Fill::Values(vec![1.0, 2.0]), &[3], 0), [1.0, 2.0, 1.0]);
+/// assert!(values(&Fill::Uniform(2.0, 3.0), &[9], 0).iter().all(|v| (2.0..3.0).contains(v)));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fill {
@@ -18,12 +18,12 @@ pub enum Fill {
     AwayFrom(f64, f64, f64),
     /// Distinct values in a fixed shuffled order, spread over the range: no ties.
     Distinct(f64, f64),
-    /// Well-conditioned matrices of `n` columns: uniform in -1..1, with `n` added to each diagonal element. Their symmetric part
-    /// is positive definite.
-    Definite(usize),
-    /// Well-conditioned matrices of `n` columns, which an LU decomposition permutes: uniform in -1..1, with `n` added to the
-    /// element of row `i` in column `i + 1`, of the last row in column 0.
-    Permuted(usize),
+    /// Well-conditioned matrices `[.., m, n]`: uniform in -1..1, with `n` added to each diagonal element. Their symmetric part is
+    /// positive definite.
+    Definite,
+    /// Well-conditioned matrices `[.., m, n]`, which an LU decomposition permutes: uniform in -1..1, with `n` added to the element
+    /// of row `i` in column `i + 1`, of the last row in column 0.
+    Permuted,
     /// Indices: integers in `0..n`.
     Index(i64),
     /// These values, repeated as often as needed.

@@ -207,7 +207,7 @@ impl Drawn {
                     low + (high - low) * source.unit()
                 }
                 Fill::Index(size) => (source.unit() * *size as f64).floor(),
-                Fill::Definite(_) | Fill::Permuted(_) => 2.0 * source.unit() - 1.0,
+                Fill::Definite | Fill::Permuted => 2.0 * source.unit() - 1.0,
                 Fill::Values(list) => list[position % list.len().max(1)],
             },
             Values::Uniform => -1.0 + 3.0 * source.unit(),

@@ -70,7 +70,7 @@ fn derivative(b: &Backward<'_>) -> Result<Tensor> {
 fn samples() -> Vec<Sample> {
     let call = |lead: &[usize], n, upper| {
         let sizes = [lead, &[n, n]].concat();
-        sample([tensor(&sizes, Fill::Definite(n)), SampleArg::Bool(upper)])
+        sample([tensor(&sizes, Fill::Definite), SampleArg::Bool(upper)])
     };
     vec![
         call(&[], 1, false),

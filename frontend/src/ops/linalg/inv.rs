@@ -56,7 +56,7 @@ pub static DEF: OpDef = OpDef::new(
     || {
         let sizes: [&[usize]; 7] =
             [&[1, 1], &[4, 4], &[2, 3, 3], &[2, 1, 2, 2], &[0, 0], &[0, 3, 3], &[2, 0, 0]];
-        let matrix = |sizes: &[usize]| samples::tensor(sizes, Fill::Permuted(sizes[sizes.len() - 1]));
+        let matrix = |sizes: &[usize]| samples::tensor(sizes, Fill::Permuted);
         sizes.iter().map(|sizes| sample([matrix(sizes)])).collect()
     },
 )

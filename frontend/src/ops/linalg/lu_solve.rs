@@ -111,7 +111,7 @@ fn samples() -> Vec<Sample> {
     };
     let call = |lead: &[usize], list: &[f64], b: &[usize], left, adjoint| {
         let n = list.len();
-        let lu = tensor(&[lead, &[n, n]].concat(), Fill::Definite(n));
+        let lu = tensor(&[lead, &[n, n]].concat(), Fill::Definite);
         sample([lu, pivots(lead, list), plain(b), SampleArg::Bool(left), SampleArg::Bool(adjoint)])
     };
     vec![

@@ -85,7 +85,7 @@ pub static DEF: OpDef = OpDef::new(
     || {
         let sizes: [&[usize]; 9] =
             [&[1, 1], &[4, 4], &[5, 3], &[3, 4], &[2, 3, 3], &[2, 2, 3, 2], &[0, 0], &[2, 0], &[0, 3, 2]];
-        let matrix = |sizes: &[usize]| samples::tensor(sizes, Fill::Permuted(sizes[sizes.len() - 1]));
+        let matrix = |sizes: &[usize]| samples::tensor(sizes, Fill::Permuted);
         let none = || [SampleArg::None, SampleArg::None];
         sizes.iter().map(|sizes| sample([matrix(sizes)].into_iter().chain(none()))).collect()
     },
