@@ -129,7 +129,7 @@ fn install() -> DispatchResult<()> {
 
 /// Whether an op submits work to a device: views have none, and host ops call others.
 fn computes(op: &OpEntry) -> bool {
-    !matches!(op.spec.rule, Rule::Host(_) | Rule::View(_) | Rule::Views(_))
+    !(op.spec.rule.is_view() || matches!(op.spec.rule, Rule::Host(_)))
 }
 
 /// Refuses a call on a device whose work is not captured.

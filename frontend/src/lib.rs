@@ -61,6 +61,7 @@ pub use backend::{set_fallback, with_backend};
 pub use error::{Error, Result};
 /// The 16-bit floating-point types of host values.
 pub use half::{bf16, f16};
+pub use keyway_sdk::num_complex::Complex;
 pub use interposer::interposer;
 /// The dispatcher below: loader, tables, memory, threads.
 pub use keyway_dispatcher as dispatcher;

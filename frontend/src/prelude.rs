@@ -25,4 +25,5 @@ pub use crate::optim::Optimizer;
 pub use crate::optim::lr_scheduler::LrScheduler;
 pub use crate::tensor::{Ellipsis, MemoryFormat, NewAxis, StepBy, Tensor, TensorOptions};
 pub use crate::{DType, Device, Layout, autograd, data, nn, optim};
+pub use crate::Complex;
 pub use half::{bf16, f16};

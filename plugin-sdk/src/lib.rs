@@ -43,6 +43,7 @@ extern crate self as keyway_sdk;
 
 pub use author::Error;
 pub use half;
+pub use num_complex;
 
 #[doc(hidden)]
 pub mod __private {

@@ -1,11 +1,11 @@
 //! Accumulation types of the ops that add at indices.
 
 use super::cells::{Cells, row_major};
-use super::long_sums::InF64;
+use super::long_sums::{Double, InDouble};
 use super::nest::{Nest, dims};
 use super::number::Number;
 use keyway_cpu_loops::narrow_slice;
-use keyway_sdk::author::{Error, Float, Lanes, Plain, Scratch};
+use keyway_sdk::author::{Error, Float, Lanes, Plain, Scratch, c64, c128};
 use keyway_sdk::half::{bf16, f16};
 
 /// An element type and its accumulation type: f32 for f16 and bf16, and a type for bool whose sum is true if any addend is.
@@ -100,11 +100,12 @@ macro_rules! sums {
     )*};
     (own: $($t:ty, $cell:ty);* $(;)?) => { sums! { $($t, $t, $cell, false, $t, |x| x, |x| x, |x| x);* } };
 }
-sums! { own: f64, u64; i8, u8; i16, u16; i32, u32; i64, u64; u8, u8; u16, u16; u32, u32; u64, u64 }
+sums! { own: c128, c128; f64, u64; i8, u8; i16, u16; i32, u32; i64, u64; u8, u8; u16, u16; u32, u32; u64, u64 }
 sums! {
-    f32, f32, u32, false, InF64<f32>, f64::from, |x| x, |x| x;
-    f16, f32, u16, true, InF64<f16>, f64::from, Float::to_acc, f16::from_acc, narrow_vectors;
-    bf16, f32, u16, true, InF64<bf16>, f64::from, Float::to_acc, bf16::from_acc, narrow_vectors;
+    f32, f32, u32, false, InDouble<f32>, f64::from, |x| x, |x| x;
+    f16, f32, u16, true, InDouble<f16>, f64::from, Float::to_acc, f16::from_acc, narrow_vectors;
+    bf16, f32, u16, true, InDouble<bf16>, f64::from, Float::to_acc, bf16::from_acc, narrow_vectors;
+    c64, c64, u64, false, InDouble<c64>, Double::lengthen, |x| x, |x| x;
     bool, f32, u8, true, bool, |x| x, |x| f32::from(u8::from(x)), |x| x != 0.0;
 }
 

@@ -108,7 +108,7 @@ fn relu_backward<T: Float>(call: &Call) -> Result<(), Error> {
     map_real2::<T>(call, Cost::Cheap, |grad, y| if y <= T::Acc::ZERO { T::Acc::ZERO } else { grad })
 }
 
-fn relu<T: Number>(call: &Call) -> Result<(), Error> {
+fn relu<T: Number + PartialOrd>(call: &Call) -> Result<(), Error> {
     let zero = T::default();
     call.map1(Cost::Cheap, |x: T| if x <= zero { zero } else { x })
 }

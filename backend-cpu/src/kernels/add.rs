@@ -2,7 +2,7 @@
 
 use super::number::{Number, map_number};
 use keyway_cpu_loops::{CallExt, Cost};
-use keyway_sdk::author::{Call, Element, Error, Float, Widen};
+use keyway_sdk::author::{Call, Element, Error, Float, Widen, c64, c128};
 use keyway_sdk::half::{bf16, f16};
 
 fn add<T: Widen<Wide: Number>>(call: &Call) -> Result<(), Error> {
@@ -21,4 +21,4 @@ fn narrow<T: Float<Acc: Number>>(call: &Call) -> Result<(), Error> {
 }
 
 kernel!("add", "TTs>T", narrow, [f16, bf16]);
-kernel!("add", "TTs>T", add, [f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+kernel!("add", "TTs>T", add, [f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, bool, c64, c128]);

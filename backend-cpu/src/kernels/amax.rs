@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 /// The reducer to the largest (`MAX`) or smallest element, or to NaN if there is one.
 pub struct Extreme<T, const MAX: bool>(pub PhantomData<fn() -> T>);
 
-impl<T: Widen, const MAX: bool> Reducer for Extreme<T, MAX> {
+impl<T: Widen<Wide: PartialOrd>, const MAX: bool> Reducer for Extreme<T, MAX> {
     type In = T;
     type Acc = T::Wide;
     type Context = ();
@@ -31,24 +31,24 @@ impl<T: Widen, const MAX: bool> Reducer for Extreme<T, MAX> {
     }
 }
 
-fn extreme<T: Widen, const MAX: bool>(call: &Call) -> Result<(), Error> {
+fn extreme<T: Widen<Wide: PartialOrd>, const MAX: bool>(call: &Call) -> Result<(), Error> {
     let input = call.view::<T>(0)?;
     reduce(input, reduced(call, 1, input)?, call.out(0)?, &Extreme::<T, MAX>(PhantomData), T::narrow)
 }
 
-fn amax<T: Widen>(call: &Call) -> Result<(), Error> {
+fn amax<T: Widen<Wide: PartialOrd>>(call: &Call) -> Result<(), Error> {
     extreme::<T, true>(call)
 }
 
-fn amin<T: Widen>(call: &Call) -> Result<(), Error> {
+fn amin<T: Widen<Wide: PartialOrd>>(call: &Call) -> Result<(), Error> {
     extreme::<T, false>(call)
 }
 
-fn amax_bool<T: Widen>(call: &Call) -> Result<(), Error> {
+fn amax_bool<T: Widen<Wide: PartialOrd>>(call: &Call) -> Result<(), Error> {
     truth::<T, false>(call)
 }
 
-fn amin_bool<T: Widen>(call: &Call) -> Result<(), Error> {
+fn amin_bool<T: Widen<Wide: PartialOrd>>(call: &Call) -> Result<(), Error> {
     truth::<T, true>(call)
 }
 

@@ -1,7 +1,7 @@
 //! `any` and `all`
 
 use super::reduction::{Reducer, reduce, reduced};
-use keyway_sdk::author::{Call, Error, Widen};
+use keyway_sdk::author::{Call, Error, Widen, c64, c128};
 use keyway_sdk::half::{bf16, f16};
 use std::marker::PhantomData;
 
@@ -40,5 +40,5 @@ fn all<T: Widen>(call: &Call) -> Result<(), Error> {
     truth::<T, true>(call)
 }
 
-kernel!("any", "TIb>T", any, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
-kernel!("all", "TIb>T", all, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+kernel!("any", "TIb>T", any, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool, c64, c128]);
+kernel!("all", "TIb>T", all, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool, c64, c128]);

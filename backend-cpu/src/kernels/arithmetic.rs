@@ -24,7 +24,7 @@ fn neg<T: Number>(call: &Call) -> Result<(), Error> {
     call.map1(Cost::Cheap, |x: T| T::default().minus(x))
 }
 
-fn abs<T: Number>(call: &Call) -> Result<(), Error> {
+fn abs<T: Number + PartialOrd>(call: &Call) -> Result<(), Error> {
     let zero = T::default();
     call.map1(Cost::Cheap, |x: T| if x < zero { zero.minus(x) } else { x })
 }
@@ -33,7 +33,7 @@ fn square<T: Widen<Wide: Number>>(call: &Call) -> Result<(), Error> {
     call.map1_wide::<T, T>(Cost::Cheap, |x| x.times(x))
 }
 
-fn sign<T: Widen<Wide: Number>>(call: &Call) -> Result<(), Error> {
+fn sign<T: Widen<Wide: Number + PartialOrd>>(call: &Call) -> Result<(), Error> {
     call.map1_wide::<T, T>(Cost::Cheap, |x| {
         let (zero, one) = (T::Wide::default(), T::Wide::from_i64(1));
         let (positive, negative) = (if x > zero { one } else { zero }, if x < zero { one } else { zero });

@@ -1,4 +1,4 @@
-//! Tensor memory as cells of 1, 2, 4 or 8 bytes. An op that only moves elements is compiled once per cell size, not once per
+//! Tensor memory as cells of 1, 2, 4, 8 or 16 bytes. An op that only moves elements is compiled once per cell size, not once per
 //! dtype.
 
 use super::nest::{Nest, dims};
@@ -17,7 +17,8 @@ macro_rules! cell_kernel {
             f32 => $run::<u32>, f64 => $run::<u64>, f16 => $run::<u16>, bf16 => $run::<u16>,
             i8 => $run::<u8>, i16 => $run::<u16>, i32 => $run::<u32>, i64 => $run::<u64>,
             u8 => $run::<u8>, u16 => $run::<u16>, u32 => $run::<u32>, u64 => $run::<u64>,
-            bool => $run::<u8>
+            bool => $run::<u8>, c64 => $run::<u64>,
+            c128 => $run::<::keyway_sdk::author::c128>
         }
     };
 }

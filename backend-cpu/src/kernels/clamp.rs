@@ -6,7 +6,7 @@ use keyway_cpu_loops::{CallExt, Cost};
 use keyway_sdk::author::{Call, Element, Error, Float, Int, Widen};
 use keyway_sdk::half::{bf16, f16};
 
-fn between<T: Widen>(call: &Call, low: Option<T>, high: Option<T>) -> Result<(), Error> {
+fn between<T: Widen<Wide: PartialOrd>>(call: &Call, low: Option<T>, high: Option<T>) -> Result<(), Error> {
     match (low.map(T::widen), high.map(T::widen)) {
         (Some(low), Some(high)) => call.map1_wide::<T, T>(Cost::Cheap, |x| smaller(larger(x, low), high)),
         (Some(low), None) => call.map1_wide::<T, T>(Cost::Cheap, |x| larger(x, low)),
@@ -35,7 +35,7 @@ fn saturated<T: Int>(number: i64) -> T {
     }
 }
 
-fn integer<T: Int + Widen>(call: &Call) -> Result<(), Error> {
+fn integer<T: Int + Widen<Wide: PartialOrd>>(call: &Call) -> Result<(), Error> {
     let (low, high) = (bound(call, 1)?, bound(call, 2)?);
     between::<T>(call, low.map(saturated), high.map(saturated))
 }

@@ -2,7 +2,7 @@
 
 use super::cells::{Cells, copy_block, shifted};
 use keyway_cpu_loops::{CallExt, Cost};
-use keyway_sdk::author::{Call, Element, Error};
+use keyway_sdk::author::{Call, Element, Error, c64, c128};
 use keyway_sdk::half::{bf16, f16};
 
 fn constant_pad<T: Element>(call: &Call) -> Result<(), Error> {
@@ -32,5 +32,5 @@ kernel!(
     "constant_pad",
     "TIs>T",
     constant_pad,
-    [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]
+    [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool, c64, c128]
 );

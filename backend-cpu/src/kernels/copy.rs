@@ -2,7 +2,7 @@
 
 use keyway_cpu_loops::{CallExt, Cost, map1_slices};
 use keyway_sdk::abi::codes::dtype;
-use keyway_sdk::author::{Call, Element, Error, NameKind, Widen, host};
+use keyway_sdk::author::{Call, Element, Error, NameKind, Widen, c64, c128, host};
 use keyway_sdk::half::{bf16, f16};
 
 /// Elements per block of a cast through 2-byte integers.
@@ -66,6 +66,30 @@ fn cast_into<O: Widen>(call: &Call, source: usize) -> Result<(), Error> {
     }
 }
 
+/// As [`cast_into`], also from complex numbers: into complex numbers, and into bool, which is true for a nonzero one.
+fn cast_complex_into<O: Widen>(call: &Call, source: usize) -> Result<(), Error> {
+    match call.tensor(source)?.dtype() {
+        own if own == O::dtype() => call.copy_of::<O>(source),
+        dtype::C64 => call.map1_of::<c64, O>(source, Cost::Cheap, |z| {
+            O::from_complex(c128::new(z.re.into(), z.im.into()))
+        }),
+        dtype::C128 => call.map1_of::<c128, O>(source, Cost::Cheap, O::from_complex),
+        _ => cast_into::<O>(call, source),
+    }
+}
+
+fn copy_complex<T: Widen>(call: &Call) -> Result<(), Error> {
+    cast_complex_into::<T>(call, 1)
+}
+
+fn clone_complex<T: Widen>(call: &Call) -> Result<(), Error> {
+    cast_complex_into::<T>(call, 0)
+}
+
+fn to_dtype_complex<T: Widen>(call: &Call) -> Result<(), Error> {
+    cast_complex_into::<T>(call, 0)
+}
+
 fn copy<T: Widen>(call: &Call) -> Result<(), Error> {
     cast_into::<T>(call, 1)
 }
@@ -78,6 +102,9 @@ fn to_dtype<T: Widen>(call: &Call) -> Result<(), Error> {
     cast_into::<T>(call, 0)
 }
 
-kernel!("copy", "TT>T", copy, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
-kernel!("clone", "TS>T", clone, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
-kernel!("to_dtype", "Td>T", to_dtype, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+kernel!("copy", "TT>T", copy, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
+kernel!("clone", "TS>T", clone, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
+kernel!("to_dtype", "Td>T", to_dtype, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
+kernel!("copy", "TT>T", copy_complex, [bool, c64, c128]);
+kernel!("clone", "TS>T", clone_complex, [bool, c64, c128]);
+kernel!("to_dtype", "Td>T", to_dtype_complex, [bool, c64, c128]);

@@ -17,12 +17,12 @@ const COLUMNS: usize = 1024;
 const GRAIN: usize = 16 * 1024;
 
 /// An element type that is compared in its arithmetic type.
-trait Ordered: Plain + Widen {}
-impl<T: Plain + Widen> Ordered for T {}
+trait Ordered: Plain + Widen<Wide: PartialOrd> {}
+impl<T: Plain + Widen<Wide: PartialOrd>> Ordered for T {}
 
 /// Whether the running extreme `before` is more extreme than the element `after`; neither is NaN.
 #[inline(always)]
-fn is_unchanged<W: Element, const MAX: bool>(before: W, after: W) -> bool {
+fn is_unchanged<W: Element + PartialOrd, const MAX: bool>(before: W, after: W) -> bool {
     if MAX { before > after } else { before < after }
 }
 
@@ -35,7 +35,7 @@ fn is_nan<W: Element>(x: W) -> bool {
 
 /// Whether an element replaces the running extreme.
 #[inline(always)]
-fn reaches<W: Element, const MAX: bool>(after: W, before: W) -> bool {
+fn reaches<W: Element + PartialOrd, const MAX: bool>(after: W, before: W) -> bool {
     (if MAX { after >= before } else { after <= before }) | is_nan(after)
 }
 

@@ -7,7 +7,7 @@
 use super::number::Number;
 use super::running::{Lined, in_rows, without_copy};
 use keyway_cpu_loops::{CallExt, narrow_slice};
-use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Plain, parallel_for};
+use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Plain, parallel_for, c64, c128};
 use keyway_sdk::half::{bf16, f16};
 
 /// Lines that are scanned in an interleaved loop, which hides the latency of the addition.
@@ -50,6 +50,8 @@ summands! {
     f16 => f32, f16::to_acc, f16::from_acc, narrow_slice;
     bf16 => f32, bf16::to_acc, bf16::from_acc, narrow_slice;
     i64 => i64, |x| x, |sum| sum;
+    c64 => c128, |x: c64| c128::new(x.re.into(), x.im.into()), c64::from_complex;
+    c128 => c128, |x| x, |sum| sum;
 }
 
 /// The sum if `SUM`, otherwise the product.
@@ -203,8 +205,8 @@ fn cumprod<T: Summand>(call: &Call) -> Result<(), Error> {
     scan::<T, false>(call, false)
 }
 
-kernel!("cumsum", "Tib>T", cumsum, [f32, f64, f16, bf16, i64]);
-kernel!("cumprod", "Ti>T", cumprod, [f32, f64, f16, bf16, i64]);
+kernel!("cumsum", "Tib>T", cumsum, [f32, f64, f16, bf16, i64, c64, c128]);
+kernel!("cumprod", "Ti>T", cumprod, [f32, f64, f16, bf16, i64, c64, c128]);
 
 #[cfg(test)]
 mod tests {

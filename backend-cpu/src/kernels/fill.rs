@@ -1,7 +1,7 @@
 //! `fill`
 
 use keyway_cpu_loops::{CallExt, Cost};
-use keyway_sdk::author::{Call, Element, Error};
+use keyway_sdk::author::{Call, Element, Error, c64, c128};
 use keyway_sdk::half::{bf16, f16};
 
 fn fill<T: Element>(call: &Call) -> Result<(), Error> {
@@ -9,4 +9,4 @@ fn fill<T: Element>(call: &Call) -> Result<(), Error> {
     call.map0(Cost::Cheap, || value)
 }
 
-kernel!("fill", "Ts>T", fill, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+kernel!("fill", "Ts>T", fill, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool, c64, c128]);

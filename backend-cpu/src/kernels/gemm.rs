@@ -1,4 +1,4 @@
-//! Products of f32 and f64 by the `gemm` crate.
+//! Products of f32 and f64 by the `gemm` crate, and its calls.
 //!
 //! `gemm` packs its operands. It reads a transposed operand a few elements at a time, which can take as long as the product
 //! itself if the row stride is a power of two and rows conflict in the cache: such an operand is transposed panel by panel
@@ -19,7 +19,7 @@ const UNCOPIED: usize = 16 * 16;
 ///
 /// # Safety
 /// As for [`Multiply::batch`], of this tile.
-unsafe fn load_input<T: Plain>(tile: &Tile<T>, input: Matrix<*const T>) {
+pub unsafe fn load_input<T: Plain>(tile: &Tile<T>, input: Matrix<*const T>) {
     for r in 0..tile.rows {
         let (to, from) =
             (tile.out.data.wrapping_add(r * tile.out.row), input.data.wrapping_add(r * input.row));
@@ -35,13 +35,13 @@ unsafe fn load_input<T: Plain>(tile: &Tile<T>, input: Matrix<*const T>) {
     }
 }
 
-/// One serial product of f32 or f64, plus `beta * out` if `beta` is given.
+/// One serial product of f32, f64 or their complex numbers, plus `beta * out` if `beta` is given.
 ///
 /// # Safety
 /// As for [`Multiply::batch`], of this tile.
 pub unsafe fn call_gemm<T: Plain>(tile: &Tile<T>, beta: Option<T>) {
     let Tile { rows, columns, inner, a, b, out, .. } = *tile;
-    // SAFETY: the caller guarantees the elements; T is f32 or f64.
+    // SAFETY: the caller guarantees the elements; T is one of the types of `gemm`.
     unsafe {
         gemm::gemm(
             rows,

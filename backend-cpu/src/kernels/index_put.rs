@@ -9,7 +9,7 @@ use super::nest::{Dim, Nest};
 use super::number::Number;
 use super::scatter::{Operands, Scatter, scatter_lines};
 use super::scatter_add::add;
-use keyway_sdk::author::{Call, Element, Error, Lanes};
+use keyway_sdk::author::{Call, Element, Error, Lanes, c64, c128};
 use keyway_sdk::half::{bf16, f16};
 
 /// The loops of [`scatter_lines`]: the dimensions that are not indexed become tasks, those of the indices become lines.
@@ -98,4 +98,4 @@ fn sums<T: Sum>(
     })
 }
 
-kernel!("index_put", "TLITb>T", index_put, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+kernel!("index_put", "TLITb>T", index_put, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool, c64, c128]);

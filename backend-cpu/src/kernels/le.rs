@@ -4,7 +4,7 @@ use keyway_cpu_loops::{CallExt, Cost};
 use keyway_sdk::author::{Call, Error, Widen};
 use keyway_sdk::half::{bf16, f16};
 
-fn le<T: Widen>(call: &Call) -> Result<(), Error> {
+fn le<T: Widen<Wide: PartialOrd>>(call: &Call) -> Result<(), Error> {
     call.map2_wide::<T, T, bool>(Cost::Cheap, |a, b| a <= b)
 }
 

@@ -8,19 +8,48 @@ use super::accumulate::Sum;
 use super::number::Number;
 use super::scatter::Operands;
 use super::scatter_panels::fits;
-use keyway_sdk::author::{Element, Lanes, Plain, parallel_for};
+use keyway_sdk::author::{Element, Lanes, Plain, c64, c128, parallel_for};
+use keyway_sdk::half::{bf16, f16};
 use std::sync::{Mutex, PoisonError};
 
 /// The maximum number of addends that are added sequentially in f32.
 pub const CHAIN: usize = 1024;
 
-/// An element of `T` whose sums are accumulated in f64.
-#[derive(Clone, Copy, PartialEq, PartialOrd, Default, Debug)]
+/// An element type whose sums of many addends are accumulated in double precision.
+pub trait Double: Plain {
+    /// `f64`, or its complex numbers.
+    type InDouble: Number + Plain;
+    /// Converts exactly.
+    fn lengthen(self) -> Self::InDouble;
+    /// Rounds to nearest.
+    fn round(long: Self::InDouble) -> Self;
+}
+
+macro_rules! double {
+    ($($t:ty => $long:ty, $lengthen:expr, $round:expr);+ $(;)?) => {$(
+        impl Double for $t {
+            type InDouble = $long;
+            #[inline(always)]
+            fn lengthen(self) -> $long { $lengthen(self) }
+            #[inline(always)]
+            fn round(long: $long) -> $t { $round(long) }
+        }
+    )+};
+}
+double! {
+    f32 => f64, f64::from, Element::from_f64;
+    f16 => f64, Element::to_f64, Element::from_f64;
+    bf16 => f64, Element::to_f64, Element::from_f64;
+    c64 => c128, |z: c64| c128::new(z.re.into(), z.im.into()), Element::from_complex;
+}
+
+/// An element of `T` whose sums are accumulated in double precision.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
 #[repr(transparent)]
-pub struct InF64<T>(T);
+pub struct InDouble<T>(T);
 
 // SAFETY: it has the layout and the values of `T`, and the dtype and name of `T`.
-unsafe impl<T: Plain> Element for InF64<T> {
+unsafe impl<T: Plain> Element for InDouble<T> {
     const NAME: &'static str = T::NAME;
     #[inline(always)]
     fn dtype() -> u16 {
@@ -28,7 +57,7 @@ unsafe impl<T: Plain> Element for InF64<T> {
     }
     #[inline(always)]
     fn from_f64(value: f64) -> Self {
-        InF64(T::from_f64(value))
+        InDouble(T::from_f64(value))
     }
     #[inline(always)]
     fn to_f64(self) -> f64 {
@@ -37,39 +66,39 @@ unsafe impl<T: Plain> Element for InF64<T> {
 }
 
 // SAFETY: every bit pattern is a value of `T`.
-unsafe impl<T: Plain> Plain for InF64<T> {}
+unsafe impl<T: Plain> Plain for InDouble<T> {}
 
-impl<T: Plain + Number> Number for InF64<T> {
+impl<T: Plain + Number> Number for InDouble<T> {
     #[inline(always)]
     fn plus(self, other: Self) -> Self {
-        InF64(self.0.plus(other.0))
+        InDouble(self.0.plus(other.0))
     }
     #[inline(always)]
     fn minus(self, other: Self) -> Self {
-        InF64(self.0.minus(other.0))
+        InDouble(self.0.minus(other.0))
     }
     #[inline(always)]
     fn times(self, other: Self) -> Self {
-        InF64(self.0.times(other.0))
+        InDouble(self.0.times(other.0))
     }
 }
 
-impl<T: Plain + Sum> Sum for InF64<T> {
-    type Acc = f64;
+impl<T: Double + Sum> Sum for InDouble<T> {
+    type Acc = T::InDouble;
     type Cell = T::Cell;
     type Long = Self;
     const WIDE: bool = true;
     const LOSES_DIGITS: bool = false;
     #[inline(always)]
-    fn widen(self) -> f64 {
-        self.0.to_f64()
+    fn widen(self) -> T::InDouble {
+        Double::lengthen(self.0)
     }
     #[inline(always)]
-    fn narrow(sum: f64) -> Self {
-        InF64(T::from_f64(sum))
+    fn narrow(sum: T::InDouble) -> Self {
+        InDouble(T::round(sum))
     }
     #[inline(always)]
-    fn lengthen(sum: f64) -> f64 {
+    fn lengthen(sum: T::InDouble) -> T::InDouble {
         sum
     }
 }

@@ -7,11 +7,11 @@ use keyway_sdk::half::{bf16, f16};
 /// The smaller argument; NaN if either is NaN, as NaN alone differs from itself.
 #[inline(always)]
 #[allow(clippy::eq_op)]
-pub fn smaller<T: Element>(a: T, b: T) -> T {
+pub fn smaller<T: Element + PartialOrd>(a: T, b: T) -> T {
     if a < b || a != a { a } else { b }
 }
 
-fn minimum<T: Widen>(call: &Call) -> Result<(), Error> {
+fn minimum<T: Widen<Wide: PartialOrd>>(call: &Call) -> Result<(), Error> {
     call.map2_wide::<T, T, T>(Cost::Cheap, smaller::<T::Wide>)
 }
 

@@ -3,7 +3,7 @@
 use super::gemv;
 use super::product::{Matrix, Multiply, Tile, multiply_one};
 use keyway_cpu_loops::vectors::Lanes;
-use keyway_sdk::author::{Call, Error, View};
+use keyway_sdk::author::{Call, Error, View, c64, c128};
 use keyway_sdk::half::{bf16, f16};
 
 fn step<T: Multiply>(view: View<'_, T>, dim: usize) -> usize {
@@ -59,6 +59,6 @@ fn dot_real<T: Multiply + Lanes>(call: &Call) -> Result<(), Error> {
     Ok(())
 }
 
-kernel!("mv", "TT>T", mv, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
+kernel!("mv", "TT>T", mv, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, c64, c128]);
 kernel!("dot", "TT>T", dot_real, [f32, f64, f16, bf16]);
-kernel!("dot", "TT>T", dot, [i8, i16, i32, i64, u8, u16, u32, u64]);
+kernel!("dot", "TT>T", dot, [i8, i16, i32, i64, u8, u16, u32, u64, c64, c128]);

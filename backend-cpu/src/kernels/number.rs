@@ -1,8 +1,8 @@
 //! Arithmetic for all element types: integers wrap, f16 and bf16 are computed in f32, and for bool the sum is `or` and the
-//! product `and`.
+//! product `and`. A product of complex numbers is `(ac - bd, ad + bc)` without recovery of infinities, as in NumPy.
 
 use keyway_cpu_loops::{CallExt, Cost, Function, map1_slices, map2_slices};
-use keyway_sdk::author::{Call, Element, Error, Float, Real};
+use keyway_sdk::author::{Call, Element, Error, Float, Real, c64, c128};
 use keyway_sdk::half::{bf16, f16};
 use std::marker::PhantomData;
 
@@ -43,6 +43,20 @@ macro_rules! real {
     )*};
 }
 real!(f32, f64, f16, bf16);
+
+macro_rules! complex {
+    ($($t:ty),*) => {$(
+        impl Number for $t {
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self { self + other }
+            #[inline(always)]
+            fn minus(self, other: Self) -> Self { self - other }
+            #[inline(always)]
+            fn times(self, other: Self) -> Self { self * other }
+        }
+    )*};
+}
+complex!(c64, c128);
 
 impl Number for bool {
     #[inline(always)]

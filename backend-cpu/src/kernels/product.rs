@@ -5,6 +5,7 @@
 //! - f32 and f64 by the `gemm` crate ([`gemm`](super::gemm)), vectors by [`gemv`](super::gemv);
 //! - bf16 by [`bf16_panels`](super::bf16_panels) if the processor has AMX or AVX-512 BF16, otherwise as f16: widened to f32
 //!   and accumulated there ([`panels`](super::panels));
+//! - complex numbers by the `gemm` crate ([`complex_products`](super::complex_products));
 //! - integers by register tiles ([`integers`](super::integers)); they wrap.
 
 use super::buffer::Buffer;

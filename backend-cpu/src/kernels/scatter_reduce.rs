@@ -10,7 +10,7 @@ use super::scatter_panels::{by_panels, fits};
 use keyway_sdk::author::{Call, Error, Plain};
 use keyway_sdk::half::{bf16, f16};
 
-fn reduced<T: Sum + Plain>(call: &Call, slices: bool) -> Result<(), Error> {
+fn reduced<T: Sum<Acc: PartialOrd> + Plain + PartialOrd>(call: &Call, slices: bool) -> Result<(), Error> {
     let reduce = call.str(4)?;
     if !call.bool(5)? || !matches!(reduce, "amax" | "amin") {
         return Err(Error::Unsupported { what: "other ways than extremes with `include_self`".to_string() });
@@ -44,11 +44,11 @@ fn reduced<T: Sum + Plain>(call: &Call, slices: bool) -> Result<(), Error> {
     }
 }
 
-fn scatter_reduce<T: Sum + Plain>(call: &Call) -> Result<(), Error> {
+fn scatter_reduce<T: Sum<Acc: PartialOrd> + Plain + PartialOrd>(call: &Call) -> Result<(), Error> {
     reduced::<T>(call, false)
 }
 
-fn index_reduce<T: Sum + Plain>(call: &Call) -> Result<(), Error> {
+fn index_reduce<T: Sum<Acc: PartialOrd> + Plain + PartialOrd>(call: &Call) -> Result<(), Error> {
     reduced::<T>(call, true)
 }
 

@@ -16,6 +16,7 @@
 
 mod asin;
 mod atan;
+pub mod complex;
 mod erf;
 mod erfinv;
 mod exp;

@@ -97,7 +97,9 @@ impl DType {
     pub const C64: DType = DType(code::C64);
     #[doc(alias = "complex128")]
     pub const C128: DType = DType(code::C128);
-    /// Every dtype that kernels are written for today.
+    /// The complex dtypes.
+    pub const COMPLEX: [DType; 2] = [DType::C64, DType::C128];
+    /// The real dtypes.
     pub const REAL: [DType; 13] = [
         DType::BOOL,
         DType::U8,
@@ -157,6 +159,8 @@ impl DType {
             "int32" | "int" => DType::I32,
             "int64" | "long" => DType::I64,
             "uint8" | "byte" => DType::U8,
+            "complex64" | "cfloat" => DType::C64,
+            "complex128" | "cdouble" => DType::C128,
             _ => return None,
         })
     }
@@ -204,7 +208,6 @@ impl DType {
     /// assert_eq!(DType::U8.category(), Category::Integer);
     /// assert!(DType::BOOL.category() < DType::U8.category());
     /// ```
-    #[doc(alias = "is_complex")]
     #[inline]
     pub fn category(self) -> Category {
         // A match, not a table, so that the compiler generates a single bit test.
@@ -227,17 +230,60 @@ impl DType {
             || (!self.is_built_in() && table::category(self) == Category::Float)
     }
 
+    /// Whether this is a complex dtype.
+    #[inline]
+    pub fn is_complex(self) -> bool {
+        matches!(self.0, code::C64 | code::C128)
+            || (!self.is_built_in() && table::category(self) == Category::Complex)
+    }
+
+    /// The dtype of the real and imaginary parts: f32 for c64 and f64 for c128; any other dtype itself.
+    ///
+    /// ```
+    /// # use keyway_dispatcher as keyway;
+    /// use keyway::DType;
+    /// assert_eq!((DType::C64.to_real(), DType::I8.to_real()), (DType::F32, DType::I8));
+    /// ```
+    pub fn to_real(self) -> DType {
+        match self {
+            DType::C64 => DType::F32,
+            DType::C128 => DType::F64,
+            other => other,
+        }
+    }
+
+    /// The complex dtype with parts of this dtype: c64 for f32 and c128 for f64, and a complex dtype itself. `None` for any
+    /// other.
+    ///
+    /// ```
+    /// # use keyway_dispatcher as keyway;
+    /// use keyway::DType;
+    /// assert_eq!((DType::F64.to_complex(), DType::F16.to_complex()), (Some(DType::C128), None));
+    /// ```
+    pub fn to_complex(self) -> Option<DType> {
+        match self {
+            DType::F32 | DType::C64 => Some(DType::C64),
+            DType::F64 | DType::C128 => Some(DType::C128),
+            _ => None,
+        }
+    }
+
     /// Whether this is an integer dtype; `bool` is not.
     #[inline]
     pub fn is_integer(self) -> bool {
         matches!(self.category(), Category::Integer)
     }
 
-    /// Whether gradients can have this dtype: real floating point. Complex derivatives need conjugates, which the formulas
-    /// do not support yet, so complex tensors are not part of a graph.
+    /// Whether this is a real or complex floating-point dtype, NumPy's `inexact`.
+    #[inline]
+    pub fn is_inexact(self) -> bool {
+        self.is_float() || self.is_complex()
+    }
+
+    /// Whether gradients can have this dtype: real or complex floating point.
     #[inline]
     pub fn is_differentiable(self) -> bool {
-        self.is_float()
+        self.is_inexact()
     }
 
     /// The plugin that described this dtype; `None` for a built-in one, and for one that has a name but no description.

@@ -142,6 +142,18 @@ fn backend(generation: &'static Generation, rows: &OpRows, call: &Call<'_>) -> R
             }
             _ => resolved(generation, rows, call, &Plan::like_first(args)?, true),
         },
+        Rule::Reinterpret(rule) => match args.get(0) {
+            Arg::Tensor(base) if base.is_strided() => {
+                let (dtype, spec) = rule(args)?;
+                let ViewSpec { offset, sizes, strides } = spec;
+                let view = TensorImpl::reinterpreted(base, dtype, offset, &sizes, strides.as_deref())
+                    .map_err(|error| args.error_of_part(error))?;
+                ledger::set_served(Served::View);
+                let views = Outputs::from_iter([view]);
+                if matches!(call.out, Out::New) { Ok(views) } else { deliver(call, views) }
+            }
+            _ => resolved(generation, rows, call, &Plan::like_first(args)?, true),
+        },
         Rule::Allocates(rule) => match rule(args) {
             Ok(ref plan) => resolved(generation, rows, call, plan, true),
             Err(error) => Err(error),

@@ -19,7 +19,7 @@ pub(super) fn of(args: &Args<'_>) -> Result<Option<(Plan, bool)>> {
         Rule::Structured(rule) => (rule(args)?, false),
         Rule::Allocates(rule) => (rule(args)?, true),
         Rule::Foreign(rule) => (stated(rule, args)?, false),
-        Rule::View(_) | Rule::Views(_) => match args.get(0) {
+        Rule::View(_) | Rule::Views(_) | Rule::Reinterpret(_) => match args.get(0) {
             Arg::Tensor(base) if base.is_strided() => return Ok(None),
             _ => (Plan::like_first(args)?, true),
         },

@@ -1,6 +1,7 @@
 //! Values that are plain bytes.
 
 use crate::base::dtype::DType;
+use keyway_sdk::num_complex::Complex;
 
 /// An element type whose values are plain bytes of one dtype.
 ///
@@ -54,6 +55,21 @@ macro_rules! plain {
 plain!(u8 => U8, i8 => I8, i16 => I16, i32 => I32, i64 => I64, u16 => U16, u32 => U32, u64 => U64,
     f32 => F32, f64 => F64);
 plain!(keyway_sdk::half::f16 => F16, keyway_sdk::half::bf16 => BF16);
+
+macro_rules! complex {
+    ($($part:ty => $dtype:ident),*) => {$(
+        // SAFETY: `Complex` is `repr(C)`: two numbers without padding, for which every bit pattern is valid.
+        unsafe impl Plain for Complex<$part> {
+            const DTYPE: DType = DType::$dtype;
+            fn read(bytes: &[u8]) -> Self {
+                let (re, im) = bytes.split_at(size_of::<$part>());
+                Complex::new(Plain::read(re), Plain::read(im))
+            }
+        }
+        impl Element for Complex<$part> {}
+    )*};
+}
+complex!(f32 => C64, f64 => C128);
 
 // SAFETY: a bool is one byte without padding; `read` never makes one from anything but 0 and 1.
 unsafe impl Plain for bool {

@@ -261,10 +261,11 @@ impl Blob {
         self.pointer.as_ptr()
     }
 
-    /// Checks that the memory is valid for elements of `dtype`: aligned to an element, up to 8 bytes; bytes of bool
-    /// must be 0 or 1, if the host can read them.
+    /// Checks that the memory is valid for elements of `dtype`: aligned to an element, up to 8 bytes unless `dtype` is
+    /// built in; bytes of bool must be 0 or 1, if the host can read them.
     pub(super) fn check(&self, op: &'static str, dtype: DType) -> Result<()> {
-        let align = (1 << dtype.storage_size()?.max(1).trailing_zeros()).min(8);
+        let most = if dtype.is_built_in() { 16 } else { 8 };
+        let align = (1 << dtype.storage_size()?.max(1).trailing_zeros()).min(most);
         if self.bytes > 0 && !self.pointer.addr().get().is_multiple_of(align) {
             return Err(Error::Value {
                 op,

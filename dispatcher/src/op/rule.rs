@@ -17,6 +17,8 @@ pub enum Rule {
     View(fn(&Args<'_>) -> Result<ViewSpec>),
     /// As `View`, with several outputs.
     Views(fn(&Args<'_>) -> Result<Vec<ViewSpec>>),
+    /// As `View`, with elements of another dtype: real and imaginary parts of complex numbers, or the reverse.
+    Reinterpret(fn(&Args<'_>) -> Result<(DType, ViewSpec)>),
     /// The output's size depends on the data: the kernel allocates it. The plan's outputs are ignored.
     Allocates(fn(&Args<'_>) -> Result<Plan>),
     /// The host computes the outputs itself, without a backend.
@@ -28,7 +30,7 @@ pub enum Rule {
 impl Rule {
     /// Whether results on strided tensors are views.
     pub fn is_view(&self) -> bool {
-        matches!(self, Rule::View(_) | Rule::Views(_))
+        matches!(self, Rule::View(_) | Rule::Views(_) | Rule::Reinterpret(_))
     }
 }
 

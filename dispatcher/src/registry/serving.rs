@@ -86,7 +86,7 @@ fn all(
     let mut found = SmallVec::new();
     match rows.op.spec.rule {
         Rule::Host(_) => found.push(Candidate::Host),
-        Rule::View(_) | Rule::Views(_) if layout.is_strided() => found.push(Candidate::View),
+        _ if rows.op.spec.rule.is_view() && layout.is_strided() => found.push(Candidate::View),
         _ => {}
     }
     found.extend(generation.cell(rows, device, layout, dtype).kernels().map(Candidate::Kernel));

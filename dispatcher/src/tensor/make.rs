@@ -279,6 +279,45 @@ impl TensorImpl {
         }))
     }
 
+    /// Creates a view of `base` with elements of another dtype; offset and strides are in elements of that dtype.
+    ///
+    /// # Errors
+    /// As [`TensorImpl::view`]; host memory that is not aligned to an element of `dtype`.
+    pub fn reinterpreted(
+        base: &TensorRef,
+        dtype: DType,
+        offset: usize,
+        sizes: &[usize],
+        strides: Option<&[usize]>,
+    ) -> Result<TensorRef> {
+        let Some(storage) = base.storage() else { return Err(no_view(base)) };
+        let contiguous;
+        let strides = match strides {
+            Some(strides) => strides,
+            None => {
+                contiguous = dims::contiguous_strides(sizes);
+                &contiguous
+            }
+        };
+        let size = dtype.storage_size()?;
+        let numel = Span { offset, sizes, strides, dtype }.numel_within("view", storage)?;
+        let first = storage.pointer().as_ptr().addr();
+        if numel > 0 && storage.device() == Device::CPU && !first.is_multiple_of(size) {
+            return Err(Error::Value {
+                op: "view",
+                argument: "self",
+                expected: format!("memory aligned to {size} bytes for {dtype}; make a `copy()` of it"),
+                got: format!("{first:#x}"),
+            });
+        }
+        storage.also_hold("view", dtype)?;
+        let format = Format::of(sizes, strides);
+        Ok(TensorImpl::emplace_view(base, false, |t| {
+            t.set_strided(storage, offset, numel, dtype, format);
+            t.geometry.set(sizes, strides);
+        }))
+    }
+
     /// [`TensorImpl::emplace`] for a view.
     #[inline(always)]
     fn emplace_view(base: &TensorRef, many: bool, fill: impl FnOnce(&mut TensorImpl)) -> TensorRef {

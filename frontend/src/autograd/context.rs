@@ -47,6 +47,10 @@ pub(crate) fn widest(
     let dtype = |(grad, output): (&Option<Tensor>, &Shape)| grad.as_ref().map_or(output.dtype, Tensor::dtype);
     let mut dtypes = grads.iter().zip(outputs).map(dtype);
     let first = dtypes.next()?;
+    // Real and complex tensors are promoted by the formula.
+    if first.is_complex() {
+        return None;
+    }
     if dtypes.all(|dtype| dtype == first) && inputs.iter().all(|shape| shape.dtype == first) {
         return None;
     }
@@ -455,6 +459,8 @@ pub struct Grads<'a> {
     pub(crate) edges: &'a [Option<Edge>],
     /// Slots whose gradient is requested.
     pub(crate) wanted: &'a [bool],
+    /// Whether the gradients of a holomorphic op are conjugated, see [`OpFlags::HOLOMORPHIC`](crate::op::flags::OpFlags::HOLOMORPHIC).
+    pub(crate) conjugate: bool,
     /// The gradients by slot.
     pub(crate) slots: SmallVec<[Option<Tensor>; 4]>,
 }
@@ -552,7 +558,9 @@ impl Grads<'_> {
     fn put(&mut self, slot: usize, compute: impl FnOnce() -> Result<Tensor>) -> Result<()> {
         if self.wanted[slot] {
             let edge = self.edges.get(slot).and_then(Option::as_ref);
-            let grad = fit(self.call.op.name, compute()?, &self.call.inputs[slot], edge)?;
+            let grad = compute()?;
+            let grad = if self.conjugate { grad.conj()? } else { grad };
+            let grad = fit(self.call.op.name, grad, &self.call.inputs[slot], edge)?;
             self.slots[slot] = Some(grad);
         }
         Ok(())
@@ -568,7 +576,13 @@ pub(crate) fn fit(op: &'static str, grad: Tensor, shape: &Shape, edge: Option<&E
         Some(edge) if !edge.is_strided() => edge.on_pattern(grad)?,
         _ => grad,
     };
-    shape.formatted(if grad.dtype() == shape.dtype { grad } else { grad.to_dtype(shape.dtype)? })
+    shape.formatted(if grad.dtype() == shape.dtype { grad } else { cast(grad, shape.dtype)? })
+}
+
+/// Casts a gradient. That of a real argument of a complex op is the real part.
+fn cast(grad: Tensor, dtype: DType) -> Result<Tensor> {
+    let grad = if grad.dtype().is_complex() && !dtype.is_complex() { grad.real()? } else { grad };
+    grad.to_dtype(dtype)
 }
 
 fn sum_to(op: &'static str, grad: Tensor, shape: &Shape) -> Result<Tensor> {

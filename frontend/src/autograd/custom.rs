@@ -240,7 +240,6 @@ pub fn apply(function: impl Function, inputs: &[Tensor]) -> Result<Vec<Tensor>> 
     let saved_as: Vec<_> = context.saved.iter().map(position).collect();
     let outputs: Vec<Tensor> = outputs.into_iter().zip(&aliases).map(own).collect();
     let name = function.name();
-    outputs.iter().try_for_each(|o| meta::refuse_complex(name, o.as_ref()))?;
     let saved = context
         .saved
         .iter()

@@ -194,6 +194,9 @@ fn start(
                 Some(shape) => shape.formatted(g.clone())?,
                 None => g.clone(),
             },
+            None if output.dtype().is_complex() => {
+                return Err(AutogradError::ComplexOutput { op, dtype: output.dtype().to_string() }.into());
+            }
             None if output.numel() == 1 => Shape::of(output).filled(1.0)?,
             None => return Err(AutogradError::NotScalar { op, sizes: output.sizes().to_vec() }.into()),
         };

@@ -77,6 +77,36 @@ pub struct Mismatch {
     pub numeric: f64,
 }
 
+/// Whether an input or an output is c128.
+fn has_complex(function: &GradcheckFn<'_>, inputs: &[Tensor]) -> Result<bool> {
+    let any = |tensors: &[Tensor]| tensors.iter().any(|t| t.dtype() == DType::C128);
+    Ok(any(inputs) || any(&function(inputs)?))
+}
+
+/// Calls a function of complex tensors with their real and imaginary parts in a last dimension of size 2.
+fn of_parts<'a>(
+    function: &'a GradcheckFn<'_>,
+    inputs: &[Tensor],
+) -> Result<(impl Fn(&[Tensor]) -> Result<Vec<Tensor>> + 'a, Vec<Tensor>)> {
+    let complex: Vec<bool> = inputs.iter().map(|t| t.dtype().is_complex()).collect();
+    let parts = inputs
+        .iter()
+        .map(|t| match t.dtype().is_complex() {
+            true => t.detach().view_as_real()?.copy()?.requires_grad_(t.requires_grad()),
+            false => Ok(t.clone()),
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let whole = move |parts: &[Tensor]| {
+        let join = |(part, complex): (&Tensor, &bool)| {
+            if *complex { part.view_as_complex() } else { Ok(part.clone()) }
+        };
+        let inputs = parts.iter().zip(&complex).map(join).collect::<Result<Vec<_>>>()?;
+        let split = |t: Tensor| if t.dtype().is_complex() { t.view_as_real() } else { Ok(t) };
+        function(&inputs)?.into_iter().map(split).collect()
+    };
+    Ok((whole, parts))
+}
+
 fn flat(outputs: &[Tensor]) -> Result<Vec<f64>> {
     let mut all = Vec::new();
     for output in outputs.iter().filter(|o| o.dtype().is_float()) {
@@ -85,8 +115,9 @@ fn flat(outputs: &[Tensor]) -> Result<Vec<f64>> {
     Ok(all)
 }
 
-/// Compares the derivative of `function` at `inputs` (f64; those that require grad are checked) with central differences,
-/// element by element. `None` means that all agree.
+/// Compares the derivative of `function` at `inputs` (f64 or c128; those that require grad are checked) with central
+/// differences, element by element. `None` means that all agree. Complex tensors are checked by their real and imaginary parts,
+/// which count as two elements.
 ///
 /// ```
 /// # fn main() -> keyway::Result<()> {
@@ -103,11 +134,15 @@ pub fn gradcheck(
     inputs: &[Tensor],
     tolerance: Tolerance,
 ) -> Result<Option<Mismatch>> {
+    if has_complex(function, inputs)? {
+        let (whole, parts) = of_parts(function, inputs)?;
+        return gradcheck(&whole, &parts, tolerance);
+    }
     if let Some(input) = inputs.iter().find(|t| t.requires_grad() && t.dtype() != DType::F64) {
         return Err(DispatchError::Value {
             op: "gradcheck",
             argument: "inputs",
-            expected: "f64 where a gradient is checked, since finite differences need its digits; convert with `to_dtype`"
+            expected: "f64 or c128 where a gradient is checked, since finite differences need its digits; convert with `to_dtype`"
                 .to_string(),
             got: input.dtype().to_string(),
         }
@@ -199,6 +234,10 @@ pub fn gradgradcheck(
     inputs: &[Tensor],
     tolerance: Tolerance,
 ) -> Result<Option<Mismatch>> {
+    if has_complex(function, inputs)? {
+        let (whole, parts) = of_parts(function, inputs)?;
+        return gradgradcheck(&whole, &parts, tolerance);
+    }
     let outputs: Vec<Tensor> = function(inputs)?.into_iter().filter(Tensor::requires_grad).collect();
     let mut all = inputs.to_vec();
     for (k, output) in outputs.iter().enumerate() {

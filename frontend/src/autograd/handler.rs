@@ -240,9 +240,11 @@ fn record(
     let in_place = matches!(call.out, Out::InPlace);
     if in_place {
         check_in_place(call)?;
-        meta::refuse_complex(call.args.name(), call.args.tensor(0)?)?;
     }
     let op = call.args.op;
+    let real_only = info.is_some_and(|info| {
+        !info.flags.has(OpFlags::COMPLEX) && !info.flags.has(OpFlags::HOLOMORPHIC)
+    });
     // The node's lists are constructed in place.
     let mut node = Node::unnumbered(|| {
         let saved = Mutex::new(Some(SavedTensors::default()));
@@ -259,6 +261,9 @@ fn record(
         if t.changed_since_made() && meta::is_result(t) {
             let argument = op.schema.param_name(i);
             return Err(AutogradError::ComponentChanged { op: op.name, argument }.into());
+        }
+        if real_only && t.dtype().is_complex() {
+            return Err(meta::no_complex_formula(op.name, t.dtype()));
         }
         let wanted = i >= 32 || saves & (1 << i) != 0;
         if let Some(saved) = &mut saved {
@@ -326,14 +331,11 @@ fn record(
     if let ([tensor], false) = (&mut made[..], in_place) {
         if tensor.dtype().is_differentiable() {
             meta::set_first_edge(tensor, Edge { node, output: 0 });
-        } else {
-            meta::refuse_complex(op.name, tensor)?;
         }
         return result;
     }
     for (output, tensor) in made.iter_mut().enumerate() {
         if !tensor.dtype().is_differentiable() {
-            meta::refuse_complex(op.name, tensor)?;
             continue;
         }
         let edge = Edge { node: node.clone(), output };

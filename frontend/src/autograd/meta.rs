@@ -7,7 +7,7 @@ use super::unlink;
 use crate::Tensor;
 use crate::error::Result;
 use crate::error::autograd::AutogradError;
-use keyway_dispatcher::dtype::Category;
+use keyway_dispatcher::DType;
 use keyway_dispatcher::key::DispatchKey;
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef, ViewOrigin};
@@ -135,18 +135,13 @@ fn rebased_base(tensor: &TensorRef) -> Option<(&TensorRef, u32)> {
     (rebased > 0).then_some((base, rebased))
 }
 
-/// Refuses a complex tensor that requires grad: the formulas do not conjugate, so its gradient would be wrong.
-pub(crate) fn refuse_complex(op: &str, tensor: &TensorRef) -> Result<()> {
-    if tensor.dtype().category() != Category::Complex {
-        return Ok(());
-    }
-    Err(AutogradError::Complex { op: op.to_string(), dtype: tensor.dtype().to_string() }.into())
+/// Refuses a complex tensor in a recorded call of an op whose formula is not meant for complex numbers.
+#[cold]
+pub(crate) fn no_complex_formula(op: &str, dtype: DType) -> crate::Error {
+    AutogradError::Complex { op: op.to_string(), dtype: dtype.to_string() }.into()
 }
 
 pub(crate) fn set_requires_grad(tensor: &TensorRef, on: bool) -> Result<()> {
-    if on {
-        refuse_complex("requires_grad_", tensor)?;
-    }
     if on && !tensor.dtype().is_differentiable() {
         return Err(
             AutogradError::NotFloating { op: "requires_grad_", dtype: tensor.dtype().to_string() }.into()

@@ -64,13 +64,16 @@ fn op_backward(node: &Shared<Node>, call: &OpCall, grads: Slots, wanted: &[bool]
         widest(&grads, &node.outputs, &call.inputs, wanted).filter(|wide| !by_itself(wide))
     });
     let came: SmallVec<[bool; 2]> = grads.iter().map(Option::is_some).collect();
+    let conjugate = call.info.is_some_and(|info| info.flags.has(OpFlags::HOLOMORPHIC))
+        && node.outputs.iter().any(|output| output.dtype.is_complex());
     let given = |grad: Option<Tensor>| match grad {
+        Some(grad) if conjugate => Ok(OnceCell::with_value(grad.conj()?)),
         Some(grad) => widened(grad, wide).map(OnceCell::with_value),
         None => Ok(OnceCell::new()),
     };
     let grads = grads.into_iter().map(given).collect::<Result<SmallVec<[OnceCell<Tensor>; 2]>>>()?;
     let backward = Backward { node, call, saved, grads: &grads, came: &came, wide, away: None };
-    let mut made = Grads { call, edges: &node.edges, wanted, slots: places(call.inputs.len()) };
+    let mut made = Grads { call, edges: &node.edges, wanted, conjugate, slots: places(call.inputs.len()) };
     match call.info.map(|info| &info.derivative) {
         Some(&Derivative::Formula { formula, .. }) if fallback::is_set() => {
             away::run(formula, &backward, &mut made)?;
@@ -155,7 +158,7 @@ fn copy_slices_backward(slices: &CopySlices, grad: &Tensor, wanted: &[bool]) -> 
 fn view_of_base_backward(geometry: &Geometry, grad: &Tensor) -> Result<Tensor> {
     let strides = contiguous_strides(&geometry.base_sizes);
     let strides = if geometry.base_strides.is_empty() { strides } else { geometry.base_strides.clone() };
-    let of_base = Tensor::uninit_strided(&geometry.base_sizes, &strides, (grad.dtype(), grad.device()))?;
+    let of_base = Tensor::uninit_strided(&geometry.base_sizes, &strides, (geometry.base_dtype(grad.dtype()), grad.device()))?;
     of_base.zero_()?;
     geometry.part(&of_base)?.add_overlapping(grad)?;
     Ok(of_base)
@@ -219,7 +222,8 @@ pub(super) fn check_for_nan(node: &Node, grads: &[Option<Tensor>]) -> Result<()>
     }
     for (index, grad) in grads.iter().enumerate() {
         let Some(grad) = grad else { continue };
-        if grad.dtype().is_float() && grad.to_vec_f64()?.iter().any(|v| v.is_nan()) {
+        let parts = if grad.dtype().is_complex() { grad.view_as_real()? } else { grad.clone() };
+        if parts.dtype().is_float() && parts.to_vec_f64()?.iter().any(|v| v.is_nan()) {
             let trace = node.trace.as_deref().unwrap_or("(recorded before anomaly detection was on)");
             return Err(
                 AutogradError::Anomaly { op: node.name().into(), index, trace: trace.to_string() }.into()

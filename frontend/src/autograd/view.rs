@@ -3,7 +3,7 @@
 
 use super::meta;
 use super::node::{Body, Edge, Node, Shape};
-use crate::Tensor;
+use crate::{DType, Tensor};
 use crate::error::Result;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::memory::Shared;
@@ -19,6 +19,37 @@ pub(crate) struct Geometry {
     pub(super) sizes: Dims,
     pub(super) strides: Dims,
     pub(super) offset: usize,
+    parts: Parts,
+}
+
+/// The elements of a view in those of its base.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Parts {
+    /// Elements of the base.
+    Same,
+    /// Real and imaginary parts of the complex base.
+    OfComplex,
+    /// Complex numbers whose parts are elements of the base.
+    ToComplex,
+}
+
+impl Parts {
+    fn of(view: &TensorRef, base: &TensorRef) -> Parts {
+        match (base.dtype().is_complex(), view.dtype().is_complex()) {
+            (true, false) => Parts::OfComplex,
+            (false, true) => Parts::ToComplex,
+            _ => Parts::Same,
+        }
+    }
+
+    /// An offset in elements of the base as an offset in elements of the view.
+    fn offset(self, base: usize) -> usize {
+        match self {
+            Parts::Same => base,
+            Parts::OfComplex => 2 * base,
+            Parts::ToComplex => base / 2,
+        }
+    }
 }
 
 /// The history of a base after one of its views was changed in place.
@@ -35,7 +66,17 @@ impl Geometry {
             base_strides: Dims::from_slice(base.strides()),
             sizes: Dims::from_slice(view.sizes()),
             strides: Dims::from_slice(view.strides()),
-            offset: view.offset().saturating_sub(base.offset()),
+            offset: view.offset().saturating_sub(Parts::of(view, base).offset(base.offset())),
+            parts: Parts::of(view, base),
+        }
+    }
+
+    /// The dtype of a gradient of the base, given that of the view.
+    pub(super) fn base_dtype(&self, view: DType) -> DType {
+        match self.parts {
+            Parts::Same => view,
+            Parts::OfComplex => view.to_complex().unwrap_or(view),
+            Parts::ToComplex => view.to_real(),
         }
     }
 
@@ -50,8 +91,17 @@ impl Geometry {
     /// The part of a gradient of the base (with the base's strides) that belongs to the view.
     pub(super) fn part(&self, grad: &Tensor) -> Result<Tensor> {
         let base = grad.as_ref();
-        let offset = base.offset() + self.offset;
-        let part = TensorImpl::view(base, offset, &self.sizes, Some(&self.strides), false);
+        let offset = self.parts.offset(base.offset()) + self.offset;
+        let dtype = base.dtype();
+        let strides = Some(&self.strides[..]);
+        let part = match self.parts {
+            Parts::Same => TensorImpl::view(base, offset, &self.sizes, strides, false),
+            Parts::OfComplex => TensorImpl::reinterpreted(base, dtype.to_real(), offset, &self.sizes, strides),
+            Parts::ToComplex => {
+                let dtype = dtype.to_complex().unwrap_or(dtype);
+                TensorImpl::reinterpreted(base, dtype, offset, &self.sizes, strides)
+            }
+        };
         Ok(Tensor::from_ref(part.map_err(crate::Error::from)?))
     }
 }

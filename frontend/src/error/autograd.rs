@@ -167,10 +167,21 @@ pub enum AutogradError {
         /// The dtype.
         dtype: String,
     },
-    /// A complex tensor in the graph.
+    /// A complex result without an initial gradient.
     #[error(
-        "{op}: a gradient is wanted, but derivatives of complex tensors are not supported and this one is {dtype}; keep \
-         real and imaginary part as two tensors, or call it under `no_grad`"
+        "{op}: a gradient can be started only from a real result, but this is {dtype}; pass a gradient to `backward_with`, or \
+         call `abs()` or `real()` first"
+    )]
+    ComplexOutput {
+        /// The function that was called.
+        op: &'static str,
+        /// The dtype.
+        dtype: String,
+    },
+    /// A complex tensor in a recorded call of an op without a complex derivative.
+    #[error(
+        "{op}: a gradient is wanted, but its derivative is defined for real tensors only and this one is {dtype}; apply it \
+         to `real()` and `imag()`, or call it under `no_grad`"
     )]
     Complex {
         /// The op.

@@ -48,6 +48,14 @@ impl OpFlags {
     /// f32 weights.
     pub const DERIVED_IN_F32: OpFlags = OpFlags(1 << 13);
 
+    /// The derivative's formula is correct for complex tensors in PyTorch's convention, in which the gradient of a real result
+    /// points in the direction of steepest ascent: conjugate Wirtinger. Ops that are linear with real coefficients satisfy it as
+    /// they are.
+    pub const COMPLEX: OpFlags = OpFlags(1 << 14);
+    /// The op is holomorphic in each argument, and its formula the complex derivative, without conjugates: autograd conjugates
+    /// the incoming gradients and the results, which gives the gradients of [`OpFlags::COMPLEX`].
+    pub const HOLOMORPHIC: OpFlags = OpFlags(1 << 15);
+
     /// The union of both sets.
     ///
     /// ```

@@ -253,6 +253,33 @@ pub fn comparison(args: &Args<'_>) -> Result<Typing> {
     Ok(Typing { compute, result: DType::BOOL })
 }
 
+/// [`comparison`] by order.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::{Complex, Tensor, dispatcher::op::Args, ops::{pointwise, rules}};
+/// let z = Tensor::new([Complex::new(1.0f32, 2.0)])?;
+/// let args = Args { op: pointwise::lt::DEF.entry()?, values: &[(&z).into(), (&z).into()] };
+/// assert!(rules::ordering(&args).unwrap_err().to_string().contains("have no order"));
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// `DType` for complex numbers.
+pub fn ordering(args: &Args<'_>) -> Result<Typing> {
+    let typing = comparison(args)?;
+    has_order(args, 0, typing.compute)?;
+    Ok(typing)
+}
+
+/// Refuses complex numbers.
+///
+/// # Errors
+/// `DType`.
+pub(crate) fn has_order(args: &Args<'_>, i: usize, dtype: DType) -> Result<()> {
+    require(args, i, dtype, !dtype.is_complex(), "a real dtype, as complex numbers have no order; use `abs()` or `real()`")
+}
+
 /// Whether the dtype is not an integer dtype, or the truncated number is in its range.
 pub(crate) fn is_held(arg: Arg<'_>, dtype: DType) -> bool {
     let Some((low, high)) = dtype.integer_range().filter(|_| dtype.is_integer()) else { return true };
@@ -351,7 +378,7 @@ pub fn require(args: &Args<'_>, i: usize, dtype: DType, allowed: bool, expected:
 /// `Value` for a fraction.
 pub fn whole_factor(args: &Args<'_>, i: usize, dtype: DType) -> Result<()> {
     match args.get(i) {
-        Arg::Float(_) if !dtype.is_float() => {
+        Arg::Float(_) if !dtype.is_inexact() => {
             Err(wrong_value(args, i, "an integer where the operands are integers".to_string()))
         }
         _ => Ok(()),

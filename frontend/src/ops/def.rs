@@ -33,6 +33,8 @@ impl Dtypes {
     pub const ALL: Dtypes = Dtypes(7);
     /// Integers and bool.
     pub const INTEGRAL: Dtypes = Dtypes(6);
+    /// c64 and c128 only: an op that has no meaning for real numbers, or that is the identity for them.
+    pub const COMPLEX: Dtypes = Dtypes(16);
     /// f64 and f32: an op whose algorithm is unstable in a narrower dtype.
     pub const F32_F64: Dtypes = Dtypes(8);
 
@@ -46,7 +48,9 @@ impl Dtypes {
         if self == Dtypes::F32_F64 {
             return matches!(dtype, crate::DType::F32 | crate::DType::F64);
         }
-        let bit = if dtype.is_float() {
+        let bit = if dtype.is_complex() {
+            16
+        } else if dtype.is_float() {
             1
         } else if dtype.is_integer() {
             2

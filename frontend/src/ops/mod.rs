@@ -21,6 +21,7 @@ pub(crate) use forms::forms;
 
 pub mod activation;
 pub mod attention;
+pub mod complex;
 pub mod conv;
 pub mod create;
 pub mod image;
@@ -50,6 +51,7 @@ pub fn all() -> impl Iterator<Item = &'static def::OpDef> {
         create::ALL,
         random::ALL,
         pointwise::ALL,
+        complex::ALL,
         activation::ALL,
         reduce::ALL,
         linalg::ALL,

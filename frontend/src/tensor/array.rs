@@ -5,6 +5,7 @@ use super::options::IntoOptions;
 use crate::error::{Result, called};
 use crate::op::rules::is_held;
 use half::{bf16, f16};
+use keyway_sdk::num_complex::Complex;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::dtype::DType;
 use keyway_dispatcher::error::Error;
@@ -66,7 +67,7 @@ macro_rules! numbers {
         }
     )*};
 }
-numbers!(u8, i8, i16, i32, i64, u16, u32, u64, f32, f64, f16, bf16, bool);
+numbers!(u8, i8, i16, i32, i64, u16, u32, u64, f32, f64, f16, bf16, bool, Complex<f32>, Complex<f64>);
 
 impl<A: NdArray> NdArray for [A] {
     type Elem = A::Elem;

@@ -18,7 +18,8 @@ macro_rules! by_size {
             1 => $copy::<u8>($to.cast(), $from.cast(), $block),
             2 => $copy::<u16>($to.cast(), $from.cast(), $block),
             4 => $copy::<u32>($to.cast(), $from.cast(), $block),
-            _ => $copy::<u64>($to.cast(), $from.cast(), $block),
+            8 => $copy::<u64>($to.cast(), $from.cast(), $block),
+            _ => $copy::<u128>($to.cast(), $from.cast(), $block),
         }
     };
 }
@@ -26,7 +27,7 @@ macro_rules! by_size {
 /// Copies a block to dense memory, row by row.
 ///
 /// # Safety
-/// `from` must have the block's elements of `bytes` (1, 2, 4 or 8) each and be aligned to that, and `to` must have capacity for
+/// `from` must have the block's elements of `bytes` (1, 2, 4, 8 or 16) each and be aligned to that, and `to` must have capacity for
 /// them; they must not overlap. The caller's iteration upholds this.
 pub(crate) unsafe fn pack(bytes: usize, to: *mut u8, from: *const u8, block: Rectangle) {
     // SAFETY: as the caller guarantees.

@@ -2,19 +2,22 @@
 
 use super::dtype_size::known_size;
 use crate::abi::codes::dtype;
+use num_complex::Complex;
 use std::fmt::{Debug, Display};
 use std::ops::{BitAnd, BitOr, BitXor, Not};
 
 /// A Rust type of tensor elements: the types of the built-in dtypes, and a plugin's own types for dtypes that it defines
 /// (see [`DType`](super::DType)).
 ///
+/// The host aligns elements to their size: those of `Complex<f32>` to 8 bytes, those of `Complex<f64>` to 16.
+///
 /// # Safety
-/// - The size is 1, 2, 4 or 8 bytes, the alignment is equal to it, and there is no padding.
+/// - The size is 1, 2, 4, 8 or 16 bytes, the alignment divides it, and there is no padding.
 /// - [`Element::dtype`] returns the code of the dtype named [`Element::NAME`], whose elements have this size.
 /// - [`Element::load`] may be called on memory that another library wrote: its default is right only if every bit pattern
 ///   is a value of the type.
 pub unsafe trait Element:
-    Copy + Send + Sync + PartialEq + PartialOrd + Default + Debug + 'static
+    Copy + Send + Sync + PartialEq + Default + Debug + 'static
 {
     /// The dtype's name in `register_kernel!` and the schema.
     const NAME: &'static str;
@@ -22,20 +25,26 @@ pub unsafe trait Element:
     fn dtype() -> u16;
 
     /// Converts as `as` does: saturating for integers, rounding to nearest for floats (`f16` and `bf16` through `f32`),
-    /// `x != 0` for bool.
+    /// `x != 0` for bool. The imaginary part of a complex number is 0.
     fn from_f64(value: f64) -> Self;
     /// [`Element::from_f64`] of an `f32`.
     #[inline(always)]
     fn from_f32(value: f32) -> Self {
         Self::from_f64(f64::from(value))
     }
-    /// Converts to the nearest `f64`.
+    /// Converts to the nearest `f64`; a complex number to its real part.
     fn to_f64(self) -> f64;
     /// Converts as `as` does: wrapping for integers, rounding to nearest for floats (`f16` and `bf16` through `f32`),
     /// `x != 0` for bool.
     #[inline(always)]
     fn from_i64(value: i64) -> Self {
         Self::from_f64(value as f64)
+    }
+    /// Rounds both parts to the nearest; a type that is not complex is converted from the real part, and `bool` is true if
+    /// either part is nonzero.
+    #[inline(always)]
+    fn from_complex(value: Complex<f64>) -> Self {
+        Self::from_f64(value.re)
     }
     /// Converts as `as` does: wrapping for integers, truncating and saturating for floats.
     #[inline(always)]
@@ -55,6 +64,13 @@ pub unsafe trait Element:
     }
 }
 
+/// A complex number of two `f32`: the element of dtype `c64`, as NumPy's `complex64`.
+#[allow(non_camel_case_types)]
+pub type c64 = Complex<f32>;
+/// A complex number of two `f64`: the element of dtype `c128`, as NumPy's `complex128`.
+#[allow(non_camel_case_types)]
+pub type c128 = Complex<f64>;
+
 /// An element type as a value: its dtype and its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ElementType {
@@ -66,8 +82,9 @@ impl ElementType {
     /// The element type of a Rust type.
     #[inline(always)]
     pub fn of<T: Element>() -> ElementType {
-        // A type-erased element is copied as an integer of its size.
-        const { assert!(matches!(size_of::<T>(), 1 | 2 | 4 | 8) && align_of::<T>() == size_of::<T>()) };
+        const {
+            assert!(matches!(size_of::<T>(), 1 | 2 | 4 | 8 | 16) && size_of::<T>().is_multiple_of(align_of::<T>()));
+        };
         ElementType { dtype: T::dtype(), bytes: size_of::<T>() as u16 }
     }
 
@@ -84,7 +101,7 @@ impl ElementType {
         self.dtype
     }
 
-    /// The size of an element, which is also its alignment.
+    /// The size of an element in bytes, to which its address is aligned.
     #[inline(always)]
     pub const fn bytes(self) -> usize {
         self.bytes as usize
@@ -202,6 +219,29 @@ macro_rules! real {
 }
 real!(f32 F32, f64 F64);
 
+macro_rules! complex {
+    ($($part:ident $code:ident $name:literal),+) => {$(
+        // SAFETY: two numbers, for which every bit pattern is a value.
+        unsafe impl Plain for Complex<$part> {}
+        // SAFETY: `Complex` is `repr(C)`: two numbers without padding, for which every bit pattern is valid; the code is that
+        // of the name.
+        unsafe impl Element for Complex<$part> {
+            const NAME: &'static str = $name;
+            #[inline(always)]
+            fn dtype() -> u16 { dtype::$code }
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self { Complex::new(value as $part, 0.0) }
+            #[inline(always)]
+            fn to_f64(self) -> f64 { self.re as f64 }
+            #[inline(always)]
+            fn from_complex(value: Complex<f64>) -> Self {
+                Complex::new(value.re as $part, value.im as $part)
+            }
+        }
+    )+};
+}
+complex!(f32 C64 "c64", f64 C128 "c128");
+
 // SAFETY: one byte; `load` accepts any; the code is that of the name.
 unsafe impl Element for bool {
     const NAME: &'static str = "bool";
@@ -220,6 +260,10 @@ unsafe impl Element for bool {
     #[inline(always)]
     fn to_f64(self) -> f64 {
         self as u8 as f64
+    }
+    #[inline(always)]
+    fn from_complex(value: Complex<f64>) -> Self {
+        value.re != 0.0 || value.im != 0.0
     }
     #[inline(always)]
     fn from_i64(value: i64) -> Self {
@@ -265,6 +309,16 @@ mod tests {
         agrees::<bf16>();
         agrees::<f32>();
         agrees::<f64>();
+        agrees::<Complex<f32>>();
+        agrees::<Complex<f64>>();
+    }
+
+    #[test]
+    fn complex_numbers_keep_both_parts() {
+        let z = Complex::new(0.1, -2.0);
+        assert_eq!((c64::from_complex(z), c128::from_complex(z)), (Complex::new(0.1, -2.0), z));
+        assert_eq!((f32::from_complex(z), bool::from_complex(Complex::new(0.0, 1.0))), (0.1, true));
+        assert_eq!((c64::from_f64(2.0), z.to_f64()), (Complex::new(2.0, 0.0), 0.1));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
 /// A floating-point element type with its accumulation type.
-pub trait Float: Plain + Display + Widen<Wide = <Self as Float>::Acc> {
+pub trait Float: Plain + PartialOrd + Display + Widen<Wide = <Self as Float>::Acc> {
     /// `f32` for `f16`, `bf16` and `f32`; `f64` for `f64`.
     type Acc: Real;
     /// Widens, exactly.

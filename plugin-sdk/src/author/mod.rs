@@ -45,7 +45,7 @@ pub use device::{Device, Properties, device_api};
 pub use device_extensions::{Capture, Peer, Report, capture_api, peer_api, report_api};
 pub use dtype::{Category, DType, DTypeNumber, Limits, dtype_api};
 pub use dtype_size::{dtype_name, dtype_size};
-pub use element::{Element, ElementType, Int, Plain};
+pub use element::{Element, ElementType, Int, Plain, c64, c128};
 pub use error::Error;
 pub use float::{Float, Real};
 pub use host::{

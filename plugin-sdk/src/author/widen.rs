@@ -3,6 +3,7 @@
 use super::element::Element;
 use super::half_bits::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16, f32_to_f16_chunk};
 use half::{bf16, f16};
+use num_complex::Complex;
 
 /// An element type with its arithmetic type (PyTorch's `opmath` type): `f32` for `f16` and `bf16`, the type itself for all
 /// other built-in dtypes.
@@ -41,7 +42,7 @@ macro_rules! itself {
         }
     )+};
 }
-itself!(bool, u8, i8, i16, i32, i64, u16, u32, u64, f32, f64);
+itself!(bool, u8, i8, i16, i32, i64, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>);
 
 impl Widen for f16 {
     type Wide = f32;
@@ -102,5 +103,7 @@ mod tests {
         agree::<bf16>();
         agree::<f32>();
         agree::<f64>();
+        agree::<Complex<f32>>();
+        agree::<Complex<f64>>();
     }
 }

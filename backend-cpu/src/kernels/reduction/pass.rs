@@ -137,7 +137,8 @@ unsafe fn copy(bytes: usize, to: *mut u8, from: *const u8, n: usize, stride: usi
             1 => each::<u8>(to, from, n, stride),
             2 => each::<u16>(to, from, n, stride),
             4 => each::<u32>(to, from, n, stride),
-            _ => each::<u64>(to, from, n, stride),
+            8 => each::<u64>(to, from, n, stride),
+            _ => each::<u128>(to, from, n, stride),
         }
     }
 }

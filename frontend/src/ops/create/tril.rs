@@ -1,7 +1,7 @@
 //! `tril`
 
 use super::triangle;
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::forms;
 use crate::tensor::Int;
 use keyway_dispatcher::op::Arg;
@@ -50,4 +50,5 @@ pub static DEF: OpDef = triangle::def(
     "tril(Tensor self, int diagonal=0) -> Tensor",
     Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.tril_with(b.int(1)?))),
     |args| triangle::masked(args, |row, column| column <= row),
-);
+)
+.with(OpFlags::COMPLEX);

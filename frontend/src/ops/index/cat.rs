@@ -136,4 +136,5 @@ pub static DEF: OpDef = OpDef::new(
 .forms(Forms::Out)
 .errors(errors)
 .decomposed(|args| one(compose(args)))
-.with(OpFlags::EXACT);
+.with(OpFlags::EXACT)
+.with(OpFlags::COMPLEX);

@@ -59,4 +59,5 @@ pub static DEF: OpDef = OpDef::new(
         error([plain(&[3, 3]), SampleArg::Ints(vec![0, -2])], "different dimensions"),
     ]
 })
-.with(OpFlags::EXACT);
+.with(OpFlags::EXACT)
+.with(OpFlags::COMPLEX);

@@ -70,4 +70,5 @@ pub static DEF: OpDef = OpDef::new(
         error([plain(&[3]), SampleArg::Int(0), fixed(&[1], DType::F32, Fill::Index(3))], "of integers"),
     ]
 })
-.with(OpFlags::EXACT);
+.with(OpFlags::EXACT)
+.with(OpFlags::COMPLEX);

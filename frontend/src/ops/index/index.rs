@@ -176,4 +176,5 @@ pub static DEF: OpDef = OpDef::new(
         error([plain(&[3, 3]), indices(&[&[2], &[3]], 3), SampleArg::Ints(vec![0, 1])], "do not broadcast"),
     ]
 })
-.with(OpFlags::EXACT);
+.with(OpFlags::EXACT)
+.with(OpFlags::COMPLEX);

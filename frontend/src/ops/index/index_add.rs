@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::ops::composite::{cast, one, tensor};
-use crate::ops::def::{Derivative, Forms, OpDef};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::index::geometry::{slices, spread, with_dim};
 use crate::ops::rules::whole_factor;
 use crate::ops::sample::{Fill, SampleArg, error, fixed, index, plain, sample};
@@ -143,4 +143,5 @@ pub static DEF: OpDef = OpDef::new(
         ),
     ]
 })
-.decomposed(|args| one(compose(args)));
+.decomposed(|args| one(compose(args)))
+.with(OpFlags::COMPLEX);

@@ -75,4 +75,5 @@ pub static DEF: OpDef = OpDef::new(
         error([plain(&[3]), SampleArg::Int(0), at(0.0), plain(&[2])], "each of the 1 indices"),
     ]
 })
-.with(OpFlags::EXACT);
+.with(OpFlags::EXACT)
+.with(OpFlags::COMPLEX);

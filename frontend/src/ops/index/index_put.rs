@@ -1,7 +1,7 @@
 //! `index_put`
 
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, Forms, OpDef};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::index::geometry::{kept, same_dtype, wrong_shape};
 use crate::ops::index::index::{at, indexed_shape, indices, resolve};
 use crate::ops::sample::{Fill, Role, Sample, SampleArg, TensorSample, error, plain, sample};
@@ -178,4 +178,5 @@ pub static DEF: OpDef = OpDef::new(
         error([plain(&[3]), indices(&[&[2]], 3), dims.clone(), plain(&[3]), no.clone()], "do not broadcast"),
         error([plain(&[3]), indices(&[&[1]], 3), dims, plain(&[3]), no], "that broadcasts to [1]"),
     ]
-});
+})
+.with(OpFlags::COMPLEX);

@@ -99,4 +99,5 @@ pub static DEF: OpDef = OpDef::new(
     ]
 })
 .decomposed(|args| one(compose(args)))
-.with(OpFlags::EXACT);
+.with(OpFlags::EXACT)
+.with(OpFlags::COMPLEX);

@@ -70,4 +70,5 @@ pub static DEF: OpDef = OpDef::new(
         error([plain(&[3]), mask(&[2], DType::BOOL)], "do not broadcast"),
     ]
 })
-.with(OpFlags::EXACT);
+.with(OpFlags::EXACT)
+.with(OpFlags::COMPLEX);

@@ -110,4 +110,5 @@ pub static DEF: OpDef = OpDef::new(
         error([plain(&[0]), SampleArg::Ints(vec![1 << 40, 1 << 40, 1])], "more elements or bytes than"),
     ]
 })
-.with(OpFlags::EXACT);
+.with(OpFlags::EXACT)
+.with(OpFlags::COMPLEX);

@@ -95,4 +95,5 @@ pub static DEF: OpDef = OpDef::new(
         error([plain(&[3]), ints(&[]), ints(&[])], "one shift or more"),
     ]
 })
-.with(OpFlags::EXACT);
+.with(OpFlags::EXACT)
+.with(OpFlags::COMPLEX);

@@ -114,4 +114,5 @@ pub static DEF: OpDef = OpDef::new(
         ),
     ]
 })
-.with(OpFlags::EXACT);
+.with(OpFlags::EXACT)
+.with(OpFlags::COMPLEX);

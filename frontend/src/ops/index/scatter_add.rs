@@ -1,6 +1,6 @@
 //! `scatter_add`
 
-use crate::ops::def::{Derivative, Forms, OpDef};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::forms;
 use crate::ops::index::geometry::wrong_value;
 use crate::ops::index::scatter::{rule as scatter_rule, to_source};
@@ -78,4 +78,5 @@ pub static DEF: OpDef = OpDef::new(
         error([plain(&[3]), SampleArg::Int(0), at(-1.0), plain(&[1])], "index -1"),
         error([plain(&[3]), SampleArg::Int(0), at(0.0), SampleArg::Int(1)], "a tensor"),
     ]
-});
+})
+.with(OpFlags::COMPLEX);

@@ -4,6 +4,7 @@ use crate::DType;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
+use crate::ops::rules::has_order;
 use crate::ops::index::geometry::{kept, zeros};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
 use crate::tensor::Int;
@@ -49,6 +50,7 @@ impl Tensor {
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
+    has_order(args, 0, t.dtype())?;
     args.dim(1, t.ndim())?;
     let sizes = Dims::from_slice(t.sizes());
     let strides = kept(t, &sizes);

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::ops::composite::whole;
 use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::index::geometry::{kept, with_dim, wrong_value, zeros};
+use crate::ops::rules::has_order;
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
@@ -58,6 +59,7 @@ impl Tensor {
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
+    has_order(args, 0, t.dtype())?;
     let dim = args.dim(2, t.ndim())?;
     let size = with_dim(t.sizes())[dim];
     let least = usize::from(t.ndim() == 0);

@@ -115,4 +115,5 @@ pub static DEF: OpDef = OpDef::new(
 })
 .decomposed(|args| added::compose(args, Tensor::mm, &super::mm::product_sizes(args, 1, 2)?))
 .viewing(&["expand"])
-.with(OpFlags::AUTOCAST);
+.with(OpFlags::AUTOCAST)
+.with(OpFlags::HOLOMORPHIC);

@@ -110,4 +110,5 @@ pub static DEF: OpDef = OpDef::new(
     ]
 })
 .decomposed(|args| added::compose(args, Tensor::bmm, &super::bmm::product_sizes(args, 1, 2)?))
-.with(OpFlags::AUTOCAST);
+.with(OpFlags::AUTOCAST)
+.with(OpFlags::HOLOMORPHIC);

@@ -100,4 +100,5 @@ pub static DEF: OpDef = OpDef::new(
     ]
 })
 .decomposed(|args| one(compose(args)))
-.with(OpFlags::AUTOCAST);
+.with(OpFlags::AUTOCAST)
+.with(OpFlags::HOLOMORPHIC);

@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{one, tensor};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags};
 use crate::ops::rules::FIRST_TWO;
 use crate::ops::sample::{Sample, error, plain, sample};
 use keyway_dispatcher::dims::Dims;
@@ -72,4 +72,5 @@ pub static DEF: OpDef = OpDef::new(
 .errors(|| {
     vec![error([plain(&[3]), plain(&[2])], "3 elements"), error([plain(&[2, 3]), plain(&[3])], "a vector")]
 })
-.decomposed(|args| one(compose(args)));
+.decomposed(|args| one(compose(args)))
+.with(OpFlags::HOLOMORPHIC);

@@ -72,7 +72,7 @@ impl Labelled {
         }
         let sum = widened(&self.t)?.sum(&dims)?;
         // A sum of integers is widened to i64; the result has the dtype of the factors.
-        let t = if sum.dtype().is_float() { sum } else { cast(sum, self.t.dtype())? };
+        let t = if sum.dtype().is_inexact() { sum } else { cast(sum, self.t.dtype())? };
         Ok(Labelled { t, labels: self.labels.into_iter().filter(|&label| keep(label)).collect() })
     }
 

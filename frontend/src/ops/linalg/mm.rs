@@ -122,4 +122,5 @@ pub static DEF: OpDef = OpDef::new(
 .errors(|| {
     vec![error([plain(&[2, 3]), plain(&[4, 2])], "3 rows"), error([plain(&[3]), plain(&[3, 2])], "a matrix")]
 })
-.with(OpFlags::AUTOCAST);
+.with(OpFlags::AUTOCAST)
+.with(OpFlags::HOLOMORPHIC);

@@ -93,4 +93,5 @@ pub static DEF: OpDef = OpDef::new(
     vec![error([plain(&[2, 3]), plain(&[2])], "3 elements"), error([plain(&[3]), plain(&[3])], "a matrix")]
 })
 .decomposed(|args| one(compose(args)))
-.with(OpFlags::AUTOCAST);
+.with(OpFlags::AUTOCAST)
+.with(OpFlags::HOLOMORPHIC);

@@ -33,7 +33,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     if t.ndim() != 2 {
         return Err(wrong_shape(args, 0, "a matrix".to_string(), t.sizes()));
     }
-    let dtype = if t.dtype().is_float() { t.dtype() } else { DType::I64 };
+    let dtype = if t.dtype().is_inexact() { t.dtype() } else { DType::I64 };
     Ok(Plan::one(t.dtype(), Dims::new(), dtype, Strides::Contiguous))
 }
 

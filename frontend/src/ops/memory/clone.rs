@@ -102,4 +102,5 @@ pub static DEF: OpDef = OpDef::new(
         error([plain(&[2]), SampleArg::Str("nhwc")], "channels_last"),
     ]
 })
-.with(OpFlags::EXACT.and(OpFlags::SETS_FORMAT));
+.with(OpFlags::EXACT.and(OpFlags::SETS_FORMAT))
+.with(OpFlags::COMPLEX);

@@ -119,6 +119,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
         let got = source.sizes().into();
         return Err(Error::Shape { op: args.name(), argument: "src", expected, got });
     }
+    super::to_dtype::keeps_imaginary_part(args, 1, source.dtype(), target.dtype())?;
     let key = conversion_key(source.dtype(), target.dtype());
     let mut plan = Plan::one(key, sizes, target.dtype(), Strides::Like(0));
     // The kernel casts; it does not read argument 0.
@@ -150,4 +151,5 @@ pub static DEF: OpDef = OpDef::new(
 )
 .forms(Forms::InPlace)
 .errors(|| vec![error([plain(&[3]), plain(&[2, 3])], "broadcasts to")])
-.with(OpFlags::EXACT.and(OpFlags::CASTS).and(OpFlags::SETS_FORMAT));
+.with(OpFlags::EXACT.and(OpFlags::CASTS).and(OpFlags::SETS_FORMAT))
+.with(OpFlags::COMPLEX);

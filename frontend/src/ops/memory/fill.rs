@@ -84,4 +84,5 @@ pub static DEF: OpDef = OpDef::new(
     let wrong = [SampleArg::Int(300), SampleArg::Float(f64::INFINITY), SampleArg::Float(f64::NAN)];
     wrong.map(|value| error([bytes(), value], "a number that i8 holds, from -128 to 127")).into()
 })
-.with(OpFlags::EXACT);
+.with(OpFlags::EXACT)
+.with(OpFlags::COMPLEX);

@@ -1,7 +1,7 @@
 //! `to_device`
 
 use crate::error::Result;
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::{SampleArg, error, plain, sample};
 use crate::{Device, Tensor};
 use keyway_dispatcher::dims::Dims;
@@ -135,4 +135,5 @@ pub static DEF: OpDef = OpDef::new(
         ]
     },
 )
-.errors(|| vec![error([plain(&[2]), SampleArg::Str("nowhere")], "no backend for device")]);
+.errors(|| vec![error([plain(&[2]), SampleArg::Str("nowhere")], "no backend for device")])
+.with(OpFlags::COMPLEX);

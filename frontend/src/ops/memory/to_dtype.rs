@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::ops::def::{Derivative, OpDef, OpFlags};
-use crate::ops::rules::conversion_key;
+use crate::ops::rules::{conversion_key, require};
 use crate::ops::sample::{Fill, SampleArg, unary_of};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
@@ -23,7 +23,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// A dtype without a cast kernel.
+    /// A real dtype for a complex tensor, except bool; a dtype without a cast kernel.
     #[doc(alias = "byte")]
     #[doc(alias = "char")]
     #[doc(alias = "short")]
@@ -40,9 +40,17 @@ impl Tensor {
     }
 }
 
+/// Refuses a cast of a complex argument that would discard its imaginary part.
+pub(super) fn keeps_imaginary_part(args: &Args<'_>, i: usize, from: DType, to: DType) -> RuleResult<()> {
+    let kept = !from.is_complex() || to.is_complex() || to == DType::BOOL;
+    let expected = "a real dtype where the result is real, as a cast would discard the imaginary part; use `real()` or `abs()`";
+    require(args, i, from, kept, expected)
+}
+
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     let dtype = args.optional_dtype(1)?.unwrap_or(t.dtype());
+    keeps_imaginary_part(args, 0, t.dtype(), dtype)?;
     let mut plan =
         Plan::one(conversion_key(t.dtype(), dtype), Dims::from_slice(t.sizes()), dtype, Strides::Like(0));
     plan.broadcast = 0b1;
@@ -60,4 +68,5 @@ pub static DEF: OpDef = OpDef::new(
         to.iter().flat_map(|d| unary_of(&fill, &[SampleArg::DType(*d)])).collect()
     },
 )
-.with(OpFlags::EXACT.and(OpFlags::CASTS));
+.with(OpFlags::EXACT.and(OpFlags::CASTS))
+.with(OpFlags::COMPLEX);

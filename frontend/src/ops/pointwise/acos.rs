@@ -27,4 +27,5 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&inverse_slope(&b.input(0)?)?)?.neg())),
 )
 .samples(|| sample::unary(-0.8, 0.8))
-.with(OpFlags::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32)
+.with(OpFlags::HOLOMORPHIC);

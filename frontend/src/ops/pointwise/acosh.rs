@@ -1,7 +1,7 @@
 //! `acosh`
 
 use crate::ops::composite::widened;
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::{forms, rules, sample};
 
 forms! {
@@ -32,4 +32,5 @@ pub static DEF: OpDef = OpDef::unary(
         })
     }),
 )
-.samples(|| sample::unary(1.5, 4.0));
+.samples(|| sample::unary(1.5, 4.0))
+.with(OpFlags::HOLOMORPHIC);

@@ -156,4 +156,5 @@ pub static DEF: OpDef = OpDef::binary(
 )
 .samples(samples)
 .errors(errors)
-.with(OpFlags::SIGNED_ZEROS);
+.with(OpFlags::SIGNED_ZEROS)
+.with(OpFlags::COMPLEX);

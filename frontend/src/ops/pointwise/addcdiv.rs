@@ -3,7 +3,7 @@
 use super::derived;
 use crate::Tensor;
 use crate::ops::composite::in_range;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags};
 use crate::ops::sample::{ErrorSample, Fill, SampleArg, error, fixed, plain};
 use crate::ops::{forms, rules};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -61,7 +61,7 @@ forms! {
 
 fn rule(args: &Args<'_>) -> RuleResult<Typing> {
     let dtype = args.promote(rules::FIRST_THREE)?;
-    rules::require(args, 1, dtype, dtype.is_float(), "a float dtype, as quotients are no integers")?;
+    rules::require(args, 1, dtype, dtype.is_inexact(), "a float dtype, as quotients are no integers")?;
     Ok(Typing::of(dtype))
 }
 
@@ -93,4 +93,5 @@ pub static DEF: OpDef = OpDef::new(
 .forms(Forms::InPlace)
 .dtypes(Dtypes::FLOAT)
 .errors(errors)
-.decomposed(derived::ADDCDIV);
+.decomposed(derived::ADDCDIV)
+.with(OpFlags::HOLOMORPHIC);

@@ -3,7 +3,7 @@
 use super::derived;
 use crate::Tensor;
 use crate::ops::composite::in_range;
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags};
 use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, SampleArg, error, fixed, plain, sample, tensor};
 use crate::ops::{forms, rules};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -96,4 +96,5 @@ pub static DEF: OpDef = OpDef::new(
 .forms(Forms::InPlace)
 .dtypes(Dtypes::NUMERIC)
 .errors(errors)
-.decomposed(derived::ADDCMUL);
+.decomposed(derived::ADDCMUL)
+.with(OpFlags::HOLOMORPHIC);

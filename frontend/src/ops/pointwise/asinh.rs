@@ -1,5 +1,6 @@
 //! `asinh`
 
+use super::asin::length_from_one;
 use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::{forms, rules, sample};
 
@@ -23,7 +24,8 @@ forms! {
 pub static DEF: OpDef = OpDef::unary(
     "asinh(Tensor self) -> Tensor",
     rules::unary_float,
-    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.div(&b.input(0)?.hypot(1)?))),
+    Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.div(&length_from_one(&b.input(0)?)?))),
 )
 .samples(|| sample::unary(-3.0, 3.0))
-.with(OpFlags::ZERO_PRESERVING);
+.with(OpFlags::ZERO_PRESERVING)
+.with(OpFlags::HOLOMORPHIC);

@@ -1,6 +1,6 @@
 //! `atan`
 
-use crate::ops::composite::widened;
+use super::asin::length_from_one;
 use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::{forms, rules, sample};
 
@@ -27,10 +27,11 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_inputs(0b1, |b, g| {
         // Divides twice by `sqrt(x^2 + 1)`, which does not overflow where `x^2` does.
         g.set(0, || {
-            let length = widened(&b.input(0)?)?.hypot(1)?;
+            let length = length_from_one(&b.input(0)?)?;
             b.grad(0)?.div(&length)?.div(&length)
         })
     }),
 )
 .samples(|| sample::unary(-3.0, 3.0))
-.with(OpFlags::ZERO_PRESERVING);
+.with(OpFlags::ZERO_PRESERVING)
+.with(OpFlags::HOLOMORPHIC);

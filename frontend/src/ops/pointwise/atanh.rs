@@ -30,4 +30,5 @@ pub static DEF: OpDef = OpDef::unary(
     }),
 )
 .samples(|| sample::unary(-0.8, 0.8))
-.with(OpFlags::ZERO_PRESERVING);
+.with(OpFlags::ZERO_PRESERVING)
+.with(OpFlags::HOLOMORPHIC);

@@ -24,7 +24,7 @@ pub(super) const fn shift(schema: &'static str) -> OpDef {
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Typing> {
-    of_integers(args, |dtype| !dtype.is_float(), "integers or bool")
+    of_integers(args, |dtype| !dtype.is_inexact(), "integers or bool")
 }
 
 fn shift_rule(args: &Args<'_>) -> RuleResult<Typing> {

@@ -115,6 +115,7 @@ fn rule(args: &Args<'_>) -> RuleResult<Typing> {
         });
     }
     let dtype = args.promote(rules::FIRST_THREE)?;
+    rules::has_order(args, 0, dtype)?;
     rules::require(args, 0, dtype, dtype != crate::DType::BOOL, "numbers")?;
     if let Some((lowest, highest)) = dtype.integer_range() {
         // A bound outside of the dtype's range has no effect, unless all elements are beyond it.

@@ -1,6 +1,6 @@
 //! `cos`
 
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::{forms, rules, sample};
 
 forms! {
@@ -24,4 +24,5 @@ pub static DEF: OpDef = OpDef::unary(
     rules::unary_float,
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.sin()?.neg()?))),
 )
-.samples(|| sample::unary(-4.0, 4.0));
+.samples(|| sample::unary(-4.0, 4.0))
+.with(OpFlags::HOLOMORPHIC);

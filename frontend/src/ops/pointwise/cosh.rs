@@ -24,4 +24,5 @@ pub static DEF: OpDef = OpDef::unary(
     rules::unary_float,
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&b.input(0)?.sinh()?))),
 )
-.with(OpFlags::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32)
+.with(OpFlags::HOLOMORPHIC);

@@ -4,7 +4,7 @@ pub use crate::tensor::Rounding;
 
 use crate::error::{Result, called};
 use crate::ops::composite::in_range;
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::{
     ErrorSample, Fill, PAIRS, Sample, SampleArg, broadcast_errors, error, fixed, plain, sample, tensor,
 };
@@ -80,7 +80,8 @@ fn rule(args: &Args<'_>) -> RuleResult<Typing> {
         Arg::None => rules::binary_float(args),
         Arg::Str("trunc" | "floor") => {
             let typing = rules::binary_held(args)?;
-            rules::require(args, 0, typing.compute, typing.compute != DType::BOOL, "numbers")?;
+            let real = typing.compute != DType::BOOL && !typing.compute.is_complex();
+            rules::require(args, 0, typing.compute, real, "real numbers, which can be rounded")?;
             Ok(typing)
         }
         other => Err(Error::Value {
@@ -134,4 +135,5 @@ pub static DEF: OpDef = OpDef::binary(
     }),
 )
 .samples(samples)
-.errors(errors);
+.errors(errors)
+.with(OpFlags::HOLOMORPHIC);

@@ -24,4 +24,5 @@ pub static DEF: OpDef = OpDef::unary(
     rules::unary_float,
     Derivative::of_output(|b, g| g.set(0, || b.grad(0)?.mul(&b.output(0)?))),
 )
-.with(OpFlags::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32)
+.with(OpFlags::HOLOMORPHIC);

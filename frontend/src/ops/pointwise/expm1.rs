@@ -27,4 +27,5 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.mul(&in_range(&b.input(0)?)?.exp()?))),
 )
 .with(OpFlags::ZERO_PRESERVING)
-.with(OpFlags::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32)
+.with(OpFlags::HOLOMORPHIC);

@@ -23,7 +23,7 @@ forms! {
 /// `ge`
 pub static DEF: OpDef = OpDef::binary(
     "ge(Tensor self, Tensor other) -> Tensor",
-    rules::comparison,
+    rules::ordering,
     Derivative::NotDifferentiable,
 )
 .forms(Forms::Out);

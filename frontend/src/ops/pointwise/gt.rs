@@ -24,7 +24,7 @@ forms! {
 /// `gt`
 pub static DEF: OpDef = OpDef::binary(
     "gt(Tensor self, Tensor other) -> Tensor",
-    rules::comparison,
+    rules::ordering,
     Derivative::NotDifferentiable,
 )
 .forms(Forms::Out)

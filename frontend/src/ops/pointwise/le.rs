@@ -24,7 +24,7 @@ forms! {
 /// `le`
 pub static DEF: OpDef = OpDef::binary(
     "le(Tensor self, Tensor other) -> Tensor",
-    rules::comparison,
+    rules::ordering,
     Derivative::NotDifferentiable,
 )
 .forms(Forms::Out)

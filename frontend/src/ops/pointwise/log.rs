@@ -25,4 +25,5 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.div(&b.input(0)?))),
 )
 .samples(|| sample::unary(0.3, 3.0))
-.with(OpFlags::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32)
+.with(OpFlags::HOLOMORPHIC);

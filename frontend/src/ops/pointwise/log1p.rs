@@ -28,4 +28,5 @@ pub static DEF: OpDef = OpDef::unary(
 .samples(|| sample::unary(-0.7, 3.0))
 .decomposed(derived::LOG1P)
 .with(OpFlags::ZERO_PRESERVING)
-.with(OpFlags::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32)
+.with(OpFlags::HOLOMORPHIC);

@@ -28,4 +28,5 @@ pub static DEF: OpDef = OpDef::unary(
     }),
 )
 .samples(|| sample::unary(0.3, 3.0))
-.with(OpFlags::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32)
+.with(OpFlags::HOLOMORPHIC);

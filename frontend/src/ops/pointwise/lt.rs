@@ -24,7 +24,7 @@ forms! {
 /// `lt`
 pub static DEF: OpDef = OpDef::binary(
     "lt(Tensor self, Tensor other) -> Tensor",
-    rules::comparison,
+    rules::ordering,
     Derivative::NotDifferentiable,
 )
 .forms(Forms::Out)

@@ -43,4 +43,5 @@ pub static DEF: OpDef = OpDef::binary(
     }),
 )
 .samples(samples)
-.with(OpFlags::SIGNED_ZEROS);
+.with(OpFlags::SIGNED_ZEROS)
+.with(OpFlags::HOLOMORPHIC);

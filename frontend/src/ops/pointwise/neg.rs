@@ -30,4 +30,5 @@ pub static DEF: OpDef = OpDef::unary(
 .errors(sample::refuses_bool)
 .with(OpFlags::EXACT.and(OpFlags::SIGNED_ZEROS))
 .decomposed(derived::NEG)
-.with(OpFlags::ZERO_PRESERVING);
+.with(OpFlags::ZERO_PRESERVING)
+.with(OpFlags::COMPLEX);

@@ -120,7 +120,7 @@ fn exponent_gradient(grad: &Tensor, base: Arg<'_>, exponent: &Tensor, power: &Te
     let number = match base {
         Arg::Tensor(t) => {
             let t = Tensor::from_ref(t.clone());
-            let flat = t.eq(0)?.logical_and(&exponent.ge(0)?)?;
+            let flat = t.eq(0)?.logical_and(&exponent.real()?.ge(0)?)?;
             // The logarithm of 0 is avoided there: its derivative, times a gradient of 0, would be NaN.
             let log = flat.where_cond(1, &t)?.log()?;
             return flat.where_cond(0, &scaled.mul(&log)?);
@@ -132,7 +132,7 @@ fn exponent_gradient(grad: &Tensor, base: Arg<'_>, exponent: &Tensor, power: &Te
     if number == 0.0 {
         // Infinite or 0 in a neighbourhood: a constant.
         let slope = power.detach().mul(f64::NEG_INFINITY)?;
-        return grad.mul(&exponent.ge(0)?.where_cond(0, &slope)?);
+        return grad.mul(&exponent.real()?.ge(0)?.where_cond(0, &slope)?);
     }
     scaled.mul(number.ln())
 }
@@ -154,4 +154,5 @@ pub static DEF: OpDef = OpDef::binary(
 .samples(samples)
 .errors(errors)
 .with(OpFlags::ZERO_PRESERVING_IF_POSITIVE)
-.with(OpFlags::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32)
+.with(OpFlags::HOLOMORPHIC);

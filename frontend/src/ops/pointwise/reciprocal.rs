@@ -35,4 +35,5 @@ pub static DEF: OpDef = OpDef::unary(
 .samples(|| sample::unary(0.5, 3.0))
 .with(OpFlags::SIGNED_ZEROS)
 .decomposed(derived::RECIPROCAL)
-.with(OpFlags::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32)
+.with(OpFlags::HOLOMORPHIC);

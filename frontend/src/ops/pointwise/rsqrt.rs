@@ -33,4 +33,5 @@ pub static DEF: OpDef = OpDef::unary(
 )
 .samples(|| sample::unary(0.5, 3.0))
 .decomposed(derived::RSQRT)
-.with(OpFlags::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32)
+.with(OpFlags::HOLOMORPHIC);

@@ -1,7 +1,7 @@
 //! `sigmoid`
 
 use super::derived;
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::{forms, rules, sample};
 
 forms! {
@@ -28,4 +28,5 @@ pub static DEF: OpDef = OpDef::unary(
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.sigmoid_backward(&b.input(0)?))),
 )
 .samples(|| sample::unary(-3.0, 3.0))
-.decomposed(derived::SIGMOID);
+.decomposed(derived::SIGMOID)
+.with(OpFlags::HOLOMORPHIC);

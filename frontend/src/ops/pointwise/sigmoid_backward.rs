@@ -3,7 +3,7 @@
 use super::backward;
 use super::derived;
 use crate::Tensor;
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::forms;
 use crate::ops::sample::Fill;
 
@@ -40,4 +40,5 @@ pub static DEF: OpDef = backward::def(
     }),
     || backward::samples(&Fill::Uniform(-3.0, 3.0)),
 )
-.decomposed(derived::SIGMOID_BACKWARD);
+.decomposed(derived::SIGMOID_BACKWARD)
+.with(OpFlags::HOLOMORPHIC);

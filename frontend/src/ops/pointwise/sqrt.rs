@@ -26,4 +26,5 @@ pub static DEF: OpDef = OpDef::unary(
 )
 .samples(|| sample::unary(0.3, 3.0))
 .with(OpFlags::SIGNED_ZEROS)
-.with(OpFlags::ZERO_PRESERVING);
+.with(OpFlags::ZERO_PRESERVING)
+.with(OpFlags::HOLOMORPHIC);

@@ -138,4 +138,5 @@ pub static DEF: OpDef = OpDef::binary(
 .samples(samples)
 .errors(errors)
 .with(OpFlags::SIGNED_ZEROS)
-.decomposed(derived::SUB);
+.decomposed(derived::SUB)
+.with(OpFlags::COMPLEX);

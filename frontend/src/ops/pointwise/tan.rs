@@ -32,4 +32,5 @@ pub static DEF: OpDef = OpDef::unary(
 )
 .samples(|| sample::unary(-1.2, 1.2))
 .with(OpFlags::ZERO_PRESERVING)
-.with(OpFlags::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32)
+.with(OpFlags::HOLOMORPHIC);

@@ -25,4 +25,5 @@ pub static DEF: OpDef = OpDef::unary(
     // From the input: an output rounded to 1 would give a gradient of 0.
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.grad(0)?.tanh_backward(&b.input(0)?))),
 )
-.with(OpFlags::ZERO_PRESERVING);
+.with(OpFlags::ZERO_PRESERVING)
+.with(OpFlags::HOLOMORPHIC);

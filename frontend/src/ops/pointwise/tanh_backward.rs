@@ -3,7 +3,7 @@
 use super::backward;
 use super::derived;
 use crate::Tensor;
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::forms;
 use crate::ops::sample::Fill;
 
@@ -38,4 +38,5 @@ pub static DEF: OpDef = backward::def(
     }),
     || backward::samples(&Fill::Uniform(-3.0, 3.0)),
 )
-.decomposed(derived::TANH_BACKWARD);
+.decomposed(derived::TANH_BACKWARD)
+.with(OpFlags::HOLOMORPHIC);

@@ -110,4 +110,5 @@ pub static DEF: OpDef = OpDef::new(
 )
 .forms(Forms::Out)
 .errors(errors)
-.with(OpFlags::EXACT);
+.with(OpFlags::EXACT)
+.with(OpFlags::COMPLEX);

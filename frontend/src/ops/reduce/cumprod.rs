@@ -97,4 +97,5 @@ pub static DEF: OpDef = OpDef::new(
 .forms(Forms::Out)
 .errors(|| vec![error([plain(&[3]), SampleArg::Int(1)], "out of range")])
 .with(OpFlags::MAY_OVERFLOW)
-.with(OpFlags::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32)
+.with(OpFlags::HOLOMORPHIC);

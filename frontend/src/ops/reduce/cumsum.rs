@@ -48,7 +48,7 @@ impl Tensor {
 pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     args.dim(1, t.ndim())?;
-    let dtype = if t.dtype().is_float() { t.dtype() } else { DType::I64 };
+    let dtype = if t.dtype().is_inexact() { t.dtype() } else { DType::I64 };
     let mut plan = Plan::one(dtype, Dims::from_slice(t.sizes()), dtype, Strides::Like(0));
     plan.cast = 0b1;
     Ok(plan)
@@ -77,4 +77,5 @@ pub static DEF: OpDef = OpDef::new(
 )
 .forms(Forms::Out)
 .errors(|| vec![error([plain(&[3]), SampleArg::Int(1), SampleArg::Bool(false)], "out of range")])
-.with(OpFlags::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32)
+.with(OpFlags::COMPLEX);

@@ -5,7 +5,7 @@ use crate::autograd::{Backward, Grads};
 use crate::error::Result;
 use crate::ops::composite::{counting, in_format_of, tensor};
 use crate::ops::def::{Decompose, Derivative, OpDef, OpFlags};
-use crate::ops::rules::kept;
+use crate::ops::rules::{has_order, kept};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, plain, sample, tensor as filled};
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
@@ -23,6 +23,7 @@ pub(super) const fn extremum(schema: &'static str, decomposition: Decompose) -> 
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
+    has_order(args, 0, t.dtype())?;
     args.dim(1, t.ndim())?;
     let sizes = Dims::from_slice(t.sizes());
     let strides = kept(t, &sizes);

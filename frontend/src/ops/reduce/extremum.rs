@@ -7,7 +7,7 @@ use crate::autograd::{Backward, Grads};
 use crate::error::Result;
 use crate::ops::composite::{cast, counting, divided_by_count, wide};
 use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
-use crate::ops::rules::{keeping, kept, not_empty, reduced_dim, reduced_dims, reduced_sizes};
+use crate::ops::rules::{has_order, keeping, kept, not_empty, reduced_dim, reduced_dims, reduced_sizes};
 use crate::ops::sample::{ErrorSample, Fill, Sample, SampleArg, error, plain, sample, tensor};
 use crate::ops::sparse::lines::{at_entries, length};
 use crate::{DType, Tensor};
@@ -41,6 +41,7 @@ pub(super) const fn place(schema: &'static str) -> OpDef {
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
+    has_order(args, 0, t.dtype())?;
     let mask = reduced_dims(args, 1, t.ndim())?;
     not_empty(args, t.sizes(), mask)?;
     Ok(keeping(t, t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(2)?), t.dtype()))
@@ -94,12 +95,14 @@ fn sizes_along(args: &Args<'_>) -> RuleResult<Dims> {
 
 fn rule_along(args: &Args<'_>) -> RuleResult<Plan> {
     let (sizes, t) = (sizes_along(args)?, args.tensor(0)?);
+    has_order(args, 0, t.dtype())?;
     let strides = kept(t, &sizes);
     Ok(keeping(t, t.dtype(), sizes.clone(), t.dtype()).and(sizes, DType::I64, strides))
 }
 
 fn rule_place(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
+    has_order(args, 0, t.dtype())?;
     Ok(keeping(t, t.dtype(), sizes_along(args)?, DType::I64))
 }
 

@@ -4,9 +4,9 @@ use super::forms::reduction;
 use super::{cases, sum};
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::composite::{cast, float_tensor, one, tensor, widened};
-use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};
-use crate::ops::rules::{keeping, reduced_count, reduced_dims, reduced_sizes};
+use crate::ops::composite::{cast, one, tensor, widened};
+use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags};
+use crate::ops::rules::{keeping, reduced_count, reduced_dims, reduced_sizes, require};
 use crate::ops::sample::{SampleArg, error, plain};
 use crate::ops::sparse::lines::{length, sum_grad};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -33,7 +33,8 @@ reduction! {
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let t = float_tensor(args, 0)?;
+    let t = args.tensor(0)?;
+    require(args, 0, t.dtype(), t.dtype().is_inexact(), "a float or complex dtype")?;
     let mask = reduced_dims(args, 1, t.ndim())?;
     Ok(keeping(t, t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(2)?), t.dtype()))
 }
@@ -72,4 +73,5 @@ pub static DEF: OpDef = OpDef::new(
         error([plain(&[3, 3]), SampleArg::Ints(vec![0, -2]), SampleArg::Bool(false)], "different dimensions"),
     ]
 })
-.decomposed(|args| one(compose(args)));
+.decomposed(|args| one(compose(args)))
+.with(OpFlags::COMPLEX);

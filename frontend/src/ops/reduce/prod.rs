@@ -107,4 +107,5 @@ pub static DEF: OpDef = OpDef::new(
 .forms(Forms::Out)
 .errors(|| cases::dim_errors(&[]))
 .with(OpFlags::MAY_OVERFLOW)
-.with(OpFlags::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32)
+.with(OpFlags::HOLOMORPHIC);

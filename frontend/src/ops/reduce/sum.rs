@@ -36,7 +36,7 @@ reduction! {
 pub(super) fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
     let mask = reduced_dims(args, 1, t.ndim())?;
-    let dtype = if t.dtype().is_float() { t.dtype() } else { DType::I64 };
+    let dtype = if t.dtype().is_inexact() { t.dtype() } else { DType::I64 };
     Ok(keeping(t, t.dtype(), reduced_sizes(t.sizes(), mask, args.bool(2)?), dtype))
 }
 
@@ -62,4 +62,5 @@ pub static DEF: OpDef = OpDef::new(
 )
 .forms(Forms::Out)
 .errors(|| cases::dim_errors(&[]))
-.with(OpFlags::AUTOCAST_F32);
+.with(OpFlags::AUTOCAST_F32)
+.with(OpFlags::COMPLEX);

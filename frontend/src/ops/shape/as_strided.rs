@@ -168,4 +168,5 @@ pub static DEF: OpDef = OpDef::new(
         ),
     ]
 })
-.with(OpFlags::STRIDE_DEPENDENT);
+.with(OpFlags::STRIDE_DEPENDENT)
+.with(OpFlags::COMPLEX);

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::IntoShape;
 use keyway_dispatcher::dims::{Dims, expanded_strides};
@@ -83,4 +83,5 @@ pub static DEF: OpDef = OpDef::new(
     },
     samples,
 )
-.errors(|| vec![error([plain(&[3]), SampleArg::Ints(vec![4])], "repeated")]);
+.errors(|| vec![error([plain(&[3]), SampleArg::Ints(vec![4])], "repeated")])
+.with(OpFlags::COMPLEX);

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::{Int, IntoShape};
 use keyway_dispatcher::dims::{Dims, wrap_dim};
@@ -116,4 +116,5 @@ pub static DEF: OpDef = OpDef::new(
         error([plain(&[2, 3]), SampleArg::Ints(vec![0, -2])], "each of the 2"),
         error([plain(&[2, 3]), SampleArg::Ints(vec![0, 2])], "out of range"),
     ]
-});
+})
+.with(OpFlags::COMPLEX);

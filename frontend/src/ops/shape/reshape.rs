@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::rules::resolve_sizes;
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::IntoShape;
@@ -76,4 +76,5 @@ pub static DEF: OpDef = OpDef::new(
         error([plain(&[6]), SampleArg::Ints(vec![4, 2])], "product is the 6"),
         error([plain(&[6]), SampleArg::Ints(vec![-1, -1])], "at most one -1"),
     ]
-});
+})
+.with(OpFlags::COMPLEX);

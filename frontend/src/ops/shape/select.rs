@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
@@ -75,4 +75,5 @@ pub static DEF: OpDef = OpDef::new(
         error([plain(&[3]), SampleArg::Int(1), SampleArg::Int(0)], "out of range"),
         error([plain(&[]), SampleArg::Int(0), SampleArg::Int(0)], "one dimension"),
     ]
-});
+})
+.with(OpFlags::COMPLEX);

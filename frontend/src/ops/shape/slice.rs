@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
@@ -154,4 +154,5 @@ pub static DEF: OpDef = OpDef::new(
             "one dimension",
         ),
     ]
-});
+})
+.with(OpFlags::COMPLEX);

@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
@@ -244,4 +244,5 @@ pub static DEF: OpDef = OpDef::new(
         error([plain(&[3]), SampleArg::Ints(vec![1, 1]), SampleArg::Int(0)], "whose sum is 3"),
         error([plain(&[3]), SampleArg::Ints(vec![3]), SampleArg::Int(1)], "out of range"),
     ]
-});
+})
+.with(OpFlags::COMPLEX);

@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::autograd::Backward;
 use crate::error::Result;
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::rules::{reduced_by, wrong_value};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::IntoDims;
@@ -91,4 +91,5 @@ pub static DEF: OpDef = OpDef::new(
         error([plain(&[3]), SampleArg::Ints(vec![1])], "out of range"),
         error([plain(&[1, 1]), SampleArg::Ints(vec![0, -2])], "different dimensions"),
     ]
-});
+})
+.with(OpFlags::COMPLEX);

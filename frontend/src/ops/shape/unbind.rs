@@ -3,7 +3,7 @@
 use super::split::room_for_parts;
 use crate::Tensor;
 use crate::error::{Result, called};
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::{Dims, wrap_dim};
@@ -91,4 +91,5 @@ pub static DEF: OpDef = OpDef::new(
         error([plain(&[]), SampleArg::Int(0)], "one dimension"),
         error([plain(&[3]), SampleArg::Int(1)], "out of range"),
     ]
-});
+})
+.with(OpFlags::COMPLEX);

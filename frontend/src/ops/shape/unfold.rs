@@ -3,7 +3,7 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::whole;
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
@@ -90,4 +90,5 @@ pub static DEF: OpDef = OpDef::new(
         error([plain(&[3]), SampleArg::Int(0), SampleArg::Int(4), SampleArg::Int(1)], "size of dimension 0"),
         error([plain(&[3]), SampleArg::Int(0), SampleArg::Int(2), SampleArg::Int(0)], "1 or more"),
     ]
-});
+})
+.with(OpFlags::COMPLEX);

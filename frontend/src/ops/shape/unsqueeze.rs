@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, OpDef};
+use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::{Sample, SampleArg, error, plain, sample};
 use crate::tensor::Int;
 use keyway_dispatcher::dims::Dims;
@@ -59,4 +59,5 @@ pub static DEF: OpDef = OpDef::new(
     Derivative::of_grad(|b, g| g.set(0, || b.grad(0)?.squeeze(b.int(1)?))),
     samples,
 )
-.errors(|| vec![error([plain(&[3]), SampleArg::Int(2)], "out of range")]);
+.errors(|| vec![error([plain(&[3]), SampleArg::Int(2)], "out of range")])
+.with(OpFlags::COMPLEX);

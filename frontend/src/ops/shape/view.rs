@@ -121,7 +121,8 @@ pub static DEF: OpDef = OpDef::new(
     samples,
 )
 .errors(|| vec![error([plain(&[6]), SampleArg::Ints(vec![4, 2])], "product is the 6")])
-.with(OpFlags::STRIDE_DEPENDENT);
+.with(OpFlags::STRIDE_DEPENDENT)
+.with(OpFlags::COMPLEX);
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,23 @@
+//! Complex numbers: construction, parts, conjugates. Arithmetic and functions are those of the other families.
+
+mod parts;
+mod polar;
+
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::Args;
+
+crate::ops::family! {
+    angle,
+    complex,
+    conj,
+    sgn,
+    view_as_complex,
+    view_as_real,
+}
+
+/// Refuses an argument 0 that is not complex.
+fn require_complex(args: &Args<'_>) -> RuleResult<keyway_dispatcher::DType> {
+    let dtype = args.tensor(0)?.dtype();
+    super::rules::require(args, 0, dtype, dtype.is_complex(), "a complex dtype")?;
+    Ok(dtype)
+}
