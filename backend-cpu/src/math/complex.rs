@@ -187,7 +187,11 @@ pub fn sqrt(z: c128) -> c128 {
     };
     let (x, y) = (x * scale, y * scale);
     let t = (0.5 * (x.abs() + x.hypot(y))).sqrt();
-    if x >= 0.0 { at(t * back, y / (2.0 * t) * back) } else { at(y.abs() / (2.0 * t) * back, t.copysign(y) * back) }
+    if x >= 0.0 {
+        at(t * back, y / (2.0 * t) * back)
+    } else {
+        at(y.abs() / (2.0 * t) * back, t.copysign(y) * back)
+    }
 }
 
 /// `1 / z` by the method of R. L. Smith (1962), which divides by the part of larger magnitude.
@@ -462,7 +466,7 @@ pub fn atan(z: c128) -> c128 {
 const MOST: f64 = 100.0;
 
 /// `a^b = exp(b log a)`. `0^b` is 1 for `b = 0` and 0 for a positive real part. A whole real exponent of at most 100 is a
-/// product, so that powers of whole numbers are whole.
+/// product, so that powers of Gaussian integers are exact.
 pub fn pow(a: c128, b: c128) -> c128 {
     if b.re == 0.0 && b.im == 0.0 {
         return at(1.0, 0.0);
@@ -545,7 +549,8 @@ mod tests {
             let number = |i: usize| f64::from_bits(u64::from_str_radix(words[i], 16).unwrap());
             let (z, expected) = (at(number(1), number(2)), at(number(3), number(4)));
             let got = function(words[0])(z);
-            let modulus = if expected.re.is_finite() && expected.im.is_finite() { abs(expected) } else { 0.0 };
+            let modulus =
+                if expected.re.is_finite() && expected.im.is_finite() { abs(expected) } else { 0.0 };
             let right = agrees(got.re, expected.re, modulus) && agrees(got.im, expected.im, modulus);
             assert!(right, "{}({z}) = {got}, expected {expected}", words[0]);
             lines += 1;

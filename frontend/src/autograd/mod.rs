@@ -11,6 +11,7 @@ pub(crate) mod derivative;
 pub mod draw;
 pub(crate) mod engine;
 pub(crate) mod extensions;
+mod fit;
 mod grad_fn;
 pub mod gradcheck;
 mod handler;
