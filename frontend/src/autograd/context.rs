@@ -1,7 +1,6 @@
 //! The inputs and outputs of a derivative's formula.
 
-use super::fit::fit;
-use super::node::{Edge, Node, OpCall, OwnedArg, SavedTensors, Shape};
+use super::node::{Edge, Node, OpCall, OwnedArg, SavedTensors, Shape, fit};
 use super::saved::Saved;
 use crate::error::Result;
 use crate::error::autograd::AutogradError;

@@ -11,7 +11,6 @@ pub(crate) mod derivative;
 pub mod draw;
 pub(crate) mod engine;
 pub(crate) mod extensions;
-mod fit;
 mod grad_fn;
 pub mod gradcheck;
 mod handler;
