@@ -105,6 +105,8 @@ fn faults_of_caches_counters_and_thresholds_are_found() {
         ("product_of_512", "mm", "scaled"),
         ("terms_of_8192", "mm", "scaled"),
         ("elements_of_2_21", "exp", "scaled"),
+        ("elements_of_3000000", "tanh", "lengths"),
+        ("sum_of_exactly_4099", "sum", "lengths"),
         ("in_place_of_200000", "sigmoid", "scaled"),
         ("strided_out_of_300000", "sub", "scaled"),
         ("stride_of_1024", "add", "pitched"),

@@ -17,7 +17,7 @@ use crate::{call::last, oracle};
 use call::Drawn;
 use keyway::DType;
 use keyway::ops::def::OpDef;
-use source::Source;
+pub(super) use source::Source;
 use std::time::{Duration, Instant};
 
 /// The definition of this family of cases.
