@@ -83,7 +83,12 @@ fn faults_are_found_by_the_family_that_is_about_them() {
         ("seed_of_32_bits", "uniform", "random"),
         ("argmax_of_nan_in_columns", "argmax", "extremes"),
     ];
-    let died = [("crash", "relu", "values"), ("exit", "relu", "values"), ("hang", "relu", "claims")];
+    let died = [
+        ("crash", "relu", "values"),
+        ("exit", "relu", "values"),
+        ("hang", "relu", "claims"),
+        ("wakes_up", "relu", "claims"),
+    ];
     let all = failed.map(|fault| (fault, "failed")).into_iter().chain(died.map(|fault| (fault, "died")));
     for ((fault, op, family), status) in all {
         let (ran, report) = judge_with("keyway_test_mutant", fault, &[op], &["--family", family]);

@@ -6,7 +6,7 @@
 mod call;
 mod draw;
 mod judge;
-mod source;
+pub(super) mod source;
 mod tensors;
 
 use super::{Context, Family, Op, Scope};
@@ -17,7 +17,7 @@ use crate::{call::last, oracle};
 use call::Drawn;
 use keyway::DType;
 use keyway::ops::def::OpDef;
-pub(super) use source::Source;
+use source::Source;
 use std::time::{Duration, Instant};
 
 /// The definition of this family of cases.

@@ -1,6 +1,7 @@
 //! Element-wise calls on periodic vectors: the oracle computes one period, and every element of each result is compared.
 
-use super::{Context, at, vectors};
+use super::super::Context;
+use super::vectors::{at, vectors};
 use crate::array::{Array, Number};
 use crate::call::Prepared;
 use crate::compare::{self, Tolerance};

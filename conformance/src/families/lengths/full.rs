@@ -1,8 +1,9 @@
 //! Full reductions of long periodic vectors. The result of many periods follows from that of one, by a law that the oracle
 //! confirms on short vectors, since it would take seconds for millions of elements.
 
+use super::super::Context;
 use super::elements::{PERIOD, repeated, vector};
-use super::{Context, positive, vectors};
+use super::vectors::{positive, vectors};
 use crate::array::{Array, Number};
 use crate::call::Prepared;
 use crate::compare::{self, Tolerance};

@@ -7,10 +7,10 @@
 mod elements;
 mod full;
 pub(super) mod numbers;
+mod vectors;
 
-use super::drawn::Source;
-use super::{Context, Family, Op, Scope, factor, is_computed, is_in, tensors, with_sizes};
-use crate::array::Number;
+use super::drawn::source::Source;
+use super::{Context, Family, Op, Scope, factor, is_computed, is_in};
 use crate::call;
 use crate::case::Case;
 use crate::outcome::{Steps, Stop};
@@ -19,8 +19,9 @@ use crate::{compare, inputs, oracle};
 use keyway::DType;
 use keyway::dispatcher::op::Out;
 use keyway::ops::def::OpFlags;
-use keyway::ops::sample::{Sample, SampleArg};
+use keyway::ops::sample::Sample;
 use keyway::ops::{loss, memory, norm, pointwise, reduce};
+use vectors::{at, positive, vectors};
 
 /// The definition of this family of cases.
 pub const FAMILY: Family = Family {
@@ -34,8 +35,6 @@ pub const FAMILY: Family = Family {
 const VECTORS: &str = "vectors";
 /// The variant with [`MILLIONS`] elements.
 const MANY: &str = "millions";
-/// The variant with one length, which follows; not listed, but run where its id is given.
-const AT: &str = "at-";
 /// More than 20 million elements and than 2^24, the largest integer below which f32 represents all; no multiple of a block.
 const MILLIONS: usize = (5 << 22) + 12_289;
 /// The longest of [`VECTORS`]: more than 2^22, and no multiple of a block.
@@ -108,7 +107,7 @@ fn single(scope: &Scope<'_>, id: &str) -> Option<Case> {
 }
 
 fn length(variant: &str) -> Option<usize> {
-    variant.strip_prefix(AT)?.parse().ok().filter(|length| (1..1 << 31).contains(length))
+    variant.strip_prefix(vectors::AT)?.parse().ok().filter(|length| (1..1 << 31).contains(length))
 }
 
 /// The lengths of a case.
@@ -150,38 +149,6 @@ fn run(context: &Context<'_>) -> Steps {
     })
 }
 
-/// Adds the length to a failure, and the id of the case of this length.
-fn at(context: &Context<'_>, length: usize, stop: Stop) -> Stop {
-    if let Stop::Failed(failure) = &stop
-        && !failure.got.contains("panicked")
-    {
-        context.shrink_to(Case { variant: format!("{AT}{length}"), ..context.case.clone() }.to_string());
-    }
-    match stop {
-        Stop::Failed(mut failure) => {
-            failure.what = format!("of {length} elements: {}", failure.what);
-            failure.into()
-        }
-        other => other,
-    }
-}
-
-/// The sample with vectors of this length.
-fn vectors(sample: &Sample, length: usize) -> Steps<Sample> {
-    let none = || Stop::Skipped("the sample's tensors differ in shape".to_string());
-    let mut sized = with_sizes(sample, &[length]).ok_or_else(none)?;
-    // The list of the last sizes, over which an op normalises.
-    let sizes: Vec<i64> =
-        tensors(sample).next().map_or(&[][..], |t| &t.sizes).iter().map(|&n| n as i64).collect();
-    for arg in &mut sized.args {
-        match arg {
-            SampleArg::Ints(list) if !list.is_empty() && sizes.ends_with(list) => *list = vec![length as i64],
-            _ => {}
-        }
-    }
-    Ok(sized)
-}
-
 /// A call of an op that is not element-wise, all of whose elements the oracle reads.
 fn whole(context: &Context<'_>, sample: &Sample, length: usize) -> Steps {
     let def = context.def()?;
@@ -201,13 +168,6 @@ fn whole(context: &Context<'_>, sample: &Sample, length: usize) -> Steps {
     let expected = context.expected(&inputs)?;
     let got = made.map_err(|error| context.refused(error))?;
     Ok(compare::pieces(&expected, &got, factor(def, &sample), loose(context.dtype()))?)
-}
-
-fn positive(value: Number) -> Number {
-    match value {
-        Number::Float(value) => Number::Float(value.abs()),
-        other => other,
-    }
 }
 
 fn loose(dtype: DType) -> f64 {

@@ -1,6 +1,6 @@
 //! The lengths: powers of two and their neighbours, primes near them, multiples of vector widths.
 
-use super::Source;
+use super::super::drawn::source::Source;
 
 /// Bytes and elements of vector registers, cache lines and unrolled loops.
 const WIDTHS: [usize; 6] = [4, 8, 16, 32, 64, 256];
