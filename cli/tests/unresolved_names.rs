@@ -119,7 +119,7 @@ fn a_declaration_that_is_not_valid_is_ignored_with_a_warning() {
         let list = said(&folder, &["backend", "list", "--json"]).json();
         let all = list["backends"].as_array().unwrap();
         let of = all.iter().find(|b| b["library"]["manifest"]["name"] == "keyway.test/mistaken").unwrap();
-        assert_eq!(of["library"]["verdict"], "chosen", "{of}");
+        assert_eq!(of["outcome"]["verdict"], "chosen", "{of}");
     }
 }
 
