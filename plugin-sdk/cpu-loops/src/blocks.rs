@@ -96,8 +96,8 @@ struct Arena {
     held: [Held; OPERANDS],
 }
 
-/// Memory for a chunk of elements of any size.
-type Chunk = MaybeUninit<[u64; LANES]>;
+/// Memory for a chunk of elements of any size, aligned for those of 16 bytes.
+type Chunk = MaybeUninit<[u128; LANES / 2]>;
 /// The address, rows and columns of the input block that was copied last.
 type Held = (*const u8, usize, usize);
 

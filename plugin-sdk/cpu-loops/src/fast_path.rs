@@ -117,7 +117,7 @@ unsafe fn run_part(
     streams: bool,
     inner: InnerLoop<'_>,
 ) {
-    let mut chunks = [const { MaybeUninit::<[u64; LANES]>::uninit() }; OPERANDS];
+    let mut chunks = [const { MaybeUninit::<[u128; LANES / 2]>::uninit() }; OPERANDS];
     let mut at = on.at([part.start; OPERANDS]);
     for (k, chunk) in chunks.iter_mut().enumerate().filter(|(k, _)| repeated >> k & 1 == 1) {
         at[k] = chunk.as_mut_ptr().cast();

@@ -353,7 +353,8 @@ unsafe fn padded(
     rest: std::ops::Range<usize>,
     lanes: usize,
 ) {
-    let mut chunks = [const { MaybeUninit::<[u64; LANES]>::uninit() }; OPERANDS];
+    // Aligned for elements of 16 bytes.
+    let mut chunks = [const { MaybeUninit::<[u128; LANES / 2]>::uninit() }; OPERANDS];
     let mut places = [std::ptr::null_mut::<u8>(); OPERANDS];
     for (place, chunk) in places.iter_mut().zip(&mut chunks) {
         *place = chunk.as_mut_ptr().cast();
