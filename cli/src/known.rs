@@ -6,6 +6,7 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("cuda", "keyway-cuda", "keyway_backend_cuda"),
     ("sparse_coo", "keyway-sparse", "keyway_backend_sparse"),
     ("sparse_csr", "keyway-sparse", "keyway_backend_sparse"),
+    ("fft", "keyway-fft", "keyway_backend_fft"),
     ("linalg", "keyway-linalg", "keyway_backend_linalg"),
     ("channels_last", "keyway-channels-last", "keyway_backend_channels_last"),
 ];

@@ -35,6 +35,7 @@ pub mod data;
 mod deprecated;
 pub mod device;
 pub mod error;
+pub mod fft;
 pub mod graph;
 pub mod guide;
 pub mod interceptor;

@@ -45,7 +45,8 @@ pub const BACKENDS: &[Backend] = &[
     Backend { package: "keyway-backend-cpu", builds: Builds::PerLevel { v4_features: &["x86-v4"] } },
     Backend { package: "keyway-backend-channels-last", builds: Builds::PerLevel { v4_features: &[] } },
     Backend { package: "keyway-backend-cuda", builds: Builds::Once },
-    // `faer` selects its code for the CPU at run time.
+    // `rustfft` and `faer` select their code for the CPU at run time.
+    Backend { package: "keyway-backend-fft", builds: Builds::Once },
     Backend { package: "keyway-backend-linalg", builds: Builds::Once },
     Backend { package: "keyway-backend-sparse", builds: Builds::PerLevel { v4_features: &[] } },
 ];

@@ -76,10 +76,10 @@ macro_rules! row {
 }
 pub(crate) use row;
 
-/// Lets the rows about sparse tensors and factorisations find who serves these.
+/// Lets the rows about sparse tensors, factorisations and Fourier transforms find who serves these.
 pub fn load_backends() {
     let beside = std::env::current_exe().unwrap();
-    let paths = ["sparse", "linalg"].map(|name| -> PathBuf {
+    let paths = ["fft", "sparse", "linalg"].map(|name| -> PathBuf {
         let (before, after) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
         beside.parent().unwrap().join(format!("{before}keyway_backend_{name}{after}"))
     });

@@ -24,6 +24,7 @@ pub mod attention;
 pub mod complex;
 pub mod conv;
 pub mod create;
+pub mod fft;
 pub mod image;
 pub mod index;
 pub mod linalg;
@@ -52,6 +53,7 @@ pub fn all() -> impl Iterator<Item = &'static def::OpDef> {
         random::ALL,
         pointwise::ALL,
         complex::ALL,
+        fft::ALL,
         activation::ALL,
         reduce::ALL,
         linalg::ALL,

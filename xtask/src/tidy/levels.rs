@@ -56,6 +56,7 @@ const CRATES: &[Levels] = &[
             "autograd",
             "interceptor",
             "ops",
+            "fft",
             "autocast",
             "io",
             "nn",

@@ -2,6 +2,7 @@
 
 mod composed;
 mod create;
+mod fft;
 mod linalg;
 mod math;
 mod nn;
@@ -25,6 +26,7 @@ pub fn page() -> Page {
             math::reduce(),
             math::linalg(),
             linalg::linalg(),
+            fft::fourier(),
             composed::named(),
             composed::composed(),
             nn::layers(),
@@ -126,7 +128,6 @@ const ABSENT: &[(&str, &str)] = &[
         "nothing is compiled; `keyway::graph::capture` replays a step, `conv2d_act` and `ResNet::fuse` join ops",
     ),
     ("torch.jit, torch.export, torch.onnx", "nothing"),
-    ("torch.fft", "a crate for it, on `x.to_vec()?`, and `Tensor::from_vec`"),
     (
         "torch.linalg.eig, eigvals, ldl_factor, tensorsolve",
         "a crate for it, such as `faer`, on `x.to_vec()?`, and `Tensor::from_vec`; no gradients",

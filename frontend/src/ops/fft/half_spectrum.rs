@@ -1,0 +1,92 @@
+//! The arguments that the transforms share, and weights of half spectra.
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::rules::{wrong_shape, wrong_value};
+use keyway_dispatcher::DType;
+use keyway_dispatcher::dims::wrap_dim;
+use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::op::Args;
+
+/// The library of this project with the kernels of Fourier transforms.
+pub(super) const LIBRARY: &str = "keyway-fft";
+
+/// Checks the tensor, the dimensions and the normalization: arguments 0, 1 and 2. The result is the last dimension, which may be
+/// absent.
+///
+/// # Errors
+/// `Dim`, `Shape`, `Value`.
+pub(super) fn checked(args: &Args<'_>) -> RuleResult<Option<usize>> {
+    let t = args.tensor(0)?;
+    let mut last = None;
+    let mut seen = 0u64;
+    for &dim in args.ints(1)? {
+        let at = wrap_dim(args.name(), dim, t.ndim())?;
+        // A tensor without dimensions has a dimension 0 for indices.
+        if t.ndim() == 0 {
+            let expected = "a tensor of one dimension or more".to_string();
+            return Err(wrong_shape(args, 0, expected, t.sizes()));
+        }
+        if seen >> at & 1 != 0 {
+            return Err(wrong_value(args, 1, "different dimensions".to_string()));
+        }
+        seen |= 1 << at;
+        if t.sizes()[at] == 0 {
+            let expected = format!("one element or more along dimension {at}, which is transformed");
+            return Err(wrong_shape(args, 0, expected, t.sizes()));
+        }
+        last = Some(at);
+    }
+    let norm = args.str(2)?;
+    if !matches!(norm, "backward" | "ortho" | "forward") {
+        return Err(wrong_value(args, 2, "\"backward\", \"ortho\" or \"forward\"".to_string()));
+    }
+    Ok(last)
+}
+
+/// [`checked`], where one dimension or more is required.
+///
+/// # Errors
+/// `Value`, and those of [`checked`].
+pub(super) fn checked_last(args: &Args<'_>) -> RuleResult<usize> {
+    checked(args)?.ok_or_else(|| wrong_value(args, 1, "one dimension or more".to_string()))
+}
+
+/// The dtype of argument 0, which must be complex.
+///
+/// # Errors
+/// `DType`.
+pub(super) fn complex(args: &Args<'_>) -> RuleResult<DType> {
+    let got = args.tensor(0)?.dtype();
+    if got.is_complex() {
+        return Ok(got);
+    }
+    let expected = "c64 or c128; use `to_dtype`".to_string();
+    Err(Error::DType { op: args.name(), argument: "self", expected, got })
+}
+
+/// The normalization of the transform in the other direction that has the same factor. The adjoint of a transform is that one.
+pub(super) fn opposite(norm: &str) -> &'static str {
+    match norm {
+        "backward" => "forward",
+        "forward" => "backward",
+        _ => "ortho",
+    }
+}
+
+/// Multiplies half a spectrum of a real signal of `len` elements by `factor`, except at frequency 0 and, if `len` is even, at half
+/// the sampling rate: the other elements have a conjugate in the other half.
+pub(super) fn weighted(half: &Tensor, dims: &[i64], len: usize, factor: f64) -> Result<Tensor> {
+    let Some(&dim) = dims.last() else { return Ok(half.clone()) };
+    let inner = (len - 1) / 2;
+    if inner == 0 {
+        return Ok(half.clone());
+    }
+    let rank = half.rank();
+    let at = if dim < 0 { (dim + rank as i64) as usize } else { dim as usize };
+    let mut sizes = vec![1; rank];
+    sizes[at] = len / 2 + 1;
+    let weights = Tensor::full_with(&sizes, 1.0, (half.dtype().to_real(), half.device()))?;
+    weights.narrow(at, 1, inner)?.fill_(factor)?;
+    half.mul(&weights)
+}
