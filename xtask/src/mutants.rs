@@ -27,7 +27,7 @@ const MUTANTS: [&str; 7] = [
     "keyway-test-ops",
 ];
 /// The backends that it wraps. The first is the one that an option replaces.
-const BACKENDS: [&str; 2] = ["keyway-backend-cpu", "keyway-backend-linalg"];
+const BACKENDS: [&str; 3] = ["keyway-backend-cpu", "keyway-backend-fft", "keyway-backend-linalg"];
 /// Environment variables of the plugin: the fault, and the backend.
 const FAULT: &str = "KEYWAY_FAULT";
 const WRAPPED: &str = "KEYWAY_MUTANT_OF";

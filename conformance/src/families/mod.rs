@@ -13,6 +13,7 @@ mod drawn;
 mod errors;
 mod exact;
 mod extremes;
+mod fft;
 mod format;
 mod gradients;
 mod gradients_by_oracle;
@@ -72,6 +73,7 @@ pub const ALL: &[Family] = &[
     aliasing::FAMILY,
     claims::FAMILY,
     kernels::FAMILY,
+    fft::FAMILY,
     plugin_ops::FAMILY,
     promotion::FAMILY,
     errors::FAMILY,
@@ -235,8 +237,8 @@ mod tests {
     }
 
     /// The families without a case for the CPU backend in an ordinary run, or limited by time.
-    const OTHERS: [&str; 8] =
-        ["drawn", "layout", "layout_grads", "plugin_ops", "profile", "huge", "queues", "interposers"];
+    const OTHERS: [&str; 9] =
+        ["drawn", "fft", "layout", "layout_grads", "plugin_ops", "profile", "huge", "queues", "interposers"];
 
     #[test]
     fn the_counts_in_the_readme_add_up() {

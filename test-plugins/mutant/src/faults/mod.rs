@@ -11,6 +11,7 @@ mod ending;
 mod exact;
 mod factors;
 mod fault;
+mod fourier;
 mod gradients;
 mod images;
 mod late;
@@ -58,6 +59,7 @@ fn all() -> impl Iterator<Item = &'static Fault> {
         blocks::FAULTS,
         exact::FAULTS,
         factors::FAULTS,
+        fourier::FAULTS,
         process::FAULTS,
         random::FAULTS,
         drawn::FAULTS,
