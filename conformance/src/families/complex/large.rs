@@ -1,0 +1,89 @@
+//! Tensors of 300,000 elements and more.
+
+use super::judge::{Judged, ulp};
+use super::{Subject, arguments};
+use crate::array::{Array, Number};
+use crate::growth::enlarged;
+use crate::memory::Arrangement;
+use crate::oracle::complex::{self, number};
+use crate::outcome::{Failure, Steps, Stop};
+use crate::compare::Tolerance;
+use crate::families::{has_out, tensors, with_sizes};
+use crate::periodic::{Large, Periodic};
+use keyway::Tensor;
+use keyway::dispatcher::op::Out;
+use keyway::ops::sample::Sample;
+
+/// The number of elements.
+const ELEMENTS: usize = 300_007;
+/// The period of element-wise ops, an odd prime.
+const PERIOD: usize = 1009;
+/// The tolerance in ULP of the largest modulus.
+const ULPS: f64 = 64.0;
+/// The same of c128 functions, as the oracle loses digits.
+const FUNCTION: f64 = 2048.0;
+
+pub(super) fn run(subject: &Subject<'_>) -> Steps {
+    let oracle = complex::find(subject.def.name())
+        .ok_or_else(|| Stop::Skipped("it has no oracle for complex tensors".to_string()))?;
+    if let Some(sample) = arguments::of_one_shape(subject.def, &subject.samples) {
+        let sample = with_sizes(&sample, &[PERIOD]).unwrap_or(sample);
+        let periodic = Periodic::known(sample, &[PERIOD]);
+        return whole(subject, periodic.large(&[(PERIOD, ELEMENTS)], oracle, subject.dtype, 1));
+    }
+    let mut judged = 0;
+    for nth in super::super::full(&subject.samples).into_iter().take(3) {
+        let sample = &subject.samples[nth];
+        let larger = enlarged(sample, ELEMENTS as f64);
+        let count: usize = tensors(&larger).map(|t| t.sizes.iter().product::<usize>()).max().unwrap_or(0);
+        judged += usize::from(count > ELEMENTS / 32 && direct(subject, &larger)?);
+    }
+    subject.some(judged)
+}
+
+fn tolerance(subject: &Subject<'_>, expected: &Array) -> Tolerance {
+    let wide = expected.dtype.to_real() == keyway::DType::F64;
+    let ulps = if wide && complex::is_function(subject.def.name()) { FUNCTION } else { ULPS };
+    Tolerance { rtol: ulps * ulp(expected.dtype), atol: 0.0 }
+}
+
+/// A large call of an element-wise op, each period of which has the same results: new ones, and into memory with gaps.
+fn whole(subject: &Subject<'_>, large: Option<Large>) -> Steps {
+    let large = large.ok_or_else(|| Failure::new("a large call", "an expected value", "none"))?;
+    let device = subject.context.target.device;
+    let tensors = large.tensors(device, |_| Arrangement::Contiguous)?;
+    let entry = subject.def.entry()?;
+    let refused = |error| subject.context.refused(error);
+    let made = large.prepared().call_entry(entry, &tensors, Out::New).map_err(refused)?;
+    large.check(&made, |array| tolerance(subject, array))?;
+    if !has_out(subject.def) {
+        return Ok(());
+    }
+    let outs = large.outs(device, |_| Arrangement::Stepped)?;
+    let given: Vec<_> = outs.iter().map(AsRef::as_ref).collect();
+    large.prepared().call_entry(entry, &tensors, Out::Given(&given)).map_err(refused)?;
+    let got: Vec<Tensor> = outs.clone();
+    Ok(large.check(&got, |array| tolerance(subject, array))?)
+}
+
+/// A large call of another op; `false` if an argument names its sizes.
+fn direct(subject: &Subject<'_>, sample: &Sample) -> Steps<bool> {
+    let mut inputs = subject.inputs(1, sample);
+    if matches!(subject.def.name(), "prod" | "cumprod") {
+        // Elements of modulus 1, so that the product of many neither overflows nor vanishes.
+        crate::inputs::map_arrays(&mut inputs, |array| {
+            let turn = |z: Number| number::sgn(number::C::of(z)).number().cast(array.dtype);
+            *array = array.map(array.dtype, turn);
+        });
+    }
+    let Ok(expected) = Judged::of(subject.def.name(), &inputs) else { return Ok(false) };
+    let prepared = subject.place(&inputs, Arrangement::Contiguous)?;
+    match subject.call(&prepared, Out::New) {
+        Err(error) if crate::call::is_of_arguments(&error) => Ok(false),
+        Err(error) => Err(subject.context.refused(error)),
+        Ok(made) => {
+            expected.check(&made)?;
+            Ok(true)
+        }
+    }
+}
