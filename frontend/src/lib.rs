@@ -61,7 +61,6 @@ pub use backend::{set_fallback, with_backend};
 pub use error::{Error, Result};
 /// The 16-bit floating-point types of host values.
 pub use half::{bf16, f16};
-pub use keyway_sdk::num_complex::Complex;
 pub use interposer::interposer;
 /// The dispatcher below: loader, tables, memory, threads.
 pub use keyway_dispatcher as dispatcher;
@@ -88,6 +87,7 @@ pub use keyway_dispatcher::op::{LayoutOptions, LayoutValue};
 /// ```
 pub use keyway_dispatcher::parallel::{num_threads, set_num_threads};
 pub use keyway_dispatcher::{DType, Device, Layout};
+pub use keyway_sdk::num_complex::Complex;
 pub use layout_fallback::set_layout_fallback;
 pub use precision::{MatmulPrecision, float32_matmul_precision, set_float32_matmul_precision};
 pub use rng::manual_seed;

@@ -14,6 +14,7 @@
 //! }
 //! ```
 
+pub use crate::Complex;
 #[doc(hidden)]
 #[allow(deprecated)]
 pub use crate::D;
@@ -25,5 +26,4 @@ pub use crate::optim::Optimizer;
 pub use crate::optim::lr_scheduler::LrScheduler;
 pub use crate::tensor::{Ellipsis, MemoryFormat, NewAxis, StepBy, Tensor, TensorOptions};
 pub use crate::{DType, Device, Layout, autograd, data, nn, optim};
-pub use crate::Complex;
 pub use half::{bf16, f16};

@@ -11,4 +11,9 @@ fn baddbmm<T: Multiply>(call: &Call) -> Result<(), Error> {
     multiply(call.view::<T>(1)?, call.view::<T>(2)?, call.out::<T>(0)?, input, alpha)
 }
 
-kernel!("baddbmm", "TTTss>T", baddbmm, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, c64, c128]);
+kernel!(
+    "baddbmm",
+    "TTTss>T",
+    baddbmm,
+    [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, c64, c128]
+);

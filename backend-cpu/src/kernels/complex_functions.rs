@@ -225,7 +225,10 @@ fn mean<T: Pair>(call: &Call) -> Result<(), Error> {
     let count = T::Part::from_f64(count);
     reduce(input, mask, call.out(0)?, &Total::<T, true>(PhantomData), |z: T| {
         let (re, im) = z.parts();
-        T::of(T::Part::from_acc(re.to_acc() / count.to_acc()), T::Part::from_acc(im.to_acc() / count.to_acc()))
+        T::of(
+            T::Part::from_acc(re.to_acc() / count.to_acc()),
+            T::Part::from_acc(im.to_acc() / count.to_acc()),
+        )
     })
 }
 

@@ -70,9 +70,8 @@ fn cast_into<O: Widen>(call: &Call, source: usize) -> Result<(), Error> {
 fn cast_complex_into<O: Widen>(call: &Call, source: usize) -> Result<(), Error> {
     match call.tensor(source)?.dtype() {
         own if own == O::dtype() => call.copy_of::<O>(source),
-        dtype::C64 => call.map1_of::<c64, O>(source, Cost::Cheap, |z| {
-            O::from_complex(c128::new(z.re.into(), z.im.into()))
-        }),
+        dtype::C64 => call
+            .map1_of::<c64, O>(source, Cost::Cheap, |z| O::from_complex(c128::new(z.re.into(), z.im.into()))),
         dtype::C128 => call.map1_of::<c128, O>(source, Cost::Cheap, O::from_complex),
         _ => cast_into::<O>(call, source),
     }

@@ -7,7 +7,7 @@
 use super::number::Number;
 use super::running::{Lined, in_rows, without_copy};
 use keyway_cpu_loops::{CallExt, narrow_slice};
-use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Plain, parallel_for, c64, c128};
+use keyway_sdk::author::{Call, Element, Error, Float, Lanes, Plain, c64, c128, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
 /// Lines that are scanned in an interleaved loop, which hides the latency of the addition.

@@ -98,4 +98,9 @@ fn sums<T: Sum>(
     })
 }
 
-kernel!("index_put", "TLITb>T", index_put, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool, c64, c128]);
+kernel!(
+    "index_put",
+    "TLITb>T",
+    index_put,
+    [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool, c64, c128]
+);

@@ -27,6 +27,21 @@ fn xor<T: Widen>(call: &Call) -> Result<(), Error> {
     logical::<T>(call, |a, b| a ^ b)
 }
 
-kernel!("logical_and", "TT>T", and, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool, c64, c128]);
-kernel!("logical_or", "TT>T", or, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool, c64, c128]);
-kernel!("logical_xor", "TT>T", xor, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool, c64, c128]);
+kernel!(
+    "logical_and",
+    "TT>T",
+    and,
+    [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool, c64, c128]
+);
+kernel!(
+    "logical_or",
+    "TT>T",
+    or,
+    [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool, c64, c128]
+);
+kernel!(
+    "logical_xor",
+    "TT>T",
+    xor,
+    [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool, c64, c128]
+);

@@ -11,7 +11,7 @@ use super::radix::sort_upper;
 use super::scatter::Operands;
 use super::scatter_panels::{combine, put_run};
 use keyway_cpu_loops::{Cost, copy_dense};
-use keyway_sdk::author::{Call, Element, Error, num_threads, parallel_for, c64, c128};
+use keyway_sdk::author::{Call, Element, Error, c64, c128, num_threads, parallel_for};
 use keyway_sdk::half::{bf16, f16};
 
 /// The minimum number and length of slices that are added whole; fewer or shorter ones are added by columns.
@@ -230,7 +230,12 @@ kernel!(
     scatter_add,
     [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool, c64, c128]
 );
-kernel!("index_add", "TiTTs>T", index_add, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool, c64, c128]);
+kernel!(
+    "index_add",
+    "TiTTs>T",
+    index_add,
+    [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool, c64, c128]
+);
 
 #[cfg(test)]
 mod tests {

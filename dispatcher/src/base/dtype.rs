@@ -454,8 +454,13 @@ impl Promotion {
             result = Some(match result {
                 None => next,
                 Some(low) if low.category() > next.category() => {
-                    // The lower-priority operand has the higher category: it determines the result, with its own width.
-                    if low.category() == Category::Complex && next == DType::F64 { DType::C128 } else { low }
+                    // The lower-priority operand has the higher category: it determines the result, with its own width. Real
+                    // floats determine the width of complex numbers.
+                    match (low.category(), next.is_float()) {
+                        (Category::Complex, true) if next == DType::F64 => DType::C128,
+                        (Category::Complex, true) => DType::C64,
+                        _ => low,
+                    }
                 }
                 Some(_) => next,
             });

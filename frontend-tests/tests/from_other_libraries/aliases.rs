@@ -217,7 +217,6 @@ fn names_of_what_is_composed_here_are_found() {
         ("get_device", "device"),
         ("is_cpu", "device"),
         ("same_device", "device"),
-        ("is_complex", "category"),
         ("is_signed", "integer_range"),
         ("new_tensor", "new"),
         ("affine", "mul"),

@@ -72,7 +72,8 @@ fn elsewhere(
         .ok()?;
     let context = Backward { saved: &away, grads: &grads, away: Some(there), ..*backward };
     let none = made.slots.iter().map(|_| None).collect();
-    let mut computed = Grads { call, edges: &[], wanted: made.wanted, conjugate: made.conjugate, slots: none };
+    let mut computed =
+        Grads { call, edges: &[], wanted: made.wanted, conjugate: made.conjugate, slots: none };
     formula(&context, &mut computed).ok()?;
     let slots = computed.slots.into_iter().zip(&call.inputs).map(|(grad, shape)| match grad {
         Some(grad) if grad.device() != shape.device => {

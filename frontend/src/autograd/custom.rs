@@ -326,7 +326,7 @@ pub(super) fn backward(
         .zip(&node.edges)
         .zip(wanted)
         .map(|(((grad, shape), edge), &wanted)| match grad {
-            Some(grad) if wanted => super::context::fit(call.name, grad, shape, edge.as_ref()).map(Some),
+            Some(grad) if wanted => super::node::fit(call.name, grad, shape, edge.as_ref()).map(Some),
             _ => Ok(None),
         })
         .collect()

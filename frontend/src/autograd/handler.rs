@@ -242,9 +242,8 @@ fn record(
         check_in_place(call)?;
     }
     let op = call.args.op;
-    let real_only = info.is_some_and(|info| {
-        !info.flags.has(OpFlags::COMPLEX) && !info.flags.has(OpFlags::HOLOMORPHIC)
-    });
+    let real_only =
+        info.is_some_and(|info| !info.flags.has(OpFlags::COMPLEX) && !info.flags.has(OpFlags::HOLOMORPHIC));
     // The node's lists are constructed in place.
     let mut node = Node::unnumbered(|| {
         let saved = Mutex::new(Some(SavedTensors::default()));

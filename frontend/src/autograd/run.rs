@@ -158,7 +158,11 @@ fn copy_slices_backward(slices: &CopySlices, grad: &Tensor, wanted: &[bool]) -> 
 fn view_of_base_backward(geometry: &Geometry, grad: &Tensor) -> Result<Tensor> {
     let strides = contiguous_strides(&geometry.base_sizes);
     let strides = if geometry.base_strides.is_empty() { strides } else { geometry.base_strides.clone() };
-    let of_base = Tensor::uninit_strided(&geometry.base_sizes, &strides, (geometry.base_dtype(grad.dtype()), grad.device()))?;
+    let of_base = Tensor::uninit_strided(
+        &geometry.base_sizes,
+        &strides,
+        (geometry.base_dtype(grad.dtype()), grad.device()),
+    )?;
     of_base.zero_()?;
     geometry.part(&of_base)?.add_overlapping(grad)?;
     Ok(of_base)

@@ -3,8 +3,8 @@
 
 use super::meta;
 use super::node::{Body, Edge, Node, Shape};
-use crate::{DType, Tensor};
 use crate::error::Result;
+use crate::{DType, Tensor};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::memory::Shared;
 use keyway_dispatcher::tensor::{TensorImpl, TensorRef};
@@ -96,7 +96,9 @@ impl Geometry {
         let strides = Some(&self.strides[..]);
         let part = match self.parts {
             Parts::Same => TensorImpl::view(base, offset, &self.sizes, strides, false),
-            Parts::OfComplex => TensorImpl::reinterpreted(base, dtype.to_real(), offset, &self.sizes, strides),
+            Parts::OfComplex => {
+                TensorImpl::reinterpreted(base, dtype.to_real(), offset, &self.sizes, strides)
+            }
             Parts::ToComplex => {
                 let dtype = dtype.to_complex().unwrap_or(dtype);
                 TensorImpl::reinterpreted(base, dtype, offset, &self.sizes, strides)

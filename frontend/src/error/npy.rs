@@ -47,7 +47,7 @@ pub enum NpyError {
     },
     /// An array of a dtype that tensors lack.
     #[error(
-        "{at}: expected an array of bool, of integers of 1 to 8 bytes, of floats of 2 to 8 or of complex64, got {got}; convert \
+        "{at}: expected an array of bool, of integers of 1 to 8 bytes, of floats of 2 to 8, of complex64 or of complex128, got {got}; convert \
          it in Python with `astype`, or load the other arrays of an archive with `npz::load_only`"
     )]
     UnknownDtype {

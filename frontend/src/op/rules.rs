@@ -277,7 +277,13 @@ pub fn ordering(args: &Args<'_>) -> Result<Typing> {
 /// # Errors
 /// `DType`.
 pub(crate) fn has_order(args: &Args<'_>, i: usize, dtype: DType) -> Result<()> {
-    require(args, i, dtype, !dtype.is_complex(), "a real dtype, as complex numbers have no order; use `abs()` or `real()`")
+    require(
+        args,
+        i,
+        dtype,
+        !dtype.is_complex(),
+        "a real dtype, as complex numbers have no order; use `abs()` or `real()`",
+    )
 }
 
 /// Whether the dtype is not an integer dtype, or the truncated number is in its range.

@@ -5,12 +5,12 @@ use super::options::IntoOptions;
 use crate::error::{Result, called};
 use crate::op::rules::is_held;
 use half::{bf16, f16};
-use keyway_sdk::num_complex::Complex;
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::dtype::DType;
 use keyway_dispatcher::error::Error;
 use keyway_dispatcher::memory::bytes::Plain;
 use keyway_dispatcher::op::Arg;
+use keyway_sdk::num_complex::Complex;
 
 /// A number, or an array, slice or vector of such, nested to any depth.
 ///

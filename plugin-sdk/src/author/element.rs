@@ -16,9 +16,7 @@ use std::ops::{BitAnd, BitOr, BitXor, Not};
 /// - [`Element::dtype`] returns the code of the dtype named [`Element::NAME`], whose elements have this size.
 /// - [`Element::load`] may be called on memory that another library wrote: its default is right only if every bit pattern
 ///   is a value of the type.
-pub unsafe trait Element:
-    Copy + Send + Sync + PartialEq + Default + Debug + 'static
-{
+pub unsafe trait Element: Copy + Send + Sync + PartialEq + Default + Debug + 'static {
     /// The dtype's name in `register_kernel!` and the schema.
     const NAME: &'static str;
     /// The dtype's code: a constant for a built-in dtype, otherwise the value of a [`DTypeNumber`](super::DTypeNumber).
@@ -83,7 +81,10 @@ impl ElementType {
     #[inline(always)]
     pub fn of<T: Element>() -> ElementType {
         const {
-            assert!(matches!(size_of::<T>(), 1 | 2 | 4 | 8 | 16) && size_of::<T>().is_multiple_of(align_of::<T>()));
+            assert!(
+                matches!(size_of::<T>(), 1 | 2 | 4 | 8 | 16)
+                    && size_of::<T>().is_multiple_of(align_of::<T>())
+            );
         };
         ElementType { dtype: T::dtype(), bytes: size_of::<T>() as u16 }
     }

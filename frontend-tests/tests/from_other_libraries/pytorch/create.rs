@@ -78,7 +78,9 @@ section! {
     "torch.int32" => { DType::I32 };
     "torch.uint8" => { DType::U8 };
     "torch.bool" => { DType::BOOL };
-    "torch.complex64" => { DType::C64 } "saved and loaded, served by plugins; the backends here have no kernels of it";
+    "torch.complex64" => { DType::C64 };
+    "torch.complex128" => { DType::C128 };
+    "x.is_complex()" => { x.is_complex() };
     "torch.float32.is_floating_point" => { DType::F32.is_float() };
     "x.is_floating_point()" => { x.dtype().is_float() };
     "x.element_size()" => { x.dtype().size() };

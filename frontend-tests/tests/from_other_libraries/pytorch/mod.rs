@@ -134,7 +134,7 @@ const ABSENT: &[(&str, &str)] = &[
     ("torch.histc, torch.mode", "`bucketize` and `bincount`; `unique_all`"),
     ("torch.nanmedian", "`nanquantile(0.5, dim)`, which takes the mean of the middle two"),
     ("torch.cov(fweights, aweights)", "`cov` of rows repeated by `repeat_interleave`; the formula"),
-    ("arithmetic of complex numbers", "two tensors, real and imaginary"),
+    ("complex numbers in modules, sparse tensors and factorisations", "two tensors, real and imaginary part"),
     (
         "nn.Transformer, nn.TransformerEncoderLayer",
         "a module of your own of `nn::MultiheadAttention`, `nn::LayerNorm`, `nn::Linear`",

@@ -22,7 +22,7 @@ pub struct Header {
 }
 
 /// NumPy's kinds and sizes.
-const DTYPES: [(&str, DType); 13] = [
+const DTYPES: [(&str, DType); 14] = [
     ("b1", DType::BOOL),
     ("i1", DType::I8),
     ("i2", DType::I16),
@@ -36,6 +36,7 @@ const DTYPES: [(&str, DType); 13] = [
     ("f4", DType::F32),
     ("f8", DType::F64),
     ("c8", DType::C64),
+    ("c16", DType::C128),
 ];
 
 /// NumPy's name of a dtype, little-endian; `None` if NumPy lacks it.

@@ -107,7 +107,7 @@ fn fill(source: &Source<'_>, from: &mut impl Read, tensor: &Tensor, swapped: boo
         from.read_exact(bytes).map_err(|error| source.failed(error))?;
         if swapped {
             // A complex number is two of half its size.
-            let part = if dtype == DType::C64 { 4 } else { dtype.size() };
+            let part = dtype.to_real().size();
             bytes.chunks_exact_mut(part).for_each(<[u8]>::reverse);
         }
         if dtype == DType::BOOL

@@ -1,8 +1,8 @@
 //! `angle`
 
-use crate::{DType, Tensor};
 use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Dtypes, Forms, OpDef, OpFlags};
+use crate::{DType, Tensor};
 use keyway_dispatcher::op::Typing;
 use std::f64::consts::PI;
 

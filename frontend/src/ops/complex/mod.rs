@@ -1,7 +1,7 @@
 //! Complex numbers: construction, parts, conjugates. Arithmetic and functions are those of the other families.
 
-mod parts;
 mod polar;
+mod real_imag;
 
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::Args;

@@ -23,7 +23,6 @@ impl Tensor {
     ///
     /// # Errors
     /// Tensors that are not vectors of equal length.
-    #[doc(alias = "vdot")]
     #[doc(alias = "inner")]
     pub fn dot(&self, tensor: &Tensor) -> Result<Tensor> {
         DEF.run(&[self.into(), tensor.into()])

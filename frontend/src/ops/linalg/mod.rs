@@ -14,6 +14,7 @@ mod matrix_norm;
 mod matrix_power;
 mod pairwise_distance;
 mod vander;
+mod vecdot;
 
 pub use matrix_norm::MatrixNorm;
 

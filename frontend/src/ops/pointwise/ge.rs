@@ -21,9 +21,6 @@ forms! {
 }
 
 /// `ge`
-pub static DEF: OpDef = OpDef::binary(
-    "ge(Tensor self, Tensor other) -> Tensor",
-    rules::ordering,
-    Derivative::NotDifferentiable,
-)
-.forms(Forms::Out);
+pub static DEF: OpDef =
+    OpDef::binary("ge(Tensor self, Tensor other) -> Tensor", rules::ordering, Derivative::NotDifferentiable)
+        .forms(Forms::Out);

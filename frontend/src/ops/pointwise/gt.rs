@@ -22,10 +22,7 @@ forms! {
 }
 
 /// `gt`
-pub static DEF: OpDef = OpDef::binary(
-    "gt(Tensor self, Tensor other) -> Tensor",
-    rules::ordering,
-    Derivative::NotDifferentiable,
-)
-.forms(Forms::Out)
-.decomposed(derived::GT);
+pub static DEF: OpDef =
+    OpDef::binary("gt(Tensor self, Tensor other) -> Tensor", rules::ordering, Derivative::NotDifferentiable)
+        .forms(Forms::Out)
+        .decomposed(derived::GT);

@@ -142,7 +142,7 @@ fn of_integers(args: &Args<'_>, dtype: DType) -> Result<(Tensor, Tensor)> {
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let near = eq::DEF.run(&[args.get(0), args.get(1)])?;
     let dtype = args.promote(rules::FIRST_TWO)?;
-    let (distance, bound) = if dtype.is_float() { of_floats(args)? } else { of_integers(args, dtype)? };
+    let (distance, bound) = if dtype.is_inexact() { of_floats(args)? } else { of_integers(args, dtype)? };
     let near = near.logical_or(&distance.isfinite()?.logical_and(&distance.le(&bound)?)?)?;
     if !args.bool(4)? {
         return Ok(near);

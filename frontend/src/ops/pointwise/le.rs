@@ -22,10 +22,7 @@ forms! {
 }
 
 /// `le`
-pub static DEF: OpDef = OpDef::binary(
-    "le(Tensor self, Tensor other) -> Tensor",
-    rules::ordering,
-    Derivative::NotDifferentiable,
-)
-.forms(Forms::Out)
-.decomposed(derived::LE);
+pub static DEF: OpDef =
+    OpDef::binary("le(Tensor self, Tensor other) -> Tensor", rules::ordering, Derivative::NotDifferentiable)
+        .forms(Forms::Out)
+        .decomposed(derived::LE);

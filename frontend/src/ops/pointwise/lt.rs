@@ -22,10 +22,7 @@ forms! {
 }
 
 /// `lt`
-pub static DEF: OpDef = OpDef::binary(
-    "lt(Tensor self, Tensor other) -> Tensor",
-    rules::ordering,
-    Derivative::NotDifferentiable,
-)
-.forms(Forms::Out)
-.decomposed(derived::LT);
+pub static DEF: OpDef =
+    OpDef::binary("lt(Tensor self, Tensor other) -> Tensor", rules::ordering, Derivative::NotDifferentiable)
+        .forms(Forms::Out)
+        .decomposed(derived::LT);

@@ -24,13 +24,17 @@ reduction! {
     /// # Ok(()) }
     /// ```
     ///
+    /// The norm of a complex tensor is that of its moduli, and real.
+    ///
     /// For a sparse tensor, elements that are not stored count as 0, also for a `p` of minus infinity or 0; duplicates are
     /// added first.
     ///
     /// # Errors
-    /// A dtype that is not a float; a dimension out of range or given twice.
+    /// A dtype that is neither a float nor complex; a dimension out of range or given twice.
     #[doc(alias = "vector_norm")]
-    pub fn norm(x; dims, keepdim) -> Tensor { DEF.run(&[x.into(), Arg::Float(2.0), dims, keepdim]) }
+    pub fn norm(x; dims, keepdim) -> Tensor {
+        DEF.run(&[(&magnitudes(x)?).into(), Arg::Float(2.0), dims, keepdim])
+    }
     keepdim: norm_keepdim, all: norm_all
 }
 
@@ -51,8 +55,18 @@ impl Tensor {
     /// # Errors
     /// Those of [`Tensor::norm`].
     pub fn norm_with(&self, p: f64, dims: impl IntoDims, keepdim: bool) -> Result<Tensor> {
-        DEF.run(&[self.into(), Arg::Float(p), Arg::Ints(&dims.into_dims()), Arg::Bool(keepdim)])
+        DEF.run(&[
+            (&magnitudes(self)?).into(),
+            Arg::Float(p),
+            Arg::Ints(&dims.into_dims()),
+            Arg::Bool(keepdim),
+        ])
     }
+}
+
+/// The moduli of complex numbers, whose norm is that of the numbers.
+fn magnitudes(x: &Tensor) -> Result<Tensor> {
+    if x.is_complex() { x.abs() } else { Ok(x.clone()) }
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
