@@ -17,7 +17,7 @@ import mpmath as mp
 import numpy as np
 
 mp.mp.dps = 60
-TINY = mp.mpf("1e-5000")
+TINY = mp.mpf("1e-600")
 PI = math.pi
 INF, NAN = math.inf, math.nan
 
@@ -49,16 +49,16 @@ def exact(part):
 
 
 def back(part):
-    if abs(part) < mp.mpf("1e-1000"):
+    if abs(part) < mp.mpf("1e-500"):
         return math.copysign(0.0, float(mp.sign(part)))
     return float(part)
 
 
 def evaluate(name, args):
     z = [mp.mpc(exact(a.real), exact(a.imag)) for a in args]
-    # Near a cut of another function cancellation may lose the tiny part: more digits than it has zeros.
+    # A tiny part must not be lost in a sum with the other: more digits than it has zeros.
     digits = mp.mp.dps
-    mp.mp.dps = 700 if any(a != 0 and min(abs(a.real), abs(a.imag)) < 1e-20 for a in args) else digits
+    mp.mp.dps = 2000 if any(min(abs(a.real), abs(a.imag)) < 1e-20 or abs(a) > 1e20 for a in args) else digits
     try:
         if name == "div":
             w = z[0] / z[1]

@@ -1,21 +1,39 @@
 //! Arguments of calls of complex tensors.
 
 use crate::array::{Array, Number};
-use crate::families::{tested, with_sizes};
+use crate::families::{has_tested, tensors, with_sizes};
+use crate::growth;
 use crate::oracle::{Inputs, Value};
 use keyway::DType;
 use keyway::ops::def::{Dtypes, OpDef};
-use keyway::ops::sample::{self, Sample};
+use keyway::ops::sample::{self, Sample, SampleArg};
+use std::collections::BTreeSet;
 
 /// The dtypes of the kernels of an op that are tested: the real ones of op `complex`.
 pub fn dtypes(def: &OpDef) -> [DType; 2] {
     if def.name() == "complex" { [DType::F32, DType::F64] } else { DType::COMPLEX }
 }
 
+/// The dtype of the arguments of a kernel of `dtype`: a cast is called for its result's.
+pub fn tested(def: &OpDef, dtype: DType) -> DType {
+    match dtype {
+        DType::C64 if def.name() == "to_dtype" => DType::C128,
+        DType::C128 if def.name() == "to_dtype" => DType::C64,
+        other => other,
+    }
+}
+
 /// The samples of an op. Ops of complex tensors only have none in their definition.
-pub fn samples(def: &OpDef) -> Vec<Sample> {
+pub fn samples(def: &OpDef, dtype: DType) -> Vec<Sample> {
     match def.name() {
         "complex" => sample::binary(),
+        "to_dtype" => {
+            let mut samples = (def.samples)();
+            let args = samples.iter_mut().flat_map(|sample| &mut sample.args);
+            let dtypes = args.filter(|arg| matches!(arg, SampleArg::DType(_)));
+            dtypes.for_each(|arg| *arg = SampleArg::DType(dtype));
+            samples
+        }
         _ if def.dtypes == Dtypes::COMPLEX => sample::unary(-2.0, 2.0),
         _ => (def.samples)(),
     }
@@ -24,8 +42,17 @@ pub fn samples(def: &OpDef) -> Vec<Sample> {
 /// The first sample of an element-wise op that has one shape.
 pub fn of_one_shape(def: &OpDef, samples: &[Sample]) -> Option<Sample> {
     let elementwise = matches!(def.rule, keyway::dispatcher::op::Rule::Elementwise(..));
-    let fits = |sample: &&Sample| with_sizes(sample, &[2]).is_some() && tested(sample).next().is_some();
+    let fits = |sample: &&Sample| with_sizes(sample, &[2]).is_some() && has_tested(sample);
     samples.iter().filter(|_| elementwise).find(fits).cloned()
+}
+
+/// The first, middle and last sample with a size above 1 and no empty tensor.
+pub fn three(samples: &[Sample]) -> BTreeSet<usize> {
+    let fits = |&nth: &usize| {
+        !growth::sizes(&samples[nth]).is_empty() && tensors(&samples[nth]).all(|t| !t.sizes.contains(&0))
+    };
+    let all: Vec<usize> = (0..samples.len()).filter(fits).collect();
+    [all.first(), all.get(all.len() / 2), all.last()].into_iter().flatten().copied().collect()
 }
 
 /// Whether the op converts to its dtype, from another one.

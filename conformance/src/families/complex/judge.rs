@@ -27,6 +27,8 @@ pub struct Judged {
     ulps: f64,
     /// Whether signs of zeros are compared.
     signed_zeros: bool,
+    /// Whether it matters which part of a number is not finite.
+    which_part: bool,
 }
 
 /// The distance from 1 to the next number of the dtype of the parts.
@@ -71,7 +73,8 @@ impl Judged {
             _ if magnitudes.is_some() => SUM,
             _ => ARITHMETIC,
         };
-        Ok(Judged { arrays, magnitudes, ulps, signed_zeros: exact })
+        let judged = Judged { arrays, magnitudes, ulps, signed_zeros: exact, which_part: true };
+        Ok(if matches!(op, "prod" | "cumprod") { judged.within_range() } else { judged })
     }
 
     /// Accepts any value where an intermediate result may be out of range.
@@ -90,6 +93,12 @@ impl Judged {
             }
         }
         self
+    }
+
+    /// Requires no more of an element that is not finite than that one of its parts is not.
+    #[must_use]
+    pub fn but_finite(self) -> Judged {
+        Judged { which_part: false, ..self }
     }
 
     /// Compares all results.
@@ -168,6 +177,9 @@ impl Judged {
             } else {
                 (g[0] - e[0]).hypot(g[1] - e[1]) <= bound(e[0].hypot(e[1]))
             };
+        }
+        if !self.which_part {
+            return rounded.iter().any(|part| !part.is_finite()) && g.iter().any(|part| !part.is_finite());
         }
         // Part by part: NaN, infinities of a sign, and numbers.
         rounded.iter().zip(&g).all(|(&e, &g)| {

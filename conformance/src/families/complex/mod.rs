@@ -6,6 +6,7 @@
 
 mod arguments;
 mod facts;
+mod gradients;
 mod judge;
 mod large;
 
@@ -28,7 +29,7 @@ use keyway::{DType, Layout, Tensor};
 /// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "complex",
-    about: "kernels of c64 and c128: every sample, stride, form and length, large tensors, casts, branch cuts, infinities and NaN",
+    about: "kernels of c64 and c128: samples, strides, forms, lengths, large tensors, casts, branch cuts, infinities and NaN, derivatives",
     cases,
     run,
 };
@@ -46,25 +47,29 @@ struct Kind {
     variant: &'static str,
     /// Whether an op has the case.
     is_of: fn(&'static OpDef) -> bool,
+    /// Whether only c128 has it, because finite differences need its digits.
+    wide: bool,
     run: fn(&Subject<'_>) -> Steps,
 }
 
-const KINDS: [Kind; 8] = [
-    Kind { variant: "values", is_of: |_| true, run: values },
-    Kind { variant: "strided", is_of: |_| true, run: strided },
-    Kind { variant: "out", is_of: has_out, run: out },
-    Kind { variant: "in_place", is_of: is_in_place, run: in_place },
-    Kind { variant: "lengths", is_of: |_| true, run: lengths },
-    Kind { variant: "large", is_of: |_| true, run: large::run },
-    Kind { variant: "extremes", is_of: |def| !arguments::is_cast(def), run: facts::run },
-    Kind { variant: "dtypes", is_of: arguments::mixes, run: dtypes },
+const KINDS: [Kind; 10] = [
+    Kind { variant: "values", is_of: |_| true, wide: false, run: values },
+    Kind { variant: "strided", is_of: |_| true, wide: false, run: strided },
+    Kind { variant: "out", is_of: has_out, wide: false, run: out },
+    Kind { variant: "in_place", is_of: is_in_place, wide: false, run: in_place },
+    Kind { variant: "lengths", is_of: |_| true, wide: false, run: lengths },
+    Kind { variant: "large", is_of: |_| true, wide: false, run: large::run },
+    Kind { variant: "extremes", is_of: |def| !arguments::is_cast(def), wide: false, run: facts::run },
+    Kind { variant: "dtypes", is_of: arguments::mixes, wide: false, run: dtypes },
+    Kind { variant: "gradcheck", is_of: gradients::has, wide: true, run: gradients::first },
+    Kind { variant: "gradgradcheck", is_of: gradients::has, wide: true, run: gradients::second },
 ];
 
 /// The variants of quick runs.
 const QUICK: [&str; 3] = ["values", "lengths", "extremes"];
 
 fn is_in_place(def: &'static OpDef) -> bool {
-    def.forms == Forms::InPlace && !matches!(def.name(), "abs")
+    def.forms == Forms::InPlace && !def.name().starts_with("logical_") && def.name() != "abs"
 }
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
@@ -76,7 +81,11 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
             if !scope.target.kernels.iter().copied().any(|k| own(&k)) {
                 continue;
             }
-            let wanted = |kind: &&Kind| (kind.is_of)(op.def) && (!scope.quick || QUICK.contains(&kind.variant));
+            let wanted = |kind: &&Kind| {
+                (kind.is_of)(op.def)
+                    && (!kind.wide || dtype.to_real() == DType::F64)
+                    && (!scope.quick || QUICK.contains(&kind.variant))
+            };
             cases.extend(
                 KINDS.iter().filter(wanted).map(|kind| Case::of(FAMILY.name, op.def, dtype, 0, kind.variant)),
             );
@@ -114,12 +123,12 @@ impl<'a> Subject<'a> {
         };
         let kernel = context.target.kernels.iter().find(is_it).copied();
         let kernel = kernel.ok_or_else(|| Stop::Skipped("there is no such kernel".to_string()))?;
-        Ok(Subject { context, def, kernel, dtype, samples: arguments::samples(def) })
+        Ok(Subject { context, def, kernel, dtype, samples: arguments::samples(def, dtype) })
     }
 
     fn inputs(&self, nth: usize, sample: &Sample) -> Inputs {
         let seed = self.context.seed.wrapping_mul(1_000_003).wrapping_add(nth as u64);
-        crate::inputs::of_sample(&sample.args, self.dtype, seed)
+        crate::inputs::of_sample(&sample.args, arguments::tested(self.def, self.dtype), seed)
     }
 
     fn place(&self, inputs: &Inputs, arrangement: Arrangement) -> keyway::Result<Prepared> {
@@ -255,13 +264,13 @@ fn in_place(subject: &Subject<'_>) -> Steps {
 }
 
 /// Lengths on both sides of those of vectors and blocks, for sizes of other ops than element-wise ones.
-const LENGTHS: [usize; 12] = [1, 2, 3, 4, 5, 7, 9, 16, 17, 33, 67, 130];
+const LENGTHS: [usize; 8] = [1, 2, 3, 5, 8, 17, 33, 70];
 /// The length up to which every one is used for element-wise ops.
 const LONGEST: usize = 70;
 /// The maximum number of steps of such a call.
-const STEPS: usize = 100_000;
+const STEPS: usize = 20_000;
 
-/// Every length from 1 to 70 of an element-wise op; each size of each sample of another one.
+/// Every length from 0 to 70 of an element-wise op; each size of three samples of another one.
 fn lengths(subject: &Subject<'_>) -> Steps {
     let mut judged = 0;
     if let Some(sample) = arguments::of_one_shape(subject.def, &subject.samples) {
@@ -273,19 +282,11 @@ fn lengths(subject: &Subject<'_>) -> Steps {
         }
         return subject.some(judged);
     }
-    for (nth, sample) in subject.samples.iter().enumerate() {
+    for nth in arguments::three(&subject.samples) {
+        let sample = &subject.samples[nth];
         for size in growth::sizes(sample) {
             for length in LENGTHS.into_iter().filter(|&length| length != size) {
-                let names = [Named::Limits, Named::Lists, Named::Nothing];
-                let all = names.map(|named| resized(sample, &[(size, length)], named));
-                let fits = |sample: &&Sample| {
-                    growth::steps(sample) <= STEPS
-                        && Judged::of(subject.def.name(), &subject.inputs(nth, sample)).is_ok()
-                        && accepted(subject, nth, sample)
-                };
-                let Some(sized) = all.iter().find(fits) else { continue };
-                let inputs = subject.inputs(nth, sized);
-                let checked = subject.check(&inputs, Arrangement::Contiguous);
+                let checked = resized_call(subject, nth, (size, length));
                 judged += usize::from(within(format!("sample {nth} with {length} for {size}"), checked)?);
             }
         }
@@ -293,10 +294,26 @@ fn lengths(subject: &Subject<'_>) -> Steps {
     subject.some(judged)
 }
 
-/// Whether the op's rule accepts the sample; another argument may name its sizes.
-fn accepted(subject: &Subject<'_>, nth: usize, sample: &Sample) -> bool {
-    let placed = subject.place(&subject.inputs(nth, sample), Arrangement::Contiguous);
-    !matches!(placed.and_then(|prepared| subject.call(&prepared, Out::New)), Err(error) if is_of_arguments(&error))
+/// A call with one size of a sample replaced, and with the scalar arguments that are that size; `false` if the op or the oracle
+/// accepts none.
+fn resized_call(subject: &Subject<'_>, nth: usize, change: (usize, usize)) -> Steps<bool> {
+    for named in [Named::Limits, Named::Lists, Named::Nothing] {
+        let sample = resized(&subject.samples[nth], &[change], named);
+        let inputs = subject.inputs(nth, &sample);
+        if growth::steps(&sample) > STEPS {
+            continue;
+        }
+        let Ok(expected) = Judged::of(subject.def.name(), &inputs) else { continue };
+        match subject.call(&subject.place(&inputs, Arrangement::Contiguous)?, Out::New) {
+            Err(error) if is_of_arguments(&error) => {}
+            Err(error) => return Err(subject.context.refused(error)),
+            Ok(made) => {
+                expected.check(&made)?;
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// Arguments of several dtypes: promoted ones, and the sources of casts.
