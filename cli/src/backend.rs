@@ -11,6 +11,8 @@ use crate::devices;
 use crate::failure::Failure;
 use crate::installed;
 use crate::installed::Choice;
+use crate::installed::Declared;
+use crate::numbers::ratio;
 use crate::screen::{self, Screen};
 use comfy_table::ContentArrangement;
 use keyway::dispatcher::loader::manifest::InterposerRecord;
@@ -18,7 +20,6 @@ use keyway::dispatcher::loader::{
     Candidate, Discovery, Preferences, Searched, Verdict, judged, missing_entries, probe, relative_entries,
 };
 use keyway::dispatcher::registry::edit_distance;
-use keyway::plan::Preference;
 use keyway_conformance::certificate::{self, Standing};
 use serde::Serialize;
 
@@ -65,7 +66,7 @@ struct Listed<'a> {
     /// Registrations that no call can select, one clause each.
     without_effect: Vec<String>,
     /// Declared times of ops in memory formats and layouts.
-    preferences: Vec<Preference>,
+    preferences: Vec<Declared>,
     /// Remarks on a library in use, one clause each: the libraries that it shadows, and a name of the form `keyway-*`.
     remarks: Vec<String>,
 }
@@ -103,7 +104,7 @@ pub fn run(command: &Command, choice: &Choice, screen: &mut Screen) -> Result<()
                 conformance: standing(candidate).to_string(),
                 left_out: installed::left_out(candidate),
                 without_effect: installed::unreached(candidate),
-                preferences: installed::preferences(candidate),
+                preferences: installed::declared_by(candidate),
                 remarks: discovery.remarks(candidate),
             };
             let backends = discovery.candidates.iter().map(listed).collect();
@@ -240,9 +241,12 @@ fn list(discovery: &Discovery, untried: Option<&str>, screen: &mut Screen) {
         }
     }
     for candidate in &discovery.candidates {
-        let declared = installed::preferences(candidate);
+        let declared = installed::declared_by(candidate);
         if !declared.is_empty() {
-            let one = |p: &Preference| format!("{} on {} in {} ({})", p.op, p.device, p.format, p.cost);
+            let one = |p: &Declared| {
+                let other = if p.used { "" } else { ", another plugin's is used" };
+                format!("{} on {} in {} ({}{other})", p.op, p.device, p.format, ratio(p.cost))
+            };
             let name = candidate.checked.as_ref().map_or("", |checked| &checked.manifest.name);
             let all: Vec<String> = declared.iter().map(one).collect();
             screen.line(format!("\n{name}: times relative to row-major order: {}", all.join(", ")));

@@ -2,15 +2,15 @@
 
 use crate::documentation::Documentation;
 use crate::failure::Failure;
-use crate::installed::Choice;
+use crate::installed::{Choice, Declared};
 use crate::known::would_serve;
+use crate::numbers::ratio;
 use crate::screen::Screen;
 use crate::{installed, names};
 use keyway::Device;
 use keyway::dispatcher::explain::Explanation;
 use keyway::dispatcher::explain::explain;
 use keyway::dispatcher::{device as devices, registry};
-use keyway::plan::{Preference, preferences};
 use serde::Serialize;
 
 /// The key to explain.
@@ -40,7 +40,7 @@ pub struct Options {
 struct Explained<'a> {
     #[serde(flatten)]
     explanation: &'a Explanation,
-    preferences: Vec<Preference>,
+    preferences: Vec<Declared>,
 }
 
 /// Explains which candidate serves a key, or prints the op's documentation.
@@ -63,15 +63,23 @@ pub fn run(options: &Options, choice: &Choice, screen: &mut Screen) -> Result<()
     let layout = names::layout(&options.layout)?;
     let dtype = names::dtype(&options.dtype)?;
     let explanation = explain(op, device, layout, dtype);
-    let mut preferences = preferences()?;
+    let mut preferences = installed::declared()?;
     preferences.retain(|declared| declared.op == op.name && declared.device == device.name());
     if options.json {
         screen.json(&Explained { explanation: &explanation, preferences });
         return Ok(());
     }
     screen.line(explanation.to_string());
-    for Preference { format, cost, plugin, .. } in preferences {
-        screen.line(format!("  `{plugin}` declares {format}: {cost} times the time in row-major order"));
+    for Declared { format, cost, plugin, used, .. } in preferences {
+        let other = if used {
+            ""
+        } else {
+            "; not used, since another plugin has the higher priority or was found first"
+        };
+        screen.line(format!(
+            "  `{plugin}` declares {format}: {} times the time in row-major order{other}",
+            ratio(cost)
+        ));
     }
     if let Some((0, reason)) = devices::server(device.kind).map(devices::count) {
         let reason = if reason.is_empty() { "none is present" } else { &reason };

@@ -2,12 +2,13 @@
 
 use crate::failure::Failure;
 use crate::screen;
+use keyway::Device;
 use keyway::dispatcher::loader::{
     Candidate, Config, Discovery, KernelRecord, LoadError, Loader, SameAs, SearchOrigin, Searched, Verdict,
 };
-use keyway::dispatcher::registry;
-use keyway::plan::Preference;
+use keyway::dispatcher::registry::{self, PreferenceEntry};
 use keyway::runtime::{self, Backends};
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// The backends that a run uses.
@@ -94,12 +95,54 @@ pub fn unreached(candidate: &Candidate) -> Vec<String> {
     of_library.iter().flat_map(|(_, found)| found).map(ToString::to_string).collect()
 }
 
-/// The times that a library in use declares for its ops in memory formats and layouts; empty before the backends are
-/// loaded.
-pub fn preferences(candidate: &Candidate) -> Vec<Preference> {
+/// The time of an op in a memory format or layout that a plugin declares.
+#[derive(Serialize)]
+pub struct Declared {
+    /// The op.
+    pub op: &'static str,
+    /// The kind of device.
+    pub device: &'static str,
+    /// The memory format or layout.
+    pub format: &'static str,
+    /// The time relative to row-major order.
+    pub cost: f64,
+    /// The plugin.
+    pub plugin: &'static str,
+    /// Whether plans use it, rather than that of another plugin.
+    pub used: bool,
+}
+
+/// The times that the plugins in use declare for ops in memory formats and layouts; those without effect, for unknown names,
+/// are left out.
+///
+/// # Errors
+/// The errors of loading the backends.
+pub fn declared() -> Result<Vec<Declared>, Failure> {
+    let used = keyway::plan::preferences()?;
+    let of = |p: &'static PreferenceEntry| Declared {
+        op: p.op,
+        device: Device { kind: p.device, index: 0 }.name(),
+        format: p.format.name(),
+        cost: p.cost,
+        plugin: p.plugin.name,
+        used: used.iter().any(|used| {
+            let format = (used.op, used.device, used.format);
+            used.plugin == p.plugin.name
+                && format == (p.op, Device { kind: p.device, index: 0 }.name(), p.format.name())
+        }),
+    };
+    let mut all: Vec<Declared> = registry::preferences().into_iter().map(of).collect();
+    // Of a key without a used declaration none has an effect.
+    let keys: Vec<_> = all.iter().filter(|d| d.used).map(|d| (d.op, d.device, d.format)).collect();
+    all.retain(|declared| keys.contains(&(declared.op, declared.device, declared.format)));
+    Ok(all)
+}
+
+/// Those of a library in use; empty before the backends are loaded.
+pub fn declared_by(candidate: &Candidate) -> Vec<Declared> {
     let is_loaded = runtime::backends().is_some() && matches!(candidate.verdict, Verdict::Chosen);
     let Some(checked) = candidate.checked.as_ref().filter(|_| is_loaded) else { return Vec::new() };
-    let mut all = keyway::plan::preferences().unwrap_or_default();
+    let mut all = declared().unwrap_or_default();
     all.retain(|declared| declared.plugin == checked.manifest.name);
     all
 }

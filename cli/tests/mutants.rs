@@ -83,7 +83,12 @@ fn faults_are_found_by_the_family_that_is_about_them() {
         ("seed_of_32_bits", "uniform", "random"),
         ("argmax_of_nan_in_columns", "argmax", "extremes"),
     ];
-    let died = [("crash", "relu", "values"), ("exit", "relu", "values"), ("hang", "relu", "claims")];
+    let died = [
+        ("crash", "relu", "values"),
+        ("exit", "relu", "values"),
+        ("hang", "relu", "claims"),
+        ("wakes_up", "relu", "claims"),
+    ];
     let all = failed.map(|fault| (fault, "failed")).into_iter().chain(died.map(|fault| (fault, "died")));
     for ((fault, op, family), status) in all {
         let (ran, report) = judge_with("keyway_test_mutant", fault, &[op], &["--family", family]);
@@ -105,6 +110,8 @@ fn faults_of_caches_counters_and_thresholds_are_found() {
         ("product_of_512", "mm", "scaled"),
         ("terms_of_8192", "mm", "scaled"),
         ("elements_of_2_21", "exp", "scaled"),
+        ("elements_of_3000000", "tanh", "lengths"),
+        ("sum_of_exactly_4099", "sum", "lengths"),
         ("in_place_of_200000", "sigmoid", "scaled"),
         ("strided_out_of_300000", "sub", "scaled"),
         ("stride_of_1024", "add", "pitched"),

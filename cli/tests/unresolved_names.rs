@@ -92,24 +92,35 @@ fn every_report_lists_kernels_that_no_call_reaches() {
 }
 
 #[test]
-fn a_plugin_that_declares_a_cost_which_is_no_number_is_refused() {
-    let Some(folder) = mistaken("FORMAT_COST") else { return };
-    let ran = |command: &str| {
-        let mut program = program(folder.path());
-        program.arg(command);
-        run(program)
-    };
-    let report = ran("doctor").expect(1);
-    for part in [
-        "keyway.test/mistaken",
-        "preferences[0]",
-        "a finite `cost` above 0, the time relative to row-major order",
-        "NaN for `abs` on `cpu` in `channels_last`",
+fn a_declaration_that_is_not_valid_is_ignored_with_a_warning() {
+    for (mistake, clause) in [
+        (
+            "FORMAT_COST",
+            "cost NaN declared for `abs` on `cpu` in `channels_last`: expected 0.001 to 1000, the time relative to row-major order",
+        ),
+        (
+            "FORMAT_ROW_MAJOR",
+            "format `strided` declared for `abs` on `cpu`: costs are relative to row-major order, which has none itself",
+        ),
+        (
+            "FORMAT_TWICE",
+            "a second cost, 0.6, declared for `abs` on `cpu` in `channels_last`: the first, 0.5, is used",
+        ),
     ] {
-        assert!(report.out.contains(part), "{part}: {}", report.out);
+        let Some(folder) = mistaken(mistake) else { return };
+        let listed = said(&folder, &["backend", "list"]);
+        assert!(listed.out.contains(&format!("without effect: {clause}")), "{}", listed.out);
+        assert!(!listed.out.contains("quarantined") && !listed.err.contains("quarantined"), "{}", listed.out);
+        let err = said(&folder, &["ops"]).err;
+        assert!(
+            err.contains("warning: `keyway.test/mistaken`: without effect") && err.contains(clause),
+            "{err}"
+        );
+        let list = said(&folder, &["backend", "list", "--json"]).json();
+        let all = list["backends"].as_array().unwrap();
+        let of = all.iter().find(|b| b["library"]["manifest"]["name"] == "keyway.test/mistaken").unwrap();
+        assert_eq!(of["outcome"]["verdict"], "chosen", "{of}");
     }
-    let err = ran("ops").err;
-    assert!(err.contains("NaN for `abs`"), "{err}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub fn resident(process: u32) -> u64 {
 pub struct Usage {
     /// Processor time of all its threads.
     pub time: Duration,
-    /// Whether its main thread is running or runnable.
+    /// Whether one of its threads is running or runnable.
     pub runs: bool,
 }
 
@@ -27,10 +27,19 @@ pub fn usage(process: u32) -> Option<Usage> {
     let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name of the program is in parentheses, and may contain any characters.
     let mut fields = text[text.rfind(')')? + 1..].split_whitespace();
-    let runs = fields.next()? == "R";
+    let runs = fields.next()? == "R" || has_runnable_thread(process);
     let mut ticks = fields.skip(10).map_while(|field| field.parse::<u64>().ok());
     let used = ticks.next()? + ticks.next()?;
     Some(Usage { time: Duration::from_millis(used * 1000 / TICKS), runs })
+}
+
+/// Whether a thread other than the main one is running or runnable: on a loaded machine it waits for a processor.
+fn has_runnable_thread(process: u32) -> bool {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else { return false };
+    threads.flatten().any(|thread| {
+        let text = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        text.rfind(')').is_some_and(|end| text[end + 1..].trim_start().starts_with('R'))
+    })
 }
 
 /// The CPU time of the calling thread; `None` if the system does not report it.

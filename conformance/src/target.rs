@@ -208,6 +208,7 @@ impl Target {
                         add(op, unreached.to_string());
                     }
                     Unreached::Target { name, .. } => add(name, unreached.to_string()),
+                    Unreached::Declaration { .. } => add("register_preference", unreached.to_string()),
                     // Not a kernel, nor another part that the suite tests.
                     _ => {}
                 }

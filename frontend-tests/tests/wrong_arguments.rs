@@ -65,7 +65,7 @@ fn one_wrong_argument_is_an_error_of_the_op() {
                 for other in instead(&sample.args[i]) {
                     let mut args = sample.args.clone();
                     args[i] = other;
-                    // Some of the wrong ones are no tensor: so many values and such a shape.
+                    // Some of the wrong values build no tensor: their number is not that of the shape.
                     let Ok(built) = build(&args, DType::F32, 0) else { continue };
                     let run = || built.call(def, &built.tensors);
                     calls += 1;

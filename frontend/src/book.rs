@@ -12,6 +12,7 @@ macro_rules! pages {
 }
 
 pages! {
+    complex: "book/src/complex.md",
     gpu: "book/src/cuda.md",
     install: "book/src/install.md",
     interposer: "book/src/plugins/interposer.md",

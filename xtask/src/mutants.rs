@@ -33,8 +33,9 @@ const FAULT: &str = "KEYWAY_FAULT";
 const WRAPPED: &str = "KEYWAY_MUTANT_OF";
 /// Prefix of each line of the plugin's list of faults.
 const MARK: &str = "@keyway-mutant\t";
-/// The family whose calls a seed draws, and the seed, so that a run can be repeated.
-const DRAWN: &str = "drawn";
+/// The families of which every case is run, since a quick run has few: for a fault of only these.
+const WHOLE: [&str; 3] = ["drawn", "lengths", "scaled"];
+/// The seed of drawn calls, so that a run can be repeated.
 const SEED: &str = "0";
 /// Limit on a case's processor time, in seconds: three times that of the longest case without optimisation.
 const TIMEOUT: &str = "15";
@@ -260,8 +261,7 @@ impl Judge {
         families: &[&str],
     ) -> Result<Verdict> {
         let mut words = vec!["conformance", "--timeout", TIMEOUT, "--seed", SEED];
-        // For a single family every case, since a quick run draws few.
-        if families != [DRAWN] {
+        if families.is_empty() || families.iter().any(|family| !WHOLE.contains(family)) {
             words.push("--quick");
         }
         if fault.is_some() {

@@ -304,7 +304,8 @@ fn judge(
             None => ControlFlow::Break(()),
         }
     };
-    let ran = runner::run(&command, limits, &stop, &done);
+    let running = |what: &str, time: Duration| progress.running(what, time);
+    let ran = runner::run(&command, limits, &stop, &done, &running);
     progress.finish();
     let mut ran = ran.map_err(|error| match error {
         _ if stop.load(Ordering::Relaxed) => Failure::Interrupted { done: 0, of: 0 },
@@ -318,7 +319,7 @@ fn judge(
         Some(known) => known,
         None => beside(&ran.judged.library)?,
     };
-    runner::again(&command, limits, &stop, &mut ran, &|id| known.reason(id).is_none());
+    runner::again(&command, limits, &stop, &mut ran, &|id| known.reason(id).is_none(), &running);
     let sha256 = sha256_file(&ran.judged.library).unwrap_or_default();
     if ran.changed || Stamp::of_file(&ran.judged.library).ok() != ran.judged.stamp {
         return Err(Failure::NoBackend(format!(
@@ -407,7 +408,10 @@ fn certify(report: &Report, screen: &mut Screen) {
         ));
     }
     match certificate.store(&report.library) {
-        Ok(Some(path)) => screen.line(format!("wrote the certificate to {}", path.display())),
+        Ok(Some(path)) if report.is_green() => {
+            screen.line(format!("wrote the certificate to {}", path.display()));
+        }
+        Ok(Some(path)) => screen.line(format!("wrote the record of this failed run to {}", path.display())),
         Ok(None) => {}
         Err(error) => screen::warning(&format!(
             "no certificate: {} cannot be written: {error}",

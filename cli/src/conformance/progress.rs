@@ -4,6 +4,7 @@ use crate::screen;
 use indicatif::ProgressBar;
 use keyway_conformance::runner::{self, Finished};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// The progress of a run.
 pub struct Progress {
@@ -38,9 +39,18 @@ impl Progress {
         }
     }
 
+    /// Reports a case that has run for this time and has not ended.
+    pub fn running(&self, what: &str, time: Duration) {
+        let text = format!("{what} has been running for {} s", time.as_secs());
+        match self.bar.as_ref().filter(|bar| !bar.is_finished()) {
+            Some(bar) => bar.set_message(text),
+            None => screen::note(&text),
+        }
+    }
+
     /// Clears the bar after the last case.
-    pub fn finish(self) {
-        if let Some(bar) = self.bar {
+    pub fn finish(&self) {
+        if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }

@@ -153,7 +153,7 @@ impl Results<'_> {
             );
         }
         for Preference { op, format, cost, plugin, .. } in &self.unplanned {
-            let time = format!("{cost} times the time in row-major order");
+            let time = format!("{} times the time in row-major order", crate::numbers::ratio(*cost));
             screen.line(format!(
                 "not planned, since it is a plugin's layout: {op} in {format}, {time} as `{plugin}` declares"
             ));

@@ -23,6 +23,8 @@ static int32_t nothing(const KeywayCall *call) {
 #define FORMAT_LAYOUT 12
 #define FORMAT_KERNEL 13
 #define FORMAT_COST 14
+#define FORMAT_ROW_MAJOR 15
+#define FORMAT_TWICE 16
 
 #if MISTAKE == OP_UNKNOWN
 KEYWAY_KERNEL(first, "absolut", "T>T", "cpu", "strided", "f32", nothing);
@@ -95,6 +97,8 @@ static const KeywayPreference preference = {
 #endif
 #if MISTAKE == FORMAT_LAYOUT
     .format = KEYWAY_STR("channels_lost"),
+#elif MISTAKE == FORMAT_ROW_MAJOR
+    .format = KEYWAY_STR("strided"),
 #else
     .format = KEYWAY_STR("channels_last"),
 #endif
@@ -104,7 +108,18 @@ static const KeywayPreference preference = {
     .cost = 0.5,
 #endif
 };
+#if MISTAKE == FORMAT_TWICE
+static const KeywayPreference second_preference = {
+    .struct_size = sizeof(KeywayPreference),
+    .op = KEYWAY_STR("abs"),
+    .device = KEYWAY_STR("cpu"),
+    .format = KEYWAY_STR("channels_last"),
+    .cost = 0.6,
+};
+static const KeywayPreference *const preferences[] = { &preference, &second_preference };
+#else
 static const KeywayPreference *const preferences[] = { &preference };
+#endif
 #endif
 
 #if MISTAKE == CLAIM
@@ -124,7 +139,7 @@ static int32_t initialize(const KeywayHostApi *given, KeywayPluginContents *out)
 #if MISTAKE == INTERPOSER
     contents.interposers = (KeywayInterposerList){ interposers, 1 };
 #elif MISTAKE >= FORMAT_OP
-    contents.preferences = (KeywayPreferenceList){ preferences, 1 };
+    contents.preferences = (KeywayPreferenceList){ preferences, sizeof preferences / sizeof *preferences };
 #elif MISTAKE == BACKWARD
     contents.ops = (KeywayOpList){ ops, 2 };
 #endif

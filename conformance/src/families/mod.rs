@@ -25,6 +25,7 @@ mod large;
 mod layout_grads;
 mod layouts;
 mod leaks;
+mod lengths;
 mod magnitudes;
 mod numbers;
 mod orders;
@@ -86,6 +87,7 @@ pub const ALL: &[Family] = &[
     large::FAMILY,
     sizes::FAMILY,
     scaled::FAMILY,
+    lengths::FAMILY,
     drawn::FAMILY,
     gradients::FAMILY,
     gradients::SECOND,

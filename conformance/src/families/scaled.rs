@@ -1,4 +1,4 @@
-//! Calls of millions of elements on periodic tensors; the oracle computes one period: element-wise ops above 2^21 elements, also
+//! Calls of millions of elements on periodic tensors; the oracle computes one period: element-wise ops above 2^21 elements
 //! in place, into a strided `out=` and with each argument broadcast; all other ops with their rows, their columns and all sizes
 //! scaled up; matrix products with m, n and k of 512, and sums of 8,192 addends.
 //!
@@ -22,7 +22,7 @@ use keyway::{DType, Tensor};
 /// The definition of this family of cases.
 pub const FAMILY: Family = Family {
     name: "scaled",
-    about: "more than 2^21 elements, in place and into a strided out= too; large broadcasts; products of 512 and more, sums of 8,192 addends",
+    about: "more than 2^21 elements in place and into a strided out=; large broadcasts; products of 512 and more, sums of 8,192 addends; copies, rows and products of more than 20 million elements",
     cases,
     run,
 };
@@ -30,8 +30,7 @@ pub const FAMILY: Family = Family {
 /// Elements of a vector, more than 2^21 and of no block's length, and its period.
 const VECTOR: usize = (1 << 21) + 12_289;
 const VECTOR_PERIOD: usize = 4_093;
-/// The variants of element-wise ops on vectors.
-const ELEMENTS: &str = "elements";
+/// The variants of element-wise ops on vectors. New results are those of the family `lengths`.
 const IN_PLACE: &str = "in_place";
 const STRIDED_OUT: &str = "strided_out";
 /// The sizes of a period, and those of the large tensor.
@@ -42,7 +41,7 @@ const BROADCAST: [(&str, Pair, Pair); 3] = [
     ("rows", [&[7, 11], &[2_053, 1_031]], [&[11], &[1_031]]),
     ("columns", [&[7, 11], &[2_053, 1_031]], [&[7, 1], &[2_053, 1]]),
 ];
-/// The dtypes with more variants than [`ELEMENTS`] and [`EVEN`], whose loops the other dtypes share: for element-wise ops one
+/// The dtypes with more variants than [`EVEN`], whose loops the other dtypes share: for element-wise ops one
 /// variant each, besides all of the usual dtype; for other ops all.
 const KINDS: [DType; 6] = [DType::F32, DType::F64, DType::BF16, DType::I64, DType::U8, DType::BOOL];
 /// The variants of other ops: the first repeating size is enlarged, the last one, or all.
@@ -53,6 +52,13 @@ const EVEN: &str = "even";
 const TERMS: [(&str, usize); 2] = [("terms-8192", 8_192), ("terms-8209", 8_209)];
 /// The variants with all sizes of a product: whole blocks, and slightly more.
 const CUBES: [(&str, usize); 2] = [("cube-512", 512), ("cube-521", 521)];
+/// The variant with more than 20 million elements, and the ops that have it, one of each kind of kernel; with `--thorough` all.
+const MILLIONS: &str = "millions";
+const MILLIONS_OF: [&str; 9] =
+    ["bmm", "cat", "index_select", "layer_norm", "linear", "log_softmax", "mm", "softmax", "sum"];
+const ELEMENTS_OF_MILLIONS: usize = 20_500_000;
+/// The maximum number of steps of a call of so many elements.
+const STEPS_OF_MILLIONS: usize = 400_000_000;
 /// Ops for which the last of equal indices wins: the last of many periods need not be the last of one.
 const LAST_WRITE: [&str; 3] = ["index_copy", "index_put", "scatter"];
 /// The maximum number of steps of a call: combinations of indices.
@@ -116,7 +122,6 @@ fn elementwise(scope: &Scope<'_>, op: &Op, served: DType, cases: &mut Vec<Case>)
     }
     for (turn, dtype) in dtypes(scope, op, served).into_iter().enumerate() {
         let mut push = |variant: &str| cases.push(Case::of(FAMILY.name, op.def, dtype, nth, variant));
-        push(ELEMENTS);
         if dtype == served {
             variants.iter().for_each(|variant| push(variant));
         } else if KINDS.contains(&dtype) && !variants.is_empty() {
@@ -140,6 +145,10 @@ fn scaled(scope: &Scope<'_>, op: &Op, served: DType, cases: &mut Vec<Case>) {
                 continue;
             }
             [ROWS, COLUMNS].into_iter().for_each(&mut push);
+            let many = !scope.quick && position == 0;
+            if many && (scope.draws.thorough || dtype == served && MILLIONS_OF.contains(&op.def.name())) {
+                push(MILLIONS);
+            }
             // Attention combines every term with every other.
             let terms = if is_in(op.def, &[attention::ALL]) { &[][..] } else { &TERMS };
             let terms = terms.iter().skip(usize::from(!product)).filter(|_| product || dtype == served);
@@ -153,11 +162,25 @@ fn scaled(scope: &Scope<'_>, op: &Op, served: DType, cases: &mut Vec<Case>) {
 }
 
 fn run(context: &Context<'_>) -> Steps {
+    if context.case.variant != MILLIONS {
+        return one(context, &context.sample()?);
+    }
+    // The first sample with sizes that can be scaled so.
+    let mut last = Stop::Skipped("there is no sample".to_string());
+    for sample in (context.def()?.samples)() {
+        match one(context, &sample) {
+            Err(stop @ Stop::Skipped(_)) => last = stop,
+            judged => return judged,
+        }
+    }
+    Err(last)
+}
+
+fn one(context: &Context<'_>, given: &Sample) -> Steps {
     let def = context.def()?;
-    let given = context.sample()?;
     let variant = context.case.variant.as_str();
     let elementwise = is_in(def, &[pointwise::ALL]);
-    let large = if elementwise { vectors(context, &given)? } else { resized(context, &given)? };
+    let large = if elementwise { vectors(context, given)? } else { resized(context, given)? };
     let device = context.target.device;
     let images = context.images();
     let tensors = large.tensors(device, |sizes| images.where_it_suits(sizes))?;
@@ -191,7 +214,7 @@ fn run(context: &Context<'_>) -> Steps {
         DType::F16 | DType::BF16 => LOOSE_HALF,
         _ => LOOSE,
     };
-    let factor = factor(def, &given);
+    let factor = factor(def, given);
     Ok(large.check(got, |period| compare::of_terms(period, factor, loose))?)
 }
 
@@ -258,6 +281,10 @@ fn resized(context: &Context<'_>, given: &Sample) -> Steps<Large> {
         let lengths = cube(&longer, length).ok_or_else(none)?;
         return large(context, &longer, &lengths);
     }
+    if variant == MILLIONS {
+        let lengths = many(&periodic).ok_or_else(none)?;
+        return large(context, &periodic, &lengths);
+    }
     let scaled = match variant {
         ROWS => &periodic.periods[..1],
         COLUMNS if periodic.periods.len() > 1 => &periodic.periods[periodic.periods.len() - 1..],
@@ -291,6 +318,19 @@ fn even(periodic: &Periodic, periods: &[usize], steps: usize) -> Vec<(usize, usi
     scaled(low)
 }
 
+/// All periods scaled up by about one factor, until a tensor has [`ELEMENTS_OF_MILLIONS`]; `None` if that takes too many steps.
+fn many(periodic: &Periodic) -> Option<Vec<(usize, usize)>> {
+    let scaled = |by: f64| -> Vec<(usize, usize)> {
+        periodic.periods.iter().map(|&period| (period, (period as f64 * by) as usize | 1)).collect()
+    };
+    let mut factors = (0..400).map(|nth| 1.05_f64.powi(nth));
+    let lengths = factors.find_map(|by| {
+        let lengths = scaled(by);
+        (periodic.largest(&lengths) >= ELEMENTS_OF_MILLIONS).then_some(lengths)
+    })?;
+    (periodic.steps(&lengths) <= STEPS_OF_MILLIONS).then_some(lengths)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -317,6 +357,15 @@ mod tests {
         assert_eq!(terms.sample.args, [plain(&[7, 8_192]), plain(&[8_192, 5])]);
         let batches = with_fixed("bmm", &of("bmm", &sample([plain(&[4, 2, 3]), plain(&[4, 3, 6])])), 3, 512);
         assert_eq!(cube(&batches, 512).expect("a cube").len(), 2, "{batches:?}");
+    }
+
+    #[test]
+    fn products_of_millions_have_few_addends() {
+        let product = of("mm", &sample([plain(&[2, 3]), plain(&[3, 4])]));
+        let lengths = many(&product).expect("few steps");
+        let largest = product.largest(&lengths);
+        assert!((ELEMENTS_OF_MILLIONS..ELEMENTS_OF_MILLIONS * 6 / 5).contains(&largest), "{lengths:?}");
+        assert_eq!(product.steps(&lengths), 3 * largest);
     }
 
     #[test]

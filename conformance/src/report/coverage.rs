@@ -47,6 +47,10 @@ impl Coverage {
         };
         let (devices, layouts) = (names(|k| &k.device), names(|k| &k.layout));
         let (reached, registered) = self.reached();
+        if registered == 0 {
+            return "no kernel of it is in use; `keyway backend list` shows kernels that are left out"
+                .to_string();
+        }
         let group = super::counts::grouped;
         let mut text =
             format!("{devices}, {layouts}: {} of {} kernels reached", group(reached), group(registered));

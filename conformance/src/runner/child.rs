@@ -27,8 +27,13 @@ pub enum Silence {
     Ended(String),
     /// The process exceeded the limit of CPU time and was killed.
     TimedOut,
-    /// The process slept for this time and was killed.
-    Asleep(Duration),
+    /// The process waited most of the time and was killed.
+    Asleep {
+        /// The time since the request.
+        time: Duration,
+        /// The processor time that it used of that.
+        used: Duration,
+    },
     /// The process exceeded the memory limit of these cases, in bytes, and was killed.
     TooLarge(u64),
     /// The run was interrupted.
@@ -37,10 +42,13 @@ pub enum Silence {
 
 /// The polling interval while the worker works.
 const GLANCE: Duration = Duration::from_millis(50);
-/// The multiple of the CPU time limit that a worker may wait without using a processor, and that it may take in total: on a
-/// loaded machine it waits for a processor, which is not the backend's fault.
+/// The multiple of the CPU time limit that a worker may wait, and that it may take in total: on a loaded machine it waits for a
+/// processor, which is not the backend's fault.
 const ASLEEP: u32 = 3;
 const IN_ALL: u32 = 30;
+/// The time of waiting that a second of processor time, or of waiting for a processor, makes up for: a worker that uses less
+/// than a quarter of a processor waits, also if it wakes up every few milliseconds.
+const SHARE: u32 = 3;
 /// The number of cases between measurements of the idle worker's memory: libraries that compile or load kernels one by one
 /// retain more and more, which is not the fault of a single case.
 const CASES: u32 = 32;
@@ -153,29 +161,33 @@ struct Clock {
     begun: Instant,
     /// The worker's CPU time at the beginning.
     before: Option<Duration>,
-    /// The time when the worker was last seen working, and its CPU time then.
-    awake: (Instant, Duration),
+    /// The time of the last look at the worker, and its CPU time then.
+    seen: (Instant, Duration),
+    /// The time that it has waited, less [`SHARE`] times what it has worked since; at least 0.
+    waited: Duration,
 }
 
 impl Clock {
     fn new(usage: Option<Usage>, now: Instant) -> Clock {
         let before = usage.map(|usage| usage.time);
-        Clock { begun: now, before, awake: (now, before.unwrap_or_default()) }
+        Clock { begun: now, before, seen: (now, before.unwrap_or_default()), waited: Duration::ZERO }
     }
 
     /// The reason why the time is over; `None` if it is not.
     fn over(&mut self, usage: Option<Usage>, now: Instant, limit: Duration) -> Option<Silence> {
+        let time = now - self.begun;
         let (Some(before), Some(usage)) = (self.before, usage) else {
-            return (now - self.begun > limit).then_some(Silence::TimedOut);
+            return (time > limit).then_some(Silence::TimedOut);
         };
-        if usage.runs || usage.time > self.awake.1 {
-            self.awake = (now, usage.time);
-        }
-        let asleep = now - self.awake.0;
-        if usage.time.saturating_sub(before) > limit || now - self.begun > limit * IN_ALL {
+        let passed = now - self.seen.0;
+        let worked = if usage.runs { passed } else { usage.time.saturating_sub(self.seen.1).min(passed) };
+        self.seen = (now, usage.time);
+        self.waited = (self.waited + (passed - worked)).saturating_sub(worked * SHARE);
+        let used = usage.time.saturating_sub(before);
+        if used > limit || time > limit * IN_ALL {
             Some(Silence::TimedOut)
-        } else if asleep > limit * ASLEEP {
-            Some(Silence::Asleep(asleep))
+        } else if self.waited > limit * ASLEEP {
+            Some(Silence::Asleep { time, used })
         } else {
             None
         }
@@ -209,7 +221,10 @@ fn how(status: ExitStatus) -> String {
         }
     }
     match status.code() {
-        Some(code) => format!("exited with code {code}"),
+        Some(code) => format!(
+            "exited with code {code}, as by a call of `exit` during the case; a kernel must return, with an error if it cannot \
+             serve the call"
+        ),
         None => "ended".to_string(),
     }
 }
@@ -226,18 +241,26 @@ mod tests {
         let mut clock = Clock::new(used(5, true), begun);
         // A loaded machine: 100 seconds for 9 of work.
         assert_eq!(clock.over(used(14, true), at(100), limit), None);
-        // Asleep since then, but another thread works a little while the main one waits.
-        assert_eq!(clock.over(used(14, false), at(129), limit), None);
-        assert_eq!(clock.over(used(15, false), at(140), limit), None);
+        // Asleep since then, but another thread works a while.
+        assert_eq!(clock.over(used(14, false), at(120), limit), None);
+        assert_eq!(clock.over(used(15, false), at(121), limit), None);
+        assert_eq!(clock.over(used(15, true), at(140), limit), None);
         assert_eq!(clock.over(used(15, false), at(169), limit), None);
-        assert_eq!(
-            clock.over(used(15, false), at(171), limit),
-            Some(Silence::Asleep(Duration::from_secs(31)))
-        );
+        let asleep = Silence::Asleep { time: Duration::from_secs(171), used: limit };
+        assert_eq!(clock.over(used(15, false), at(171), limit), Some(asleep));
         assert_eq!(clock.over(used(15, true), at(299), limit), None);
         assert_eq!(clock.over(used(15, true), at(301), limit), Some(Silence::TimedOut));
         let mut clock = Clock::new(used(5, true), begun);
         assert_eq!(clock.over(used(16, true), at(12), limit), Some(Silence::TimedOut));
+        // It wakes up every 50 ms, which is a tick of the system's clock each 4 s.
+        let mut clock = Clock::new(used(0, false), begun);
+        let mut ended = (1..8_000_u32).filter_map(|glance| {
+            let time = Duration::from_millis(u64::from(glance / 80) * 10);
+            let usage = Usage { time, runs: glance % 500 == 0 };
+            clock.over(Some(usage), begun + GLANCE * glance, limit)
+        });
+        let Some(Silence::Asleep { time, used: worked }) = ended.next() else { panic!("it is not ended") };
+        assert!(time < limit * (ASLEEP + 1) && worked < limit / 10, "{time:?}, {worked:?}");
         // If the system does not report CPU time, wall time counts.
         let mut clock = Clock::new(None, begun);
         assert_eq!(clock.over(None, at(9), limit), None);

@@ -7,6 +7,7 @@ mod selection;
 mod start;
 mod tested_kernel;
 mod timeouts;
+mod watch;
 pub mod worker;
 
 pub use child::{Silence, Worker};
@@ -14,6 +15,7 @@ pub use protocol::{CaseName, Judged, Kernels, Said};
 pub use selection::{Selection, SelectionError};
 pub use start::{Start, neutral, summoned};
 pub use timeouts::{CASES_OF_A_KERNEL, KERNELS_OF_A_RUN};
+pub use watch::{LONG, Running};
 
 use crate::families::DRAWN;
 use crate::outcome::Outcome;
@@ -23,6 +25,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use timeouts::Timeouts;
+use watch::Watch;
 
 /// Limits of a run.
 #[derive(Clone, Copy, Debug)]
@@ -116,10 +119,13 @@ pub type Starter<'a> = &'a (dyn Fn(bool) -> Start + Sync);
 /// Loading and listing may take longer than a case.
 const READY: Duration = Duration::from_secs(60);
 
+/// The work of a worker before its first case.
+const LOADING: &str = "loading the backend";
+
 struct Shared<'a> {
     command: Starter<'a>,
     limits: Limits,
-    stop: &'a AtomicBool,
+    watch: Watch<'a>,
     /// Whether to begin no further case.
     enough: AtomicBool,
     queue: Mutex<VecDeque<usize>>,
@@ -148,7 +154,7 @@ pub struct Progress {
 /// Runs all cases that a worker lists, except those after [`CASES_OF_A_KERNEL`] time-outs of their kernel, and all after
 /// time-outs of [`KERNELS_OF_A_RUN`] kernels: these end as [`Outcome::NotRun`], and drawn ones are omitted in the latter
 /// case. `command` starts a worker; its argument is whether the worker lists its cases. `stop` ends the run early. `done`
-/// is called with each finished case and returns whether to continue.
+/// is called with each finished case and returns whether to continue; `running` reports a case that takes long.
 ///
 /// # Errors
 /// [`RunError`].
@@ -157,14 +163,16 @@ pub fn run(
     limits: Limits,
     stop: &AtomicBool,
     done: &(dyn Fn(&Judged, Progress, &Finished) -> ControlFlow<()> + Sync),
+    running: Running<'_>,
 ) -> Result<Ran, RunError> {
     let begun = Instant::now();
-    let (first, mut judged, cases) = ready(command(true), limits, stop)?;
+    let watch = Watch { stop, running, every: LONG };
+    let (first, mut judged, cases) = ready(command(true), limits, watch)?;
     let registered = judged.kernels.iter().map(|kernels| kernels.registered).sum();
     let shared = Shared {
         command,
         limits,
-        stop,
+        watch,
         enough: AtomicBool::new(false),
         queue: Mutex::new((0..cases.len()).collect()),
         judged: &judged,
@@ -221,7 +229,9 @@ pub fn again(
     stop: &AtomicBool,
     ran: &mut Ran,
     wanted: &dyn Fn(&str) -> bool,
+    running: Running<'_>,
 ) {
+    let watch = Watch { stop, running, every: LONG };
     let failed = |f: &&mut Finished| matches!(f.outcome, Outcome::Failed(_)) && wanted(&f.case.id);
     let queue: Mutex<Vec<&mut Finished>> =
         Mutex::new(ran.finished.iter_mut().filter(failed).take(AGAIN).collect());
@@ -230,7 +240,7 @@ pub fn again(
         for _ in 0..limits.jobs.clamp(1, AGAIN) {
             scope.spawn(|| {
                 while let Some(finished) = next().filter(|_| !stop.load(Ordering::Relaxed)) {
-                    finished.passed_alone = passes_alone(command(false), limits, stop, &finished.case.id);
+                    finished.passed_alone = passes_alone(command(false), limits, watch, &finished.case.id);
                 }
             });
         }
@@ -238,11 +248,11 @@ pub fn again(
 }
 
 /// Whether a case passes in a worker that ran nothing before.
-fn passes_alone(start: Start, limits: Limits, stop: &AtomicBool, id: &str) -> bool {
-    let Ok((mut worker, ..)) = ready(start, limits, stop) else { return false };
+fn passes_alone(start: Start, limits: Limits, watch: Watch<'_>, id: &str) -> bool {
+    let Ok((mut worker, ..)) = ready(start, limits, watch) else { return false };
     // If the worker has ended, the answer reports it.
     let _ = worker.ask(id);
-    let said = worker.answer(limits.timeout, limits.memory, &|| stop.load(Ordering::Relaxed));
+    let said = worker.answer(limits.timeout, limits.memory, &watch.over(id));
     matches!(
         said,
         Ok(Said::Done { id: of, outcome: Outcome::Passed | Outcome::ByOthers { .. }, .. }) if of == id
@@ -253,16 +263,15 @@ fn passes_alone(start: Start, limits: Limits, stop: &AtomicBool, id: &str) -> bo
 fn ready(
     start: Start,
     limits: Limits,
-    stop: &AtomicBool,
+    watch: Watch<'_>,
 ) -> Result<(Worker, Judged, Vec<CaseName>), RunError> {
     let mut worker = Worker::start(start).map_err(|e| RunError::Start(e.to_string()))?;
-    let memory = limits.memory;
-    match worker.answer(READY.max(limits.timeout), memory, &|| stop.load(Ordering::Relaxed)) {
+    match worker.answer(READY.max(limits.timeout), limits.memory, &watch.over(LOADING)) {
         Ok(Said::Ready { judged, cases }) => Ok((worker, judged, cases)),
         Ok(Said::Refused { reason, usage: true }) => Err(RunError::Usage(reason)),
         Ok(Said::Refused { reason, usage: false }) => Err(RunError::Backend(reason)),
         Ok(Said::Done { .. }) => Err(RunError::Start("it answers what was not asked".to_string())),
-        Err(silence) => Err(RunError::Backend(format!("loading the backend {}", died(&silence, limits)))),
+        Err(silence) => Err(RunError::Backend(format!("{LOADING} {}", died(&silence, limits)))),
     }
 }
 
@@ -271,7 +280,7 @@ fn drain(shared: &Shared<'_>, mut worker: Option<Worker>) -> Vec<(usize, Finishe
     let mut finished = Vec::new();
     loop {
         let next = shared.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop_front();
-        let ends = shared.stop.load(Ordering::Relaxed) || shared.enough.load(Ordering::Relaxed);
+        let ends = shared.watch.stop.load(Ordering::Relaxed) || shared.enough.load(Ordering::Relaxed);
         let Some(nth) = next.filter(|_| !ends) else { return finished };
         let case = &shared.cases[nth];
         let drawn = case.family == DRAWN;
@@ -322,7 +331,7 @@ fn one(shared: &Shared<'_>, worker: &mut Option<Worker>, case: &CaseName) -> Opt
                     (first, fresh) = (Some(how), true);
                     continue;
                 }
-                if matches!(silence, Silence::TimedOut | Silence::Asleep(_)) {
+                if matches!(silence, Silence::TimedOut | Silence::Asleep { .. }) {
                     shared.timeouts.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).add(&case.kernel);
                 }
                 return Some(Finished::unanswered(case, Outcome::Died { how }, begun.elapsed()));
@@ -368,26 +377,30 @@ fn one(shared: &Shared<'_>, worker: &mut Option<Worker>, case: &CaseName) -> Opt
 
 fn attempt(shared: &Shared<'_>, worker: &mut Option<Worker>, case: &CaseName) -> Result<Said, Silence> {
     if worker.is_none() {
-        match ready((shared.command)(false), shared.limits, shared.stop) {
+        match ready((shared.command)(false), shared.limits, shared.watch) {
             Ok((started, judged, _)) => {
                 shared.changed.fetch_or(judged.stamp != shared.judged.stamp, Ordering::Relaxed);
                 *worker = Some(started);
             }
-            Err(_) if shared.stop.load(Ordering::Relaxed) => return Err(Silence::Interrupted),
+            Err(_) if shared.watch.stop.load(Ordering::Relaxed) => return Err(Silence::Interrupted),
             Err(error) => return Err(Silence::Ended(error.to_string())),
         }
     }
     let Some(worker) = worker else { return Err(Silence::Ended("there is no worker".to_string())) };
     // If the worker has ended, the answer reports it.
     let _ = worker.ask(&case.id);
-    worker.answer(shared.limits.timeout, shared.limits.memory, &|| shared.stop.load(Ordering::Relaxed))
+    worker.answer(shared.limits.timeout, shared.limits.memory, &shared.watch.over(&case.id))
 }
 
 fn died(silence: &Silence, limits: Limits) -> String {
     match silence {
         Silence::Ended(how) => how.clone(),
         Silence::TimedOut => format!("took more than {} s and was ended", limits.timeout.as_secs_f64()),
-        Silence::Asleep(time) => format!("did nothing for {} s and was ended", time.as_secs()),
+        Silence::Asleep { time, used } => format!(
+            "waited most of {:.0} s, with {:.1} s of processor time, and was ended",
+            time.as_secs_f64(),
+            used.as_secs_f64()
+        ),
         Silence::TooLarge(bytes) => format!(
             "took {} MB of memory for it, more than the {} MB allowed, and was ended",
             bytes >> 20,
@@ -442,10 +455,11 @@ mod tests {
         let limits = LIMITS;
         let stop = AtomicBool::new(false);
         let noted = |wanted: &dyn Fn(&str) -> bool| -> Vec<(bool, bool)> {
-            let mut ran = run(&worker, limits, &stop, &|_, _, _| ControlFlow::Continue(())).unwrap();
+            let mut ran =
+                run(&worker, limits, &stop, &|_, _, _| ControlFlow::Continue(()), &|_, _| {}).unwrap();
             assert!(!ran.interrupted);
             assert!(ran.finished.iter().all(|finished| !finished.passed_alone));
-            again(&worker, limits, &stop, &mut ran, wanted);
+            again(&worker, limits, &stop, &mut ran, wanted, &|_, _| {});
             ran.finished.iter().map(|f| (f.outcome.is_failure(), f.passed_alone)).collect()
         };
         assert_eq!(noted(&|_| true), [(false, false), (true, false), (true, true)]);
@@ -463,7 +477,8 @@ mod tests {
         let command = |_| scripted(&twice);
         let limits = LIMITS;
         let ran =
-            run(&command, limits, &AtomicBool::new(false), &|_, _, _| ControlFlow::Continue(())).unwrap();
+            run(&command, limits, &AtomicBool::new(false), &|_, _, _| ControlFlow::Continue(()), &|_, _| {})
+                .unwrap();
         let outcomes: Vec<_> = ran.finished.into_iter().map(|finished| finished.outcome).collect();
         let expected = Outcome::Died { how: "answered `a`, which it was not asked".to_string() };
         assert_eq!(outcomes, [Outcome::Passed, expected, Outcome::Passed]);
@@ -475,23 +490,25 @@ mod tests {
         assert_ne!(drawn, SCRIPT);
         let limits = Limits { drawing: Duration::from_micros(1), ..LIMITS };
         let all = |_: &_, _, _: &_| ControlFlow::Continue(());
-        let ran = run(&|_| scripted(&drawn), limits, &AtomicBool::new(false), &all).unwrap();
+        let ran = run(&|_| scripted(&drawn), limits, &AtomicBool::new(false), &all, &|_, _| {}).unwrap();
         assert_eq!((ran.finished.len(), ran.wanted, ran.left_out, ran.interrupted), (1, 1, 2, false));
-        let ran = run(&|_| scripted(&drawn), LIMITS, &AtomicBool::new(false), &all).unwrap();
+        let ran = run(&|_| scripted(&drawn), LIMITS, &AtomicBool::new(false), &all, &|_, _| {}).unwrap();
         assert_eq!((ran.finished.len(), ran.wanted, ran.left_out), (3, 3, 0));
     }
 
     #[test]
     #[cfg(target_os = "linux")]
     fn a_case_that_works_or_sleeps_without_end_is_ended() {
-        for (never, how) in
-            [("while :; do :; done", "took more than 0.3 s"), ("sleep 600", "did nothing for")]
-        {
+        for (never, how) in [
+            ("while :; do :; done", "took more than 0.3 s"),
+            ("sleep 600", "waited most of"),
+            ("while :; do sleep 0.05; done", "waited most of"),
+        ] {
             let script = SCRIPT.replace("before=1\n", &format!("before=1\n[ $id = b ] && {{ {never}; }}\n"));
             assert_ne!(script, SCRIPT);
             let limits = Limits { timeout: Duration::from_millis(300), ..LIMITS };
             let all = |_: &_, _, _: &_| ControlFlow::Continue(());
-            let ran = run(&|_| scripted(&script), limits, &AtomicBool::new(false), &all).unwrap();
+            let ran = run(&|_| scripted(&script), limits, &AtomicBool::new(false), &all, &|_, _| {}).unwrap();
             match &ran.finished[1].outcome {
                 Outcome::Died { how: reason } => assert!(reason.starts_with(how), "{reason}"),
                 other => panic!("{other:?}"),
@@ -520,7 +537,7 @@ mod tests {
             assert!(script.contains("hangs0") && script.contains("esac"));
             let limits = Limits { timeout: Duration::from_millis(100), ..LIMITS };
             let all = |_: &_, _, _: &_| ControlFlow::Continue(());
-            let ran = run(&|_| scripted(&script), limits, &AtomicBool::new(false), &all).unwrap();
+            let ran = run(&|_| scripted(&script), limits, &AtomicBool::new(false), &all, &|_, _| {}).unwrap();
             let status = |finished: &Finished| match &finished.outcome {
                 Outcome::Died { .. } => "died",
                 Outcome::NotRun { .. } => "not run",
@@ -551,7 +568,7 @@ mod tests {
                 assert_eq!((judged.plugin.as_str(), progress.all), ("p", 3));
                 if finished.case.id == id { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             };
-            let ran = run(&worker, limits, &stop, &done).unwrap();
+            let ran = run(&worker, limits, &stop, &done, &|_, _| {}).unwrap();
             (ran.finished.len(), ran.wanted, ran.interrupted)
         };
         assert_eq!(until("b"), (2, 3, true));

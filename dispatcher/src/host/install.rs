@@ -7,7 +7,7 @@ use crate::base::intern::{DEVICES, DTYPES, Interner, LAYOUTS};
 use crate::base::key::Layout;
 use crate::base::plugin::PluginEntry;
 use crate::device::DeviceEntry;
-use crate::loader::{LoadError, Plugin, Rejected};
+use crate::loader::{LoadError, Plugin, Rejected, declared};
 use crate::registry::{
     self, Batch, Conversion, Declared, KernelEntry, LayoutEntry, LayoutOpsEntry, LayoutTolerance,
     MAX_PRIORITY, PreferenceEntry,
@@ -186,7 +186,12 @@ fn register(batch: &mut Batch, loaded: &Plugin, names: &mut Names) -> Result<()>
         })));
     }
     let mut preferences = Vec::new();
-    for raw in tables.preferences {
+    let mut ignored = Vec::new();
+    for (nth, raw) in tables.preferences.iter().enumerate() {
+        if let Some(reason) = declared::trouble(tables.preferences, nth) {
+            ignored.push((plugin, reason));
+            continue;
+        }
         preferences.push(&*Box::leak(Box::new(PreferenceEntry {
             op: text(raw.op),
             device: names.device(text(raw.device))?,
@@ -209,6 +214,7 @@ fn register(batch: &mut Batch, loaded: &Plugin, names: &mut Names) -> Result<()>
     dtypes.into_iter().for_each(|(dtype, api)| describe(dtype, api, plugin.name));
     batch.state.layout_ops.extend(layout_ops);
     batch.state.preferences.extend(preferences);
+    batch.state.ignored.extend(ignored);
     batch.add(plugin, devices, layouts, kernels);
     Ok(())
 }

@@ -1,34 +1,36 @@
 //! Validates the times that a plugin declares for ops in memory formats and layouts.
 
-use super::contents::{bad, text};
-use super::error::LoadError;
+use super::contents::text;
 use keyway_sdk::abi::preference::RawPreference;
+use keyway_sdk::author::preference::{MAX_COST, MIN_COST};
 
-/// Checks costs and formats, after the names of each entry. Names that no plugin provides are reported once all plugins are
-/// loaded, by [`unreached`](crate::registry::unreached).
-pub(super) fn check_preferences(preferences: &[&RawPreference]) -> Result<(), LoadError> {
+/// The reason why a declaration has no effect; `None` if it has one. It affects planning alone, so that the plugin is used
+/// without it. Names that no plugin provides are reported once all plugins are loaded, by
+/// [`unreached`](crate::registry::unreached).
+pub(crate) fn trouble(preferences: &[&RawPreference], index: usize) -> Option<String> {
     let key = |p: &RawPreference| [p.op, p.device, p.format].map(text);
-    for (index, preference) in preferences.iter().enumerate() {
-        let [op, device, format] = key(preference);
-        let wrong = |expected: &str, got: String| Err(bad::<RawPreference>(index, expected, got));
-        let cost = preference.cost;
-        if !(cost.is_finite() && cost > 0.0) {
-            let of = format!("{cost} for `{op}` on `{device}` in `{format}`");
-            return wrong("a finite `cost` above 0, the time relative to row-major order", of);
-        }
-        if ["contiguous", "strided"].contains(&format) {
-            let expected = "a `format` other than row-major order, which costs are relative to";
-            return wrong(expected, format!("`{format}` for `{op}` on `{device}`"));
-        }
-        if format.contains(|c: char| c.is_whitespace() || c.is_control()) {
-            return wrong("a `format` without white space", format!("`{format}` for `{op}` on `{device}`"));
-        }
-        if preferences[..index].iter().any(|other| key(other) == [op, device, format]) {
-            let of = format!("`{op}` on `{device}` in `{format}` again");
-            return wrong("one entry for each op, device and format", of);
-        }
+    let ([op, device, format], cost) = (key(preferences[index]), preferences[index].cost);
+    if ["contiguous", "strided"].contains(&format) {
+        return Some(format!(
+            "format `{format}` declared for `{op}` on `{device}`: costs are relative to row-major order, which has none itself"
+        ));
     }
-    Ok(())
+    if format.is_empty() || format.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Some(format!(
+            "format `{format}` declared for `{op}` on `{device}`: expected `channels_last` or the name of a layout"
+        ));
+    }
+    if !(MIN_COST..=MAX_COST).contains(&cost) {
+        return Some(format!(
+            "cost {cost:e} declared for `{op}` on `{device}` in `{format}`: expected {MIN_COST} to {MAX_COST}, the time relative \
+             to row-major order"
+        ));
+    }
+    let first = preferences[..index].iter().find(|other| key(other) == [op, device, format])?;
+    Some(format!(
+        "a second cost, {cost}, declared for `{op}` on `{device}` in `{format}`: the first, {}, is used",
+        first.cost
+    ))
 }
 
 #[cfg(test)]
@@ -50,22 +52,29 @@ mod tests {
     #[test]
     fn costs_and_formats_are_checked() {
         let sound = declared("channels_last", 0.6);
-        assert!(check_preferences(&[&sound, &declared("example.org/nchw16c", 1e-3)]).is_ok());
+        for cost in [MIN_COST, 1.0, MAX_COST] {
+            assert_eq!(trouble(&[&sound, &declared("example.org/nchw16c", cost)], 1), None);
+        }
         for (wrong, part) in [
             (
                 declared("test/a", f64::NAN),
-                "a finite `cost` above 0, the time relative to row-major order in",
+                "cost NaN declared for `conv` on `cpu` in `test/a`: expected 0.001 to 1000",
             ),
-            (declared("test/a", f64::INFINITY), "got inf for `conv` on `cpu` in `test/a`"),
-            (declared("test/a", 0.0), "got 0 for `conv`"),
-            (declared("test/a", -0.5), "got -0.5 for `conv`"),
-            (declared("contiguous", 1.0), "other than row-major order"),
-            (declared("strided", 0.5), "other than row-major order"),
-            (declared("test /a", 0.5), "without white space"),
-            (declared("channels_last", 0.5), "one entry for each op, device and format"),
+            (declared("test/a", f64::INFINITY), "cost inf declared"),
+            (declared("test/a", 0.0), "cost 0e0 declared"),
+            (declared("test/a", -0.5), "cost -5e-1 declared"),
+            (declared("test/a", 1e-300), "cost 1e-300 declared"),
+            (declared("contiguous", 1.0), "costs are relative to row-major order"),
+            (declared("strided", 0.5), "format `strided` declared for `conv` on `cpu`"),
+            (declared("test /a", 0.5), "expected `channels_last` or the name of a layout"),
+            (
+                declared("channels_last", 0.5),
+                "a second cost, 0.5, declared for `conv` on `cpu` in `channels_last`: the first, 0.6,",
+            ),
         ] {
-            let error = check_preferences(&[&sound, &wrong]).unwrap_err().to_string();
-            assert!(error.contains("preferences[1]") && error.contains(part), "{error}");
+            assert_eq!(trouble(&[&sound, &wrong], 0), None);
+            let reason = trouble(&[&sound, &wrong], 1).expect("a reason");
+            assert!(reason.contains(part), "{reason}");
         }
     }
 }

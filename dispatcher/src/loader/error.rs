@@ -280,7 +280,7 @@ pub enum LoadError {
     },
     /// The library failed its trial in a separate process, now or earlier.
     #[error(
-        "{} quarantined because {reason}; update the plugin, or clear the record{} with `keyway backend verify` to try it again",
+        "{} quarantined because {reason}; update the plugin, or clear the record{} with `keyway backend verify`, followed by the path of a library that is in no folder of the search order, to try it again",
         quarantined(*.cause),
         shown(.record)
     )]

@@ -17,7 +17,7 @@ mod cause;
 pub mod config;
 mod contents;
 mod cpu;
-mod declared;
+pub(crate) mod declared;
 mod discovery;
 mod elf;
 mod error;

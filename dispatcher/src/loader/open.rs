@@ -1,7 +1,6 @@
 //! Opens a library that passed every check, and adopts its tables.
 
 use super::contents::{self, Tables};
-use super::declared::check_preferences;
 use super::error::LoadError;
 use super::manifest::{check_kernels, excerpt};
 use super::opening::Opening;
@@ -202,7 +201,6 @@ fn initialize(
     let contents = unsafe { contents::adopt_filled(contents) }?;
     // SAFETY: the plugin upholds the contract of its lists.
     let tables = unsafe { contents::check(contents) }?;
-    check_preferences(tables.preferences)?;
     let handed_over =
         tables.kernels.iter().map(|k| [k.op, k.device, k.layout, k.dtype, k.signature].map(contents::text));
     check_kernels(&checked.kernels, handed_over)?;

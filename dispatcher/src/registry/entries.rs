@@ -72,7 +72,7 @@ pub struct PreferenceEntry {
     pub device: u16,
     /// The memory format or layout.
     pub format: Layout,
-    /// The time in this format over that in row-major order, without conversions; finite and above 0.
+    /// The time in this format over that in row-major order, without conversions; from 0.001 to 1000.
     pub cost: f64,
     /// The plugin that declares it.
     pub plugin: &'static PluginEntry,

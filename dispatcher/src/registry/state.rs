@@ -23,6 +23,8 @@ pub(crate) struct State {
     pub(crate) layouts: Vec<&'static LayoutEntry>,
     pub(crate) layout_ops: Vec<&'static LayoutOpsEntry>,
     pub(crate) preferences: Vec<&'static PreferenceEntry>,
+    /// Declarations that are not valid, with the reason.
+    pub(crate) ignored: Vec<(&'static PluginEntry, String)>,
     pub(crate) plugins: Vec<&'static PluginEntry>,
     pub(super) functional: Vec<&'static KeyHandler>,
     pub(super) fallbacks: Fallbacks,

@@ -76,6 +76,11 @@ pub enum Unreached {
         /// The most similar existing name.
         near: Option<&'static str>,
     },
+    /// A declared format or cost that is not valid.
+    Declaration {
+        /// What is declared, and what was expected.
+        reason: String,
+    },
     /// An op whose backward op does not exist.
     Backward {
         /// The op.
@@ -131,6 +136,7 @@ impl fmt::Display for Unreached {
                 }
                 f.write_str(&meant(near))
             }
+            Unreached::Declaration { reason } => f.write_str(reason),
             Unreached::Backward { op, backward, near } => {
                 write!(
                     f,
@@ -192,6 +198,11 @@ pub fn unreached(wanted: impl Fn(&PluginEntry) -> bool) -> Vec<(&'static PluginE
             continue;
         };
         list.push(Unreached::Preference { op, device, format: format.name(), missing, near });
+    }
+    for (plugin, reason) in &lock().state.ignored {
+        if let Some((_, list)) = found.iter_mut().find(|(found, _)| std::ptr::eq(*found, *plugin)) {
+            list.push(Unreached::Declaration { reason: reason.clone() });
+        }
     }
     let interposers = interposers();
     for (plugin, list) in &mut found {

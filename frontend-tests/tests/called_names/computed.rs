@@ -60,6 +60,11 @@ pub fn multiplied() -> Table {
         mv_out: f(&[2, 2]).mv_out(&f(&[2]), &mut f(&[3]));
         matmul: f(&[2, 3]).matmul(&f(&[2, 3])), f(&[]).matmul(&f(&[2])), f(&[2, 1, 3]).matmul(&f(&[3, 3, 1]));
         dot: f(&[2]).dot(&f(&[3])), f(&[2, 2]).dot(&f(&[2]));
+        vdot: f(&[2]).vdot(&f(&[3]));
+        vecdot: f(&[2]).vecdot(&f(&[3]), 0), f(&[2]).vecdot(&f(&[2]), 1);
+        adjoint: f(&[2]).adjoint();
+        imag: f(&[2]).imag();
+        polar: Tensor::polar(&l(&[2]), &f(&[2])), Tensor::polar(&f(&[2]), &f(&[3]));
         outer: f(&[2, 2]).outer(&f(&[2]));
         addmm: f(&[2]).addmm(&f(&[2, 3]), &f(&[2, 3])), f(&[2]).addmm_(&f(&[2, 2]), &f(&[2, 2])),
             f(&[3]).addmm_with(&f(&[2, 2]), &f(&[2, 2]), 1, 1);

@@ -120,6 +120,7 @@ const NEVER: &[&str] = &[
     "long",
     "output_size",
     "rad2deg",
+    "real",
     "relu6",
     "signbit",
     "sinc",

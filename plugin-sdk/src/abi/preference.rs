@@ -15,11 +15,11 @@ pub struct RawPreference {
     pub op: RawStr,
     /// Device name.
     pub device: RawStr,
-    /// The format: `channels_last`, or the name of a layout. Row-major order (`contiguous`, `strided`) is the reference,
-    /// and is refused here.
+    /// The format: `channels_last`, or the name of a layout. Row-major order (`contiguous`, `strided`) is the reference;
+    /// a declaration for it has no effect.
     pub format: RawStr,
     /// The op's time in this format, without conversions, over its time in row-major order: 0.6 for 40 % less time, 1.5 for
-    /// 50 % more. Finite and above 0.
+    /// 50 % more. From 0.001 to 1000; a declaration with another cost has no effect.
     pub cost: f64,
 }
 

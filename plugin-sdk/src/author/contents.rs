@@ -62,8 +62,9 @@ impl Contents {
     }
 
     /// Declares the time of an op in a memory format or layout, as [`register_preference!`](crate::register_preference)
-    /// does, with a cost that is computed at run time, such as one that depends on the hardware. The host refuses the
-    /// plugin if the cost is not finite and above 0.
+    /// does, with a cost that is computed at run time, such as one that depends on the hardware. A cost outside of 0.001 to
+    /// 1000, a row-major format, or a second declaration for the same op, device and format has no effect: the host warns
+    /// of it and uses the rest of the plugin.
     ///
     /// ```
     /// use keyway_sdk::author::{Contents, Error};
@@ -115,7 +116,8 @@ impl Contents {
         let mut preferences = self.preferences;
         preferences.extend(inventory::iter::<PreferenceItem>.into_iter().map(|item| item.0));
         // SAFETY: as for the kernels.
-        preferences.sort_by_key(|p| unsafe { (p.op.read(), p.device.read(), p.format.read()) });
+        preferences
+            .sort_by_key(|p| unsafe { (p.op.read(), p.device.read(), p.format.read(), p.cost.to_bits()) });
         let contents = PluginContents {
             struct_size: 0,
             reserved: 0,

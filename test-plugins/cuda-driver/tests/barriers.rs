@@ -164,7 +164,7 @@ fn judged(
         Some(_) if case.outcome.is_failure() => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     };
-    let ran = runner::run(&command, limits, &AtomicBool::new(false), &done).unwrap();
+    let ran = runner::run(&command, limits, &AtomicBool::new(false), &done, &|_, _| {}).unwrap();
     (ran.finished.iter().filter(|case| case.outcome.is_failure()).count(), ran.finished.len())
 }
 

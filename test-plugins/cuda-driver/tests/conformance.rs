@@ -123,8 +123,14 @@ fn judge(which: &str, driver: &Path, library: &str) -> usize {
     // No drawn calls: threads are fibres here, and a million of them take minutes.
     let (timeout, drawing) = (Duration::from_secs(60), Duration::ZERO);
     let limits = Limits { jobs: 2, turns: 2, timeout, drawing, memory: 4 << 30 };
-    let ran =
-        runner::run(&command, limits, &AtomicBool::new(false), &|_, _, _| ControlFlow::Continue(())).unwrap();
+    let ran = runner::run(
+        &command,
+        limits,
+        &AtomicBool::new(false),
+        &|_, _, _| ControlFlow::Continue(()),
+        &|_, _| {},
+    )
+    .unwrap();
     assert_eq!((ran.judged.plugin.as_str(), ran.interrupted), ("keyway-cuda", false));
     let failed: Vec<String> = ran
         .finished

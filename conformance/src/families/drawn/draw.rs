@@ -1,7 +1,8 @@
-//! Draws a call of an op: sizes of common networks, and primes near them, with strides, broadcasts, forms and values.
+//! Draws a call of an op: sizes of common networks, and primes near them, or a vector of any length, with strides, broadcasts, forms and values.
 
 use super::call::{Drawn, Form, Kind, Operand, Order, Values};
 use super::source::Source;
+use crate::families::lengths::numbers;
 use crate::families::{Op, full, has_out, is_in, tensors, tested};
 use keyway::DType;
 use keyway::ops::def::{Forms, OpDef};
@@ -68,6 +69,8 @@ const BATCHES: [usize; 9] = [1, 2, 2, 3, 4, 8, 16, 31, 32];
 /// Maximum number of elements of a tensor: each draw selects one of the two. The smaller one leaves time and memory for more
 /// draws.
 const ELEMENTS: [usize; 2] = [1_000_000, 210_000];
+/// The exponent of the power of two above the drawn lengths of vectors.
+const LARGEST_VECTOR: usize = 20;
 /// The maximum number of products of a call on matrices or images.
 const STEPS: usize = 150_000_000;
 
@@ -173,8 +176,9 @@ fn sizes(kind: Kind, limit: usize, source: &mut Source) -> Vec<usize> {
         }
         Kind::Convolution => convolution(limit, source),
         Kind::Pointwise | Kind::Reduction(_) | Kind::Lines | Kind::Normalized(_) => {
-            let mut sizes = match source.below(5) {
-                0 | 4 if !matches!(kind, Kind::Normalized(_)) => {
+            let mut sizes = match source.below(8) {
+                5 => vec![numbers::draw(LARGEST_VECTOR, source)],
+                0 | 4 | 6 if !matches!(kind, Kind::Normalized(_)) => {
                     let image = source.one_of(&IMAGES);
                     let exact = !source.once_in(3);
                     let image = image.map(|size| if exact { size } else { near(size, source) });

@@ -6,7 +6,7 @@
 mod call;
 mod draw;
 mod judge;
-mod source;
+pub(super) mod source;
 mod tensors;
 
 use super::{Context, Family, Op, Scope};

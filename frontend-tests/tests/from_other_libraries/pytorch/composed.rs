@@ -72,7 +72,7 @@ section! {
     "torch.erfc(x)" => { x.erf()?.rsub(1)? };
     "torch.float_power(x, 2)" => { x.to_dtype(DType::F64)?.pow(2)? };
     "torch.dist(x, y)" => { (&x - &y)?.norm_all()? };
-    "torch.vdot(p, p)" => { p.dot(&p)? };
+    "torch.vdot(p, p)" => { p.vdot(&p)? };
     "torch.broadcast_tensors(x, p)" => { vec![x.clone(), p.expand_as(&x)?] };
     "torch.msort(x)" => { x.sort(0)?.0 };
     "torch.normal(x, y)" => { (&x + (&y * x.randn_like()))? };

@@ -22,6 +22,12 @@ pub(super) const FAULTS: &[Fault] = &[
         }
     })
     .dtypes(&["i16"]),
+    Fault::new("wakes_up", "never returns, and wakes up every 50 ms", &["relu"], |_| {
+        loop {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    })
+    .dtypes(&["i16"]),
     Fault::new("memory_blow_up", "takes memory until the process is ended", &["relu"], memory_blow_up)
         .dtypes(&["i16"]),
 ];

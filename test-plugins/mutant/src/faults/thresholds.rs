@@ -6,6 +6,9 @@ use crate::site::Site;
 use keyway_sdk::Error;
 use keyway_sdk::author::{MatmulPrecision, float32_matmul_precision};
 
+/// The number of elements above which the faults of huge tensors occur.
+const MILLIONS: usize = 20_000_000;
+
 pub(super) const FAULTS: &[Fault] = &[
     Fault::new(
         "channels_broadcast",
@@ -74,6 +77,68 @@ pub(super) const FAULTS: &[Fault] = &[
         last_is_wrong(site, site.output(0)?.len() > 1 << 21)
     })
     .dtypes(&["i64"]),
+    Fault::new(
+        "elements_of_3000000",
+        "the last of more than 3,000,000 elements is wrong",
+        &["tanh"],
+        |site| last_is_wrong(site, site.output(0)?.len() > 3_000_000),
+    )
+    .dtypes(&["f64"]),
+    Fault::new("elements_of_exactly_4099", "the last of exactly 4,099 elements is wrong", &["mul"], |site| {
+        last_is_wrong(site, site.output(0)?.len() == 4_099)
+    })
+    .dtypes(&["i16"])
+    .families(&["lengths"]),
+    Fault::new("sum_of_exactly_4099", "a sum of exactly 4,099 elements is wrong", &["sum"], |site| {
+        last_is_wrong(site, site.input(0)?.len() == 4_099)
+    })
+    .dtypes(&["f32"]),
+    Fault::new(
+        "drawn_elements",
+        "the last of 10,000 to 100,000 elements is wrong, if they are a multiple of 32 and no power of two",
+        &["sub"],
+        |site| {
+            let count = site.output(0)?.len();
+            last_is_wrong(
+                site,
+                (10_000..100_000).contains(&count)
+                    && count % 32 == 0
+                    && !count.is_power_of_two()
+                    && site.output(0)?.sizes().len() == 1,
+            )
+        },
+    )
+    .dtypes(&["f64"])
+    .families(&["lengths"]),
+    Fault::new(
+        "elements_of_20000000",
+        "the last of more than 20,000,000 elements is wrong",
+        &["mul"],
+        |site| last_is_wrong(site, site.output(0)?.len() > MILLIONS),
+    )
+    .dtypes(&["f32"])
+    .families(&["lengths"]),
+    Fault::new(
+        "copy_of_20000000",
+        "the last of more than 20,000,000 copied elements is wrong",
+        &["clone"],
+        |site| last_is_wrong(site, site.output(0)?.len() > MILLIONS),
+    )
+    .dtypes(&["f32"])
+    .families(&["lengths"]),
+    Fault::new("sum_of_20000000", "a sum of more than 20,000,000 elements is wrong", &["sum"], |site| {
+        last_is_wrong(site, site.input(0)?.len() > MILLIONS)
+    })
+    .dtypes(&["f32"])
+    .families(&["lengths"]),
+    Fault::new(
+        "product_of_20000000",
+        "the last of more than 20,000,000 elements is wrong",
+        &["mm"],
+        |site| last_is_wrong(site, site.output(0)?.len() > MILLIONS),
+    )
+    .dtypes(&["f32"])
+    .families(&["scaled"]),
     Fault::new(
         "in_place_of_200000",
         "in place the last of more than 200,000 elements is wrong",
