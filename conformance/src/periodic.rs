@@ -318,7 +318,8 @@ fn is_repeated(array: &Array, period: &Array) -> bool {
         (Number::Complex(..), Number::Complex(..)) => {
             let far = |re: f64, im: f64| re.hypot(im);
             a == b
-                || far(a.float() - b.float(), a.imaginary() - b.imaginary()) <= 1e-9 * far(a.float(), a.imaginary())
+                || far(a.float() - b.float(), a.imaginary() - b.imaginary())
+                    <= 1e-9 * far(a.float(), a.imaginary())
         }
         (a, b) => a == b,
     };

@@ -225,11 +225,11 @@ def write():
                 done.add(repr(z))
                 of_parts(z, w, name)
     # f(z) = -i g(iz) and f(z) = g(iz).
-    for name, base, turned in (("asin", "asinh", True), ("atan", "atanh", True), ("sin", "sinh", True), ("tan", "tanh", True), ("cos", "cosh", False)):
+    for name, base, rotated in (("asin", "asinh", True), ("atan", "atanh", True), ("sin", "sinh", True), ("tan", "tanh", True), ("cos", "cosh", False)):
         done = set()
         for (re, im), (u, v) in special(base):
             # iz = (re, im), so z = (im, -re).
-            z, w = (im, -re), ((v, negative(u)) if turned else (u, v))
+            z, w = (im, -re), ((v, negative(u)) if rotated else (u, v))
             if repr(z) not in done:
                 done.add(repr(z))
                 of_parts(z, w, name)

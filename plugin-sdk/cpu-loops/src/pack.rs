@@ -125,8 +125,9 @@ mod tests {
             let block = Rectangle { rows, columns, row, column };
             let last = (rows - 1) * row + (columns - 1) * column;
             // Words of 16 bytes, so that elements of every size are aligned.
-            let mut memory: Vec<u128> =
-                (0..=last as u128).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)).collect();
+            let mut memory: Vec<u128> = (0..=last as u128)
+                .map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835))
+                .collect();
             let mut dense = vec![0u128; rows * columns];
             let at = |memory: &[u128], i: usize| {
                 // SAFETY: the words are initialised bytes, more than `len`.

@@ -1,7 +1,8 @@
 //! Functions on both sides of branch cuts, at the ends of the range, of infinities and NaN; other ops on all pairs of such parts.
 
+use super::arguments;
 use super::judge::{Judged, least, ulp};
-use super::{Subject, arguments, within};
+use super::subject::{Subject, within};
 use crate::array::{Array, Number, round_to};
 use crate::memory::{self, Arrangement};
 use crate::oracle::complex::facts::{self, Fact, Part};
@@ -10,7 +11,7 @@ use crate::oracle::{Inputs, Value};
 use crate::outcome::{Failure, Steps};
 use keyway::DType;
 use keyway::dispatcher::op::{Out, Rule};
-use keyway::ops::def::OpDef;
+use keyway::ops::def::{OpDef, OpFlags};
 
 /// The tolerance of values of the table, in ULP of the modulus: for c64, which is rounded once from f64, and for c128.
 pub const FACT: [f64; 2] = [2.0, 8.0];
@@ -86,25 +87,13 @@ fn agrees(fact: &Fact, got: [f64; 2], dtype: DType, ulps: f64) -> bool {
 }
 
 /// Ops of which a product of large parts may overflow, although the result does not.
-const PRODUCTS: [&str; 12] = [
-    "addcdiv", "addcmul", "addmm", "baddbmm", "bmm", "cumprod", "dot", "mm", "mul", "mv", "prod", "square",
-];
-/// The largest finite part for these.
-const MODERATE: f64 = 1e9;
+const PRODUCTS: [&str; 12] =
+    ["addcdiv", "addcmul", "addmm", "baddbmm", "bmm", "cumprod", "dot", "mm", "mul", "mv", "prod", "square"];
+/// The largest finite part for these, and for ops that add and scale.
+const MODERATE: [f64; 2] = [1e9, 1e30];
 /// Parts at the ends of the range and beyond.
-const PARTS: [f64; 11] = [
-    0.0,
-    -0.0,
-    1.0,
-    -1.5,
-    f64::INFINITY,
-    f64::NEG_INFINITY,
-    f64::NAN,
-    1e30,
-    -1e-30,
-    1e-45,
-    3e38,
-];
+const PARTS: [f64; 11] =
+    [0.0, -0.0, 1.0, -1.5, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e30, -1e-30, 1e-45, 3e38];
 
 fn parts(subject: &Subject<'_>) -> Steps {
     let mut judged = 0;
@@ -115,7 +104,11 @@ fn parts(subject: &Subject<'_>) -> Steps {
             let is_part = arguments::dtypes(subject.def).contains(&all.dtype);
             array += 1;
             if is_part {
-                let most = if PRODUCTS.contains(&subject.def.name()) { MODERATE } else { f64::INFINITY };
+                let most = match subject.def {
+                    def if PRODUCTS.contains(&def.name()) => MODERATE[0],
+                    def if def.is(OpFlags::EXACT) => f64::INFINITY,
+                    _ => MODERATE[1],
+                };
                 *all = Array::new(all.dtype, all.sizes.clone(), extreme(all, 17 * nth + 37 * array, most));
             }
         });

@@ -1,6 +1,7 @@
 //! Derivatives against differences of both parts, in PyTorch's convention: `gradcheck` differentiates a real function of the parts.
 
-use super::{Subject, arguments};
+use super::arguments;
+use super::subject::Subject;
 use crate::call::Prepared;
 use crate::families::samples::leaves;
 use crate::families::tensors;
@@ -28,7 +29,8 @@ pub(super) fn second(subject: &Subject<'_>) -> Steps {
 }
 
 fn check(subject: &Subject<'_>, second: bool) -> Steps {
-    let small = |sample: &Sample| tensors(sample).map(|t| t.sizes.iter().product::<usize>()).sum::<usize>() <= MOST;
+    let small =
+        |sample: &Sample| tensors(sample).map(|t| t.sizes.iter().product::<usize>()).sum::<usize>() <= MOST;
     let chosen = arguments::three(&subject.samples).into_iter();
     let chosen = chosen.filter(|&nth| subject.samples[nth].smooth && small(&subject.samples[nth]));
     let run = if second { gradgradcheck } else { gradcheck };

@@ -183,7 +183,9 @@ impl Judged {
         }
         // Part by part: NaN, infinities of a sign, and numbers.
         rounded.iter().zip(&g).all(|(&e, &g)| {
-            e == g || (e.is_nan() && g.is_nan()) || (e.is_finite() && g.is_finite() && (g - e).abs() <= bound(e.abs()))
+            e == g
+                || (e.is_nan() && g.is_nan())
+                || (e.is_finite() && g.is_finite() && (g - e).abs() <= bound(e.abs()))
         })
     }
 }

@@ -9,22 +9,23 @@ mod facts;
 mod gradients;
 mod judge;
 mod large;
+mod subject;
 
 use super::{Context, Family, Scope, has_out};
 use crate::array::Array;
-use crate::call::{Prepared, damaged, is_of_arguments};
+use crate::call::{damaged, is_of_arguments};
 use crate::case::Case;
 use crate::growth::{self, Named, resized};
 use crate::memory::{Arrangement, Placed, repeated};
-use crate::oracle::{Inputs, Value};
+use crate::oracle::Value;
 use crate::outcome::{Failure, Steps, Stop};
 use crate::recorder;
 use judge::Judged;
 use keyway::dispatcher::op::Out;
 use keyway::dispatcher::registry::KernelEntry;
 use keyway::ops::def::{Dtypes, Forms, OpDef, definition};
-use keyway::ops::sample::Sample;
 use keyway::{DType, Layout, Tensor};
+use subject::{Subject, within};
 
 /// The definition of this family of cases.
 pub const FAMILY: Family = Family {
@@ -101,87 +102,11 @@ fn run(context: &Context<'_>) -> Steps {
     (kind.run)(&subject)?;
     if recorder::served_by(subject.kernel) == 0 {
         let got = "calls that others serve";
-        return Err(Failure::new("a registered kernel that no call selects", "a call that it serves", got).into());
+        return Err(
+            Failure::new("a registered kernel that no call selects", "a call that it serves", got).into()
+        );
     }
     Ok(())
-}
-
-/// The kernel under test.
-struct Subject<'a> {
-    context: &'a Context<'a>,
-    def: &'static OpDef,
-    kernel: &'static KernelEntry,
-    dtype: DType,
-    samples: Vec<Sample>,
-}
-
-impl<'a> Subject<'a> {
-    fn new(context: &'a Context<'a>) -> Steps<Subject<'a>> {
-        let (def, dtype) = (context.def()?, context.dtype());
-        let is_it = |k: &&&'static KernelEntry| {
-            k.op == def.name() && k.dtype == dtype.code() && k.layout == Layout::STRIDED
-        };
-        let kernel = context.target.kernels.iter().find(is_it).copied();
-        let kernel = kernel.ok_or_else(|| Stop::Skipped("there is no such kernel".to_string()))?;
-        Ok(Subject { context, def, kernel, dtype, samples: arguments::samples(def, dtype) })
-    }
-
-    fn inputs(&self, nth: usize, sample: &Sample) -> Inputs {
-        let seed = self.context.seed.wrapping_mul(1_000_003).wrapping_add(nth as u64);
-        crate::inputs::of_sample(&sample.args, arguments::tested(self.def, self.dtype), seed)
-    }
-
-    fn place(&self, inputs: &Inputs, arrangement: Arrangement) -> keyway::Result<Prepared> {
-        Prepared::new(inputs, self.context.target.device, |sizes| arrangement.where_it_suits(sizes))
-    }
-
-    /// Calls with results in `out`.
-    fn call(&self, prepared: &Prepared, out: Out<'_>) -> keyway::Result<Vec<Tensor>> {
-        prepared.call_entry(self.def.entry()?, &prepared.tensors(), out)
-    }
-
-    /// The expected results; `None` if the oracle and the op both refuse the arguments.
-    fn expected(&self, inputs: &Inputs) -> Steps<Option<Judged>> {
-        match Judged::of(self.def.name(), inputs) {
-            Ok(judged) => Ok(Some(judged)),
-            Err(unknown) => match self.call(&self.place(inputs, Arrangement::Contiguous)?, Out::New) {
-                Err(_) => Ok(None),
-                Ok(_) => {
-                    let got = format!("a result ({unknown})");
-                    Err(Failure::new("arguments that the op has no result for", "a refusal", got).into())
-                }
-            },
-        }
-    }
-
-    /// The results of a call on these arguments in this arrangement are as expected, and no argument has changed.
-    fn check(&self, inputs: &Inputs, arrangement: Arrangement) -> Steps<bool> {
-        let Some(expected) = self.expected(inputs)? else { return Ok(false) };
-        let prepared = self.place(inputs, arrangement)?;
-        let made = self.call(&prepared, Out::New).map_err(|error| self.context.refused(error))?;
-        expected.check(&made)?;
-        prepared.check_untouched(None)?;
-        Ok(true)
-    }
-
-    /// Fails if nothing was judged.
-    fn some(&self, judged: usize) -> Steps {
-        match judged {
-            0 => Err(Failure::new("calls that are judged", "one or more", "none").into()),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// The failure of a part of a case.
-fn within(what: String, result: Steps<bool>) -> Steps<bool> {
-    result.map_err(|stop| match stop {
-        Stop::Failed(mut failure) => {
-            failure.what = format!("{what}: {}", failure.what);
-            Stop::Failed(failure)
-        }
-        stop => stop,
-    })
 }
 
 /// Every sample, row-major.
@@ -222,7 +147,8 @@ fn out(subject: &Subject<'_>) -> Steps {
         let inputs = subject.inputs(nth, sample);
         let Some(expected) = subject.expected(&inputs)? else { continue };
         for arrangement in [Arrangement::Contiguous, Arrangement::Stepped, Arrangement::Transposed] {
-            let place = |e: &Array| Placed::garbage(&e.sizes, e.dtype, arrangement.where_it_suits(&e.sizes), device);
+            let place =
+                |e: &Array| Placed::garbage(&e.sizes, e.dtype, arrangement.where_it_suits(&e.sizes), device);
             let outs = expected.arrays.iter().map(place).collect::<Result<Vec<_>, _>>()?;
             let given: Vec<_> = outs.iter().map(|out| out.tensor.as_ref()).collect();
             let prepared = subject.place(&inputs, Arrangement::Contiguous)?;
@@ -299,10 +225,10 @@ fn lengths(subject: &Subject<'_>) -> Steps {
 fn resized_call(subject: &Subject<'_>, nth: usize, change: (usize, usize)) -> Steps<bool> {
     for named in [Named::Limits, Named::Lists, Named::Nothing] {
         let sample = resized(&subject.samples[nth], &[change], named);
-        let inputs = subject.inputs(nth, &sample);
         if growth::steps(&sample) > STEPS {
             continue;
         }
+        let inputs = subject.inputs(nth, &sample);
         let Ok(expected) = Judged::of(subject.def.name(), &inputs) else { continue };
         match subject.call(&subject.place(&inputs, Arrangement::Contiguous)?, Out::New) {
             Err(error) if is_of_arguments(&error) => {}

@@ -58,7 +58,9 @@ mod tests {
         assert_eq!(names.iter().map(|name| of(name).len()).sum::<usize>(), TABLE.lines().count());
         assert!(names.iter().all(|name| of(name).len() > 20), "{names:?}");
         let root = &of("sqrt")[..];
-        let minus = root.iter().find(|fact| fact.arguments == [c(-0.5, 0.0)] && fact.arguments[0].im.is_sign_negative());
+        let minus = root
+            .iter()
+            .find(|fact| fact.arguments == [c(-0.5, 0.0)] && fact.arguments[0].im.is_sign_negative());
         assert!(minus.is_some_and(|fact| fact.parts[1].value < 0.0), "below the cut");
         assert!(root.iter().any(|fact| !fact.parts[1].is_signed));
     }

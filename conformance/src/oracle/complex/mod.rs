@@ -1,7 +1,7 @@
 //! The oracle of complex tensors.
 //!
 //! An op that moves elements, or is linear with real coefficients, is computed by the oracle of real tensors, on the real and
-//! on the imaginary parts. A product is computed from four products of parts. Functions and predicates of elements are computed by
+//! on the imaginary parts. A product of elements is computed from four products of parts. Functions and predicates of elements are computed by
 //! [`number`]. The oracle has no expected value ([`Number::Any`]) for a function of infinities and NaN, or with an infinite
 //! result: these are in [`facts`].
 
@@ -264,6 +264,59 @@ fn square(inputs: &Inputs) -> Outcome {
     by_products("mul", None, [0, 1], &Inputs(vec![Value::Array(z.clone()), Value::Array(z)]))
 }
 
+/// The products of matrices, or of batches of them.
+fn matrices(a: &Array, b: &Array) -> Result<Array, Unknown> {
+    let (batch, [m, k], [inner, n]) = match (&a.sizes[..], &b.sizes[..]) {
+        (&[m, k], &[inner, n]) => (None, [m, k], [inner, n]),
+        (&[batch, m, k], &[other, inner, n]) if batch == other => (Some(batch), [m, k], [inner, n]),
+        _ => return Err(Unknown(format!("a product of {:?} and {:?}", a.sizes, b.sizes))),
+    };
+    if k != inner {
+        return Err(Unknown(format!("a product over {k} and {inner} elements")));
+    }
+    let all = |array: &Array| array.values.iter().map(|&z| C::of(z)).collect::<Vec<C>>();
+    let (x, y) = (all(a), all(b));
+    let mut values = Vec::with_capacity(batch.unwrap_or(1) * m * n);
+    for (row, column) in (0..batch.unwrap_or(1) * m).flat_map(|row| (0..n).map(move |column| (row, column))) {
+        let first = row / m * k * n + column;
+        let term = |i: usize| x[row * k + i].times(y[first + i * n]);
+        values.push((0..k).fold(c(0.0, 0.0), |sum, i| sum.plus(term(i))).number());
+    }
+    let sizes: Vec<usize> = batch.into_iter().chain([m, n]).collect();
+    Ok(Array::new(a.dtype, sizes, values))
+}
+
+fn mm(inputs: &Inputs) -> Outcome {
+    Ok(vec![matrices(inputs.array(0)?, inputs.array(1)?)?])
+}
+
+fn mv(inputs: &Inputs) -> Outcome {
+    let (a, b) = (inputs.array(0)?, inputs.array(1)?);
+    let made = matrices(a, &b.clone().reshaped([b.numel(), 1]))?;
+    let rows = made.numel();
+    Ok(vec![made.reshaped([rows])])
+}
+
+fn dot(inputs: &Inputs) -> Outcome {
+    let (a, b) = (inputs.array(0)?.clone(), inputs.array(1)?.clone());
+    let (n, other) = (a.numel(), b.numel());
+    Ok(vec![matrices(&a.reshaped([1, n]), &b.reshaped([other, 1]))?.reshaped([])])
+}
+
+/// `beta * input + alpha * (a b)`; the input is not read for a `beta` of 0.
+fn addmm(inputs: &Inputs) -> Outcome {
+    let (input, product) = (inputs.array(0)?, matrices(inputs.array(1)?, inputs.array(2)?)?);
+    let (beta, alpha) = (inputs.float(3)?, inputs.float(4)?);
+    let added = |z: Number| if beta == 0.0 { c(0.0, 0.0) } else { C::of(z).scaled(beta) };
+    let made = each([input, &product], product.dtype, |[z, product]| {
+        Ok(added(z).plus(C::of(product).scaled(alpha)).number())
+    })?;
+    match made[0].sizes == product.sizes {
+        true => Ok(made),
+        false => Err(Unknown(format!("an input of {:?} for a product of {:?}", input.sizes, product.sizes))),
+    }
+}
+
 /// Complex numbers from two real arguments.
 fn complex(inputs: &Inputs) -> Outcome {
     let (re, im) = (inputs.array(0)?, inputs.array(1)?);
@@ -337,16 +390,10 @@ const PARTS: Family = parts! {
     "where" [1, 2];
 };
 
-/// Products, their input and their factors.
+/// Products of elements, their input and their factors.
 const PRODUCTS: Family = products! {
     "addcmul" Some(0), [1, 2];
-    "addmm" Some(0), [1, 2];
-    "baddbmm" Some(0), [1, 2];
-    "bmm" None, [0, 1];
-    "dot" None, [0, 1];
-    "mm" None, [0, 1];
     "mul" None, [0, 1];
-    "mv" None, [0, 1];
 };
 
 /// Functions of one complex number.
@@ -379,7 +426,10 @@ const FUNCTIONS: Family = functions! {
 const OTHERS: Family = &[
     ("abs", |inputs| to_real(inputs, C::modulus)),
     ("addcdiv", addcdiv),
+    ("addmm", addmm),
     ("all", |inputs| of_truths("all", inputs)),
+    ("baddbmm", addmm),
+    ("bmm", mm),
     ("angle", |inputs| to_real(inputs, C::angle)),
     ("any", |inputs| of_truths("any", inputs)),
     ("complex", complex),
@@ -387,6 +437,7 @@ const OTHERS: Family = &[
     ("copy", copy),
     ("cumprod", cumprod),
     ("div", div),
+    ("dot", dot),
     ("eq", |inputs| truths(inputs, |a, b| a == b)),
     ("isfinite", |inputs| truth(inputs, C::is_finite)),
     ("isinf", |inputs| truth(inputs, |z| z.re.is_infinite() || z.im.is_infinite())),
@@ -395,6 +446,8 @@ const OTHERS: Family = &[
     ("logical_not", |inputs| truth(inputs, |z| z == c(0.0, 0.0))),
     ("logical_or", |inputs| truths(inputs, |a, b| a != c(0.0, 0.0) || b != c(0.0, 0.0))),
     ("logical_xor", |inputs| truths(inputs, |a, b| (a == c(0.0, 0.0)) != (b == c(0.0, 0.0)))),
+    ("mm", mm),
+    ("mv", mv),
     ("ne", |inputs| truths(inputs, |a, b| a != b)),
     ("pow", |inputs| binary(inputs, number::pow)),
     ("prod", prod),

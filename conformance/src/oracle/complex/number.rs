@@ -258,7 +258,10 @@ mod tests {
             }
             assert!(near(cosh(acosh(z)), z) && near(cos(acos(z)), z), "{z:?}");
             assert!(near(sqrt(z).times(sqrt(z)), z) && near(pow(z, c(0.5, 0.0)), sqrt(z)), "{z:?}");
-            assert!(near(sgn(z).scaled(z.modulus()), z) && near(sigmoid(z).times(ONE.plus(exp(z.negated()))), ONE));
+            assert!(
+                near(sgn(z).scaled(z.modulus()), z)
+                    && near(sigmoid(z).times(ONE.plus(exp(z.negated()))), ONE)
+            );
             assert!(near(exp(log2(z).scaled(LN_2)), z) && near(exp(log10(z).scaled(LN_10)), z));
         }
     }
