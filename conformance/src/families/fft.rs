@@ -77,6 +77,11 @@ const VARIANTS: [Variant; 8] = [
     },
 ];
 
+/// Whether this family judges the kernels of the op, and no other.
+pub(super) fn judges(def: &'static OpDef) -> bool {
+    is_in(def, &[fft::ALL])
+}
+
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     let mut seen = BTreeSet::new();
     for kernel in scope.target.kernels.iter().filter(|kernel| kernel.layout == Layout::STRIDED) {
