@@ -5,6 +5,7 @@ use super::{Context, Family, Scope, is_in};
 use crate::case::Case;
 use crate::outcome::{Failure, Steps, Stop};
 use crate::recorder;
+use keyway::ops::def::OpDef;
 use keyway::ops::fft;
 use keyway::{Complex, DType, Device, Layout, Tensor};
 use std::collections::BTreeSet;
@@ -86,9 +87,7 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     let mut seen = BTreeSet::new();
     for kernel in scope.target.kernels.iter().filter(|kernel| kernel.layout == Layout::STRIDED) {
         let Some(def) = fft::ALL.iter().find(|def| def.name() == kernel.op) else { continue };
-        let Some(dtype) = DType::from_code(kernel.dtype).filter(|_| is_in(def, &[fft::ALL])) else {
-            continue;
-        };
+        let Some(dtype) = DType::from_code(kernel.dtype) else { continue };
         if seen.insert((kernel.op, kernel.dtype)) {
             cases.extend(VARIANTS.iter().map(|v| Case::of(FAMILY.name, def, dtype, 0, v.name)));
         }
