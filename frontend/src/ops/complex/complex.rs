@@ -1,5 +1,6 @@
 //! `complex`
 //!
+//! Arguments:
 //! - `real`: real parts, in f32 or f64.
 //! - `imag`: imaginary parts, of the dtype of `real`; they broadcast together.
 
