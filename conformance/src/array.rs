@@ -12,15 +12,17 @@ pub enum Number {
     Int(i128),
     /// An element of bool.
     Bool(bool),
+    /// An element of a complex dtype: the real and the imaginary part.
+    Complex(f64, f64),
     /// Any value is correct: the op does not specify it.
     Any,
 }
 
 impl Number {
-    /// The value as a float; `Any` is NaN.
+    /// The value as a float, of a complex number the real part; `Any` is NaN.
     pub fn float(self) -> f64 {
         match self {
-            Number::Float(v) => v,
+            Number::Float(v) | Number::Complex(v, _) => v,
             Number::Int(v) => v as f64,
             Number::Bool(v) => f64::from(u8::from(v)),
             Number::Any => f64::NAN,
@@ -30,7 +32,7 @@ impl Number {
     /// The value as an integer: floats are truncated towards zero; `Any` is 0.
     pub fn int(self) -> i128 {
         match self {
-            Number::Float(v) => v as i128,
+            Number::Float(v) | Number::Complex(v, _) => v as i128,
             Number::Int(v) => v,
             Number::Bool(v) => i128::from(v),
             Number::Any => 0,
@@ -41,9 +43,19 @@ impl Number {
     pub fn truth(self) -> bool {
         match self {
             Number::Float(v) => v != 0.0,
+            Number::Complex(re, im) => re != 0.0 || im != 0.0,
             Number::Int(v) => v != 0,
             Number::Bool(v) => v,
             Number::Any => false,
+        }
+    }
+
+    /// The imaginary part; 0 of a real number, and NaN of `Any`.
+    pub fn imaginary(self) -> f64 {
+        match self {
+            Number::Complex(_, im) => im,
+            Number::Any => f64::NAN,
+            _ => 0.0,
         }
     }
 
@@ -58,6 +70,9 @@ impl Number {
         }
         if dtype.is_float() {
             return Number::Float(round_to(self.float(), dtype));
+        }
+        if dtype.is_complex() {
+            return Number::Complex(round_to(self.float(), dtype), round_to(self.imaginary(), dtype));
         }
         match self {
             Number::Float(v) => {
@@ -74,11 +89,11 @@ impl Number {
     }
 }
 
-/// The nearest value of a floating-point dtype, ties to even, infinity beyond the largest; for f16 and bf16 the nearest to the
+/// The nearest value of a floating-point dtype, or of the parts of a complex one, ties to even, infinity beyond the largest; for f16 and bf16 the nearest to the
 /// nearest `f32`.
 pub fn round_to(value: f64, dtype: DType) -> f64 {
     match dtype {
-        DType::F32 => f64::from(value as f32),
+        DType::F32 | DType::C64 => f64::from(value as f32),
         DType::F16 => half::f16::from_f32(value as f32).to_f64(),
         DType::BF16 => half::bf16::from_f32(value as f32).to_f64(),
         _ => value,

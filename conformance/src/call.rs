@@ -310,7 +310,10 @@ pub fn refused(target: &Target, op: &OpEntry, dtype: Option<DType>, error: Error
             .into();
         }
         let claimed = registry::find_op(missing.op).is_some_and(|op| {
-            DType::REAL.into_iter().any(|d| missing.key.ends_with(&format!(", {d})")) && served(op, d))
+            DType::REAL
+                .into_iter()
+                .chain(DType::COMPLEX)
+                .any(|d| missing.key.ends_with(&format!(", {d})")) && served(op, d))
         });
         if !claimed {
             return Stop::Unsupported(format!("no kernel of {} for {}", missing.op, missing.key));

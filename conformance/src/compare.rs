@@ -24,6 +24,8 @@ impl Tolerance {
             DType::BF16 => (1.6e-2, 1e-5),
             DType::F32 => (1.3e-6, 1e-5),
             DType::F64 => (1e-7, 1e-7),
+            DType::C64 => (1.3e-6, 1e-5),
+            DType::C128 => (1e-7, 1e-7),
             _ => (0.0, 0.0),
         };
         Tolerance { rtol, atol }
@@ -77,6 +79,17 @@ impl Tolerance {
         }
         expected.is_finite() && (got - expected).abs() <= self.atol + self.rtol * expected.abs()
     }
+
+    /// As for real numbers, with the modulus as the absolute value; a number with a part that is not finite agrees if each part
+    /// does.
+    fn holds_complex(self, expected: [f64; 2], got: [f64; 2], dtype: DType) -> bool {
+        let rounded = expected.map(|part| round_to(part, dtype));
+        if rounded.iter().chain(&got).all(|part| part.is_finite()) {
+            let error = (got[0] - expected[0]).hypot(got[1] - expected[1]);
+            return rounded == got || error <= self.atol + self.rtol * expected[0].hypot(expected[1]);
+        }
+        expected.iter().zip(&got).all(|(&e, &g)| self.holds(e, g, dtype.to_real()))
+    }
 }
 
 fn agrees(expected: Number, got: Number, dtype: DType, tolerance: Tolerance) -> bool {
@@ -85,13 +98,16 @@ fn agrees(expected: Number, got: Number, dtype: DType, tolerance: Tolerance) -> 
         (Number::Int(e), Number::Int(g)) => wrapped(e, dtype) == g,
         (Number::Bool(e), Number::Bool(g)) => e == g,
         (Number::Float(e), Number::Float(g)) => tolerance.holds(e, g, dtype),
+        (Number::Complex(e, ei), Number::Complex(g, gi)) => tolerance.holds_complex([e, ei], [g, gi], dtype),
         _ => false,
     }
 }
 
 /// Distance for the choice of the worst element.
 fn distance(expected: Number, got: Number) -> f64 {
-    let far = (expected.float() - got.float()).abs() / expected.float().abs().max(1.0);
+    let modulus = |re: f64, im: f64| if im == 0.0 { re.abs() } else { re.hypot(im) };
+    let error = modulus(expected.float() - got.float(), expected.imaginary() - got.imaginary());
+    let far = error / modulus(expected.float(), expected.imaginary()).max(1.0);
     if far.is_nan() { f64::INFINITY } else { far }
 }
 
@@ -274,6 +290,18 @@ pub fn zeros(expected: &[Array], got: &[Tensor]) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_of_complex_numbers_are_relative_to_their_modulus() {
+        let of = |re, im| Array::from_fn(DType::C64, [1], |_| Number::Complex(re, im));
+        let tolerance = Tolerance { rtol: 1e-6, atol: 0.0 };
+        let agrees = |e: Array, g: Array| array(0, &e, &g, tolerance).is_ok();
+        assert!(agrees(of(1.0, 1e-9), of(1.0, 0.0)) && !agrees(of(1.0, 1e-3), of(1.0, 0.0)));
+        assert!(!agrees(of(1.0, 2.0), of(1.0, -2.0)) && !agrees(of(1.0, 2.0), of(2.0, 1.0)));
+        let (inf, nan) = (f64::INFINITY, f64::NAN);
+        assert!(agrees(of(inf, nan), of(inf, nan)) && !agrees(of(inf, nan), of(nan, nan)));
+        assert!(!agrees(of(inf, 1.0), of(inf, 2.0)) && !agrees(of(1.0, 0.0), of(nan, 0.0)));
+    }
 
     #[test]
     fn what_small_results_may_be_off_goes_with_their_size() {

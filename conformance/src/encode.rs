@@ -6,8 +6,12 @@ use keyway::DType;
 use smallvec::SmallVec;
 
 /// The bytes of one element. A float is rounded to the dtype, an integer reduced modulo 2^bits; `Any` is zero.
-pub fn bytes(value: Number, dtype: DType) -> SmallVec<[u8; 8]> {
+pub fn bytes(value: Number, dtype: DType) -> SmallVec<[u8; 16]> {
     match dtype {
+        DType::C64 | DType::C128 => {
+            let parts = [value.float(), value.imaginary()].map(Number::Float);
+            parts.into_iter().flat_map(|part| bytes(part, dtype.to_real())).collect()
+        }
         DType::F64 => SmallVec::from_slice(&value.float().to_ne_bytes()),
         DType::F32 => SmallVec::from_slice(&(value.float() as f32).to_ne_bytes()),
         DType::F16 => SmallVec::from_slice(&f16::from_f32(value.float() as f32).to_ne_bytes()),
@@ -32,6 +36,10 @@ pub fn number(bytes: &[u8], dtype: DType) -> Option<Number> {
         };
     }
     Some(match dtype {
+        DType::C64 | DType::C128 => {
+            let (re, im) = bytes.split_at_checked(dtype.size() / 2)?;
+            Number::Complex(number(re, dtype.to_real())?.float(), number(im, dtype.to_real())?.float())
+        }
         DType::F64 => Number::Float(read!(f64)),
         DType::F32 => Number::Float(f64::from(read!(f32))),
         DType::F16 => Number::Float(read!(f16).to_f64()),
@@ -57,6 +65,10 @@ pub fn text(value: Number, dtype: DType) -> String {
         Number::Float(v) => format!("{v:e}"),
         Number::Int(v) => wrapped(v, dtype).to_string(),
         Number::Bool(v) => v.to_string(),
+        Number::Complex(re, im) => {
+            let [re, im] = [re, im].map(|part| text(Number::Float(part), dtype.to_real()));
+            format!("{re} + {im} i")
+        }
         Number::Any => "anything".to_string(),
     }
 }

@@ -18,6 +18,7 @@ fn number(value: Number) -> Json {
         // As text: JSON parsers read numbers as f64.
         Number::Int(v) => json!(v.to_string()),
         Number::Bool(v) => json!(v),
+        Number::Complex(re, im) => json!([number(Number::Float(re)), number(Number::Float(im))]),
         Number::Any => json!("any"),
     }
 }

@@ -16,6 +16,15 @@ fn element(value: f64, dtype: DType) -> Number {
     }
 }
 
+/// Mixed into the seed of imaginary parts.
+const IMAGINARY: u64 = 0x5151_5151;
+
+/// A complex number with these parts, rotated into another quadrant for each element.
+fn quadrants(nth: usize, (re, im): (f64, f64), dtype: DType) -> Number {
+    let (re, im) = [(re, im), (-im, re), (-re, -im), (im, -re)][nth % 4];
+    Number::Complex(re, im).cast(dtype)
+}
+
 fn dtype(sample: &TensorSample, tested: DType) -> DType {
     match sample.role {
         Role::Tested => tested,
@@ -26,6 +35,15 @@ fn dtype(sample: &TensorSample, tested: DType) -> DType {
 fn array(sample: &TensorSample, tested: DType, seed: u64) -> Array {
     let dtype = dtype(sample, tested);
     let values = build::values(&sample.fill, &sample.sizes, seed);
+    if dtype.is_complex() {
+        let imaginary = build::values(&sample.fill, &sample.sizes, seed ^ IMAGINARY);
+        let parts = values.into_iter().zip(imaginary).enumerate();
+        return Array::new(
+            dtype,
+            sample.sizes.clone(),
+            parts.map(|(nth, z)| quadrants(nth, z, dtype)).collect(),
+        );
+    }
     Array::new(dtype, sample.sizes.clone(), values.into_iter().map(|v| element(v, dtype)).collect())
 }
 

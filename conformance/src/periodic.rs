@@ -315,6 +315,12 @@ fn is_repeated(array: &Array, period: &Array) -> bool {
         (Number::Float(a), Number::Float(b)) => {
             a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-9 * a.abs().max(b.abs())
         }
+        (Number::Complex(..), Number::Complex(..)) => {
+            let far = |re: f64, im: f64| re.hypot(im);
+            a == b
+                || far(a.float() - b.float(), a.imaginary() - b.imaginary())
+                    <= 1e-9 * far(a.float(), a.imaginary())
+        }
         (a, b) => a == b,
     };
     let expected = repeated(period, &array.sizes);

@@ -22,6 +22,8 @@ const FLAGS: &[OpFlags] = &[
     OpFlags::AUTOCAST,
     OpFlags::AUTOCAST_F32,
     OpFlags::DERIVED_IN_F32,
+    OpFlags::COMPLEX,
+    OpFlags::HOLOMORPHIC,
 ];
 
 /// The SHA-256 of the source of the cases: the sources of this crate, and the definitions of the ops with their samples. It needs

@@ -299,3 +299,33 @@ fn elements_are_moved_indexed_and_saved() -> Result<()> {
     assert!(z.to_string().contains("0.5000-1.2000j"));
     Ok(())
 }
+
+#[test]
+fn elements_of_16_bytes_are_broadcast_and_read_with_strides() {
+    let part = |i: usize| c(i as f64 - 3.0, 0.5 * i as f64);
+    let row = Tensor::new((0..70).map(part).collect::<Vec<C>>().as_slice()).unwrap();
+    let column = Tensor::new((0..3).map(|i| c(0.0, i as f64)).collect::<Vec<C>>().as_slice()).unwrap();
+    let sums = row.add(&column.unsqueeze(1).unwrap()).unwrap();
+    let expected: Vec<C> = (0..3).flat_map(|i| (0..70).map(move |j| part(j) + c(0.0, i as f64))).collect();
+    assert_eq!(sums.to_vec::<C>().unwrap(), expected);
+    assert_eq!(
+        sums.t().unwrap().sum(0).unwrap().to_vec::<C>().unwrap(),
+        sums.sum(1).unwrap().to_vec::<C>().unwrap()
+    );
+    let total = sums.t().unwrap().sum_all().unwrap().to_vec::<C>().unwrap()[0];
+    assert!((total - expected.iter().sum::<C>()).norm() < 1e-9, "{total}");
+}
+
+#[test]
+fn a_real_factor_scales_both_parts_of_an_infinity() {
+    let of = |z: C| Tensor::new([z]).unwrap();
+    let (one, infinite) = (of(c(1.0, 1.0)), of(c(2.0, f64::INFINITY)));
+    let value = |t: Result<Tensor>| t.unwrap().to_vec::<C>().unwrap()[0];
+    assert_eq!(value(one.add_with(&infinite, 3)), c(7.0, f64::INFINITY));
+    assert_eq!(value(one.sub_with(&infinite, 3)), c(-5.0, f64::NEG_INFINITY));
+    let index = Tensor::new([0i64]).unwrap();
+    assert_eq!(value(one.index_add(0, &index, &infinite)), c(3.0, f64::INFINITY));
+    assert_eq!(value(one.scatter_add(0, &index, &infinite)), c(3.0, f64::INFINITY));
+    let real = of(c(2.0, 0.0));
+    assert_eq!(value(one.addcdiv(&infinite, &real)).im, f64::INFINITY);
+}

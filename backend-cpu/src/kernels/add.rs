@@ -10,7 +10,7 @@ fn add<T: Widen<Wide: Number>>(call: &Call) -> Result<(), Error> {
     if alpha == T::Wide::from_i64(1) {
         call.map2_wide::<T, T, T>(Cost::Cheap, |a, b| a.plus(b))
     } else {
-        call.map2_wide::<T, T, T>(Cost::Cheap, |a, b| a.plus(alpha.times(b)))
+        call.map2_wide::<T, T, T>(Cost::Cheap, |a, b| a.plus(b.scaled(alpha)))
     }
 }
 

@@ -143,13 +143,13 @@ fn pow<T: Pair>(call: &Call) -> Result<(), Error> {
 
 fn addcmul<T: Pair>(call: &Call) -> Result<(), Error> {
     let value: T = call.scalar(3)?;
-    call.map3(Cost::Cheap, |a: T, b: T, c: T| a.plus(value.times(b).times(c)))
+    call.map3(Cost::Cheap, |a: T, b: T, c: T| a.plus(b.scaled(value).times(c)))
 }
 
 fn addcdiv<T: Pair>(call: &Call) -> Result<(), Error> {
     let value: T = call.scalar(3)?;
     call.map3(Cost::Medium, |a: T, b: T, c: T| {
-        a.plus(value.times(T::from_complex(complex::div(b.wide(), c.wide()))))
+        a.plus(T::from_complex(complex::div(b.wide(), c.wide())).scaled(value))
     })
 }
 

@@ -81,6 +81,10 @@ impl<T: Plain + Number> Number for InDouble<T> {
     fn times(self, other: Self) -> Self {
         InDouble(self.0.times(other.0))
     }
+    #[inline(always)]
+    fn scaled(self, factor: Self) -> Self {
+        InDouble(self.0.scaled(factor.0))
+    }
 }
 
 impl<T: Double + Sum> Sum for InDouble<T> {

@@ -4,6 +4,7 @@
 use keyway_cpu_loops::{CallExt, Cost, Function, map1_slices, map2_slices};
 use keyway_sdk::author::{Call, Element, Error, Float, Real, c64, c128};
 use keyway_sdk::half::{bf16, f16};
+use keyway_sdk::num_complex::Complex;
 use std::marker::PhantomData;
 
 /// An element type with addition and multiplication.
@@ -14,6 +15,11 @@ pub trait Number: Element {
     fn minus(self, other: Self) -> Self;
     /// The product.
     fn times(self, other: Self) -> Self;
+    /// The product with a real number, which scales both parts of a complex one: an infinite part does not make the other NaN.
+    #[inline(always)]
+    fn scaled(self, factor: Self) -> Self {
+        factor.times(self)
+    }
 }
 
 macro_rules! wrapping {
@@ -53,6 +59,8 @@ macro_rules! complex {
             fn minus(self, other: Self) -> Self { self - other }
             #[inline(always)]
             fn times(self, other: Self) -> Self { self * other }
+            #[inline(always)]
+            fn scaled(self, factor: Self) -> Self { Complex::new(self.re * factor.re, self.im * factor.re) }
         }
     )*};
 }

@@ -33,9 +33,9 @@ pub fn add<T: Sum>(mut o: Operands<'_, T>, slices: bool, alpha: T::Acc) -> Resul
     }
     if are_long(&o) {
         let alpha = T::lengthen(alpha);
-        return combine(o.cast::<T::Long>(), move |sum, x| sum.plus(alpha.times(x)));
+        return combine(o.cast::<T::Long>(), move |sum, x| sum.plus(x.scaled(alpha)));
     }
-    combine(o, move |sum, x| sum.plus(alpha.times(x)))
+    combine(o, move |sum, x| sum.plus(x.scaled(alpha)))
 }
 
 /// The sources of each slice, grouped by slice in source order.
@@ -110,7 +110,7 @@ fn by_slices<T: Sum>(o: &Operands<'_, T>, alpha: T::Acc, threads: usize) -> Resu
     if steps != [1; 3] || short && !few || u32::try_from(n).is_err() {
         return Ok(false);
     }
-    let put = move |sum: T::Acc, x: T::Acc| sum.plus(alpha.times(x));
+    let put = move |sum: T::Acc, x: T::Acc| sum.plus(x.scaled(alpha));
     // SAFETY: the op's shape rule guarantees `n` indices.
     let index = |j: usize| unsafe { *o.index.lanes.as_ptr().offset(j as isize * at) } as usize;
     let in_order = in_place && !T::WIDE && slice.len() == width && threads == 1;
@@ -193,7 +193,7 @@ unsafe fn slice_sums<T: Sum>(
     (sources, apart): (&[u32], isize),
     alpha: T::Acc,
 ) {
-    let put = move |sum: T::Acc, x: T::Acc| sum.plus(alpha.times(x));
+    let put = move |sum: T::Acc, x: T::Acc| sum.plus(x.scaled(alpha));
     let mut block = [T::Acc::default(); BLOCK];
     slice.for_each_row_here(|[to, from, s], len, _| {
         for i in (0..len).step_by(BLOCK) {

@@ -10,7 +10,7 @@ fn sub<T: Widen<Wide: Number>>(call: &Call) -> Result<(), Error> {
     if alpha == T::Wide::from_i64(1) {
         call.map2_wide::<T, T, T>(Cost::Cheap, |a, b| a.minus(b))
     } else {
-        call.map2_wide::<T, T, T>(Cost::Cheap, |a, b| a.minus(alpha.times(b)))
+        call.map2_wide::<T, T, T>(Cost::Cheap, |a, b| a.minus(b.scaled(alpha)))
     }
 }
 

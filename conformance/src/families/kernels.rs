@@ -4,7 +4,7 @@
 mod asked;
 mod plugin_dtypes;
 
-use super::{Context, Family, Scope, factor, has_out, has_tested, orders, placements, plugin_ops};
+use super::{Context, Family, Scope, complex, factor, has_out, has_tested, orders, placements, plugin_ops};
 use crate::array::{Array, Number};
 use crate::call::Prepared;
 use crate::case::Case;
@@ -39,6 +39,9 @@ fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
     let mut seen = BTreeSet::new();
     for kernel in &scope.target.kernels {
         let Some(dtype) = DType::from_code(kernel.dtype) else { continue };
+        if complex::judges(kernel) {
+            continue;
+        }
         let key = key_of(kernel);
         let fast = |k: &&&KernelEntry| {
             (k.op, k.device, k.layout) == (kernel.op, kernel.device, kernel.layout)

@@ -4,6 +4,7 @@ mod accuracy;
 mod aliasing;
 mod at_once;
 mod claims;
+mod complex;
 pub(crate) mod composites;
 mod context;
 mod corners;
@@ -93,6 +94,7 @@ pub const ALL: &[Family] = &[
     gradients::STRIDED,
     format::FAMILY,
     determinism::FAMILY,
+    complex::FAMILY,
     random::FAMILY,
     state::FAMILY,
     settings::FAMILY,

@@ -245,7 +245,7 @@ impl Placed {
         let filler = if dtype == DType::BOOL {
             Number::Bool(true)
         } else {
-            encode::number(&[PATTERN; 8][..dtype.size()], dtype).unwrap_or(Number::Any)
+            encode::number(&[PATTERN; 16][..dtype.size()], dtype).unwrap_or(Number::Any)
         };
         Array::from_fn(dtype, sizes, |_| filler)
     }

@@ -7,6 +7,7 @@ mod activation;
 mod args;
 mod attention;
 mod channels;
+pub mod complex;
 mod conv;
 mod create;
 mod einsum;
@@ -82,6 +83,12 @@ const FAMILIES: &[Family] = &[
 
 /// Ops that no oracle judges, each with the reason and the family of cases that checks it instead.
 pub const WITHOUT: &[(&str, &str)] = &[
+    ("angle", "of complex tensors only; family `complex`"),
+    ("complex", "its result is complex; family `complex`"),
+    ("conj", "of complex tensors only; family `complex`"),
+    ("sgn", "of complex tensors only; family `complex`"),
+    ("view_as_complex", "no kernel computes it; the tests of complex tensors check the view"),
+    ("view_as_real", "no kernel computes it; the tests of complex tensors check the view"),
     ("component", "only the layouts of backends have components; family `layout`"),
     ("from_components", "only the layouts of backends have components; family `layout`"),
 ];

@@ -134,8 +134,9 @@ impl Selection {
             return Err(SelectionError::Profile { got: got.clone(), there: there.join("\n") });
         }
         for got in &self.dtypes {
-            if !DType::REAL.iter().any(|d| d.name() == got) {
-                let there: Vec<&str> = DType::REAL.iter().map(|d| d.name()).collect();
+            let all = || DType::REAL.iter().chain(&DType::COMPLEX);
+            if !all().any(|d| d.name() == got) {
+                let there: Vec<&str> = all().map(|d| d.name()).collect();
                 return Err(SelectionError::DType { got: got.clone(), there: there.join(", ") });
             }
         }

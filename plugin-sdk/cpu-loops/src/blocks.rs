@@ -6,7 +6,7 @@
 //! unchanged, a transposed operand several columns at a time, so that each of its cache lines is read once.
 
 use crate::cost::Cost;
-use crate::inner_loop::{InnerLoop, LANES, Repeated};
+use crate::inner_loop::{Chunk, InnerLoop, Repeated};
 use crate::operand::Addresses;
 use crate::operand::{OPERANDS, Operand, Operands, PerOperand, repeat, same};
 use crate::order::{Block, BlockIterator, Dims, cross};
@@ -96,8 +96,6 @@ struct Arena {
     held: [Held; OPERANDS],
 }
 
-/// Memory for a chunk of elements of any size.
-type Chunk = MaybeUninit<[u64; LANES]>;
 /// The address, rows and columns of the input block that was copied last.
 type Held = (*const u8, usize, usize);
 
@@ -260,7 +258,7 @@ impl<'a> Blocks<'a> {
             let bytes = self.addresses.bytes[k];
             let element = from[k].wrapping_add(r * self.blocks.rows.strides[k] * bytes).cast_const();
             if held[k].0 != element {
-                // SAFETY: the caller guarantees the element; a chunk has capacity for `LANES` elements of the largest size.
+                // SAFETY: the caller guarantees the element; a chunk has capacity for the elements of `lanes`.
                 unsafe { repeat(bytes, chunks.wrapping_add(k).cast(), element, lanes) };
                 held[k] = (element, 1, lanes);
             }

@@ -5,11 +5,10 @@
 
 use crate::blocks::by_blocks;
 use crate::cost::Cost;
-use crate::inner_loop::{InnerLoop, LANES, Repeated};
+use crate::inner_loop::{Chunk, InnerLoop, Repeated};
 use crate::operand::{OPERANDS, Operand, Operands, repeat, same};
 use crate::stream;
 use keyway_sdk::author::{Error, parallel_for};
-use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// Applies `inner` to all operands; the first is the output. An input of one element is broadcast to any shape.
@@ -117,11 +116,11 @@ unsafe fn run_part(
     streams: bool,
     inner: InnerLoop<'_>,
 ) {
-    let mut chunks = [const { MaybeUninit::<[u64; LANES]>::uninit() }; OPERANDS];
+    let mut chunks = [const { Chunk::uninit() }; OPERANDS];
     let mut at = on.at([part.start; OPERANDS]);
     for (k, chunk) in chunks.iter_mut().enumerate().filter(|(k, _)| repeated >> k & 1 == 1) {
         at[k] = chunk.as_mut_ptr().cast();
-        // SAFETY: the caller guarantees the element; a chunk has capacity for `LANES` elements of the largest size.
+        // SAFETY: the caller guarantees the element; a chunk has capacity for the elements of `lanes`.
         unsafe { repeat(on.bytes[k], at[k], on.data[k], inner.lanes().min(part.len())) };
     }
     // SAFETY: as the caller guarantees, and the chunks were filled.

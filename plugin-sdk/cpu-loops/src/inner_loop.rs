@@ -26,6 +26,8 @@ pub(crate) type Repeated = u32;
 const CHUNK: usize = 256;
 /// The maximum number of elements of a chunk.
 pub(crate) const LANES: usize = 64;
+/// Memory for a chunk of elements of any size, aligned to the largest: [`LANES`] of up to 8 bytes, or half as many of 16.
+pub(crate) type Chunk = MaybeUninit<[u128; LANES / 2]>;
 /// The minimum length of a tail that is vectorised.
 const FEW: usize = 8;
 
@@ -353,7 +355,7 @@ unsafe fn padded(
     rest: std::ops::Range<usize>,
     lanes: usize,
 ) {
-    let mut chunks = [const { MaybeUninit::<[u64; LANES]>::uninit() }; OPERANDS];
+    let mut chunks = [const { Chunk::uninit() }; OPERANDS];
     let mut places = [std::ptr::null_mut::<u8>(); OPERANDS];
     for (place, chunk) in places.iter_mut().zip(&mut chunks) {
         *place = chunk.as_mut_ptr().cast();

@@ -2,7 +2,7 @@
 
 use keyway_sdk::abi::codes::{dtype, tensor_flag};
 use keyway_sdk::abi::tensor::RawTensor;
-use keyway_sdk::author::Element;
+use keyway_sdk::author::{Element, c64, c128};
 use keyway_sdk::half::{bf16, f16};
 
 /// The strided elements of a tensor that a call lends. Elements are numbered in row-major order.
@@ -61,6 +61,14 @@ macro_rules! typed {
             }
             dtype::BOOL => {
                 type $type = bool;
+                $body
+            }
+            dtype::C64 => {
+                type $type = c64;
+                $body
+            }
+            dtype::C128 => {
+                type $type = c128;
                 $body
             }
             _ => {
@@ -198,6 +206,30 @@ impl<'a> Elements<'a> {
     /// Writes an element by its index.
     pub fn set_at(&self, index: &[i64], value: f64) {
         self.poke(self.offset(index), value);
+    }
+
+    /// A complex number.
+    pub fn complex(&self, nth: usize) -> c128 {
+        let offset = self.offset(&self.index(nth)) as isize;
+        // SAFETY: an element of the tensor.
+        unsafe {
+            match self.raw.dtype {
+                dtype::C64 => {
+                    let z = c64::load(self.raw.data.cast::<c64>().offset(offset));
+                    c128::new(z.re.into(), z.im.into())
+                }
+                _ => c128::load(self.raw.data.cast::<c128>().offset(offset)),
+            }
+        }
+    }
+
+    /// Writes a complex number, rounded to the dtype.
+    pub fn set_complex(&self, nth: usize, value: c128) {
+        let offset = self.offset(&self.index(nth)) as isize;
+        // SAFETY: an element of the tensor, which may be written according to `new`.
+        typed!(self.raw.dtype, T => unsafe {
+            self.raw.data.cast::<T>().offset(offset).write(T::from_complex(value));
+        });
     }
 
     /// An integer, exactly.

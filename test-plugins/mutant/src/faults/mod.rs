@@ -5,6 +5,7 @@ mod arguments;
 mod attention;
 mod blocks;
 mod calls;
+mod complex;
 mod corners;
 mod drawn;
 mod ending;
@@ -46,6 +47,7 @@ fn all() -> impl Iterator<Item = &'static Fault> {
         orders::FAULTS,
         memory::FAULTS,
         calls::FAULTS,
+        complex::FAULTS,
         ending::FAULTS,
         accuracy::FAULTS,
         corners::FAULTS,
