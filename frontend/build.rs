@@ -1,5 +1,5 @@
-//! Writes two tables for the ops: the documentation of each, collected from its source file, for `OpDef::documentation`, and the
-//! parts of the decompositions, from `src/ops/parts.txt`, for `OpDef::parts`.
+//! Writes three tables for the ops: the documentation of each, collected from its source file, for `OpDef::documentation`; the
+//! meanings of its arguments, from the list in the head of the file, for `OpDef::argument`; and the parts of the decompositions, from `src/ops/parts.txt`, for `OpDef::parts`.
 //!
 //! An op is defined once: the text that rustdoc shows above its method is the text that a program shows.
 
@@ -12,7 +12,7 @@ fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed={}", ops.display());
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     fs::write(out.join("op_parts.rs"), parts(&fs::read_to_string(ops.join("parts.txt"))?))?;
-    let mut table = BTreeMap::new();
+    let (mut table, mut arguments) = (BTreeMap::new(), BTreeMap::new());
     for family in sorted(&ops)?.iter().filter(|path| path.is_dir()) {
         let mut files = Vec::new();
         for path in sorted(family)? {
@@ -25,9 +25,16 @@ fn main() -> io::Result<()> {
                 let mut texts = std::iter::once(file).chain(&files).filter_map(|text| above(text, &method));
                 let text = texts.next().or_else(|| above(file, "pub static DEF")).unwrap_or_default();
                 table.insert(name.to_string(), text);
+                arguments.insert(name.to_string(), described(file));
             }
         }
     }
+    let rows: Vec<String> = arguments
+        .iter()
+        .filter(|(_, list)| !list.is_empty())
+        .map(|(name, list)| format!("({name:?}, &{list:?}),\n"))
+        .collect();
+    fs::write(out.join("op_arguments.rs"), format!("&[\n{}]", rows.concat()))?;
     let rows: Vec<String> = table.iter().map(|(name, text)| format!("({name:?}, {text:?}),\n")).collect();
     fs::write(out.join("op_documentation.rs"), format!("&[\n{}]", rows.concat()))
 }
@@ -68,6 +75,23 @@ fn defined(text: &str) -> Vec<&str> {
         }
     }
     names
+}
+
+/// The list of arguments in the head of a file: names and meanings, without the full stop.
+fn described(text: &str) -> Vec<(String, String)> {
+    let mut list: Vec<(String, String)> = Vec::new();
+    let head = text.lines().map_while(|line| line.strip_prefix("//!"));
+    for line in head.skip_while(|line| *line != " Arguments:").skip(1) {
+        if let Some((name, meaning)) = line.strip_prefix(" - `").and_then(|rest| rest.split_once("`: ")) {
+            list.push((name.to_string(), meaning.to_string()));
+        } else if let (Some(more), Some((_, meaning))) = (line.strip_prefix("   "), list.last_mut()) {
+            *meaning += &format!(" {more}");
+        } else {
+            break;
+        }
+    }
+    list.iter_mut().for_each(|(_, meaning)| *meaning = meaning.trim_end_matches('.').to_string());
+    list
 }
 
 /// The documentation above an item, `None` without one.

@@ -181,6 +181,8 @@ fn list(discovery: &Discovery, untried: Option<&str>, screen: &mut Screen) {
         let name = candidate.checked.as_ref().map(|c| c.manifest.name.as_str());
         let state = if chosen && untried.is_some() {
             "not tried".to_string()
+        } else if installed::serves_nothing(candidate) {
+            "used, no kernel".to_string()
         } else if preferred.iter().any(|p| chosen && Some(p.as_str()) == name) {
             "preferred".to_string()
         } else {

@@ -29,6 +29,8 @@ struct Argument {
     kind: &'static str,
     optional: bool,
     default: Option<&'static str>,
+    /// Null for an op of a plugin.
+    meaning: Option<&'static str>,
 }
 
 impl Documentation {
@@ -40,6 +42,7 @@ impl Documentation {
             kind: param.kind.name(),
             optional: param.optional,
             default: param.default,
+            meaning: definition.and_then(|def| def.argument(param.name)),
         });
         // A part occurs once for each dtype that it is computed in.
         let parts = |decomposition: keyway::dispatcher::op::Decomposition| {
@@ -68,11 +71,21 @@ impl Documentation {
             screen.line(format!("An op of `{}`, whose own documentation describes it.\n", self.owner));
         }
         print_markdown(&plain(self.text), screen);
-        let mut rows = table(&["ARGUMENT", "TYPE", "DEFAULT"], &[]);
+        if !self.text.is_empty() {
+            // The text describes the method of Rust, which may set some of them.
+            screen.line("\nArguments of the op");
+        }
+        let mut rows = table(&["ARGUMENT", "TYPE", "DEFAULT", "MEANING"], &[]);
         for argument in &self.arguments {
             let kind = argument.kind.trim_end_matches('?');
             let kind = if argument.optional { format!("{kind} or None") } else { kind.to_string() };
-            rows.add_row([argument.name, &kind, argument.default.unwrap_or("required")]);
+            let default = argument.default.unwrap_or("required");
+            rows.add_row([
+                argument.name,
+                &kind,
+                default,
+                &argument.meaning.unwrap_or_default().replace('`', ""),
+            ]);
         }
         screen.table(&rows);
         screen.line("");

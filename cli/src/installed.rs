@@ -85,6 +85,17 @@ pub fn left_out(candidate: &Candidate) -> Vec<String> {
     found
 }
 
+/// Whether a library in use registers kernels, and no call can reach any of them.
+pub fn serves_nothing(candidate: &Candidate) -> bool {
+    if runtime::backends().is_none() || !matches!(candidate.verdict, Verdict::Chosen) {
+        return false;
+    }
+    let registered = registry::kernels().iter().filter(|kernel| kernel.plugin.path == candidate.path).count();
+    let left_out = registry::left_out();
+    let left_out = left_out.iter().filter(|left| left.kernel.plugin.path == candidate.path).count();
+    left_out > 0 && left_out >= registered
+}
+
 /// The registrations of a library in use that no call can select, one clause each; empty before the backends are loaded,
 /// because another library may provide the missing names.
 pub fn unreached(candidate: &Candidate) -> Vec<String> {

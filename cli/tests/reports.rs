@@ -118,6 +118,7 @@ fn the_documentation_of_an_op_is_shown_without_a_backend() {
     let json = bare(&["explain", "clamp", "--doc", "--json"]).expect(0).json();
     assert_eq!((&json["signature"], &json["arguments"][1]["name"]), (&"Tss>T".into(), &"min".into()));
     assert_eq!(json["arguments"][1]["optional"], true);
+    assert_eq!(json["arguments"][1]["meaning"], "the least result; None for no bound");
     assert!(bare(&["explain", "clamp", "--doc", "--dtype", "f32"]).expect(2).err.contains("--dtype"));
 }
 

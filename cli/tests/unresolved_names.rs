@@ -74,6 +74,7 @@ fn every_report_lists_kernels_that_no_call_reaches() {
         let warned = format!("warning: `keyway.test/mistaken`: {effect}");
         let listed = said(&folder, &["backend", "list"]);
         assert!(listed.out.contains(&format!(".so: {effect}")), "{}", listed.out);
+        assert_eq!(listed.out.contains("used, no kernel"), mistake == "OP_UNKNOWN", "{}", listed.out);
         let report = said(&folder, &["doctor"]);
         assert!(report.out.contains(&format!("no effect  {clause}")), "{}", report.out);
         assert_eq!(said(&folder, &["ops"]).err.matches(&warned).count(), 1, "{mistake}");
@@ -121,6 +122,25 @@ fn a_declaration_that_is_not_valid_is_ignored_with_a_warning() {
         let of = all.iter().find(|b| b["library"]["manifest"]["name"] == "keyway.test/mistaken").unwrap();
         assert_eq!(of["outcome"]["verdict"], "chosen", "{of}");
     }
+}
+
+#[test]
+fn the_declared_times_of_all_plugins_are_listed() {
+    let Some(folder) = mistaken("FORMAT_TWICE") else { return };
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/mistaken.c");
+    let flags = ["-DMISTAKE=FORMAT_TWICE", "-DNAME=\"keyway.test/other\"", "-DVERSION=\"0.0.1\""];
+    let Some(built) = c_compiler::plugin(&source, &format!("other_{}", std::process::id()), &flags) else {
+        return;
+    };
+    std::fs::copy(&built, folder.path().join("libother.so")).unwrap();
+    std::fs::remove_file(built).unwrap();
+    let ran = said(&folder, &["explain", "abs"]);
+    assert_eq!(ran.out.matches("declares channels_last: 0.5 times the time").count(), 2, "{}", ran.out);
+    assert_eq!(ran.out.matches("not used, since").count(), 1, "{}", ran.out);
+    let json = said(&folder, &["explain", "abs", "--json"]).json();
+    let used: Vec<bool> =
+        json["preferences"].as_array().unwrap().iter().map(|p| p["used"].as_bool().unwrap()).collect();
+    assert_eq!(used, [true, false]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The ops: one file each, in the folder of its family, and one line in the family's list.
 
+mod arguments;
 pub mod build;
 pub mod by_name;
 pub(crate) mod composite;

@@ -1,4 +1,7 @@
 //! `prelu`
+//!
+//! Arguments:
+//! - `weight`: the factor of negative elements: one, or one for each channel.
 
 use crate::Tensor;
 use crate::error::Result;

@@ -1,4 +1,7 @@
 //! `flash_attention`
+//!
+//! Arguments:
+//! - `value`: the values, `[.., keys, width]`.
 
 use super::flash_attention_backward;
 use super::scores::{Given, check, leads_fit, logsumexp, weights};

@@ -1,4 +1,9 @@
 //! `flash_attention_backward`
+//!
+//! Arguments:
+//! - `out`: the result of the forward call.
+//! - `logsumexp`: the logarithm of the sum of exponentials of each query's scores.
+//! - `value`: the values, `[.., keys, width]`.
 
 use super::flash_attention::shapes;
 use super::scores::{Given, check};

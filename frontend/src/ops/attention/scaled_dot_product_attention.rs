@@ -1,4 +1,9 @@
 //! `scaled_dot_product_attention`
+//!
+//! Arguments:
+//! - `dropout_p`: the probability with which a share becomes 0.
+//! - `enable_gqa`: whether several heads of queries share one of keys and values.
+//! - `value`: the values, `[.., keys, width]`.
 
 use super::flash_attention::with_gradient;
 use super::scores::{in_heads, scores, weights};

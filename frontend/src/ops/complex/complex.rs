@@ -1,4 +1,8 @@
 //! `complex`
+//!
+//! Arguments:
+//! - `real`: real parts, in f32 or f64.
+//! - `imag`: imaginary parts, of the dtype of `real`; they broadcast together.
 
 use crate::Tensor;
 use crate::error::Result;

@@ -1,4 +1,9 @@
 //! `conv`
+//!
+//! Arguments:
+//! - `input`: `[batch, channels, spatial..]`.
+//! - `weight`: `[output channels, channels / groups, kernel..]`.
+//! - `bias`: one value for each output channel, or None.
 
 use super::geometry::{Case, Moves, case, cases, joined, rank, same_rank};
 use super::{conv_input_grad, conv_weight_grad};

@@ -1,4 +1,11 @@
 //! `conv_act`
+//!
+//! Arguments:
+//! - `input`: `[batch, channels, spatial..]`.
+//! - `weight`: `[output channels, channels / groups, kernel..]`.
+//! - `bias`: one value for each output channel, or None.
+//! - `add`: added to the result before the activation, of the result's shape.
+//! - `activation`: `none`, `relu`, `relu6`, `hardswish` or `silu`.
 
 use super::calls::{prepared, unbatched};
 use super::geometry::{Case, cases};

@@ -1,4 +1,7 @@
 //! `conv_weight_grad`
+//!
+//! Arguments:
+//! - `kernel_sizes`: the spatial sizes of the weight.
 
 use super::conv::{self, call, moves, product_plan, spatial};
 use super::conv_input_grad;

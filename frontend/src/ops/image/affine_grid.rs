@@ -1,4 +1,8 @@
 //! `affine_grid`
+//!
+//! Arguments:
+//! - `theta`: affine maps, `[batch, 2, 3]` or `[batch, 3, 4]`.
+//! - `size`: the sizes of the images, `[batch, channels, ..]`.
 
 use crate::error::Result;
 use crate::ops::composite::{cast, float_tensor, one, tensor, widened};

@@ -1,4 +1,7 @@
 //! `channel_shuffle`
+//!
+//! Arguments:
+//! - `groups`: the number of groups, whose channels are interleaved.
 
 use super::geometry::joined;
 use crate::Tensor;

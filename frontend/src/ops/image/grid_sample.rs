@@ -1,4 +1,7 @@
 //! `grid_sample`
+//!
+//! Arguments:
+//! - `mode`: `bilinear`, `nearest` or `bicubic`.
 
 use super::grid_taps::{CASES, Case, Reading, Sampled, check_grid, check_pixels, check_rank, filled};
 use super::options::GridOptions;

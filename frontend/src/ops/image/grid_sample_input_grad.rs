@@ -1,4 +1,7 @@
 //! `grid_sample_input_grad`
+//!
+//! Arguments:
+//! - `mode`: `bilinear`, `nearest` or `bicubic`.
 
 use super::grid_taps::{CASES, Case, Reading, Sampled, check_grid, check_rank, filled};
 use super::{grid_sample, grid_sample_grid_grad};

@@ -1,4 +1,8 @@
 //! `interpolate`
+//!
+//! Arguments:
+//! - `mode`: `nearest`, `nearest-exact`, `linear` or `cubic`.
+//! - `size`: the spatial sizes of the result.
 
 use super::interpolate_backward;
 use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};

@@ -1,4 +1,7 @@
 //! `interpolate_backward`
+//!
+//! Arguments:
+//! - `mode`: `nearest`, `nearest-exact`, `linear` or `cubic`.
 
 use super::interpolate::{self, CASES, Case, errors, options, rule};
 use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};

@@ -1,4 +1,7 @@
 //! `pixel_shuffle`
+//!
+//! Arguments:
+//! - `upscale_factor`: the factor of height and width.
 
 use super::geometry::{joined, with_factor};
 use crate::Tensor;

@@ -1,4 +1,7 @@
 //! `pixel_unshuffle`
+//!
+//! Arguments:
+//! - `downscale_factor`: the divisor of height and width.
 
 use super::geometry::{joined, with_factor};
 use crate::Tensor;

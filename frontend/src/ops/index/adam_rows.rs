@@ -1,4 +1,12 @@
 //! `adam_rows`
+//!
+//! Arguments:
+//! - `self`: the table of parameters, whose rows are updated.
+//! - `exp_avg`: the first moments, of the table's shape.
+//! - `exp_avg_sq`: the second moments, of the table's shape.
+//! - `index`: the rows, one for each row of `grad`.
+//! - `grad`: the gradients of these rows.
+//! - `eps`: added to the root of the second moment.
 
 use super::geometry::index as index_of;
 use super::unique::Unique;

@@ -1,4 +1,7 @@
 //! `constant_pad`
+//!
+//! Arguments:
+//! - `value`: the value of the padding.
 
 use crate::error::Result;
 use crate::ops::composite::{one, tensor};

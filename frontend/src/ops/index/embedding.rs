@@ -1,4 +1,8 @@
 //! `embedding`
+//!
+//! Arguments:
+//! - `weight`: the table, one row for each index.
+//! - `indices`: the rows to read.
 
 use crate::DType;
 use crate::Tensor;

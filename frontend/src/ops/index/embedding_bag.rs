@@ -1,4 +1,12 @@
 //! `embedding_bag`
+//!
+//! Arguments:
+//! - `offsets`: where each bag begins in a vector of indices; None if each row of a matrix is one.
+//! - `per_sample_weights`: the factor of each row, for sums; None for 1.
+//! - `include_last_offset`: whether the last offset is the end of the last bag.
+//! - `mode`: `sum`, `mean` or `max`.
+//! - `weight`: the table, one row for each index.
+//! - `indices`: the rows to read.
 
 use super::bags::{Cells, as_grid};
 use crate::autograd::is_grad_enabled;

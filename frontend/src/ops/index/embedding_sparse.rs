@@ -1,4 +1,8 @@
 //! `embedding_sparse`
+//!
+//! Arguments:
+//! - `weight`: the table, one row for each index.
+//! - `indices`: the rows to read.
 
 use super::embedding;
 use crate::error::Result;

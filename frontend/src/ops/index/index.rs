@@ -1,4 +1,8 @@
 //! `index`
+//!
+//! Arguments:
+//! - `indices`: index tensors, one for each of `dims`.
+//! - `dims`: the dimensions that the indices index, ascending.
 
 use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};

@@ -1,4 +1,7 @@
 //! `index_add`
+//!
+//! Arguments:
+//! - `alpha`: the factor of `source`.
 
 use crate::error::Result;
 use crate::ops::composite::{cast, one, tensor};

@@ -1,4 +1,10 @@
 //! `index_put`
+//!
+//! Arguments:
+//! - `indices`: index tensors, one for each of `dims`.
+//! - `dims`: the dimensions that the indices index, ascending.
+//! - `values`: the values that are written, broadcast to the shape of the selection.
+//! - `accumulate`: whether values are added, rather than written.
 
 use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};

@@ -1,4 +1,7 @@
 //! `index_reduce`
+//!
+//! Arguments:
+//! - `reduce`: `prod`, `mean`, `amax` or `amin`.
 
 use super::scatter_reduce::{Joined, Reduce, check};
 use crate::autograd::{Backward, Grads};

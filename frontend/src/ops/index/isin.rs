@@ -1,4 +1,8 @@
 //! `isin`
+//!
+//! Arguments:
+//! - `test_elements`: the values that are looked for.
+//! - `invert`: whether to return true for elements that are not among them.
 
 use crate::error::Result;
 use crate::ops::composite::{cast, in_format_of, one, tensor};

@@ -1,4 +1,7 @@
 //! `masked_fill`
+//!
+//! Arguments:
+//! - `value`: the value of the selected elements.
 
 use crate::error::Result;
 use crate::ops::composite::{cast, one, tensor};

@@ -1,4 +1,7 @@
 //! `one_hot`
+//!
+//! Arguments:
+//! - `num_classes`: the number of classes; -1 for the largest index plus 1.
 
 use crate::DType;
 use crate::Tensor;

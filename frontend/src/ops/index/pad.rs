@@ -1,4 +1,8 @@
 //! `pad`
+//!
+//! Arguments:
+//! - `mode`: `constant`, `reflect`, `replicate` or `circular`.
+//! - `value`: the value of the padding in mode `constant`.
 
 use crate::Tensor;
 use crate::error::Result;

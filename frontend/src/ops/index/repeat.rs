@@ -1,4 +1,7 @@
 //! `repeat`
+//!
+//! Arguments:
+//! - `repeats`: the number of copies along each dimension.
 
 use crate::Tensor;
 use crate::error::Result;

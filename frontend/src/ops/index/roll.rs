@@ -1,4 +1,8 @@
 //! `roll`
+//!
+//! Arguments:
+//! - `shifts`: the number of positions by which elements move, for each of `dims`.
+//! - `dims`: the dimensions; empty to roll the flattened tensor.
 
 use crate::Tensor;
 use crate::error::{Result, called};

@@ -1,4 +1,7 @@
 //! `scatter_reduce`
+//!
+//! Arguments:
+//! - `reduce`: `sum`, `prod`, `mean`, `amax` or `amin`.
 
 pub use crate::tensor::Reduce;
 

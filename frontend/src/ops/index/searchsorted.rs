@@ -1,4 +1,9 @@
 //! `searchsorted`
+//!
+//! Arguments:
+//! - `sorted_sequence`: ascending values.
+//! - `values`: the values that are searched for.
+//! - `right`: whether to return the index after equal values, rather than before them.
 
 use crate::DType;
 use crate::Tensor;

@@ -1,4 +1,7 @@
 //! `tile`
+//!
+//! Arguments:
+//! - `dims`: the number of copies along each dimension.
 
 use crate::Tensor;
 use crate::error::Result;

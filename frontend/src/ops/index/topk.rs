@@ -1,4 +1,9 @@
 //! `topk`
+//!
+//! Arguments:
+//! - `k`: the number of elements.
+//! - `largest`: whether to return the largest, rather than the least.
+//! - `sorted`: whether the elements are ordered.
 
 use crate::DType;
 use crate::Tensor;

@@ -1,4 +1,8 @@
 //! `unique`
+//!
+//! Arguments:
+//! - `return_inverse`: whether to return the index of each element in the result.
+//! - `return_counts`: whether to return the count of each value.
 
 pub use crate::tensor::Unique;
 

@@ -1,4 +1,7 @@
 //! `dot`
+//!
+//! Arguments:
+//! - `tensor`: the second vector.
 
 use crate::Tensor;
 use crate::error::Result;

@@ -1,4 +1,8 @@
 //! `einsum`
+//!
+//! Arguments:
+//! - `equation`: the subscripts of each operand and of the result, as in `ij,jk->ik`.
+//! - `operands`: the tensors.
 
 use super::equation::{Equation, Label, pair};
 use crate::error::Result;

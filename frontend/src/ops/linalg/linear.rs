@@ -1,4 +1,8 @@
 //! `linear`
+//!
+//! Arguments:
+//! - `weight`: the matrix `[outputs, inputs]`.
+//! - `input`: `[.., inputs]`.
 
 use crate::Tensor;
 use crate::error::Result;

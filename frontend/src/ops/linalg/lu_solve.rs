@@ -1,4 +1,7 @@
 //! `lu_solve`
+//!
+//! Arguments:
+//! - `pivots`: the pivots of the factorisation.
 
 use super::lu_factor::{permutations, permuted};
 use super::matrix::{LIBRARY, matrices, solution, t};

@@ -1,4 +1,7 @@
 //! `mv`
+//!
+//! Arguments:
+//! - `vec`: the vector.
 
 use crate::Tensor;
 use crate::error::Result;

@@ -1,4 +1,7 @@
 //! `outer`
+//!
+//! Arguments:
+//! - `vec2`: the second vector.
 
 use crate::Tensor;
 use crate::error::Result;

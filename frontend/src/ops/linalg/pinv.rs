@@ -1,4 +1,8 @@
 //! `pinv`
+//!
+//! Arguments:
+//! - `rtol`: singular values up to this factor of the largest count as 0; None for a bound from the sizes and the dtype.
+//! - `atol`: singular values up to this one count as 0; None for 0.
 
 use super::matrix::{LIBRARY, cutoff, matrices, optional_float, t};
 use crate::autograd::Backward;

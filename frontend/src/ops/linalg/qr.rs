@@ -1,4 +1,7 @@
 //! `qr`
+//!
+//! Arguments:
+//! - `mode`: `reduced` or `complete`.
 
 use super::matrix::{LIBRARY, matrices, t};
 use super::solve_triangular::solved;

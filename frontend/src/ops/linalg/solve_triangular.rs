@@ -1,4 +1,7 @@
 //! `solve_triangular`
+//!
+//! Arguments:
+//! - `unitriangular`: whether the diagonal counts as ones.
 
 use super::matrix::{LIBRARY, solution, t};
 use crate::DType;

@@ -1,4 +1,7 @@
 //! `svd`
+//!
+//! Arguments:
+//! - `full_matrices`: whether the factors are square.
 
 use super::matrix::{LIBRARY, gaps, matrices, t};
 use crate::autograd::{AutogradError, Backward};

@@ -1,4 +1,8 @@
 //! `tensordot`
+//!
+//! Arguments:
+//! - `dims_self`: the dimensions of `self` that are reduced.
+//! - `dims_other`: the dimensions of `other` that are reduced, in the same order.
 
 use crate::error::{Result, called};
 use crate::ops::composite::{cast, one, tensor};

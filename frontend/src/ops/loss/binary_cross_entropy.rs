@@ -1,4 +1,7 @@
 //! `binary_cross_entropy`
+//!
+//! Arguments:
+//! - `weight`: the factor of each element's loss, broadcast to the input.
 
 use super::Reduction;
 use super::{one, reduce_narrowed, wide_pair};

@@ -1,4 +1,8 @@
 //! `binary_cross_entropy_with_logits`
+//!
+//! Arguments:
+//! - `pos_weight`: the factor of the loss of positive targets, broadcast to the input.
+//! - `weight`: the factor of each element's loss, broadcast to the input.
 
 use super::Reduction;
 use super::{one, reduce_narrowed, wide_pair};

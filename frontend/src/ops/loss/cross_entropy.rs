@@ -1,4 +1,11 @@
 //! `cross_entropy`
+//!
+//! Arguments:
+//! - `self`: logits, `[batch, classes, ..]` or `[classes]`.
+//! - `target`: class indices, `[batch, ..]`, or the probabilities of the classes, of the shape of `self`.
+//! - `weight`: the factor of the loss of each class; the mean is divided by the sum of those of the targets.
+//! - `ignore_index`: the class index of targets that count neither in the sum nor in the mean.
+//! - `label_smoothing`: the share of each target, from 0 to 1, that is distributed evenly over all classes.
 
 use super::nll_loss_forward::{self, weighted_mean};
 use super::{NO_CLASS, Reduction};

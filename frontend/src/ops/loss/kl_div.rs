@@ -1,4 +1,7 @@
 //! `kl_div`
+//!
+//! Arguments:
+//! - `log_target`: whether `target` holds logarithms of probabilities.
 
 use super::Reduction;
 use super::{one, reduce_narrowed, wide_pair};

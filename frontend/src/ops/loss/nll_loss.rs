@@ -1,4 +1,8 @@
 //! `nll_loss`
+//!
+//! Arguments:
+//! - `weight`: the factor of the loss of each class.
+//! - `self`: log probabilities, `[batch, classes, ..]`.
 
 use super::nll_loss_forward::{self, weighted_mean};
 use super::{NO_CLASS, Reduction};

@@ -1,4 +1,9 @@
 //! `nll_loss_backward`
+//!
+//! Arguments:
+//! - `weights`: the weight of each target's class, of the targets' shape.
+//! - `classes`: the number of classes.
+//! - `grad`: the gradient of the loss of each target.
 
 use super::nll_loss_forward;
 use crate::ops::composite::{cast, one, tensor};

@@ -1,4 +1,8 @@
 //! `nll_loss_forward`
+//!
+//! Arguments:
+//! - `weight`: the factor of the loss of each class.
+//! - `self`: log probabilities, `[batch, classes, ..]`.
 
 use super::nll_loss_backward;
 use crate::autograd::Backward;

@@ -1,4 +1,7 @@
 //! `smooth_l1_loss`
+//!
+//! Arguments:
+//! - `beta`: the difference from which the loss is linear.
 
 use super::Reduction;
 use super::smooth_l1_loss_backward;

@@ -1,4 +1,7 @@
 //! `clone`
+//!
+//! Arguments:
+//! - `memory_format`: `preserve`, `contiguous` or `channels_last`.
 
 use crate::error::{Result, called};
 use crate::ops::def::{Derivative, OpDef, OpFlags};

@@ -1,4 +1,7 @@
 //! `component`
+//!
+//! Arguments:
+//! - `name`: the name of the component, such as `values`.
 
 use crate::Tensor;
 use crate::error::{Result, called};

@@ -1,4 +1,7 @@
 //! `fill`
+//!
+//! Arguments:
+//! - `value`: the value of every element.
 
 use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};

@@ -1,4 +1,11 @@
 //! `from_components`
+//!
+//! Arguments:
+//! - `components`: the component tensors, in the layout's order.
+//! - `sizes`: the sizes of the tensor.
+//! - `attrs`: the integer attributes of the layout.
+//! - `check`: whether the layout's plugin checks the components.
+//! - `typed_attrs`: attributes of other types as text; empty if all are integers.
 
 use super::component::holds_values;
 use crate::error::Result;

@@ -1,4 +1,7 @@
 //! `pin_memory`
+//!
+//! Arguments:
+//! - `device`: the device whose pinned memory is used; None for the first that has some.
 
 use crate::error::Result;
 use crate::ops::def::{Derivative, OpDef};

@@ -1,4 +1,7 @@
 //! `sparse_mask_like`
+//!
+//! Arguments:
+//! - `like`: the tensor whose pattern the result has.
 
 use crate::Tensor;
 use crate::error::Result;

@@ -1,4 +1,7 @@
 //! `to_device`
+//!
+//! Arguments:
+//! - `non_blocking`: whether to return before a copy from pinned memory has ended.
 
 use crate::error::Result;
 use crate::ops::def::{Derivative, OpDef, OpFlags};

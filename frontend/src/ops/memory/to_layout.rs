@@ -1,4 +1,7 @@
 //! `to_layout`
+//!
+//! Arguments:
+//! - `options`: the options of the conversion as text; empty for none.
 
 use crate::error::{Result, called};
 use crate::ops::def::{Derivative, OpDef, OpFlags};

@@ -1,4 +1,8 @@
 //! `batch_norm`
+//!
+//! Arguments:
+//! - `weight`: the factor of each channel; None for 1.
+//! - `bias`: added to each channel; None for 0.
 
 use super::channels;
 use crate::Tensor;

@@ -1,4 +1,7 @@
 //! `cosine_similarity`
+//!
+//! Arguments:
+//! - `eps`: the least product of the norms.
 
 use crate::Tensor;
 use crate::error::Result;

@@ -1,4 +1,8 @@
 //! `group_norm`
+//!
+//! Arguments:
+//! - `weight`: the factor of each channel; None for 1.
+//! - `bias`: added to each channel; None for 0.
 
 use super::channels::{check_channels, normalised, spread};
 use super::group_norm_backward::{self, check_groups, gradients};

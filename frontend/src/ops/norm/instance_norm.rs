@@ -1,4 +1,9 @@
 //! `instance_norm`
+//!
+//! Arguments:
+//! - `use_input_stats`: whether the statistics of the input are used, rather than the running ones.
+//! - `weight`: the factor of each channel; None for 1.
+//! - `bias`: added to each channel; None for 0.
 
 use super::channels;
 use crate::Tensor;

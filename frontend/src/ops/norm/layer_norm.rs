@@ -1,4 +1,8 @@
 //! `layer_norm`
+//!
+//! Arguments:
+//! - `weight`: the factor of each element of the normalized dimensions; None for 1.
+//! - `bias`: added to each element of the normalized dimensions; None for 0.
 
 use super::layer_norm_backward;
 use crate::Tensor;

@@ -1,4 +1,10 @@
 //! `local_response_norm`
+//!
+//! Arguments:
+//! - `alpha`: the factor of the mean of squares.
+//! - `beta`: the exponent.
+//! - `size`: the number of channels of the window.
+//! - `k`: the constant in the divisor.
 
 use crate::Tensor;
 use crate::error::Result;

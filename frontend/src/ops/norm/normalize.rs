@@ -1,4 +1,8 @@
 //! `normalize`
+//!
+//! Arguments:
+//! - `p`: the order of the norm.
+//! - `eps`: the least divisor.
 
 use crate::Tensor;
 use crate::error::Result;

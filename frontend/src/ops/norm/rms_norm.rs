@@ -1,4 +1,8 @@
 //! `rms_norm`
+//!
+//! Arguments:
+//! - `weight`: the factor of each element of the normalized dimensions; None for 1.
+//! - `eps`: added to the mean of squares; None for the epsilon of the dtype.
 
 use super::layer_norm::{check, leading};
 use super::rms_norm_backward::{self, gradients};

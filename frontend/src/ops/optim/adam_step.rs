@@ -1,4 +1,10 @@
 //! `adam_step`
+//!
+//! Arguments:
+//! - `self`: the parameters.
+//! - `exp_avgs`: the first moments of the parameters.
+//! - `exp_avg_sqs`: the second moments of the parameters.
+//! - `eps`: added to the root of the second moment.
 
 use super::lists::{self, list, plan, refs, tensors};
 use crate::error::Result;

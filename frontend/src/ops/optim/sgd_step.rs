@@ -1,4 +1,14 @@
 //! `sgd_step`
+//!
+//! Arguments:
+//! - `self`: the parameters.
+//! - `momentum_buffers`: the momentum buffers, one for each parameter; empty without momentum.
+//! - `lr`: the learning rate.
+//! - `momentum`: the decay rate of the buffers.
+//! - `dampening`: subtracted from 1 for the factor of the gradient in the buffers.
+//! - `weight_decay`: the L2 penalty: the factor of a parameter that is added to its gradient.
+//! - `nesterov`: whether to use Nesterov momentum.
+//! - `first`: whether this is the first step, in which the buffers are set.
 
 use super::lists::{self, list, plan, refs, tensors};
 use crate::Tensor;

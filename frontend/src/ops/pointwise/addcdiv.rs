@@ -1,4 +1,7 @@
 //! `addcdiv`
+//!
+//! Arguments:
+//! - `value`: the factor of the quotient or product.
 
 use super::derived;
 use crate::Tensor;

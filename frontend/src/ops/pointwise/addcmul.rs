@@ -1,4 +1,7 @@
 //! `addcmul`
+//!
+//! Arguments:
+//! - `value`: the factor of the quotient or product.
 
 use super::derived;
 use crate::Tensor;

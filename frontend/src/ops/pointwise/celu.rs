@@ -1,4 +1,7 @@
 //! `celu`
+//!
+//! Arguments:
+//! - `alpha`: the negative of the limit at minus infinity.
 
 use crate::Tensor;
 use crate::error::Result;

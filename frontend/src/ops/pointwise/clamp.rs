@@ -1,4 +1,8 @@
 //! `clamp`
+//!
+//! Arguments:
+//! - `min`: the least result; None for no bound.
+//! - `max`: the largest result; None for no bound.
 
 use super::derived;
 use crate::Tensor;

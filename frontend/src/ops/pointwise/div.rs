@@ -1,4 +1,7 @@
 //! `div`
+//!
+//! Arguments:
+//! - `rounding_mode`: None, `trunc` towards zero, or `floor`.
 
 pub use crate::tensor::Rounding;
 

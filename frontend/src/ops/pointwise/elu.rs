@@ -1,4 +1,7 @@
 //! `elu`
+//!
+//! Arguments:
+//! - `alpha`: the negative of the limit at minus infinity.
 
 use crate::ops::composite::in_range;
 use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};

@@ -1,4 +1,7 @@
 //! `isclose`
+//!
+//! Arguments:
+//! - `equal_nan`: whether two NaN are close.
 
 use super::{eq, pair};
 use crate::error::{Result, called};

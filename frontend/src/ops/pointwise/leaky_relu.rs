@@ -1,4 +1,7 @@
 //! `leaky_relu`
+//!
+//! Arguments:
+//! - `negative_slope`: the factor of negative elements.
 
 use super::derived;
 use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};

@@ -1,4 +1,8 @@
 //! `lerp`
+//!
+//! Arguments:
+//! - `end`: the values at weight 1.
+//! - `weight`: the weight of `end`: a tensor that broadcasts.
 
 use crate::Tensor;
 use crate::ops::def::{Derivative, Dtypes, Forms, OpDef};

@@ -1,4 +1,9 @@
 //! `nan_to_num`
+//!
+//! Arguments:
+//! - `nan`: the replacement of NaN; None for 0.
+//! - `posinf`: the replacement of infinity; None for the largest finite value.
+//! - `neginf`: the replacement of minus infinity; None for the least finite value.
 
 use crate::Tensor;
 use crate::error::Result;

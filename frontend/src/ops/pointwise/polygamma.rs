@@ -1,4 +1,7 @@
 //! `polygamma`
+//!
+//! Arguments:
+//! - `n`: the order of the derivative of the digamma function.
 
 use super::gamma::{cotangent, is_pole, operand, polynomial};
 use super::lgamma;

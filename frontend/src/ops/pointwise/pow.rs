@@ -1,4 +1,7 @@
 //! `pow`
+//!
+//! Arguments:
+//! - `exponent`: the exponents, broadcast with `self`.
 
 use crate::error::{Result, called};
 use crate::ops::composite::in_range;

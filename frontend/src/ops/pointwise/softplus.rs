@@ -1,4 +1,7 @@
 //! `softplus`
+//!
+//! Arguments:
+//! - `beta`: the factor of the input, by which the result is divided.
 
 use super::derived;
 use super::softplus_backward;

@@ -1,4 +1,7 @@
 //! `softplus_backward`
+//!
+//! Arguments:
+//! - `beta`: the factor of the input, by which the result is divided.
 
 use super::backward;
 use super::derived;

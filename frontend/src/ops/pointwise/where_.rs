@@ -1,4 +1,7 @@
 //! `where`
+//!
+//! Arguments:
+//! - `condition`: a bool tensor: true selects the element of `self`, false that of `other`.
 
 use crate::error::{Result, called_as};
 use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};

@@ -1,4 +1,7 @@
 //! `lp_pool`
+//!
+//! Arguments:
+//! - `norm_type`: the order of the norm.
 
 use super::avg_pool;
 use super::geometry::{Window, rank, with_spatial};

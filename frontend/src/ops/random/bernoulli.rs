@@ -1,4 +1,7 @@
 //! `bernoulli`
+//!
+//! Arguments:
+//! - `p`: the probability of 1; None reads it from the elements of `self`.
 
 use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Forms, OpDef};

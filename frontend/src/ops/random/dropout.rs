@@ -1,4 +1,7 @@
 //! `dropout`
+//!
+//! Arguments:
+//! - `p`: the probability with which an element becomes 0; the others are divided by `1 - p`.
 
 use crate::DType;
 use crate::Tensor;

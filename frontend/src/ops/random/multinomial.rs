@@ -1,4 +1,8 @@
 //! `multinomial`
+//!
+//! Arguments:
+//! - `num_samples`: the number of samples of each row.
+//! - `replacement`: whether an index may be drawn more than once.
 
 use crate::error::Result;
 use crate::ops::composite::{one, tensor, whole};

@@ -1,4 +1,8 @@
 //! `normal`
+//!
+//! Arguments:
+//! - `mean`: the mean.
+//! - `std`: the standard deviation.
 
 use crate::Tensor;
 use crate::error::{Result, called};

@@ -1,4 +1,7 @@
 //! `cumsum`
+//!
+//! Arguments:
+//! - `reverse`: whether to add from the end.
 
 use crate::error::{Result, called};
 use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};

@@ -1,4 +1,7 @@
 //! `diff`
+//!
+//! Arguments:
+//! - `n`: the number of differences taken one after another.
 
 use crate::error::Result;
 use crate::ops::composite::{cast, in_order_of, one, tensor, whole, widened};

@@ -1,4 +1,7 @@
 //! `norm`
+//!
+//! Arguments:
+//! - `p`: the order of the norm; infinities are the maximum and the minimum of magnitudes, 0 the count of nonzeros.
 
 use super::forms::reduction;
 use crate::Tensor;

@@ -1,4 +1,9 @@
 //! `as_strided`
+//!
+//! Arguments:
+//! - `stride`: the strides in elements.
+//! - `storage_offset`: the element of the storage at which the view begins; None leaves it unchanged.
+//! - `size`: the sizes of the view.
 
 use crate::Tensor;
 use crate::error::Result;

@@ -1,4 +1,9 @@
 //! `diagonal`
+//!
+//! Arguments:
+//! - `dim1`: the first dimension of the matrices.
+//! - `dim2`: the second dimension of the matrices.
+//! - `offset`: the diagonal: 0 is the main one, positive ones are above it.
 
 use crate::Tensor;
 use crate::error::Result;

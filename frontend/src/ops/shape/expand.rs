@@ -1,4 +1,7 @@
 //! `expand`
+//!
+//! Arguments:
+//! - `size`: the sizes of the result; -1 leaves a size unchanged.
 
 use crate::Tensor;
 use crate::error::Result;

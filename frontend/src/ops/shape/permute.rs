@@ -1,4 +1,7 @@
 //! `permute`
+//!
+//! Arguments:
+//! - `dims`: the dimension of `self` for each dimension of the result.
 
 use crate::Tensor;
 use crate::error::{Result, called};

@@ -1,4 +1,7 @@
 //! `reshape`
+//!
+//! Arguments:
+//! - `shape`: the sizes of the result; one may be -1 and is inferred.
 
 use crate::Tensor;
 use crate::error::Result;

@@ -1,4 +1,7 @@
 //! `select`
+//!
+//! Arguments:
+//! - `index`: the index along `dim`.
 
 use crate::Tensor;
 use crate::error::Result;

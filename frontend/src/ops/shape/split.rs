@@ -1,4 +1,7 @@
 //! `split`
+//!
+//! Arguments:
+//! - `split_sizes`: the size of each part along `dim`.
 
 use crate::Tensor;
 use crate::error::{Result, called};

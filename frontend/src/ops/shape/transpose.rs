@@ -1,4 +1,8 @@
 //! `transpose`
+//!
+//! Arguments:
+//! - `dim0`: the first dimension.
+//! - `dim1`: the second dimension.
 
 use crate::Tensor;
 use crate::error::{Result, called};

@@ -1,4 +1,9 @@
 //! `unfold`
+//!
+//! Arguments:
+//! - `dimension`: the dimension that windows slide along.
+//! - `size`: the size of a window.
+//! - `step`: the distance of neighbouring windows.
 
 use crate::Tensor;
 use crate::error::Result;

@@ -1,4 +1,7 @@
 //! `to_sparse`
+//!
+//! Arguments:
+//! - `sparse_dim`: the number of leading dimensions that the coordinates index.
 
 use crate::error::{Result, called};
 use crate::ops::composite::whole;
