@@ -1,4 +1,9 @@
 //! `fft_c2c`
+//!
+//! Arguments:
+//! - `dim`: the dimensions, sequentially from the last one; negative values count from the last.
+//! - `norm`: `backward` divides the inverse by the number of elements, `forward` the transform, `ortho` both by its square root.
+//! - `forward`: whether the exponent is negative, that of the transform rather than its inverse.
 
 use super::half_spectrum::{LIBRARY, checked, complex, opposite};
 use crate::Tensor;

@@ -1,4 +1,9 @@
 //! `fft_c2r`
+//!
+//! Arguments:
+//! - `dim`: the dimensions, sequentially from the last one; negative values count from the last.
+//! - `norm`: `backward` divides the inverse by the number of elements, `forward` the transform, `ortho` both by its square root.
+//! - `last_dim_size`: elements of the result along the last dimension, even or odd.
 
 use super::half_spectrum::{LIBRARY, checked_last, complex, opposite, weighted};
 use crate::Tensor;

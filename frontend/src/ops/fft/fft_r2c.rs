@@ -1,4 +1,9 @@
 //! `fft_r2c`
+//!
+//! Arguments:
+//! - `dim`: the dimensions, sequentially from the last one; negative values count from the last.
+//! - `norm`: `backward` divides the inverse by the number of elements, `forward` the transform, `ortho` both by its square root.
+//! - `onesided`: whether the last dimension has only the frequencies from 0 to half the sampling rate.
 
 use super::half_spectrum::{LIBRARY, checked_last, opposite, weighted};
 use crate::autograd::Backward;
