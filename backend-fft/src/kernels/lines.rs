@@ -141,12 +141,29 @@ unsafe fn gather<T: Plain + Element>(
         }
         return;
     }
+    if let Some(first) = adjacent(offsets, 1) {
+        let to = &mut to[..LINES * width];
+        for i in 0..len {
+            for line in 0..LINES {
+                // SAFETY: the caller guarantees the element.
+                to[line * width + i] = unsafe { from.read(first + line + i * stride) };
+            }
+        }
+        return;
+    }
     for i in 0..len {
         for (line, offset) in offsets.iter().enumerate() {
             // SAFETY: the caller guarantees the element.
             to[line * width + i] = unsafe { from.read(offset[1] + i * stride) };
         }
     }
+}
+
+/// The first offset of side `side` of a whole block, if each line is one element after the line before it: a loop of constant length.
+fn adjacent(offsets: &[[usize; 2]], side: usize) -> Option<usize> {
+    let first = offsets.first()?[side];
+    let follow = |(line, offset): (usize, &[usize; 2])| offset[side] == first + line;
+    (offsets.len() == LINES && offsets.iter().enumerate().all(follow)).then_some(first)
 }
 
 /// Copies rows of `width` elements to lines.
@@ -161,6 +178,16 @@ unsafe fn scatter<T: Plain + Element>(
     stride: usize,
     len: usize,
 ) {
+    if let Some(first) = adjacent(offsets, 0) {
+        let from = &from[..LINES * width];
+        for i in 0..len {
+            for line in 0..LINES {
+                // SAFETY: the caller guarantees the element.
+                unsafe { to.write(first + line + i * stride, from[line * width + i]) };
+            }
+        }
+        return;
+    }
     for i in 0..len {
         for (line, offset) in offsets.iter().enumerate() {
             // SAFETY: the caller guarantees the element.
