@@ -83,28 +83,26 @@ fn has_complex(function: &GradcheckFn<'_>, inputs: &[Tensor]) -> Result<bool> {
     Ok(any(inputs) || any(&function(inputs)?))
 }
 
-/// Calls a function of complex tensors with their real and imaginary parts in a last dimension of size 2.
-fn of_parts<'a>(
-    function: &'a GradcheckFn<'_>,
-    inputs: &[Tensor],
-) -> Result<(impl Fn(&[Tensor]) -> Result<Vec<Tensor>> + 'a, Vec<Tensor>)> {
+/// The inputs with each complex tensor as its real and imaginary parts, in a last dimension of size 2.
+fn in_parts(inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+    let split = |t: &Tensor| match t.dtype().is_complex() {
+        true => t.detach().view_as_real()?.copy()?.requires_grad_(t.requires_grad()),
+        false => Ok(t.clone()),
+    };
+    inputs.iter().map(split).collect()
+}
+
+/// A function of [`in_parts`] of these inputs, whose complex results are given as parts, too.
+fn of_parts(function: &GradcheckFn<'_>, inputs: &[Tensor]) -> impl Fn(&[Tensor]) -> Result<Vec<Tensor>> {
     let complex: Vec<bool> = inputs.iter().map(|t| t.dtype().is_complex()).collect();
-    let parts = inputs
-        .iter()
-        .map(|t| match t.dtype().is_complex() {
-            true => t.detach().view_as_real()?.copy()?.requires_grad_(t.requires_grad()),
-            false => Ok(t.clone()),
-        })
-        .collect::<Result<Vec<_>>>()?;
-    let whole = move |parts: &[Tensor]| {
+    move |parts: &[Tensor]| {
         let join = |(part, complex): (&Tensor, &bool)| {
             if *complex { part.view_as_complex() } else { Ok(part.clone()) }
         };
         let inputs = parts.iter().zip(&complex).map(join).collect::<Result<Vec<_>>>()?;
         let split = |t: Tensor| if t.dtype().is_complex() { t.view_as_real() } else { Ok(t) };
         function(&inputs)?.into_iter().map(split).collect()
-    };
-    Ok((whole, parts))
+    }
 }
 
 fn flat(outputs: &[Tensor]) -> Result<Vec<f64>> {
@@ -135,8 +133,7 @@ pub fn gradcheck(
     tolerance: Tolerance,
 ) -> Result<Option<Mismatch>> {
     if has_complex(function, inputs)? {
-        let (whole, parts) = of_parts(function, inputs)?;
-        return gradcheck(&whole, &parts, tolerance);
+        return gradcheck(&of_parts(function, inputs), &in_parts(inputs)?, tolerance);
     }
     if let Some(input) = inputs.iter().find(|t| t.requires_grad() && t.dtype() != DType::F64) {
         return Err(DispatchError::Value {
@@ -235,8 +232,7 @@ pub fn gradgradcheck(
     tolerance: Tolerance,
 ) -> Result<Option<Mismatch>> {
     if has_complex(function, inputs)? {
-        let (whole, parts) = of_parts(function, inputs)?;
-        return gradgradcheck(&whole, &parts, tolerance);
+        return gradgradcheck(&of_parts(function, inputs), &in_parts(inputs)?, tolerance);
     }
     let outputs: Vec<Tensor> = function(inputs)?.into_iter().filter(Tensor::requires_grad).collect();
     let mut all = inputs.to_vec();
