@@ -273,7 +273,7 @@ fn computed_in(args: &Args<'_>) -> Option<DType> {
             Plan::elementwise(args, inputs, typing).ok().map(|_| typing.compute)
         }
         Rule::Structured(rule) | Rule::Allocates(rule) => rule(args).ok().map(|plan| plan.compute),
-        Rule::View(_) | Rule::Views(_) => args.tensor(0).ok().map(|t| t.dtype()),
+        Rule::View(_) | Rule::Views(_) | Rule::Reinterpret(_) => args.tensor(0).ok().map(|t| t.dtype()),
         Rule::Host(_) | Rule::Foreign(_) => None,
     }
 }
