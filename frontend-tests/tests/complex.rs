@@ -329,3 +329,66 @@ fn a_real_factor_scales_both_parts_of_an_infinity() {
     let real = of(c(2.0, 0.0));
     assert_eq!(value(one.addcdiv(&infinite, &real)).im, f64::INFINITY);
 }
+
+#[test]
+fn a_negative_real_base_has_the_gradient_of_the_complex_power() -> Result<()> {
+    let exponents = || Tensor::new([c(-1.0, 1.0), c(0.5, -0.25)])?.requires_grad_(true);
+    // By the complex base, and by a number.
+    let (z, w, v) = (exponents()?, exponents()?, exponents()?);
+    Tensor::new([-2.0f64, -2.0])?.pow(&z)?.abs()?.sum_all()?.backward()?;
+    Tensor::new([c(-2.0, 0.0), c(-2.0, 0.0)])?.pow(&w)?.abs()?.sum_all()?.backward()?;
+    v.rpow(-2.0)?.abs()?.sum_all()?.backward()?;
+    let [z, w, v] = [z, w, v].map(|t| t.grad().unwrap().to_vec::<C>().unwrap());
+    for (a, (b, c)) in z.iter().zip(w.iter().zip(&v)) {
+        assert!(a.is_finite() && (a - b).norm() < 1e-14 && (a - c).norm() < 1e-14, "{z:?} {w:?} {v:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn optimizers_update_complex_parameters_or_refuse_them() -> Result<()> {
+    use keyway::optim::{Adam, AdamOptions, Optimizer, Sgd, SgdOptions, clip_grad_norm_};
+    let w = Tensor::new([c(1.0, 1.0)])?.requires_grad_(true)?;
+    w.set_grad(Tensor::new([c(0.0, 2.0)])?)?;
+    let refused = Adam::new(vec![w.clone()], AdamOptions::default()).err().map(|e| e.to_string());
+    assert!(refused.is_some_and(|text| text.contains("view_as_real()")));
+    assert_eq!(clip_grad_norm_(&[&w], 1.0)?.item::<f64>()?, 2.0);
+    Sgd::new(vec![w.clone()], SgdOptions { lr: 0.5, ..SgdOptions::default() })?.step()?;
+    let got = w.to_vec::<C>()?[0];
+    assert!((got - c(1.0, 0.5)).norm() < 1e-6, "{got}");
+    Ok(())
+}
+
+#[test]
+fn special_values_are_printed() -> Result<()> {
+    let text = |z| Tensor::new([z]).map(|t| t.to_string());
+    assert_eq!(text(c(1.0, f64::NAN))?, "tensor([1.0000+nanj], dtype=c128)");
+    assert_eq!(text(c(f64::INFINITY, -0.0))?, "tensor([inf-0.0000j], dtype=c128)");
+    assert!(Tensor::new([c(1e-10, 1.0), c(1e10, 0.0)])?.to_string().contains("1.0000e-10"));
+    Ok(())
+}
+
+#[test]
+fn real_only_functions_refuse_complex_tensors() -> Result<()> {
+    let z = sample();
+    type Call = fn(&Tensor) -> Result<Tensor>;
+    let calls: &[(&str, Call)] = &[
+        ("maximum", |z| z.maximum(z)),
+        ("hypot", |z| z.hypot(z)),
+        ("nan_to_num", |z| z.nan_to_num()),
+        ("cosine_similarity", |z| z.cosine_similarity(z, 0)),
+        ("relu", |z| z.relu()),
+        ("floor", |z| z.floor()),
+    ];
+    for (name, call) in calls {
+        let text = call(&z).unwrap_err().to_string();
+        assert!(text.contains(name) && !text.contains("to_dtype"), "{text}");
+    }
+    let nan = Tensor::new([c(f64::NAN, 1.0), c(1.0, 2.0)])?;
+    assert_eq!(nan.nansum_all()?.item::<C>()?, c(1.0, 2.0));
+    let x = Tensor::new([[c(1.0, 0.0), c(2.0, -1.0)], [c(3.0, -2.0), c(4.0, -3.0)]])?;
+    assert_eq!(x.cov()?.to_vec::<C>()?, [c(1.0, 0.0); 4]);
+    let real = z.abs()?.requires_grad_(true)?.sum_all()?;
+    assert!(real.backward_with(&Tensor::new(c(1.0, 1.0))?).unwrap_err().to_string().contains("real"));
+    Ok(())
+}

@@ -46,7 +46,7 @@ pub enum Error {
         got: Box<[usize]>,
     },
     /// A tensor of a wrong dtype.
-    #[error("{op}: `{argument}` must be {expected}, but it is {got}; convert it with `to_dtype`")]
+    #[error("{op}: `{argument}` must be {expected}, but it is {got}{}", cast_of(*got))]
     DType {
         /// The op.
         op: &'static str,
@@ -313,6 +313,11 @@ pub fn shown_all(numbers: &[i64]) -> String {
 }
 
 /// Describes the other owners of memory that must be uniquely owned.
+/// The advice to cast, which complex numbers cannot follow.
+fn cast_of(got: DType) -> &'static str {
+    if got.is_complex() { "" } else { "; convert it with `to_dtype`" }
+}
+
 fn held(tensors: usize, storages: usize) -> String {
     match (tensors, storages) {
         (0, 0 | 1) => "a graph refers to it".to_string(),

@@ -430,7 +430,12 @@ fn help(
         );
     }
     if !is_refused && any(&|k| is_here(k) && k.layout == layout && k.dtype != dtype.code()) {
-        ways.push("cast with `to_dtype`");
+        ways.push(match dtype.is_complex() {
+            true => {
+                "apply it to `abs()`, or to `real()` and `imag()`, if it is not defined for complex numbers"
+            }
+            false => "cast with `to_dtype`",
+        });
     }
     let has_devices = |kind| {
         kind == Device::CPU.kind || server(kind).is_some_and(|entry| crate::device::count(entry).0 > 0)

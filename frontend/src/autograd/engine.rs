@@ -186,6 +186,15 @@ fn start(
                 }
                 .into());
             }
+            Some(g) if g.dtype().is_complex() && !output.dtype().is_complex() => {
+                return Err(AutogradError::GradientPlace {
+                    op: op.to_string(),
+                    expected: format!("of dtype {}", output.dtype()),
+                    got: format!("of dtype {}", g.dtype()),
+                    call: "real",
+                }
+                .into());
+            }
             // A caller's gradient is an ordinary tensor: its duplicate coordinates add up.
             Some(g) if edge.by_entry() => {
                 g.coalesce()?.sparse_mask_like(&Tensor::from_ref(output.shallow_copy()))?

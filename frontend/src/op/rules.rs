@@ -98,7 +98,7 @@ pub fn unary_number(args: &Args<'_>) -> Result<Typing> {
 /// `DType` for other dtypes.
 pub fn unary_real(args: &Args<'_>) -> Result<Typing> {
     let dtype = args.tensor(0)?.dtype();
-    let allowed = !matches!(dtype.category(), Category::Bool | Category::Integer);
+    let allowed = !matches!(dtype.category(), Category::Bool | Category::Integer | Category::Complex);
     require(args, 0, dtype, allowed, "a floating-point dtype")?;
     Ok(Typing::of(dtype))
 }
@@ -204,7 +204,7 @@ pub fn binary_float(args: &Args<'_>) -> Result<Typing> {
 /// `DType` for other promoted dtypes.
 pub fn binary_real(args: &Args<'_>) -> Result<Typing> {
     let dtype = args.promote(FIRST_TWO)?;
-    let allowed = !matches!(dtype.category(), Category::Bool | Category::Integer);
+    let allowed = !matches!(dtype.category(), Category::Bool | Category::Integer | Category::Complex);
     require(args, 0, dtype, allowed, "a floating-point dtype")?;
     Ok(Typing::of(dtype))
 }

@@ -38,11 +38,13 @@ fn clip_norm(grads: Vec<Tensor>, max_norm: f64) -> Result<Tensor> {
     let _off = no_grad();
     let Some(first) = grads.first() else { return Tensor::new(0.0f32) };
     let device = first.device();
-    let widest = if grads.iter().any(|grad| grad.dtype() == DType::F64) { DType::F64 } else { DType::F32 };
+    let is_double = |grad: &Tensor| matches!(grad.dtype(), DType::F64 | DType::C128);
+    let widest = if grads.iter().any(is_double) { DType::F64 } else { DType::F32 };
     let mut norms = Vec::with_capacity(grads.len());
     for grad in &grads {
         // The norm of half-precision gradients may be beyond their own dtype.
-        let wide = if grad.dtype() == DType::F64 { grad.clone() } else { grad.to_dtype(DType::F32)? };
+        let own = is_double(grad) || grad.is_complex();
+        let wide = if own { grad.clone() } else { grad.to_dtype(DType::F32)? };
         norms.push(wide.norm_all()?.to_device(device)?.to_dtype(widest)?);
     }
     // The norm of norms: squares leave the range long before norms do.

@@ -41,6 +41,8 @@ pub(super) trait Options: Copy {
     fn check(&self, owner: &'static str) -> Result<(), ModuleError>;
     /// Sets the learning rate, unchecked.
     fn set_lr(&mut self, lr: f64);
+    /// Whether the step is right for complex parameters: linear in the gradient.
+    const LINEAR: bool = false;
     /// Whether these options need the state of this name.
     fn remembers(&self, name: &str) -> bool {
         let _ = name;
@@ -95,6 +97,10 @@ fn check_groups<O: Options>(owner: &'static str, groups: &[Group<O>]) -> Result<
     for (index, parameter) in all.iter().enumerate() {
         let pass = "pass `module.parameters()`, or call `requires_grad_(true)` on a leaf";
         let wrong = match (parameter.requires_grad(), parameter.is_leaf()) {
+            _ if parameter.is_complex() && !O::LINEAR => Some((
+                "complex, and the step divides by a mean of squares",
+                "make `view_as_real()` of it the parameter, and call `view_as_complex()` in each step",
+            )),
             _ if !parameter.as_ref().is_strided() => Some((
                 "a sparse tensor, whose elements no step can change",
                 "make its values the parameter, and the tensor of them in each step",

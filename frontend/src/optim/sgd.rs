@@ -47,6 +47,7 @@ impl Default for SgdOptions {
 }
 
 impl Options for SgdOptions {
+    const LINEAR: bool = true;
     const NAMES: &'static [&'static str] = &["lr", "momentum", "dampening", "weight_decay", "nesterov"];
 
     fn values(&self) -> Vec<f64> {

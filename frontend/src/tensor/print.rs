@@ -237,6 +237,18 @@ fn decode_by_plugin(t: &Tensor, dtype: DType, bytes: &[u8]) -> Result<Vec<Value>
     Ok(t.to_vec_f64()?.into_iter().map(number).collect())
 }
 
+/// Real and imaginary parts, if all values are complex.
+fn complex_parts(values: &[Value]) -> Option<Vec<Value>> {
+    let parts = values.iter().map(|value| match *value {
+        Value::Complex(real, imaginary) => Some([Value::Real(real), Value::Real(imaginary)]),
+        _ => None,
+    });
+    parts
+        .collect::<Option<Vec<_>>>()
+        .filter(|parts| !parts.is_empty())
+        .map(|parts| parts.into_iter().flatten().collect())
+}
+
 /// The number format of the elements of one tensor.
 struct Style {
     whole: bool,
@@ -249,6 +261,12 @@ struct Style {
 impl Style {
     fn of(values: &[Value], digits: usize) -> Style {
         let mut style = Style { whole: true, scientific: false, width: 1, digits };
+        if let Some(parts) = complex_parts(values) {
+            style = Style::of(&parts, digits);
+            style.whole = false;
+            style.width = values.iter().map(|v| style.plain(v).chars().count()).max().unwrap_or(1);
+            return style;
+        }
         if !values.iter().any(|v| matches!(v, Value::Real(_))) {
             style.width = values.iter().map(|v| style.plain(v).chars().count()).max().unwrap_or(1);
             return style;
@@ -285,7 +303,12 @@ impl Style {
             Value::Real(v) if self.whole => format!("{v:.0}."),
             Value::Real(v) => format!("{v:.*}", self.digits),
             Value::Complex(real, imaginary) => {
-                format!("{real:.digits$}{imaginary:+.digits$}j", digits = self.digits)
+                let sign = if imaginary.is_sign_negative() && !imaginary.is_nan() { "-" } else { "+" };
+                format!(
+                    "{}{sign}{}j",
+                    self.plain(&Value::Real(real)),
+                    self.plain(&Value::Real(imaginary.abs()))
+                )
             }
             Value::Text(ref text) => text.clone(),
         }

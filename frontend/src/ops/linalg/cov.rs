@@ -82,6 +82,6 @@ fn covariance(op: &'static str, x: &Tensor, correction: i64) -> Result<Tensor> {
     let rows = if x.rank() == 2 { real(x)? } else { real(x)?.reshape((1, x.elem_count()))? };
     let apart = centred(&rows, &[1])?;
     let divisor = (rows.dim(1)? as i64).saturating_sub(correction).max(0);
-    let made = apart.matmul(&apart.t()?)?.div(divisor as f64)?;
+    let made = apart.matmul(&apart.adjoint()?)?.div(divisor as f64)?;
     if x.rank() == 2 { Ok(made) } else { made.reshape(()) }
 }

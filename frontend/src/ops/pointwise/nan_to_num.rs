@@ -11,7 +11,8 @@ use crate::ops::composite::{one, tensor};
 use crate::ops::def::{Derivative, OpDef, OpFlags};
 use crate::ops::sample::{Fill, Sample, SampleArg, sample, tensor as filled, unary_of};
 use crate::ops::{forms, rules};
-use keyway_dispatcher::op::{Arg, Args};
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Typing};
 
 forms! {
     /// Replaces NaN by 0, and the infinities by the largest and the smallest finite value of the dtype. The gradient of
@@ -55,6 +56,13 @@ impl Tensor {
     }
 }
 
+fn rule(args: &Args<'_>) -> RuleResult<Typing> {
+    let typing = rules::unary(args)?;
+    let real = !typing.compute.is_complex();
+    rules::require(args, 0, typing.compute, real, "a real dtype; apply it to `view_as_real()`")?;
+    Ok(typing)
+}
+
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let x = tensor(args, 0)?;
     if !x.dtype().is_float() {
@@ -83,7 +91,7 @@ fn samples() -> Vec<Sample> {
 /// `nan_to_num`
 pub static DEF: OpDef = OpDef::unary(
     "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
-    rules::unary,
+    rule,
     Derivative::of_inputs(0b1, |b, g| g.set(0, || b.input(0)?.isfinite()?.where_cond(b.grad(0)?, 0))),
 )
 .samples(samples)

@@ -11,9 +11,10 @@ use crate::ops::sample::{
     uniform,
 };
 use crate::ops::{forms, rules};
-use crate::{DType, Tensor};
+use crate::{Complex, DType, Tensor};
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Typing};
+use std::f64::consts::PI;
 
 forms! {
     /// `self` to the power of `exponent`, broadcast and promoted.
@@ -123,6 +124,8 @@ fn exponent_gradient(grad: &Tensor, base: Arg<'_>, exponent: &Tensor, power: &Te
     let number = match base {
         Arg::Tensor(t) => {
             let t = Tensor::from_ref(t.clone());
+            // The logarithm of a negative number is complex.
+            let t = if exponent.is_complex() && !t.is_complex() { t.to_dtype(exponent.dtype())? } else { t };
             let flat = t.eq(0)?.logical_and(&exponent.real()?.ge(0)?)?;
             // The logarithm of 0 is avoided there: its derivative, times a gradient of 0, would be NaN.
             let log = flat.where_cond(1, &t)?.log()?;
@@ -136,6 +139,10 @@ fn exponent_gradient(grad: &Tensor, base: Arg<'_>, exponent: &Tensor, power: &Te
         // Infinite or 0 in a neighbourhood: a constant.
         let slope = power.detach().mul(f64::NEG_INFINITY)?;
         return grad.mul(&exponent.real()?.ge(0)?.where_cond(0, &slope)?);
+    }
+    if number < 0.0 && exponent.is_complex() {
+        let log = Tensor::new(Complex::new(number.abs().ln(), PI))?.to_device(exponent.device())?;
+        return scaled.mul(&log);
     }
     scaled.mul(number.ln())
 }

@@ -6,13 +6,20 @@ use crate::error::Result;
 use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::rules;
 use crate::ops::sample::{Fill, PAIRS, Sample, SampleArg, sample, tensor};
-use keyway_dispatcher::op::Arg;
+use keyway_dispatcher::error::Result as RuleResult;
+use keyway_dispatcher::op::{Arg, Args, Typing};
+
+fn rule(args: &Args<'_>) -> RuleResult<Typing> {
+    let typing = rules::binary_held(args)?;
+    rules::has_order(args, 0, typing.compute)?;
+    Ok(typing)
+}
 
 pub(super) const fn def(
     schema: &'static str,
     formula: fn(&Backward<'_>, &mut Grads<'_>) -> Result<()>,
 ) -> OpDef {
-    OpDef::binary(schema, rules::binary_held, Derivative::of_inputs(0b11, formula))
+    OpDef::binary(schema, rule, Derivative::of_inputs(0b11, formula))
         .forms(Forms::Out)
         .samples(samples)
         .with(OpFlags::EXACT)

@@ -5,7 +5,7 @@ use super::{cases, sum};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{one, tensor};
-use crate::ops::def::{Derivative, Forms, OpDef};
+use crate::ops::def::{Derivative, Forms, OpDef, OpFlags};
 use crate::ops::sample::{Fill, Sample, plain, tensor as filled};
 use keyway_dispatcher::op::{Args, Rule};
 
@@ -28,7 +28,7 @@ reduction! {
 
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let x = tensor(args, 0)?;
-    let x = if x.dtype().is_float() { x.isnan()?.where_cond(0, &x)? } else { x };
+    let x = if x.dtype().is_inexact() { x.isnan()?.where_cond(0, &x)? } else { x };
     sum::DEF.run(&[(&x).into(), args.get(1), args.get(2)])
 }
 
@@ -61,4 +61,5 @@ pub static DEF: OpDef = OpDef::new(
 )
 .forms(Forms::Out)
 .errors(|| cases::dim_errors(&[]))
-.decomposed(|args| one(compose(args)));
+.decomposed(|args| one(compose(args)))
+.with(OpFlags::COMPLEX);
