@@ -2,6 +2,7 @@
 
 mod support;
 
+use keyway::ops::def::Dtypes;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -73,7 +74,10 @@ fn assert_the_cpu_passes(families: &[&'static str], more_than: u64) -> Value {
 
 #[test]
 fn the_cpu_backend_passes_the_quick_run() {
-    assert_eq!(assert_the_cpu_passes(&fast(), 5_000)["ops"], keyway::ops::all().count());
+    // Of the ops of complex numbers alone, the views have no kernel, and the Fourier transforms a library of their own.
+    let judged = keyway::ops::all()
+        .filter(|op| op.dtypes != Dtypes::COMPLEX || !(op.rule.is_view() || op.library().is_some()));
+    assert_eq!(assert_the_cpu_passes(&fast(), 5_000)["ops"], judged.count());
 }
 
 #[test]

@@ -49,6 +49,7 @@ pub static DEF: OpDef = OpDef::binary(
 )
 .forms(Forms::New)
 .samples(Vec::new)
+.errors(Vec::new)
 .dtypes(Dtypes::COMPLEX)
 .decomposed(|args| {
     one((|| {
