@@ -136,7 +136,7 @@ impl Arena {
 }
 
 /// An element type as bytes of the block.
-pub trait Cell: Element {
+pub trait Cell: PartialOrd + Element {
     /// Reads an element from its bytes.
     fn read(bytes: &[u8]) -> Self;
     /// Writes an element to its bytes.
