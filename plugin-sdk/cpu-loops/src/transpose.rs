@@ -14,7 +14,7 @@ const ROWS: usize = 16;
 const VECTORS: bool = cfg!(all(target_arch = "x86_64", target_feature = "avx"));
 
 /// Transposes a matrix with dense rows: element `c` of row `r` is copied to element `r` of row `c`, for each `r < rows` and
-/// `c < columns`. The steps are row strides in elements; elements have at most 8 bytes.
+/// `c < columns`. The steps are row strides in elements.
 ///
 /// # Safety
 /// `from` must have the elements and `to` capacity for them, without overlap; the caller upholds this.
@@ -55,7 +55,8 @@ unsafe fn turn<W: Copy, const AVX: bool>(
         // SAFETY: the caller guarantees the elements of source and target for each row and column.
         unsafe {
             let (to, from) = (to.add(r), from.add(r * from_step));
-            let vectors = AVX && some > 1;
+            // Tiles of vectors have elements of 8 bytes at most.
+            let vectors = AVX && some > 1 && size_of::<W>() <= 8;
             let done =
                 if vectors { vectors::rows((to, to_step), (from, from_step), some, columns) } else { 0 };
             for c in done..columns {
@@ -305,6 +306,7 @@ mod tests {
         check::<u16, false>(|i| i as u16);
         check::<u32, false>(|i| i as u32);
         check::<u64, false>(|i| i as u64);
+        check::<u128, false>(|i| i as u128);
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -319,5 +321,6 @@ mod tests {
         // Includes signalling NaN.
         check::<u32, true>(|i| (i as u32).wrapping_mul(0x9e37_79b9) | 0x7f80_0000);
         check::<u64, true>(|i| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 0x7ff0_0000_0000_0000);
+        check::<u128, true>(|i| (i as u128).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
     }
 }
