@@ -33,7 +33,7 @@ pub const FAMILY: Family = Family {
 
 /// The variant with all lengths of the list and of the seed.
 const VECTORS: &str = "vectors";
-/// The variant with [`MILLIONS`] elements.
+/// The variant with [`MILLIONS`] elements, or half as many of 8 bytes.
 const MANY: &str = "millions";
 /// More than 20 million elements and than 2^24, the largest integer below which f32 represents all; no multiple of a block.
 const MILLIONS: usize = (5 << 22) + 12_289;
@@ -117,7 +117,8 @@ fn lengths(context: &Context<'_>, each: bool) -> Steps<Vec<usize>> {
         return Ok(vec![length]);
     }
     if variant == MANY {
-        return Ok(vec![MILLIONS]);
+        // Half as many of 8 bytes each, so that three tensors stay below the limit on a worker's memory.
+        return Ok(vec![if context.dtype().size() > 4 { MILLIONS / 2 } else { MILLIONS }]);
     }
     let (powers, (count, most)) = if each { (POWERS, DRAWN) } else { (POWERS_OF_OTHERS, DRAWN_OF_OTHERS) };
     let seeds = [context.draws, u64::from(context.dtype().code())];
