@@ -257,7 +257,7 @@ fn views_of_parts_share_memory_and_history() -> Result<()> {
     z.real()?.fill_(1.0)?;
     assert_eq!(z.real()?.to_vec::<f64>()?, [1.0; 4]);
     assert_eq!(z.imag()?.to_vec::<f64>()?, [-1.2, 0.3, 0.9, 2.1]);
-    // A change of a part in place is recorded for the whole.
+    // An in-place change of the imaginary part is recorded in the graph of the complex tensor.
     let leaf = sample().requires_grad_(true)?;
     let y = leaf.mul(1)?;
     y.imag()?.mul_(3)?;
@@ -265,7 +265,7 @@ fn views_of_parts_share_memory_and_history() -> Result<()> {
     let grad = leaf.grad().unwrap().to_vec::<C>()?;
     let expected: Vec<C> = sample().to_vec::<C>()?.iter().map(|z| c(2.0 * z.re, 18.0 * z.im)).collect();
     assert!(grad.iter().zip(&expected).all(|(a, b)| (a - b).norm() < 1e-12), "{grad:?} {expected:?}");
-    // And one of the whole for the parts.
+    // An in-place change of the complex view is recorded in the graph of the real tensor.
     let parts = Tensor::new([[1.0f64, 2.0], [3.0, 4.0]])?.requires_grad_(true)?;
     let y = parts.mul(1)?;
     y.view_as_complex()?.mul_(2)?;

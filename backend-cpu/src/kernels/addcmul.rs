@@ -2,7 +2,7 @@
 
 use super::number::Number;
 use keyway_cpu_loops::{CallExt, Cost};
-use keyway_sdk::author::{Call, Element, Error, Float};
+use keyway_sdk::author::{Call, Element, Error, Float, c64, c128};
 use keyway_sdk::half::{bf16, f16};
 
 fn real<T: Float>(call: &Call) -> Result<(), Error> {
@@ -10,10 +10,11 @@ fn real<T: Float>(call: &Call) -> Result<(), Error> {
     call.map3_wide::<T, T, T, T>(Cost::Cheap, |a, b, c| a + value * b * c)
 }
 
-fn integer<T: Number + Element>(call: &Call) -> Result<(), Error> {
+/// The kernel of integers and complex numbers, which have no wider accumulation type.
+fn unwidened<T: Number + Element>(call: &Call) -> Result<(), Error> {
     let value: T = call.scalar(3)?;
-    call.map3(Cost::Cheap, |a: T, b: T, c: T| a.plus(value.times(b).times(c)))
+    call.map3(Cost::Cheap, |a: T, b: T, c: T| a.plus(b.scaled(value).times(c)))
 }
 
 kernel!("addcmul", "TTTs>T", real, [f32, f64, f16, bf16]);
-kernel!("addcmul", "TTTs>T", integer, [i8, i16, i32, i64, u8, u16, u32, u64]);
+kernel!("addcmul", "TTTs>T", unwidened, [i8, i16, i32, i64, u8, u16, u32, u64, c64, c128]);

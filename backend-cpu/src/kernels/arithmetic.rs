@@ -3,7 +3,7 @@
 use super::neighbours::Bits;
 use super::number::{Number, real_functions};
 use keyway_cpu_loops::{CallExt, Cost};
-use keyway_sdk::author::{Call, Element, Error, Widen};
+use keyway_sdk::author::{Call, Element, Error, Widen, c64, c128};
 use keyway_sdk::half::{bf16, f16};
 
 real_functions! {
@@ -50,6 +50,6 @@ kernel!("neg", "T>T", neg_float, [f32, f64, f16, bf16]);
 kernel!("neg", "T>T", neg, [i8, i16, i32, i64, u8, u16, u32, u64]);
 kernel!("abs", "T>T", abs_float, [f32, f64, f16, bf16]);
 kernel!("abs", "T>T", abs, [i8, i16, i32, i64, u8, u16, u32, u64]);
-kernel!("square", "T>T", square, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
+kernel!("square", "T>T", square, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, c64, c128]);
 kernel!("sign", "T>T", sign, [f32, f64, f16, bf16, i8, i16, i32, i64]);
 kernel!("sign", "T>T", sign_unsigned, [u8, u16, u32, u64, bool]);

@@ -93,10 +93,6 @@ fn conj<T: Pair>(call: &Call) -> Result<(), Error> {
     })
 }
 
-fn square<T: Pair>(call: &Call) -> Result<(), Error> {
-    call.map1(Cost::Cheap, |z: T| z.times(z))
-}
-
 fn abs<T: Pair>(call: &Call) -> Result<(), Error> {
     call.map1(Cost::Medium, |z: T| T::Part::from_f64(complex::abs(z.wide())))
 }
@@ -126,10 +122,6 @@ fn isfinite<T: Pair>(call: &Call) -> Result<(), Error> {
     })
 }
 
-fn logical_not<T: Pair>(call: &Call) -> Result<(), Error> {
-    call.map1(Cost::Cheap, |z: T| z == T::default())
-}
-
 fn div<T: Pair>(call: &Call) -> Result<(), Error> {
     if !call.is_none(2)? {
         return Err(Error::Unsupported { what: "a rounded quotient of complex numbers".into() });
@@ -141,11 +133,6 @@ fn pow<T: Pair>(call: &Call) -> Result<(), Error> {
     call.map2(Cost::Heavy, |a: T, b: T| T::from_complex(complex::pow(a.wide(), b.wide())))
 }
 
-fn addcmul<T: Pair>(call: &Call) -> Result<(), Error> {
-    let value: T = call.scalar(3)?;
-    call.map3(Cost::Cheap, |a: T, b: T, c: T| a.plus(b.scaled(value).times(c)))
-}
-
 fn addcdiv<T: Pair>(call: &Call) -> Result<(), Error> {
     let value: T = call.scalar(3)?;
     call.map3(Cost::Medium, |a: T, b: T, c: T| {
@@ -155,16 +142,13 @@ fn addcdiv<T: Pair>(call: &Call) -> Result<(), Error> {
 
 kernel!("neg", "T>T", neg, [c64, c128]);
 kernel!("conj", "T>T", conj, [c64, c128]);
-kernel!("square", "T>T", square, [c64, c128]);
 kernel!("abs", "T>T", abs, [c64, c128]);
 kernel!("angle", "T>T", angle, [c64, c128]);
 kernel!("isnan", "T>T", isnan, [c64, c128]);
 kernel!("isinf", "T>T", isinf, [c64, c128]);
 kernel!("isfinite", "T>T", isfinite, [c64, c128]);
-kernel!("logical_not", "T>T", logical_not, [c64, c128]);
 kernel!("div", "TTS>T", div, [c64, c128]);
 kernel!("pow", "TT>T", pow, [c64, c128]);
-kernel!("addcmul", "TTTs>T", addcmul, [c64, c128]);
 kernel!("addcdiv", "TTTs>T", addcdiv, [c64, c128]);
 
 fn join_f32(call: &Call) -> Result<(), Error> {

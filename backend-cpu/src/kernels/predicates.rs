@@ -1,7 +1,7 @@
 //! Unary predicates, and the negation of bits and bools.
 
 use keyway_cpu_loops::{CallExt, Cost};
-use keyway_sdk::author::{Call, Element, Error, Float, Real, Widen};
+use keyway_sdk::author::{Call, Element, Error, Float, Real, Widen, c64, c128};
 use keyway_sdk::half::{bf16, f16};
 use std::ops::Not;
 
@@ -46,5 +46,10 @@ kernel!("isfinite", "T>T", isfinite, [f32, f64, f16, bf16]);
 kernel!("isnan", "T>T", never, [i8, i16, i32, i64, u8, u16, u32, u64, bool]);
 kernel!("isinf", "T>T", never, [i8, i16, i32, i64, u8, u16, u32, u64, bool]);
 kernel!("isfinite", "T>T", always, [i8, i16, i32, i64, u8, u16, u32, u64, bool]);
-kernel!("logical_not", "T>T", logical_not, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
+kernel!(
+    "logical_not",
+    "T>T",
+    logical_not,
+    [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool, c64, c128]
+);
 kernel!("bitwise_not", "T>T", bitwise_not, [i8, i16, i32, i64, u8, u16, u32, u64, bool]);

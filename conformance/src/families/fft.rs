@@ -325,7 +325,7 @@ fn along(x: &[C], sizes: &[usize], dim: usize, forward: bool) -> Vec<C> {
     (0..x.len()).map(element).collect()
 }
 
-/// The whole spectrum of real lines of `n` elements, of which the first half is given.
+/// The whole spectrum of real lines of `n` elements, from its first half.
 fn extended(x: &[C], sizes: &[usize], dim: usize, n: usize) -> (Vec<C>, Vec<usize>) {
     let mut whole = sizes.to_vec();
     whole[dim] = n;

@@ -57,7 +57,7 @@ const MILLIONS: &str = "millions";
 const MILLIONS_OF: [&str; 9] =
     ["bmm", "cat", "index_select", "layer_norm", "linear", "log_softmax", "mm", "softmax", "sum"];
 const ELEMENTS_OF_MILLIONS: usize = 20_500_000;
-/// The maximum number of steps of a call of so many elements.
+/// The maximum number of steps of a call with more than 20 million elements.
 const STEPS_OF_MILLIONS: usize = 400_000_000;
 /// Ops for which the last of equal indices wins: the last of many periods need not be the last of one.
 const LAST_WRITE: [&str; 3] = ["index_copy", "index_put", "scatter"];

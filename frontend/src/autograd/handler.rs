@@ -242,8 +242,6 @@ fn record(
         check_in_place(call)?;
     }
     let op = call.args.op;
-    let real_only =
-        info.is_some_and(|info| !info.flags.has(OpFlags::COMPLEX) && !info.flags.has(OpFlags::HOLOMORPHIC));
     // The node's lists are constructed in place.
     let mut node = Node::unnumbered(|| {
         let saved = Mutex::new(Some(SavedTensors::default()));
@@ -261,7 +259,7 @@ fn record(
             let argument = op.schema.param_name(i);
             return Err(AutogradError::ComponentChanged { op: op.name, argument }.into());
         }
-        if real_only && t.dtype().is_complex() {
+        if t.dtype().is_complex() && info.is_some_and(|info| !info.flags.is_of_complex()) {
             return Err(meta::no_complex_formula(op.name, t.dtype()));
         }
         let wanted = i >= 32 || saves & (1 << i) != 0;

@@ -29,7 +29,7 @@ fn whole(op: &'static str, x: &Tensor, options: FftOptions, forward: bool) -> Re
         // The inverse of a real signal is the conjugate of its transform.
         match forward {
             true => x.fft_r2c(&dims, norm.name(), false),
-            false => x.fft_r2c(&dims, norm.opposite().name(), false)?.conj(),
+            false => x.fft_r2c(&dims, norm.opposite(), false)?.conj(),
         }
     })
 }
@@ -193,8 +193,8 @@ pub fn irfft_with(x: &Tensor, options: FftOptions) -> Result<Tensor> {
     })
 }
 
-/// The transform of a Hermitian signal along the last dimension, of which the first half is given: real numbers, `2 (m - 1)` from
-/// `m`.
+/// The transform of a Hermitian signal along the last dimension, from its first half: `m` complex numbers give `2 (m - 1)` real
+/// ones.
 ///
 /// ```no_run
 /// # fn main() -> keyway::Result<()> {
@@ -224,7 +224,7 @@ pub fn hfft(x: &Tensor) -> Result<Tensor> {
 pub fn hfft_with(x: &Tensor, options: FftOptions) -> Result<Tensor> {
     called_as("hfft", PARAMETERS, NAMES, || {
         let (x, at, n) = signal_of_half("hfft", x, options)?;
-        x.conj()?.fft_c2r(&[at as i64], options.norm.opposite().name(), n)
+        x.conj()?.fft_c2r(&[at as i64], options.norm.opposite(), n)
     })
 }
 
@@ -258,6 +258,6 @@ pub fn ihfft(x: &Tensor) -> Result<Tensor> {
 pub fn ihfft_with(x: &Tensor, options: FftOptions) -> Result<Tensor> {
     called_as("ihfft", PARAMETERS, NAMES, || {
         let (x, at) = signal("ihfft", real("ihfft", x)?, &options)?;
-        x.fft_r2c(&[at as i64], options.norm.opposite().name(), true)?.conj()
+        x.fft_r2c(&[at as i64], options.norm.opposite(), true)?.conj()
     })
 }

@@ -81,7 +81,7 @@ fn whole(op: &'static str, x: &Tensor, options: &FftnOptions, two: bool, forward
         // The inverse of a real signal is the conjugate of its transform.
         match forward {
             true => x.fft_r2c(&dims, norm.name(), false),
-            false => x.fft_r2c(&dims, norm.opposite().name(), false)?.conj(),
+            false => x.fft_r2c(&dims, norm.opposite(), false)?.conj(),
         }
     })
 }

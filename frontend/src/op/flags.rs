@@ -68,6 +68,11 @@ impl OpFlags {
         OpFlags(self.0 | more.0)
     }
 
+    /// Whether the op has a derivative for complex tensors.
+    pub(crate) const fn is_of_complex(self) -> bool {
+        self.has(OpFlags::COMPLEX) || self.has(OpFlags::HOLOMORPHIC)
+    }
+
     /// Whether the set contains all of `flags`.
     ///
     /// ```

@@ -11,7 +11,7 @@ type Phrase = (&'static str, &'static str, usize);
 
 /// The phrases that have no other sense. Case is ignored; a letter on either side makes another word.
 const PHRASES: &[Phrase] = &[
-    ("so many", "n, or the count's name", 1),
+    ("so many", "n, or the count's name", 0),
     ("nobody else's", "uniquely owned", 0),
     ("by places", "by positions", 0),
     ("parted", "de-interleaved", 0),

@@ -12,7 +12,7 @@ use keyway::ops::def::{OpDef, OpFlags};
 use keyway::ops::sample::Sample;
 use keyway::{Device, Tensor};
 
-/// The maximum number of elements of all tensors of a sample, of which each part is changed.
+/// The maximum number of elements of all tensors of a sample; finite differences call the op four times for each element.
 const MOST: usize = 64;
 
 /// Whether the op has derivatives for complex tensors.

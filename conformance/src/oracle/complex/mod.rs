@@ -177,7 +177,7 @@ fn unary(inputs: &Inputs, f: fn(C) -> C) -> Outcome {
     each([z], dtype(inputs)?, |[z]| Ok(value([C::of(z)], f(C::of(z)))))
 }
 
-/// A function of the first two arguments, of which one may be real or a number.
+/// A function of the first two arguments; one of them may be a real tensor or a number.
 fn binary(inputs: &Inputs, f: fn(C, C) -> C) -> Outcome {
     let (a, b) = (inputs.operand(0)?, inputs.operand(1)?);
     each([&a, &b], dtype(inputs)?, |[a, b]| Ok(value([C::of(a), C::of(b)], f(C::of(a), C::of(b)))))

@@ -50,8 +50,8 @@ pub static DEF: OpDef = OpDef::unary(
             let z = b.input(0)?;
             let length = z.abs()?;
             let length = length.eq(0)?.where_cond(1, &length)?;
-            let turned = Tensor::complex(&z.imag()?.neg()?, &z.real()?)?;
-            turned.div(&length)?.mul(&b.grad(0)?.div(&length)?)
+            let rotated = Tensor::complex(&z.imag()?.neg()?, &z.real()?)?;
+            rotated.div(&length)?.mul(&b.grad(0)?.div(&length)?)
         })
     }),
 )

@@ -15,9 +15,12 @@ crate::ops::family! {
     view_as_real,
 }
 
-/// Refuses an argument 0 that is not complex.
-fn require_complex(args: &Args<'_>) -> RuleResult<keyway_dispatcher::DType> {
+/// The dtype of argument 0, which must be complex.
+///
+/// # Errors
+/// `DType`.
+pub(in crate::ops) fn require_complex(args: &Args<'_>) -> RuleResult<keyway_dispatcher::DType> {
     let dtype = args.tensor(0)?.dtype();
-    super::rules::require(args, 0, dtype, dtype.is_complex(), "a complex dtype")?;
+    super::rules::require(args, 0, dtype, dtype.is_complex(), "a complex dtype, c64 or c128")?;
     Ok(dtype)
 }

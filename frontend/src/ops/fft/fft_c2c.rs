@@ -5,9 +5,10 @@
 //! - `norm`: `backward` divides the inverse by the number of elements, `forward` the transform, `ortho` both by its square root.
 //! - `forward`: whether the exponent is negative, that of the transform rather than its inverse.
 
-use super::half_spectrum::{LIBRARY, checked, complex, opposite};
+use super::half_spectrum::{LIBRARY, checked, opposite};
 use crate::Tensor;
 use crate::error::Result;
+use crate::ops::complex::require_complex;
 use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::Result as RuleResult;
@@ -35,7 +36,7 @@ impl Tensor {
 }
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
-    let dtype = complex(args)?;
+    let dtype = require_complex(args)?;
     checked(args)?;
     Ok(Plan::one(dtype, Dims::from_slice(args.tensor(0)?.sizes()), dtype, Strides::Contiguous))
 }

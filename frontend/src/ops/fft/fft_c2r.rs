@@ -5,10 +5,11 @@
 //! - `norm`: `backward` divides the inverse by the number of elements, `forward` the transform, `ortho` both by its square root.
 //! - `last_dim_size`: elements of the result along the last dimension, even or odd.
 
-use super::half_spectrum::{LIBRARY, checked_last, complex, opposite, weighted};
+use super::half_spectrum::{LIBRARY, checked_last, opposite, weighted};
 use crate::Tensor;
 use crate::autograd::Backward;
 use crate::error::Result;
+use crate::ops::complex::require_complex;
 use crate::ops::composite::whole;
 use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::rules::{wrong_shape, wrong_value};
@@ -40,7 +41,7 @@ impl Tensor {
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let t = args.tensor(0)?;
-    let dtype = complex(args)?;
+    let dtype = require_complex(args)?;
     let last = checked_last(args)?;
     let len = match usize::try_from(args.int(3)?) {
         Ok(len) if len > 0 => len,

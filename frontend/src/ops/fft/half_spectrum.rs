@@ -3,9 +3,8 @@
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::rules::{wrong_shape, wrong_value};
-use keyway_dispatcher::DType;
 use keyway_dispatcher::dims::wrap_dim;
-use keyway_dispatcher::error::{Error, Result as RuleResult};
+use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::Args;
 
 /// The library of this project with the kernels of Fourier transforms.
@@ -52,21 +51,8 @@ pub(super) fn checked_last(args: &Args<'_>) -> RuleResult<usize> {
     checked(args)?.ok_or_else(|| wrong_value(args, 1, "one dimension or more".to_string()))
 }
 
-/// The dtype of argument 0, which must be complex.
-///
-/// # Errors
-/// `DType`.
-pub(super) fn complex(args: &Args<'_>) -> RuleResult<DType> {
-    let got = args.tensor(0)?.dtype();
-    if got.is_complex() {
-        return Ok(got);
-    }
-    let expected = "c64 or c128; use `to_dtype`".to_string();
-    Err(Error::DType { op: args.name(), argument: "self", expected, got })
-}
-
 /// The normalization of the transform in the other direction that has the same factor. The adjoint of a transform is that one.
-pub(super) fn opposite(norm: &str) -> &'static str {
+pub(crate) fn opposite(norm: &str) -> &'static str {
     match norm {
         "backward" => "forward",
         "forward" => "backward",

@@ -1,6 +1,6 @@
 //! Fourier transforms as ops, with the names and arguments of PyTorch's. [`keyway::fft`](crate::fft) has the functions.
 
-mod half_spectrum;
+pub(crate) mod half_spectrum;
 
 crate::ops::family! {
     fft_c2c,
