@@ -1,6 +1,8 @@
 //! Complex tensors: construction, arithmetic, gradients.
 
-use keyway::autograd::gradcheck::{Tolerance, gradcheck, gradgradcheck};
+mod derivatives_support;
+
+use derivatives_support::check;
 use keyway::prelude::*;
 use keyway::{Complex, Result};
 
@@ -16,17 +18,6 @@ fn sample() -> Tensor {
 
 fn other() -> Tensor {
     Tensor::new([[c(1.5, 0.4), c(-0.6, -0.8)], [c(0.3, -1.9), c(2.2, 0.1)]]).unwrap()
-}
-
-/// Checks the first and second derivatives of a function of complex tensors.
-fn check(name: &str, inputs: &[Tensor], f: impl Fn(&[Tensor]) -> Result<Tensor>) {
-    let inputs: Vec<Tensor> =
-        inputs.iter().map(|t| t.copy().unwrap().requires_grad_(true).unwrap()).collect();
-    let f = |inputs: &[Tensor]| Ok(vec![f(inputs)?]);
-    let first = gradcheck(&f, &inputs, Tolerance::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
-    assert!(first.is_none(), "{name}: {}", first.unwrap());
-    let second = gradgradcheck(&f, &inputs, Tolerance::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
-    assert!(second.is_none(), "{name}, second: {}", second.unwrap());
 }
 
 #[test]

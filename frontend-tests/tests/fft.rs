@@ -3,7 +3,9 @@
 
 mod rehearsal_support;
 
-use keyway::autograd::gradcheck::{Tolerance, gradcheck, gradgradcheck};
+mod derivatives_support;
+
+use derivatives_support::check;
 use keyway::fft::{self, FftOptions, FftnOptions, IstftOptions, Norm, StftOptions};
 use keyway::nn::PadMode;
 use keyway::prelude::*;
@@ -268,17 +270,6 @@ fn dtypes() {
     assert_eq!(fft::fft(&real(&[0, 4])).unwrap().shape(), [0, 4]);
     assert_eq!(fft::rfft2(&real(&[0, 3, 4])).unwrap().shape(), [0, 3, 3]);
     assert_eq!(fft::irfft2(&complex(&[0, 3, 4])).unwrap().shape(), [0, 3, 6]);
-}
-
-/// Checks the first and second derivatives.
-fn check(what: &str, inputs: &[Tensor], f: impl Fn(&[Tensor]) -> Result<Tensor>) {
-    let inputs: Vec<Tensor> =
-        inputs.iter().map(|t| t.copy().unwrap().requires_grad_(true).unwrap()).collect();
-    let f = |inputs: &[Tensor]| Ok(vec![f(inputs)?]);
-    let first = gradcheck(&f, &inputs, Tolerance::default()).unwrap_or_else(|e| panic!("{what}: {e}"));
-    assert!(first.is_none(), "{what}: {}", first.unwrap());
-    let second = gradgradcheck(&f, &inputs, Tolerance::default()).unwrap_or_else(|e| panic!("{what}: {e}"));
-    assert!(second.is_none(), "{what}, second: {}", second.unwrap());
 }
 
 /// A function that is not linear, so that second derivatives are not 0.

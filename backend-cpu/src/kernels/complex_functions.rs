@@ -2,7 +2,7 @@
 
 use super::neighbours::Bits;
 use super::number::Number;
-use super::reduction::{Reducer, reduce, reduced};
+use super::reduction::{Reducer, reduce, reduced, reduced_count};
 use crate::math::complex;
 use keyway_cpu_loops::{CallExt, Cost};
 use keyway_sdk::author::{Call, Element, Error, Float, c64, c128};
@@ -204,9 +204,7 @@ fn prod<T: Pair>(call: &Call) -> Result<(), Error> {
 fn mean<T: Pair>(call: &Call) -> Result<(), Error> {
     let input = call.view::<T>(0)?;
     let mask = reduced(call, 1, input)?;
-    let sizes = input.sizes().iter().enumerate();
-    let count: f64 = sizes.filter(|(i, _)| mask >> i & 1 != 0).map(|(_, n)| *n as f64).product();
-    let count = T::Part::from_f64(count);
+    let count = T::Part::from_f64(reduced_count(input.sizes(), mask) as f64);
     reduce(input, mask, call.out(0)?, &Total::<T, true>(PhantomData), |z: T| {
         let (re, im) = z.parts();
         T::of(

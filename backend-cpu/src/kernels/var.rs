@@ -3,7 +3,7 @@
 //! The mean is computed from the differences from the first element, so that equal elements have variance 0; its rounding error
 //! is accumulated in the second pass and subtracted from the squares (corrected two-pass algorithm).
 
-use super::reduction::{Reducer, reduce_around, reduced};
+use super::reduction::{Reducer, reduce_around, reduced, reduced_count};
 use keyway_sdk::author::{Call, Element, Error, Float, Real, ViewMut};
 use keyway_sdk::half::{bf16, f16};
 use std::marker::PhantomData;
@@ -67,13 +67,7 @@ fn spread<T: Float, A: Real>(
 ) -> Result<(), Error> {
     let input = call.view::<T>(0)?;
     let mask = reduced(call, 1, input)?;
-    let count: usize = input
-        .sizes()
-        .iter()
-        .enumerate()
-        .filter(|(i, _)| mask >> i & 1 != 0)
-        .map(|(_, n)| *n as usize)
-        .product();
+    let count = reduced_count(input.sizes(), mask);
     let divisor = A::from_f64((count as f64 - call.scalar::<f64>(2)?).max(0.0));
     let count = A::from_f64(count as f64);
     let passes = (&Distances::<T, A>(PhantomData), &Squares::<T, A>(PhantomData));

@@ -123,6 +123,11 @@ pub fn reduced<T: Element>(call: &Call, index: usize, input: View<'_, T>) -> Res
     }
 }
 
+/// The number of elements that are reduced to one, given the dimensions as a mask.
+pub fn reduced_count(sizes: &[i64], mask: u64) -> usize {
+    sizes.iter().enumerate().filter(|(i, _)| mask >> i & 1 != 0).map(|(_, n)| *n as usize).product()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

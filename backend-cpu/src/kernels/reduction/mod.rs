@@ -12,7 +12,7 @@ mod geometry;
 mod loops;
 mod pass;
 
-pub use geometry::{Geometry, offset, reduced};
+pub use geometry::{Geometry, offset, reduced, reduced_count};
 pub use loops::{LANES, Reducer};
 
 use super::buffer::try_parallel_for;

@@ -2,8 +2,8 @@
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::rules::{wrong_shape, wrong_value};
-use keyway_dispatcher::dims::wrap_dim;
+use crate::ops::rules::{reduced_dims, wrong_shape, wrong_value};
+use keyway_dispatcher::dims::{Dims, wrap_dim};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::Args;
 
@@ -16,31 +16,24 @@ pub(super) const LIBRARY: &str = "keyway-fft";
 /// # Errors
 /// `Dim`, `Shape`, `Value`.
 pub(super) fn checked(args: &Args<'_>) -> RuleResult<Option<usize>> {
-    let t = args.tensor(0)?;
-    let mut last = None;
-    let mut seen = 0u64;
-    for &dim in args.ints(1)? {
-        let at = wrap_dim(args.name(), dim, t.ndim())?;
-        // A tensor without dimensions has a dimension 0 for indices.
-        if t.ndim() == 0 {
-            let expected = "a tensor of one dimension or more".to_string();
-            return Err(wrong_shape(args, 0, expected, t.sizes()));
-        }
-        if seen >> at & 1 != 0 {
-            return Err(wrong_value(args, 1, "different dimensions".to_string()));
-        }
-        seen |= 1 << at;
-        if t.sizes()[at] == 0 {
-            let expected = format!("one element or more along dimension {at}, which is transformed");
-            return Err(wrong_shape(args, 0, expected, t.sizes()));
-        }
-        last = Some(at);
+    let (t, dims) = (args.tensor(0)?, args.ints(1)?);
+    // A tensor without dimensions has a dimension 0 for indices.
+    if t.ndim() == 0 && !dims.is_empty() {
+        let expected = "a tensor of one dimension or more".to_string();
+        return Err(wrong_shape(args, 0, expected, t.sizes()));
+    }
+    // Refuses dimensions out of range or named twice.
+    reduced_dims(args, 1, t.ndim())?;
+    let dims = dims.iter().map(|&dim| wrap_dim(args.name(), dim, t.ndim())).collect::<RuleResult<Dims>>()?;
+    if let Some(empty) = dims.iter().find(|&&dim| t.sizes()[dim] == 0) {
+        let expected = format!("one element or more along dimension {empty}, which is transformed");
+        return Err(wrong_shape(args, 0, expected, t.sizes()));
     }
     let norm = args.str(2)?;
     if !matches!(norm, "backward" | "ortho" | "forward") {
         return Err(wrong_value(args, 2, "\"backward\", \"ortho\" or \"forward\"".to_string()));
     }
-    Ok(last)
+    Ok(dims.last().copied())
 }
 
 /// [`checked`], where one dimension or more is required.
