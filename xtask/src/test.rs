@@ -10,6 +10,7 @@
 mod junit;
 
 use crate::failure::{Failure, Result};
+use crate::python;
 use crate::workspace::{self, Workspace};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -172,6 +173,13 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
             let mut tests = cargo("test");
             tests.args(["--workspace", "--no-fail-fast"]);
             step(&format!("examples/{name}"), tests, Counts::Lines)?;
+        }
+        match python::Tests::prepare(workspace) {
+            Ok(tests) => {
+                step("build of python", tests.build(workspace, &EXAMPLES_PROFILE), Counts::Lines)?;
+                step("python", tests.run(workspace, &backend)?, Counts::Report(tests.report))?;
+            }
+            Err(reason) => println!("\n== python: skipped: {reason}"),
         }
         if let Some(documentation) = documentation {
             parts.push(documentation.ended()?);
