@@ -120,6 +120,7 @@ enum Counts {
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let start = Instant::now();
     let mut parts = Vec::new();
+    let mut skipped = None;
     let mut step = |name: &str, mut command: Command, counts: Counts| -> Result<()> {
         println!("\n== {name}: {}", workspace::line(&command));
         command.env(PROBE.0, PROBE.1);
@@ -179,7 +180,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
                 step("build of python", tests.build(workspace, &EXAMPLES_PROFILE), Counts::Lines)?;
                 step("python", tests.run(workspace, &backends)?, Counts::Report(tests.report))?;
             }
-            Err(reason) => println!("\n== python: skipped: {reason}"),
+            Err(reason) => skipped = Some(format!("python: skipped: {reason}")),
         }
         if let Some(documentation) = documentation {
             parts.push(documentation.ended()?);
@@ -191,6 +192,9 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     for (name, tally) in &parts {
         println!("{}", summary_line(name, tally));
         sum.add(*tally);
+    }
+    if let Some(line) = skipped {
+        println!("{line}");
     }
     println!("{} ignored, {:.0} s", sum.ignored, start.elapsed().as_secs_f64());
     println!("{} passed, {} failed", sum.passed, sum.all_failed());
