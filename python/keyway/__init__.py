@@ -61,7 +61,7 @@ from ._keyway import (
     uint64,
     zeros,
 )
-from . import autograd, nn, ops, optim
+from . import autograd, fft, linalg, nn, ops, optim
 from .autograd import enable_grad, grad, is_grad_enabled, no_grad, set_grad_enabled
 
 _tensor.install()
