@@ -163,6 +163,8 @@ def test_operators_leave_other_types_to_python():
         kw.ones(2) + "a"
     with pytest.raises(TypeError):
         "a" - kw.ones(2)
+    with pytest.raises(OverflowError, match="64 bits"):
+        kw.ones(2) + 2**70
     assert (kw.ones(2) == "a") is False
 
 

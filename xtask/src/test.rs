@@ -144,7 +144,10 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         tests.args(["nextest", "run", "--no-fail-fast", "--color=never"]);
         // One more than there are cores: some tests wait for time limits.
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        tests.arg(format!("--test-threads={}", cores + 1));
+        if !options.arguments.iter().any(|word| word.starts_with("--test-threads") || word.starts_with("-j"))
+        {
+            tests.arg(format!("--test-threads={}", cores + 1));
+        }
         if options.judged_later {
             println!("left out, to be judged later by more cases: {}", JUDGED_LATER.join(", "));
             tests.arg("-E").arg(all_but(JUDGED_LATER));
