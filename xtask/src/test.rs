@@ -142,6 +142,12 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     if nextest {
         let mut tests = cargo();
         tests.args(["nextest", "run", "--no-fail-fast", "--color=never"]);
+        // One more than there are cores: some tests wait for time limits.
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        if !options.arguments.iter().any(|word| word.starts_with("--test-threads") || word.starts_with("-j"))
+        {
+            tests.arg(format!("--test-threads={}", cores + 1));
+        }
         if options.judged_later {
             println!("left out, to be judged later by more cases: {}", JUDGED_LATER.join(", "));
             tests.arg("-E").arg(all_but(JUDGED_LATER));
