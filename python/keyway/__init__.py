@@ -24,13 +24,18 @@ from ._errors import (
 )
 from ._functions import (
     allclose,
+    as_tensor,
+    broadcast_to,
     clip,
+    concatenate,
+    diag,
     empty_like,
     equal,
     full_like,
     hstack,
     is_tensor,
     meshgrid,
+    numel,
     ones_like,
     rand_like,
     randn_like,
@@ -86,7 +91,8 @@ _ops.install(globals())
 
 newaxis = None
 from_numpy = asarray
-max = _tensor.max
-min = _tensor.min
-split = _tensor.split
+max, min, split = _tensor.max, _tensor.min, _tensor.split
+chunk, flatten, movedim, narrow, t = _tensor.chunk, _tensor.flatten, _tensor.movedim, _tensor.narrow, _tensor.t
 concat = cat  # noqa: F821  # an op
+half, float, double, short, int, long = float16, float32, float64, int16, int32, int64
+cfloat, cdouble = complex64, complex128

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
-from ._keyway import Tensor, call_op, empty, full, ones, rand, randn, zeros
+from ._keyway import Tensor, arange, asarray, call_op, empty, full, ones, rand, randn, zeros
 
 
 def _options(like: Tensor, dtype: Any, device: Any) -> dict[str, Any]:
@@ -51,6 +51,45 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape and elements."""
     return input.shape == other.shape and bool((input == other).all())
+
+
+def as_tensor(data: Any, dtype: Any = None, device: str | None = None) -> Tensor:
+    """``asarray`` with PyTorch's arguments."""
+    return asarray(data, dtype=dtype, device=device)
+
+
+def numel(input: Tensor) -> int:
+    """The number of elements."""
+    return input.numel()
+
+
+def concatenate(tensors: Sequence[Tensor], axis: int | None = 0) -> Tensor:
+    """``cat`` with NumPy's arguments; all elements in one dimension if ``axis`` is ``None``."""
+    if axis is None:
+        tensors, axis = [tensor.reshape(-1) for tensor in tensors], 0
+    made: Tensor = call_op("cat", (tensors, axis))
+    return made
+
+
+def broadcast_to(input: Tensor, shape: Sequence[int]) -> Tensor:
+    """A view of a shape, in which sizes of 1 are repeated."""
+    made: Tensor = call_op("expand", (input, list(shape)))
+    return made
+
+
+def diag(input: Tensor, diagonal: int = 0) -> Tensor:
+    """The diagonal of a matrix, or the matrix with a diagonal."""
+    if input.ndim == 2:
+        made: Tensor = call_op("diagonal", (input, diagonal))
+        return made
+    if input.ndim != 1:
+        raise ValueError(f"diag: expected a vector or a matrix, got {input.ndim} dimensions")
+    size = input.numel() + abs(diagonal)
+    matrix = zeros(size, size, dtype=input.dtype, device=input.device)
+    row, column = max(-diagonal, 0), max(diagonal, 0)
+    rows = arange(row, row + input.numel())
+    placed: Tensor = call_op("index_put", (matrix, [rows, rows - row + column], [0, 1], input))
+    return placed
 
 
 def is_tensor(obj: object) -> bool:

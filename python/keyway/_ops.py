@@ -5,6 +5,7 @@ An op that is added there is here, without a line in this file.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from typing import Any, Callable
 
 from ._keyway import Tensor, call_op, op_table
@@ -19,6 +20,58 @@ def _is_public(name: str, schema: str) -> bool:
     return not name.endswith(_HIDDEN_SUFFIXES) and not any(part in schema for part in _INTERNAL)
 
 
+def _results(*names: str) -> Any:
+    return namedtuple("_".join(names), names)
+
+
+_VALUES = _results("values", "indices")
+# The names of the results of ops with several, as in PyTorch.
+_RESULTS = {
+    "cummax": _VALUES,
+    "cummin": _VALUES,
+    "eig": _results("eigenvalues", "eigenvectors"),
+    "eigh": _results("eigenvalues", "eigenvectors"),
+    "kthvalue": _VALUES,
+    "lu_factor": _results("LU", "pivots"),
+    "max": _VALUES,
+    "median": _VALUES,
+    "min": _VALUES,
+    "mode": _VALUES,
+    "nanmedian": _VALUES,
+    "qr": _results("Q", "R"),
+    "slogdet": _results("sign", "logabsdet"),
+    "sort": _VALUES,
+    "std_mean": _results("std", "mean"),
+    "svd": _results("U", "S", "Vh"),
+    "topk": _VALUES,
+    "var_mean": _results("var", "mean"),
+}
+# Ops that compute in another dtype by PyTorch's argument `dtype`, which is a conversion before.
+_CONVERTED = ("cumprod", "cumsum", "log_softmax", "mean", "nansum", "prod", "softmax", "sum")
+# Ops of a list of tensors that PyTorch takes one by one.
+_VARIADIC = ("einsum",)
+
+
+def call_named(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call of an op whose several results have names."""
+    made = call_op(name, args, kwargs or None)
+    names = _RESULTS.get(name)
+    if names is not None and isinstance(made, tuple) and len(made) == len(names._fields):
+        return names(*made)
+    return made
+
+
+def _optional_results(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The results that were asked for, of an op whose others are empty."""
+    kwargs.pop("sorted", None)
+    asked = [kwargs.get("return_inverse", False), kwargs.get("return_counts", False)]
+    given = [value for value in args[1:] if isinstance(value, bool)]
+    asked[: len(given)] = given[:2]
+    made = call_op(name, args, kwargs or None)
+    kept = (made[0], *(result for result, wanted in zip(made[1:], asked) if wanted))
+    return kept if len(kept) > 1 else kept[0]
+
+
 def _function(name: str, in_place: bool, doc: str) -> Callable[..., Any]:
     if in_place:
 
@@ -26,6 +79,35 @@ def _function(name: str, in_place: bool, doc: str) -> Callable[..., Any]:
             return call_op(name, args, kwargs or None, True)
 
         function.__name__ = name + "_"
+    elif name.startswith("unique"):
+
+        def function(*args: Any, **kwargs: Any) -> Any:
+            return _optional_results(name, args, kwargs)
+
+        function.__name__ = name
+    elif name in _RESULTS:
+
+        def function(*args: Any, **kwargs: Any) -> Any:
+            return call_named(name, args, kwargs)
+
+        function.__name__ = name
+    elif name in _CONVERTED:
+
+        def function(*args: Any, **kwargs: Any) -> Any:
+            dtype = kwargs.pop("dtype", None)
+            if dtype is not None and args:
+                args = (args[0].to(dtype=dtype), *args[1:])
+            return call_op(name, args, kwargs or None)
+
+        function.__name__ = name
+    elif name in _VARIADIC:
+
+        def function(*args: Any, **kwargs: Any) -> Any:
+            if len(args) > 1 and isinstance(args[1], Tensor):
+                args = (args[0], list(args[1:]))
+            return call_op(name, args, kwargs or None)
+
+        function.__name__ = name
     else:
 
         def function(*args: Any, **kwargs: Any) -> Any:
@@ -55,6 +137,14 @@ def install(namespace: dict[str, Any]) -> list[str]:
         if takes_self and has_in_place and not hasattr(Tensor, name + "_"):
             setattr(Tensor, name + "_", _function(name, True, doc))
     return names
+
+
+def function_of(name: str) -> Callable[..., Any] | None:
+    """The function of a public op, or ``None``."""
+    for other, schema, text, _ in op_table():
+        if other == name and _is_public(name, schema):
+            return _function(name, False, f"{schema}\n\n{text}")
+    return None
 
 
 def install_only(namespace: dict[str, Any], names: tuple[str, ...]) -> None:

@@ -16,19 +16,22 @@ from . import _functions, _keyway, _ops, _tensor
 _TYPES = {
     "Tensor": "TensorLike",
     "Tensor[]": "Sequence[Tensor]",
-    "Scalar": "float",
-    "int": "int",
-    "float": "float",
+    "Scalar": "_float",
+    "int": "_int",
+    "float": "_float",
     "bool": "_bool",
-    "int[]": "int | Sequence[int]",
-    "float[]": "Sequence[float]",
+    "int[]": "_int | Sequence[_int]",
+    "float[]": "Sequence[_float]",
     "str": "str",
     "dtype": "DTypeLike",
 }
 _RESULTS = {"Tensor": "Tensor", "Tensor[]": "tuple[Tensor, ...]"}
 
+# Functions whose results depend on their arguments, or that are methods too.
+_LOOSE = ("chunk", "flatten", "max", "min", "movedim", "narrow", "split", "t")
+
 _HEAD = '''# Written by keyway._stubs.
-from builtins import bool as _bool
+from builtins import bool as _bool, float as _float, int as _int
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, SupportsIndex
@@ -76,6 +79,8 @@ class Tensor:
     def mT(self) -> Tensor: ...
     requires_grad: _bool
     grad: Tensor | None
+    _is_parameter: _bool
+    _replaced: _bool
     def dim(self) -> int: ...
     def numel(self) -> int: ...
     def element_size(self) -> int: ...
@@ -109,6 +114,30 @@ class Tensor:
     def reshape_as(self, other: Tensor) -> Tensor: ...
     def type_as(self, other: Tensor) -> Tensor: ...
     def ravel(self) -> Tensor: ...
+    def where(self, condition: Tensor, other: TensorLike) -> Tensor: ...
+    def new_zeros(self, *size: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor: ...
+    def new_ones(self, *size: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor: ...
+    def new_full(
+        self, size: Any, fill_value: _float, dtype: DTypeLike | None = None, device: str | None = None
+    ) -> Tensor: ...
+    def astype(self, dtype: DTypeLike) -> Tensor: ...
+    def clamp_min(self, min: _float) -> Tensor: ...
+    def clamp_max(self, max: _float) -> Tensor: ...
+    def view_as(self, other: Tensor) -> Tensor: ...
+    def swapdims(self, axis0: int, axis1: int) -> Tensor: ...
+    @property
+    def real(self) -> Tensor: ...
+    @property
+    def imag(self) -> Tensor: ...
+    @property
+    def data(self) -> Tensor: ...
+    @property
+    def is_cuda(self) -> _bool: ...
+    @property
+    def H(self) -> Tensor: ...
+    @property
+    def mH(self) -> Tensor: ...
+    def register_hook(self, hook: Any) -> Any: ...
     def swapaxes(self, axis0: int, axis1: int) -> Tensor: ...
     def is_floating_point(self) -> _bool: ...
     def is_complex(self) -> _bool: ...
@@ -221,12 +250,19 @@ def _signature(name: str, schema: str, method: bool) -> str:
     parameters = _parameters(schema)
     if method:
         parameters[0] = "self"
-    last_is_shape = parameters[-1].endswith("int | Sequence[int]") and "*" not in parameters
+    last_is_shape = parameters[-1].endswith("_int | Sequence[_int]") and "*" not in parameters
     if last_is_shape:
         parameters[-1] = "*" + parameters[-1]
     elif not schema.endswith("Tensor[]"):
         parameters += [] if "*" in parameters else ["*"]
         parameters.append("out: Tensor | Sequence[Tensor] | None = None")
+    if name in _ops._CONVERTED:
+        parameters.append("dtype: DTypeLike | None = None")
+    if name in _ops._VARIADIC:
+        return f"def {name}(equation: str, *operands: Tensor | Sequence[Tensor]) -> Tensor: ..."
+    if name in _ops._RESULTS or name.startswith("unique"):
+        # Named tuples, and results that depend on arguments.
+        return f"def {name}({', '.join(parameters)}) -> Any: ..."
     # NumPy's names of parameters, and numbers for other types, are taken at run time.
     return f"def {name}({', '.join(parameters)}) -> {_result(schema)}: ..."
 
@@ -252,7 +288,10 @@ def extension() -> str:
     lines += [f"    def {name}(self) -> Tensor: ..." for name in _tensor._DTYPE_METHODS]
     lines.append(_FUNCTIONS)
     lines += [f"{name}: dtype" for name in sorted(vars(_keyway)) if isinstance(getattr(_keyway, name), _keyway.dtype)]
-    return "\n".join(lines) + "\n"
+    text = "\n".join(lines)
+    # Inside the class its methods `int` and `float` hide the types.
+    body = re.sub(r"(?<!def )\b(int|float)\b(?!\()", r"_\1", text.removeprefix(_HEAD))
+    return _HEAD + body + "\n"
 
 
 def package() -> str:
@@ -269,9 +308,10 @@ def package() -> str:
     lines += [f"from ._functions import {name} as {name}" for name in sorted(_own_functions())]
     lines.append("from math import e as e, inf as inf, nan as nan, pi as pi")
     lines.append("newaxis = None\nfrom_numpy = asarray")
-    lines += [f"def {name}(self: Tensor, *args: Any, **kwargs: Any) -> Any: ..." for name in ("max", "min", "split")]
+    lines += [f"def {name}(self: Tensor, *args: Any, **kwargs: Any) -> Any: ..." for name in _LOOSE]
+    lines += [f"{name}: dtype" for name in ("half", "float", "double", "short", "int", "long", "cfloat", "cdouble")]
     for name, schema, _ in _typed([name for name, schema, *_ in _keyway.op_table() if _ops._is_public(name, schema)]):
-        if name not in named and name not in ("max", "min", "split") and name not in _own_functions():
+        if name not in named and name not in _LOOSE and name not in _own_functions():
             lines.append(_signature(name, schema, False))
     lines.append("concat = cat")
     return "\n".join(lines) + "\n"

@@ -6,7 +6,7 @@ import builtins
 import math
 from typing import Any, Sequence
 
-from . import _functions, _keyway
+from . import _functions, _keyway, _ops
 from ._keyway import Tensor, call_op
 
 _DTYPE_METHODS = {
@@ -76,11 +76,57 @@ def movedim(self: Tensor, source: int, destination: int) -> Tensor:
     return self.permute(order)
 
 
+def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """The elements of this tensor where the condition holds, those of ``other`` elsewhere."""
+    return call_op("where", (condition, self, other))
+
+
+def new_zeros(self: Tensor, *size: Any, dtype: Any = None, device: str | None = None) -> Tensor:
+    """Zeros of another shape with the dtype and device of this tensor."""
+    return _keyway.zeros(*size, dtype=dtype or self.dtype, device=device or self.device)
+
+
+def new_ones(self: Tensor, *size: Any, dtype: Any = None, device: str | None = None) -> Tensor:
+    """Ones of another shape with the dtype and device of this tensor."""
+    return _keyway.ones(*size, dtype=dtype or self.dtype, device=device or self.device)
+
+
+def new_full(self: Tensor, size: Any, fill_value: float, dtype: Any = None, device: str | None = None) -> Tensor:
+    """Elements of one value in another shape with the dtype and device of this tensor."""
+    return _keyway.full(size, fill_value, dtype=dtype or self.dtype, device=device or self.device)
+
+
+def astype(self: Tensor, dtype: Any) -> Tensor:
+    """The tensor converted to a dtype, by NumPy's name."""
+    return self.to(dtype=dtype)
+
+
+def clamp_min(self: Tensor, min: float) -> Tensor:
+    """The elements with those below ``min`` set to it."""
+    return call_op("clamp", (self, min, None))
+
+
+def clamp_max(self: Tensor, max: float) -> Tensor:
+    """The elements with those above ``max`` set to it."""
+    return call_op("clamp", (self, None, max))
+
+
+def _part(index: int) -> property:
+    def get(self: Tensor) -> Tensor:
+        if not self.dtype.is_complex:
+            if index == 1:
+                raise TypeError(f"imag: expected a complex tensor, got {self.dtype.name}")
+            return self
+        return call_op("view_as_real", (self,))[..., index]
+
+    return property(get, doc="A view of the real parts." if index == 0 else "A view of the imaginary parts.")
+
+
 def _reduced(name: str, over_all: str, self: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if args and isinstance(args[0], Tensor):
         return call_op(f"{name}imum", (self, *args), kwargs or None)
     if args or "dim" in kwargs or "axis" in kwargs:
-        return call_op(name, (self, *args), kwargs or None)
+        return _ops.call_named(name, (self, *args), kwargs)
     return call_op(over_all, (self,), kwargs or None)
 
 
@@ -201,7 +247,10 @@ def _html(self: Tensor) -> str:
 
 
 _METHODS = (
+    astype,
     chunk,
+    clamp_max,
+    clamp_min,
     cpu,
     cuda,
     expand_as,
@@ -212,6 +261,9 @@ _METHODS = (
     min,
     movedim,
     narrow,
+    new_full,
+    new_ones,
+    new_zeros,
     normal_,
     numpy,
     ravel,
@@ -222,6 +274,7 @@ _METHODS = (
     type_as,
     unflatten,
     uniform_,
+    where,
     zero_,
 )
 
@@ -240,6 +293,13 @@ def install() -> None:
         setattr(Tensor, name, convert)
     for function in (_functions.allclose, _functions.clip, _functions.equal):
         setattr(Tensor, function.__name__, function)
+    Tensor.view_as = reshape_as
+    Tensor.swapdims = swapaxes
+    Tensor.real, Tensor.imag = _part(0), _part(1)
+    Tensor.data = property(Tensor.detach, doc="The tensor without its history; the memory is shared.")
+    Tensor.is_cuda = property(lambda self: self.device.startswith("cuda"), doc="Whether it is on a GPU of NVIDIA.")
+    Tensor.H = property(lambda self: self.T.conj() if self.dtype.is_complex else self.T, doc="The adjoint matrix.")
+    Tensor.mH = property(lambda self: self.mT.conj() if self.dtype.is_complex else self.mT, doc="The adjoint matrices.")
     Tensor.__array__ = _array
     Tensor.__format__ = _format
     Tensor.__contains__ = _contains

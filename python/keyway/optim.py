@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Iterable
+from typing import Any, Callable, Iterable
 
 from ._keyway import Tensor, zeros
 from .autograd import no_grad
@@ -12,33 +12,91 @@ __all__ = ["SGD", "Adam", "AdamW", "Optimizer"]
 
 
 class Optimizer:
-    """Parameters, and for each the tensors that an update keeps."""
+    """Groups of parameters with their options, and for each parameter the tensors that an update keeps.
 
-    def __init__(self, params: Iterable[Tensor], **options: Any) -> None:
-        self.params = list(params)
-        if not self.params:
-            raise ValueError("expected at least one parameter, got none; is the model's list of parameters empty?")
-        for param in self.params:
-            if not isinstance(param, Tensor) or not param.is_leaf:
-                raise TypeError("expected parameters that are tensors and leaves of the graph")
-        if not options["lr"] >= 0.0:
-            raise ValueError(f"expected a learning rate of at least 0, got {options['lr']}")
-        self.options = options
-        self.state: list[dict[str, Any]] = [{} for _ in self.params]
+    ``params`` are tensors, or dicts with ``params`` and options that differ from the defaults. ``param_groups`` is the list of
+    such dicts, and ``param_groups[0]["lr"] = 0.1`` changes an option.
+    """
 
-    def zero_grad(self) -> None:
-        """Removes the gradients."""
-        for param in self.params:
-            param.grad = None
+    def __init__(self, params: Iterable[Any], **defaults: Any) -> None:
+        name = type(self).__name__
+        if isinstance(params, Tensor):
+            raise TypeError(f"{name}: expected a sequence of parameters, got one tensor; put it into a list")
+        groups = list(params)
+        if not groups:
+            raise ValueError(f"{name}: expected at least one parameter, got none; is the model's list of parameters empty?")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        self.param_groups: list[dict[str, Any]] = []
+        self.state: dict[int, dict[str, Any]] = {}
+        for group in groups:
+            unknown = sorted(group.keys() - defaults.keys() - {"params"})
+            if unknown:
+                raise TypeError(f"{name}: unknown options {', '.join(unknown)}; there are {', '.join(defaults)}")
+            members = group["params"]
+            members = [members] if isinstance(members, Tensor) else list(members)
+            for param in members:
+                if not isinstance(param, Tensor):
+                    got = "a pair; pass `parameters()`" if isinstance(param, tuple) else type(param).__name__
+                    raise TypeError(f"{name}: expected parameters that are tensors, got {got}")
+                if not param.is_leaf:
+                    raise ValueError(f"{name}: expected leaves of the graph, got a result of `{param.grad_fn}`")
+            self.param_groups.append({**defaults, **group, "params": members})
+        for group in self.param_groups:
+            if not group["lr"] >= 0.0:
+                raise ValueError(f"{name}: expected a learning rate of at least 0, got {group['lr']}")
 
-    def step(self) -> None:
-        """Changes each parameter that has a gradient."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Removes the gradients, or sets them to 0."""
+        for group in self.param_groups:
+            for param in group["params"]:
+                if set_to_none or param.grad is None:
+                    param.grad = None
+                else:
+                    param.grad = param.grad.detach() * 0
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Changes each parameter that has a gradient; ``closure`` computes the loss and its gradients before, and is returned.
+
+        Raises RuntimeError for a parameter that ``Module.to`` replaced.
+        """
+        loss = closure() if closure is not None else None
         with no_grad():
-            for param, state in zip(self.params, self.state):
-                if param.grad is not None:
-                    self._update(param, param.grad, state)
+            for group in self.param_groups:
+                for param in group["params"]:
+                    if getattr(param, "_replaced", False):
+                        raise RuntimeError(
+                            "a parameter of this optimiser was replaced by `Module.to`; create the optimiser after the conversion"
+                        )
+                    if param.grad is not None:
+                        self._update(param, param.grad, self.state.setdefault(id(param), {}), group)
+        return loss
 
-    def _update(self, param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
+    def _ordered(self) -> list[Tensor]:
+        return [param for group in self.param_groups for param in group["params"]]
+
+    def state_dict(self) -> dict[str, Any]:
+        """The options, and what updates keep, by the parameters' indices."""
+        params = self._ordered()
+        indices = {id(param): index for index, param in enumerate(params)}
+        groups = [{**group, "params": [indices[id(param)] for param in group["params"]]} for group in self.param_groups]
+        return {"state": {indices[key]: dict(kept) for key, kept in self.state.items()}, "param_groups": groups}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores what ``state_dict`` returned, for as many parameters in the same order."""
+        params = self._ordered()
+        counts = [len(group["params"]) for group in state["param_groups"]]
+        own = [len(group["params"]) for group in self.param_groups]
+        if counts != own:
+            raise ValueError(f"load_state_dict: expected groups of {own} parameters, got {counts}")
+        for group, saved in zip(self.param_groups, state["param_groups"]):
+            group.update({name: value for name, value in saved.items() if name != "params"})
+        self.state = {}
+        for index, kept in state["state"].items():
+            copies = {name: value.clone() if isinstance(value, Tensor) else value for name, value in kept.items()}
+            self.state[id(params[int(index)])] = copies
+
+    def _update(self, param: Tensor, grad: Tensor, state: dict[str, Any], options: dict[str, Any]) -> None:
         raise NotImplementedError
 
 
@@ -47,7 +105,7 @@ class SGD(Optimizer):
 
     def __init__(
         self,
-        params: Iterable[Tensor],
+        params: Iterable[Any],
         lr: float = 1e-3,
         momentum: float = 0.0,
         dampening: float = 0.0,
@@ -59,8 +117,7 @@ class SGD(Optimizer):
         options = {"momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov}
         super().__init__(params, lr=lr, **options)
 
-    def _update(self, param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
-        options = self.options
+    def _update(self, param: Tensor, grad: Tensor, state: dict[str, Any], options: dict[str, Any]) -> None:
         if options["weight_decay"]:
             grad = grad.add(param, alpha=options["weight_decay"])
         if options["momentum"]:
@@ -80,7 +137,7 @@ class Adam(Optimizer):
 
     def __init__(
         self,
-        params: Iterable[Tensor],
+        params: Iterable[Any],
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -90,8 +147,7 @@ class Adam(Optimizer):
             raise ValueError(f"{type(self).__name__}: expected betas from 0 to 1, 1 excluded, got {betas}")
         super().__init__(params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
 
-    def _update(self, param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
-        options = self.options
+    def _update(self, param: Tensor, grad: Tensor, state: dict[str, Any], options: dict[str, Any]) -> None:
         (first, second), lr, decay = options["betas"], options["lr"], options["weight_decay"]
         if not state:
             state["step"] = 0
@@ -117,7 +173,7 @@ class AdamW(Adam):
 
     def __init__(
         self,
-        params: Iterable[Tensor],
+        params: Iterable[Any],
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,

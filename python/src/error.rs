@@ -49,11 +49,15 @@ pub fn exception(error: Error) -> PyErr {
         },
         error => error,
     };
-    let message = error.to_string();
+    raise(class_name(&error), error.to_string())
+}
+
+/// An exception of a class of `keyway._errors`.
+pub fn raise(class: &str, message: String) -> PyErr {
     Python::attach(|py| {
         let class = py
             .import("keyway._errors")
-            .and_then(|module| module.getattr(class_name(&error)))
+            .and_then(|module| module.getattr(class))
             .and_then(|class| class.cast_into::<PyType>().map_err(PyErr::from));
         match class {
             Ok(class) => PyErr::from_type(class, message),

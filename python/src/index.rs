@@ -2,12 +2,13 @@
 
 use crate::arg::{self, Value};
 use crate::data;
-use crate::error::OrRaise;
+use crate::error::{OrRaise, exception, raise};
 use crate::handle;
+use keyway::dispatcher::Error as DispatchError;
 use keyway::dispatcher::schema::{Kind, Param};
 use keyway::tensor::Index;
 use keyway::{DType, Tensor};
-use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList, PySlice, PyTuple};
 
@@ -45,8 +46,12 @@ fn convert(object: &Bound<'_, PyAny>) -> PyResult<Index> {
             "expected an int, a slice, `...`, None or a tensor as index, got a bool",
         ));
     }
-    if let Ok(at) = object.extract::<i64>() {
-        return Ok(Index::At(at));
+    match object.extract::<i64>() {
+        Ok(at) => return Ok(Index::At(at)),
+        Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
+            return Err(PyIndexError::new_err(format!("the index {object} is out of range")));
+        }
+        Err(_) => {}
     }
     let tensor = match handle::tensor(object)? {
         Some(tensor) => tensor,
@@ -76,6 +81,16 @@ fn indices(key: &Bound<'_, PyAny>) -> PyResult<Vec<Index>> {
     }
 }
 
+/// The exception of an index that does not fit: of a mask of another shape, of a second ellipsis.
+fn as_index_error(error: keyway::Error) -> PyErr {
+    match &error {
+        keyway::Error::Dispatch(DispatchError::Value { .. } | DispatchError::Shape { .. } | DispatchError::Broadcast { .. }) => {
+            raise("IndexError", error.to_string())
+        }
+        _ => exception(error),
+    }
+}
+
 /// The number of dimensions of the indexed tensor that an index is for.
 fn width(index: &Index) -> usize {
     match index {
@@ -102,7 +117,7 @@ fn fitting(tensor: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Vec<Index>> {
 /// # Errors
 /// `IndexError` for an index out of range or of another type, and for too many indices.
 pub fn get(tensor: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    tensor.i(&fitting(tensor, key)?[..]).or_raise()
+    tensor.i(&fitting(tensor, key)?[..]).map_err(as_index_error)
 }
 
 /// `tensor[key] = value`, with `value` broadcast and converted to the tensor's dtype.
@@ -125,7 +140,7 @@ pub fn set(tensor: &Tensor, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) ->
     let indices = fitting(tensor, key)?;
     let has_arrays = indices.iter().any(|index| matches!(index, Index::Tensor(_)));
     if !has_arrays {
-        let selected = tensor.i(&indices[..]).or_raise()?;
+        let selected = tensor.i(&indices[..]).map_err(as_index_error)?;
         let filled = match &value {
             Value::Tensor(value) => selected.copy_(value),
             number => selected.fill_(number.arg(&[])),
@@ -153,7 +168,7 @@ pub fn set(tensor: &Tensor, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) ->
             }
         }
     }
-    let view = tensor.i(&views[..]).or_raise()?;
+    let view = tensor.i(&views[..]).map_err(as_index_error)?;
     let arrays: Vec<Option<&Tensor>> = arrays.iter().map(Option::as_ref).collect();
     view.index_put_(&arrays, value.arg(&[])).or_raise().map(drop)
 }

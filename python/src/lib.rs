@@ -26,6 +26,7 @@ use pyo3::prelude::*;
 fn _keyway(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<handle::PyTensor>()?;
     module.add_class::<dtype::PyDType>()?;
+    module.add_class::<tensor::PyHook>()?;
     for (dtype, name, _) in dtype::DTYPES {
         module.add(name, dtype::PyDType(dtype))?;
     }

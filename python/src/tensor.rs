@@ -4,6 +4,7 @@ use crate::dtype::{self, PyDType};
 use crate::error::OrRaise;
 use crate::handle::{Operand, PyTensor};
 use crate::{autograd, buffer, data, dlpack, index, ops};
+use keyway::autograd::HookHandle;
 use keyway::{DType, Tensor};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -12,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use std::ffi::c_int;
+use std::sync::{Mutex, PoisonError};
 
 /// The value of a tensor of one element as a Python number.
 fn number(py: Python<'_>, tensor: &Tensor) -> PyResult<Py<PyAny>> {
@@ -273,6 +275,23 @@ impl PyTensor {
         PyTensor(self.0.detach())
     }
 
+    /// Calls a function with each gradient of this tensor that a backward pass computes; a tensor that it returns replaces the
+    /// gradient. The result's `remove()` ends that.
+    fn register_hook(&self, hook: Py<PyAny>) -> PyResult<PyHook> {
+        let called = move |gradient: &Tensor| {
+            Python::attach(|py| {
+                let made = hook.call1(py, (PyTensor(gradient.clone()),)).map_err(keyway::Error::other)?;
+                if made.is_none(py) {
+                    return Ok(None);
+                }
+                let made = made.bind(py).cast::<PyTensor>().map_err(|wrong| keyway::Error::other(PyErr::from(wrong)))?;
+                Ok(Some(made.get().0.clone()))
+            })
+        };
+        let handle = self.0.register_hook(called).or_raise()?;
+        Ok(PyHook(Mutex::new(Some(handle))))
+    }
+
     /// Adds the gradients of this tensor to `grad` of the leaves that it depends on.
     #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false))]
     fn backward(
@@ -396,7 +415,10 @@ impl PyTensor {
     }
 
     fn __repr__(&self) -> String {
-        format!("{}", self.0)
+        // The names of this language.
+        let text = self.0.to_string().replace("requires_grad=true", "requires_grad=True");
+        let dtype = self.0.dtype();
+        text.replace(&format!("dtype={}", dtype.name()), &format!("dtype={}", dtype::name(dtype)))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
@@ -418,7 +440,10 @@ impl PyTensor {
     fn __deepcopy__(&self, _memo: Option<&Bound<'_, PyDict>>) -> PyResult<PyTensor> {
         let copy = self.0.detach().copy().or_raise()?;
         if self.0.requires_grad() {
-            return copy.requires_grad_(true).or_raise().map(PyTensor);
+            copy.requires_grad_(true).or_raise()?;
+            if let Some(gradient) = self.0.grad() {
+                copy.set_grad(gradient.copy().or_raise()?).or_raise()?;
+            }
         }
         Ok(PyTensor(copy))
     }
@@ -466,6 +491,26 @@ impl PyTensor {
             )));
         }
         Ok((1, 0))
+    }
+}
+
+/// A registered hook. It lasts until `remove()`, also when this object is gone.
+#[pyclass(name = "RemovableHandle", module = "keyway", frozen)]
+pub struct PyHook(Mutex<Option<HookHandle>>);
+
+#[pymethods]
+impl PyHook {
+    /// Ends the calls of the hook.
+    fn remove(&self) {
+        drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
+impl Drop for PyHook {
+    fn drop(&mut self) {
+        if let Some(handle) = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            handle.keep();
+        }
     }
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Sequence
 
 from .._keyway import Tensor, call_op, rand
+from .._ops import function_of
 
 
 
@@ -132,3 +133,37 @@ def cross_entropy(
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """The squared differences, averaged, summed, or as they are."""
     return _op("mse_loss", input, target, reduction)
+
+
+def avg_pool2d(
+    input: Tensor,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """The mean of each window; the stride is the window's size if none is given."""
+    kernel = _pair(kernel_size)
+    step = kernel if stride is None else _pair(stride)
+    return _op("avg_pool", input, kernel, step, _pair(padding), ceil_mode, count_include_pad, divisor_override)
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int]) -> Tensor:
+    """The means of as many windows as the result has pixels."""
+    return _op("adaptive_avg_pool", input, _pair(output_size))
+
+
+def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
+    """A vector for each index, 1 at the index and 0 elsewhere; the classes are counted if -1."""
+    return _op("one_hot", input, int(input.max()) + 1 if num_classes == -1 else num_classes)
+
+
+def __getattr__(name: str) -> Any:
+    """Every other op under its own name."""
+    function = function_of(name)
+    if function is None:
+        raise AttributeError(f"module `keyway.nn.functional` has no attribute `{name}`")
+    globals()[name] = function
+    return function

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable, Iterator
+from typing import Any, Callable, Iterable, Iterator, cast
 
-from .._keyway import Tensor
+from .._keyway import Tensor, asarray, zeros
 from ..autograd import no_grad
 
 
-def Parameter(data: Tensor, requires_grad: bool = True) -> Tensor:
-    """A tensor that a module trains: a leaf that requires a gradient. A module registers each such tensor among its attributes."""
-    return data.detach().requires_grad_(requires_grad)
+class _ParameterType(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Tensor) and getattr(instance, "_is_parameter", False)
+
+
+class Parameter(metaclass=_ParameterType):
+    """A tensor that a module registers when it becomes an attribute. ``requires_grad=False`` freezes it."""
+
+    def __new__(cls, data: Tensor, requires_grad: bool = True) -> Any:
+        tensor = data.detach().requires_grad_(requires_grad)
+        tensor._is_parameter = True
+        return tensor
 
 
 class Module:
     """The base class of layers and models. Subclasses define ``forward``.
 
-    Attributes that are tensors requiring a gradient become parameters, and modules become submodules; other tensors that belong
-    to the state are registered by ``register_buffer``.
+    Attributes that are ``Parameter`` become parameters, and modules become submodules; other tensors that belong to the state are
+    registered by ``register_buffer``.
     """
 
     training: bool
+    _parameters: dict[str, Tensor]
+    _buffers: dict[str, Tensor | None]
+    _modules: dict[str, Module]
 
     def __init__(self) -> None:
         for name, value in (("_parameters", {}), ("_buffers", {}), ("_modules", {}), ("training", True)):
@@ -29,15 +41,17 @@ class Module:
     def __setattr__(self, name: str, value: Any) -> None:
         if "_parameters" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__}: call super().__init__() before setting `{name}`")
+        if name in self._parameters and isinstance(value, Tensor) and not isinstance(value, Parameter):
+            raise TypeError(f"`{name}` is a parameter; assign a Parameter or None, or use `copy_` under no_grad")
         for kind in (self._parameters, self._buffers, self._modules):
             if kind is not self._buffers or not isinstance(value, Tensor):
                 kind.pop(name, None)
         if isinstance(value, Module):
             self._modules[name] = value
+        elif isinstance(value, Tensor) and isinstance(value, Parameter):
+            self._parameters[name] = cast(Tensor, value)
         elif isinstance(value, Tensor) and name in self._buffers:
             self._buffers[name] = value
-        elif isinstance(value, Tensor) and value.requires_grad and value.is_leaf:
-            self._parameters[name] = value
         else:
             object.__setattr__(self, name, value)
             return
@@ -60,6 +74,16 @@ class Module:
         """Makes a tensor part of the state without being trained; ``None`` reserves the name."""
         self._buffers[name] = tensor
 
+    def register_parameter(self, name: str, parameter: Tensor | None) -> None:
+        """Makes a tensor a parameter; ``None`` sets an attribute that is none."""
+        setattr(self, name, parameter)
+
+    def add_module(self, name: str, module: Module) -> None:
+        """Makes a module a submodule."""
+        if not isinstance(module, Module):
+            raise TypeError(f"expected a Module under `{name}`, got {type(module).__name__}")
+        setattr(self, name, module)
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The result for an input."""
         raise NotImplementedError(f"{type(self).__name__} defines no forward")
@@ -67,12 +91,12 @@ class Module:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.forward(*args, **kwargs)
 
-    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """This module and all below it with their dotted names, each once."""
+    def named_modules(self, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
+        """This module and all below it with their dotted names, one that occurs twice once."""
         seen: set[int] = set()
 
         def walk(module: Module, prefix: str) -> Iterator[tuple[str, Module]]:
-            if id(module) in seen:
+            if remove_duplicate and id(module) in seen:
                 return
             seen.add(id(module))
             yield prefix, module
@@ -80,6 +104,17 @@ class Module:
                 yield from walk(child, f"{prefix}.{name}" if prefix else name)
 
         return walk(self, prefix)
+
+    def get_submodule(self, target: str) -> Module:
+        """The module of a dotted name."""
+        for name, module in self.named_modules(remove_duplicate=False):
+            if name == target:
+                return module
+        raise AttributeError(f"{type(self).__name__} has no module `{target}`")
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The modules directly below this one with their names."""
+        return iter(self._modules.items())
 
     def modules(self) -> Iterator[Module]:
         """This module and all below it."""
@@ -109,31 +144,38 @@ class Module:
         """The buffers of this module and all below it with their dotted names."""
         return self._named("_buffers")
 
+    def buffers(self) -> Iterator[Tensor]:
+        """The buffers of this module and all below it."""
+        return (tensor for _, tensor in self.named_buffers())
+
     def state_dict(self) -> dict[str, Tensor]:
-        """All parameters and buffers by dotted name, without history; they share memory with the module."""
+        """All parameters and buffers by dotted name, a shared one under each; without history, sharing memory with the module."""
         state = {}
-        for prefix, module in self.named_modules():
+        for prefix, module in self.named_modules(remove_duplicate=False):
             for kind in (module._parameters, module._buffers):
                 for name, tensor in kind.items():
                     if tensor is not None:
                         state[f"{prefix}.{name}" if prefix else name] = tensor.detach()
         return state
 
-    def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Copies tensors into the parameters and buffers of the same names.
+    def load_state_dict(self, state: dict[str, Any], strict: bool = True) -> tuple[list[str], list[str]]:
+        """Copies tensors or arrays into the parameters and buffers of the same names.
 
-        Raises KeyError naming all missing and unexpected entries, and ValueError for other shapes; nothing is changed then.
+        Returns the names of missing and of unexpected entries. Raises KeyError naming them if ``strict``, and ValueError for other
+        shapes; nothing is changed then.
         """
         own = self.state_dict()
         missing, unexpected = sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys())
-        if missing or unexpected:
+        if strict and (missing or unexpected):
             raise KeyError(f"load_state_dict: missing {missing}, unexpected {unexpected}")
-        for name, tensor in own.items():
-            if tensor.shape != state[name].shape:
-                raise ValueError(f"load_state_dict: expected {name} of shape {tensor.shape}, got {state[name].shape}")
+        found = {name: asarray(state[name]) for name in own if name in state}
+        for name, tensor in found.items():
+            if tensor.shape != own[name].shape:
+                raise ValueError(f"load_state_dict: expected {name} of shape {own[name].shape}, got {tensor.shape}")
         with no_grad():
-            for name, tensor in own.items():
-                tensor.copy_(state[name].to(dtype=tensor.dtype, device=tensor.device))
+            for name, tensor in found.items():
+                own[name].copy_(tensor.to(dtype=own[name].dtype, device=own[name].device))
+        return missing, unexpected
 
     def train(self, mode: bool = True) -> Module:
         """Sets this module and all below it to training, or to evaluation."""
@@ -164,14 +206,61 @@ class Module:
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Module:
-        """Converts parameters and buffers of floats to a dtype or moves all to a device, in this module."""
+        """Converts parameters and buffers of floats to a dtype, or moves all to a device.
+
+        A parameter that changes is replaced by a new tensor, also under each other name of it; its gradient moves along. Create
+        optimisers afterwards: one that holds a replaced parameter raises an error.
+        """
+        probe = zeros(0).to(*args, **kwargs)
+        target = {"device": probe.device} if probe.device != zeros(0).device or "device" in kwargs else {}
+        replaced: dict[int, tuple[Tensor, Tensor]] = {}
+
+        def convert(tensor: Tensor) -> Tensor:
+            floats = tensor.dtype.is_floating_point or tensor.dtype.is_complex
+            moved = tensor.detach().to(*args, **kwargs) if floats else tensor.detach().to(**target)
+            return tensor if moved.dtype == tensor.dtype and moved.device == tensor.device else moved
+
         for module in list(self.modules()):
             for name, tensor in module._parameters.items():
-                module._parameters[name] = Parameter(tensor.detach().to(*args, **kwargs), tensor.requires_grad)
-            for name, tensor in module._buffers.items():
-                if tensor is not None and tensor.dtype.is_floating_point:
-                    module._buffers[name] = tensor.to(*args, **kwargs)
+                if tensor is None:
+                    continue
+                if id(tensor) not in replaced:
+                    moved = convert(tensor)
+                    if moved is not tensor:
+                        moved = Parameter(moved, tensor.requires_grad)
+                        if tensor.grad is not None:
+                            moved.grad = convert(tensor.grad)
+                        tensor._replaced = True
+                    replaced[id(tensor)] = tensor, moved
+                module._parameters[name] = replaced[id(tensor)][1]
+            for name, buffer in module._buffers.items():
+                if buffer is not None:
+                    module._buffers[name] = convert(buffer)
         return self
+
+    def float(self) -> Module:
+        """Converts floats to float32."""
+        return self.to(dtype="float32")
+
+    def double(self) -> Module:
+        """Converts floats to float64."""
+        return self.to(dtype="float64")
+
+    def half(self) -> Module:
+        """Converts floats to float16."""
+        return self.to(dtype="float16")
+
+    def bfloat16(self) -> Module:
+        """Converts floats to bfloat16."""
+        return self.to(dtype="bfloat16")
+
+    def cpu(self) -> Module:
+        """Moves the module to host memory."""
+        return self.to(device="cpu")
+
+    def cuda(self, index: int = 0) -> Module:
+        """Moves the module to a GPU of NVIDIA."""
+        return self.to(device=f"cuda:{index}")
 
     def extra_repr(self) -> str:
         """The arguments that ``repr`` shows."""
@@ -185,15 +274,19 @@ class Module:
 
 
 class Sequential(Module):
-    """Modules that are called one after another."""
+    """Modules that are called one after another: as arguments, or a dict of them by name."""
 
-    def __init__(self, *modules: Module) -> None:
+    def __init__(self, *modules: Module | dict[str, Module]) -> None:
         super().__init__()
-        for index, module in enumerate(modules):
-            setattr(self, str(index), module)
+        if len(modules) == 1 and isinstance(modules[0], dict):
+            named: Iterable[tuple[str, Any]] = modules[0].items()
+        else:
+            named = ((str(index), module) for index, module in enumerate(modules))
+        for name, module in named:
+            self.add_module(name, module)
 
     def forward(self, x: Any) -> Any:
-        for module in self.children():
+        for module in self._modules.values():
             x = module(x)
         return x
 
@@ -203,7 +296,9 @@ class Sequential(Module):
     def __iter__(self) -> Iterator[Module]:
         return self.children()
 
-    def __getitem__(self, index: int) -> Module:
+    def __getitem__(self, index: int | slice) -> Module:
+        if isinstance(index, slice):
+            return Sequential(dict(list(self._modules.items())[index]))
         return list(self.children())[index]
 
 
@@ -212,12 +307,17 @@ class ModuleList(Module):
 
     def __init__(self, modules: Iterable[Module] = ()) -> None:
         super().__init__()
-        for module in modules:
-            self.append(module)
+        self.extend(modules)
 
     def append(self, module: Module) -> ModuleList:
         """Adds a module at the end."""
-        setattr(self, str(len(self)), module)
+        self.add_module(str(len(self)), module)
+        return self
+
+    def extend(self, modules: Iterable[Module]) -> ModuleList:
+        """Adds modules at the end."""
+        for module in modules:
+            self.append(module)
         return self
 
     def __len__(self) -> int:
@@ -227,4 +327,32 @@ class ModuleList(Module):
         return self.children()
 
     def __getitem__(self, index: int) -> Module:
-        return list(self.children())[index]
+        return list(self._modules.values())[index]
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        self.add_module(list(self._modules)[index], module)
+
+
+class ModuleDict(Module):
+    """Modules by name, which are parts of the module that holds them."""
+
+    def __init__(self, modules: dict[str, Module] | None = None) -> None:
+        super().__init__()
+        for name, module in (modules or {}).items():
+            self[name] = module
+
+    def __getitem__(self, name: str) -> Module:
+        return self._modules[name]
+
+    def __setitem__(self, name: str, module: Module) -> None:
+        self.add_module(name, module)
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def items(self) -> Iterator[tuple[str, Module]]:
+        """The names and modules."""
+        return iter(self._modules.items())
