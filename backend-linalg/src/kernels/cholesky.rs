@@ -22,8 +22,11 @@ fn cholesky<T: Number>(call: &Call<'_>) -> Result<(), Error> {
         let mut l = MatMut::from_column_major_slice_mut(elements, n, n);
         for j in 0..n {
             for i in j..n {
-                l[(i, j)] = a[i * n + j] * T::HALF + a[j * n + i] * T::HALF;
+                l[(i, j)] = a[i * n + j] * T::HALF + a[j * n + i].conjugate() * T::HALF;
             }
+            // `faer` reads the real part of the diagonal alone: NaN of an imaginary part is passed on.
+            let rest = l[(j, j)] - T::of_part(l[(j, j)].part());
+            l[(j, j)] = l[(j, j)] + T::of_part(rest.modulus());
         }
         cholesky_in_place(l.as_mut(), Default::default(), Par::Seq, stack, Spec::default()).map_err(
             |LltError::NonPositivePivot { index }| {
@@ -34,7 +37,8 @@ fn cholesky<T: Number>(call: &Call<'_>) -> Result<(), Error> {
         for i in 0..n {
             for j in 0..n {
                 let (row, column) = if upper { (j, i) } else { (i, j) };
-                out[i * n + j] = if row >= column { l[(row, column)] } else { T::ZERO };
+                let value = if row >= column { l[(row, column)] } else { T::ZERO };
+                out[i * n + j] = if upper { value.conjugate() } else { value };
             }
         }
         Ok(())

@@ -86,6 +86,8 @@ pub const WITHOUT: &[(&str, &str)] = &[
     ("angle", "of complex tensors only; family `complex`"),
     ("complex", "its result is complex; family `complex`"),
     ("conj", "of complex tensors only; family `complex`"),
+    ("eig", "its result is complex; family `linalg`"),
+    ("eigvals", "its result is complex; family `linalg`"),
     ("fft_c2c", "of complex tensors only; family `fft`"),
     ("fft_c2r", "of complex tensors only; family `fft`"),
     ("fft_r2c", "its result is complex; family `fft`"),
