@@ -23,7 +23,6 @@ pub struct Options {
     /// Run the workspace's tests by `cargo test` even if cargo-nextest is installed.
     #[arg(long)]
     pub plain: bool,
-    /// Leave out the tests in which the suite judges a backend of this repository, because the staged program is to judge it
     /// Leave out the tests in which the suite judges a backend of this repository, because the staged program is to judge
     /// it afterwards, by every case. For `.ci/run`; with cargo-nextest only.
     #[arg(long, conflicts_with = "plain")]
@@ -403,8 +402,12 @@ mod tests {
     #[test]
     fn what_is_judged_later_is_there() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the repository");
-        let texts = ["cli/tests/conformance.rs", "test-plugins/cuda-driver/tests/conformance.rs"]
-            .map(|path| std::fs::read_to_string(root.join(path)).expect("a test"));
+        let texts = [
+            "cli/tests/conformance.rs",
+            "cli/tests/mutants.rs",
+            "test-plugins/cuda-driver/tests/conformance.rs",
+        ]
+        .map(|path| std::fs::read_to_string(root.join(path)).expect("a test"));
         for name in JUDGED_LATER {
             let head = format!("\n#[test]\nfn {name}() {{\n");
             assert!(texts.iter().any(|text| text.contains(&head)), "{name}");

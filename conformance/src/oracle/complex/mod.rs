@@ -455,7 +455,7 @@ const OTHERS: Family = &[
     ("to_dtype", to_dtype),
 ];
 
-/// Whether the op is one of [`FUNCTIONS`], whose oracle loses digits.
+/// Whether the op is one of the elementary functions, whose oracle loses digits.
 pub fn is_function(op: &str) -> bool {
     FUNCTIONS.iter().any(|(name, _)| *name == op) || op == "pow"
 }
