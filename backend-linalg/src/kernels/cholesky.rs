@@ -25,8 +25,9 @@ fn cholesky<T: Number>(call: &Call<'_>) -> Result<(), Error> {
                 l[(i, j)] = a[i * n + j] * T::HALF + a[j * n + i].conjugate() * T::HALF;
             }
             // `faer` reads the real part of the diagonal alone: NaN of an imaginary part is passed on.
-            let rest = l[(j, j)] - T::of_part(l[(j, j)].part());
-            l[(j, j)] = l[(j, j)] + T::of_part(rest.modulus());
+            let own = l[(j, j)];
+            let rest = own - T::of_part(own.part());
+            l[(j, j)] = own + T::of_part(rest.modulus());
         }
         cholesky_in_place(l.as_mut(), Default::default(), Par::Seq, stack, Spec::default()).map_err(
             |LltError::NonPositivePivot { index }| {

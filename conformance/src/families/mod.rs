@@ -241,8 +241,18 @@ mod tests {
     }
 
     /// The families without a case for the CPU backend in an ordinary run, or limited by time.
-    const OTHERS: [&str; 10] =
-        ["drawn", "fft", "linalg", "layout", "layout_grads", "plugin_ops", "profile", "huge", "queues", "interposers"];
+    const OTHERS: [&str; 10] = [
+        "drawn",
+        "fft",
+        "linalg",
+        "layout",
+        "layout_grads",
+        "plugin_ops",
+        "profile",
+        "huge",
+        "queues",
+        "interposers",
+    ];
 
     #[test]
     fn the_counts_in_the_readme_add_up() {
