@@ -6,6 +6,7 @@ use faer::linalg::cholesky::llt::factor::{LltError, cholesky_in_place, cholesky_
 use faer::{MatMut, Par, Spec};
 use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Error};
+use std::cmp::Ordering;
 
 fn cholesky<T: Number>(call: &Call<'_>) -> Result<(), Error> {
     let (batch, upper) = (Batch::<T>::read(call, 0)?, call.bool(1)?);
@@ -38,7 +39,11 @@ fn cholesky<T: Number>(call: &Call<'_>) -> Result<(), Error> {
         for i in 0..n {
             for j in 0..n {
                 let (row, column) = if upper { (j, i) } else { (i, j) };
-                let value = if row >= column { l[(row, column)] } else { T::ZERO };
+                let value = match row.cmp(&column) {
+                    Ordering::Less => T::ZERO,
+                    Ordering::Equal => T::of_part(l[(row, row)].part()),
+                    Ordering::Greater => l[(row, column)],
+                };
                 out[i * n + j] = if upper { value.conjugate() } else { value };
             }
         }

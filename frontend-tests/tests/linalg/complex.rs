@@ -139,6 +139,9 @@ fn functions_of_a_small_matrix() {
     let row = Tensor::new([i, c(2.0, 0.0)]).unwrap();
     let outer = row.unsqueeze(-1).unwrap().matmul(&row.unsqueeze(0).unwrap()).unwrap();
     assert_eq!(outer.matrix_rank().unwrap().item::<i64>().unwrap(), 1);
+    let zero = outer.zeros_like().unwrap();
+    assert_eq!(zero.det().unwrap().item::<Complex<f64>>().unwrap(), c(0.0, 0.0));
+    assert_near(&zero.lu_factor().unwrap().0, &zero, 0.0);
     assert_eq!(outer.slogdet().unwrap().0.item::<Complex<f64>>().unwrap(), c(0.0, 0.0));
     let diagonal = Tensor::new([[i, c(0.0, 0.0)], [c(0.0, 0.0), c(0.0, -4.0)]]).unwrap();
     for norm in [MatrixNorm::P(2.0), 1.0.into(), f64::INFINITY.into()] {
