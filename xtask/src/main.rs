@@ -18,6 +18,7 @@ mod loom;
 mod miri;
 mod mutants;
 mod parts;
+mod python;
 mod results;
 mod test;
 mod tidy;
@@ -63,6 +64,8 @@ enum Task {
     Cuda(cuda::Task),
     /// Stage `dist/` and, in `dist/gpu`, tests, benches and a script that runs everything on a machine with a GPU.
     Gpu,
+    /// Build the wheels of the Python package in `dist/wheels`; needs CPython 3.11 or later and maturin, which it installs.
+    Wheel,
     /// Run the benches and print one JSON line a case.
     Bench(bench::Options),
     /// Write `benches/RESULTS.md` from `benches/results`, after adding the lines of a run.
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         Task::Mutants(options) => mutants::run(&workspace, &options),
         Task::Cuda(task) => cuda::run(&workspace, &task),
         Task::Gpu => gpu::run(&workspace),
+        Task::Wheel => python::wheel(&workspace),
         Task::Bench(options) => bench::run(&workspace, &options),
         Task::Results(options) => results::run(&workspace, &options),
     });

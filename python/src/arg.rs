@@ -1,0 +1,181 @@
+//! Python objects as arguments of ops.
+
+use crate::handle::{PyTensor, tensor};
+use crate::{data, dtype};
+use keyway::dispatcher::schema::{Kind, Param};
+use keyway::dispatcher::tensor::TensorRef;
+use keyway::{Arg, DType, Tensor};
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple};
+
+/// An argument that owns its contents.
+pub enum Value {
+    None,
+    Tensor(Tensor),
+    Tensors(Vec<Tensor>),
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    Ints(Vec<i64>),
+    Floats(Vec<f64>),
+    Str(String),
+    DType(DType),
+}
+
+impl Value {
+    /// References to the tensors of a list, which an [`Arg`] borrows.
+    pub fn list(&self) -> Vec<&TensorRef> {
+        match self {
+            Value::Tensors(tensors) => tensors.iter().map(AsRef::as_ref).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The argument, with the list of [`Value::list`].
+    pub fn arg<'a>(&'a self, list: &'a [&'a TensorRef]) -> Arg<'a> {
+        match self {
+            Value::None => Arg::None,
+            Value::Tensor(tensor) => tensor.into(),
+            Value::Tensors(_) => Arg::Tensors(list),
+            Value::Int(value) => Arg::Int(*value),
+            Value::Float(value) => Arg::Float(*value),
+            Value::Bool(value) => Arg::Bool(*value),
+            Value::Ints(values) => Arg::Ints(values),
+            Value::Floats(values) => Arg::Floats(values),
+            Value::Str(text) => Arg::Str(text),
+            Value::DType(dtype) => Arg::DType(*dtype),
+        }
+    }
+}
+
+/// The exception for an argument of another type.
+fn mismatch(op: &str, param: &Param, object: &Bound<'_, PyAny>) -> PyErr {
+    let got = object.get_type().name().map_or_else(|_| "another type".into(), |name| name.to_string());
+    let or_none = if param.optional { " or None" } else { "" };
+    let expected = match param.kind {
+        Kind::Tensor | Kind::OptionalTensor => "a tensor or a number",
+        Kind::Tensors => "a sequence of tensors",
+        Kind::Scalar | Kind::Float => "a number",
+        Kind::Int => "an int",
+        Kind::Bool => "a bool",
+        Kind::Ints => "an int or a sequence of ints",
+        Kind::Floats => "a sequence of numbers",
+        Kind::Str => "a str",
+        Kind::DType => "a dtype",
+    };
+    PyTypeError::new_err(format!("{op}: expected `{}` to be {expected}{or_none}, got {got}", param.name))
+}
+
+/// A Python number as an integer, a float or a bool; a complex one as a tensor without dimensions.
+///
+/// # Errors
+/// `OverflowError` for an int beyond 64 bits. `None` for an object of another type.
+fn number(object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+    if let Ok(value) = object.cast_exact::<PyFloat>() {
+        return Ok(Some(Value::Float(value.value())));
+    }
+    if let Ok(value) = object.cast_exact::<PyBool>() {
+        return Ok(Some(Value::Bool(value.is_true())));
+    }
+    if object.is_instance_of::<PyInt>() {
+        return int(object).map(|value| Some(Value::Int(value)));
+    }
+    if object.is_instance_of::<PyFloat>() {
+        return Ok(Some(Value::Float(object.extract()?)));
+    }
+    if object.is_instance_of::<PyComplex>() {
+        return data::from_nested(object, None).map(|tensor| Some(Value::Tensor(tensor)));
+    }
+    Ok(None)
+}
+
+/// An int, or an object with `__index__`.
+fn int(object: &Bound<'_, PyAny>) -> PyResult<i64> {
+    object.extract::<i64>().map_err(|error| {
+        if error.is_instance_of::<PyOverflowError>(object.py()) {
+            PyOverflowError::new_err(format!("expected an int of 64 bits, got {object}"))
+        } else {
+            error
+        }
+    })
+}
+
+/// The elements of a list or tuple, or of another sequence that is no text.
+fn elements<'py>(object: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
+    if let Ok(tuple) = object.cast::<PyTuple>() {
+        return Some(tuple.iter().collect());
+    }
+    if let Ok(list) = object.cast::<PyList>() {
+        return Some(list.iter().collect());
+    }
+    if object.is_instance_of::<PyString>() || object.cast::<PyTensor>().is_ok() {
+        return None;
+    }
+    object.try_iter().ok()?.collect::<PyResult<Vec<_>>>().ok()
+}
+
+/// Converts an object to the kind of a parameter.
+///
+/// # Errors
+/// `TypeError` naming the parameter; `OverflowError` for an int beyond 64 bits.
+pub fn convert(op: &str, param: &Param, object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    let wrong = || mismatch(op, param, object);
+    if object.is_none() {
+        return if param.optional || param.kind == Kind::OptionalTensor {
+            Ok(Value::None)
+        } else {
+            Err(wrong())
+        };
+    }
+    Ok(match param.kind {
+        Kind::Tensor | Kind::OptionalTensor => match object.cast::<PyTensor>() {
+            Ok(tensor) => Value::Tensor(tensor.get().0.clone()),
+            Err(_) => match number(object)? {
+                Some(value) => value,
+                None => Value::Tensor(tensor(object)?.ok_or_else(wrong)?),
+            },
+        },
+        Kind::Tensors => {
+            let tensors = elements(object).ok_or_else(wrong)?;
+            let each = tensors.iter().map(|element| tensor(element)?.ok_or_else(wrong));
+            Value::Tensors(each.collect::<PyResult<_>>()?)
+        }
+        Kind::Scalar => match number(object)? {
+            Some(value) => value,
+            None if object.hasattr("__float__")? => Value::Float(object.extract().map_err(|_| wrong())?),
+            None => return Err(wrong()),
+        },
+        Kind::Int => Value::Int(int(object).map_err(|error| overflow_or(error, object.py(), wrong))?),
+        Kind::Float => Value::Float(object.extract().map_err(|_| wrong())?),
+        Kind::Bool => Value::Bool(object.extract().map_err(|_| wrong())?),
+        Kind::Ints => match object.extract::<i64>() {
+            Ok(value) => Value::Ints(vec![value]),
+            Err(_) => {
+                let values = elements(object).ok_or_else(wrong)?;
+                let each = values.iter().map(int).collect::<PyResult<_>>();
+                Value::Ints(each.map_err(|error| overflow_or(error, object.py(), wrong))?)
+            }
+        },
+        Kind::Floats => {
+            let values = elements(object).ok_or_else(wrong)?;
+            Value::Floats(
+                values.iter().map(|value| value.extract().map_err(|_| wrong())).collect::<PyResult<_>>()?,
+            )
+        }
+        Kind::Str => {
+            Value::Str(object.str().ok().filter(|_| names_something(object)).ok_or_else(wrong)?.to_string())
+        }
+        Kind::DType => Value::DType(dtype::convert(object)?),
+    })
+}
+
+/// The exception of an int beyond 64 bits, or else `wrong`.
+fn overflow_or(error: PyErr, py: Python<'_>, wrong: impl Fn() -> PyErr) -> PyErr {
+    if error.is_instance_of::<PyOverflowError>(py) { error } else { wrong() }
+}
+
+/// Whether an object is text, as which ops take devices and modes too.
+fn names_something(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyString>()
+}

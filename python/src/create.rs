@@ -1,0 +1,191 @@
+//! Tensors without data: filled, ranges, random numbers.
+
+use crate::arg::{self, Value};
+use crate::error::OrRaise;
+use crate::handle::PyTensor;
+use crate::{data, dtype, runtime};
+use keyway::dispatcher::schema::{Kind, Param};
+use keyway::tensor::TensorOptions;
+use keyway::{Arg, DType, Tensor};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+const SHAPE: Param = Param { name: "size", kind: Kind::Ints, optional: false, default: None };
+const FILL: Param = Param { name: "fill_value", kind: Kind::Scalar, optional: false, default: None };
+
+/// The shape of `zeros(2, 3)` or `zeros((2, 3))`.
+fn shape(op: &str, sizes: &Bound<'_, PyTuple>) -> PyResult<Vec<i64>> {
+    let sizes = if sizes.len() == 1 { sizes.get_item(0)? } else { sizes.clone().into_any() };
+    match arg::convert(op, &SHAPE, &sizes)? {
+        Value::Ints(sizes) => Ok(sizes),
+        _ => Err(PyTypeError::new_err(format!("{op}: expected a shape"))),
+    }
+}
+
+fn options(dtype: Option<&Bound<'_, PyAny>>, device: Option<&Bound<'_, PyAny>>) -> PyResult<TensorOptions> {
+    Ok(TensorOptions {
+        dtype: dtype.map(dtype::convert).transpose()?,
+        device: device.map(data::device).transpose()?,
+        ..TensorOptions::default()
+    })
+}
+
+/// A constructor of a shape and the usual options.
+macro_rules! of_shape {
+    ($($(#[$doc:meta])* $name:ident => $call:path;)*) => {$(
+        $(#[$doc])*
+        #[pyfunction]
+        #[pyo3(signature = (*size, dtype=None, device=None, requires_grad=false))]
+        pub fn $name(
+            py: Python<'_>,
+            size: &Bound<'_, PyTuple>,
+            dtype: Option<&Bound<'_, PyAny>>,
+            device: Option<&Bound<'_, PyAny>>,
+            requires_grad: bool,
+        ) -> PyResult<PyTensor> {
+            runtime::start(py)?;
+            let (shape, options) = (shape(stringify!($name), size)?, options(dtype, device)?);
+            data::finish($call(&shape[..], options).or_raise()?, None, None, requires_grad)
+        }
+    )*};
+}
+
+of_shape! {
+    /// A tensor of zeros.
+    zeros => Tensor::zeros_with;
+    /// A tensor of ones.
+    ones => Tensor::ones_with;
+    /// A tensor whose elements are unspecified.
+    empty => Tensor::empty_with;
+    /// Uniformly distributed numbers from 0 to 1, 1 excluded.
+    rand => Tensor::rand_with;
+    /// Normally distributed numbers of mean 0 and standard deviation 1.
+    randn => Tensor::randn_with;
+}
+
+/// A tensor whose elements are all `fill_value`; its dtype is that of the value if none is given.
+#[pyfunction]
+#[pyo3(signature = (size, fill_value, *, dtype=None, device=None, requires_grad=false))]
+pub fn full(
+    py: Python<'_>,
+    size: &Bound<'_, PyAny>,
+    fill_value: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    device: Option<&Bound<'_, PyAny>>,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
+    runtime::start(py)?;
+    let shape = shape("full", &PyTuple::new(py, [size])?)?;
+    let value = arg::convert("full", &FILL, fill_value)?;
+    let mut options = options(dtype, device)?;
+    options.dtype = options.dtype.or(match value {
+        Value::Bool(_) => Some(DType::BOOL),
+        Value::Int(_) => Some(DType::I64),
+        _ => None,
+    });
+    data::finish(
+        Tensor::full_with(&shape[..], value.arg(&[]), options).or_raise()?,
+        None,
+        None,
+        requires_grad,
+    )
+}
+
+/// Numbers from `start` (0) to `end`, which is excluded, in steps: `arange(5)`, `arange(1, 5, 2)`. Integers give int64, others the
+/// default dtype.
+#[pyfunction]
+#[pyo3(signature = (start, end=None, step=None, *, dtype=None, device=None, requires_grad=false))]
+pub fn arange(
+    py: Python<'_>,
+    start: &Bound<'_, PyAny>,
+    end: Option<&Bound<'_, PyAny>>,
+    step: Option<&Bound<'_, PyAny>>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    device: Option<&Bound<'_, PyAny>>,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
+    runtime::start(py)?;
+    let scalar = |object: &Bound<'_, PyAny>| arg::convert("arange", &FILL, object);
+    let (first, last) = match end {
+        Some(end) => (scalar(start)?, scalar(end)?),
+        None => (Value::Int(0), scalar(start)?),
+    };
+    let step = step.map_or(Ok(Value::Int(1)), scalar)?;
+    let whole =
+        [&first, &last, &step].iter().all(|value| matches!(value.arg(&[]), Arg::Int(_) | Arg::Bool(_)));
+    let mut options = options(dtype, device)?;
+    if whole {
+        options.dtype = options.dtype.or(Some(DType::I64));
+    }
+    let made = Tensor::arange_with(first.arg(&[]), last.arg(&[]), step.arg(&[]), options).or_raise()?;
+    data::finish(made, None, None, requires_grad)
+}
+
+/// `steps` numbers from `start` to `end`, both included, at equal distances.
+#[pyfunction]
+#[pyo3(signature = (start, end, steps, *, dtype=None, device=None, requires_grad=false))]
+pub fn linspace(
+    py: Python<'_>,
+    start: f64,
+    end: f64,
+    steps: usize,
+    dtype: Option<&Bound<'_, PyAny>>,
+    device: Option<&Bound<'_, PyAny>>,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
+    runtime::start(py)?;
+    let made = Tensor::linspace_with(start, end, steps, options(dtype, device)?).or_raise()?;
+    data::finish(made, None, None, requires_grad)
+}
+
+/// A matrix with ones on the diagonal and zeros elsewhere.
+#[pyfunction]
+#[pyo3(signature = (n, m=None, *, dtype=None, device=None, requires_grad=false))]
+pub fn eye(
+    py: Python<'_>,
+    n: usize,
+    m: Option<usize>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    device: Option<&Bound<'_, PyAny>>,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
+    runtime::start(py)?;
+    let made = Tensor::eye_with(n, m.unwrap_or(n), options(dtype, device)?).or_raise()?;
+    data::finish(made, None, None, requires_grad)
+}
+
+/// Uniformly distributed integers from `low` to `high`, which is excluded: `randint(10, (2, 3))`, `randint(5, 10, (2, 3))`.
+#[pyfunction]
+#[pyo3(signature = (low, high, size=None, *, dtype=None, device=None))]
+pub fn randint(
+    py: Python<'_>,
+    low: i64,
+    high: &Bound<'_, PyAny>,
+    size: Option<&Bound<'_, PyAny>>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    device: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyTensor> {
+    runtime::start(py)?;
+    let (low, high, size) = match size {
+        Some(size) => (low, high.extract()?, size),
+        None => (0, low, high),
+    };
+    let shape = shape("randint", &PyTuple::new(py, [size])?)?;
+    let mut options = options(dtype, device)?;
+    options.dtype = options.dtype.or(Some(DType::I64));
+    Tensor::randint_with(low, high, &shape[..], options).or_raise().map(PyTensor)
+}
+
+/// A random permutation of the integers from 0 to `n`, which is excluded.
+#[pyfunction]
+pub fn randperm(py: Python<'_>, n: usize) -> PyResult<PyTensor> {
+    runtime::start(py)?;
+    Tensor::randperm(n).or_raise().map(PyTensor)
+}
+
+/// Sets the seed of random numbers.
+#[pyfunction]
+pub fn manual_seed(seed: u64) {
+    keyway::manual_seed(seed);
+}

@@ -1,0 +1,32 @@
+//! The class `Tensor` as a Rust type; its methods are in `tensor` and `operators`.
+
+use crate::buffer;
+use keyway::Tensor;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// An array of numbers of one dtype on a device, whose calls autograd can record.
+#[pyclass(name = "Tensor", module = "keyway", frozen, weakref, dict)]
+pub struct PyTensor(pub Tensor);
+
+/// A result that is `NotImplemented` where an operand fits neither.
+pub type Operand<'py> = PyResult<Bound<'py, PyAny>>;
+
+/// Whether an object has the buffer protocol and is no text, bytes or tensor.
+pub fn has_buffer(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: the object is alive, and the check reads its type alone.
+    let has = unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 1;
+    has && !object.is_instance_of::<PyBytes>() && object.cast::<PyTensor>().is_err()
+}
+
+/// The tensor that an object is or whose memory it can share: a tensor, a NumPy array or scalar.
+pub fn tensor(object: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
+    if let Ok(tensor) = object.cast::<PyTensor>() {
+        return Ok(Some(tensor.get().0.clone()));
+    }
+    if has_buffer(object) {
+        return buffer::import(object, None).map(Some);
+    }
+    Ok(None)
+}

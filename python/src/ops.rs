@@ -1,0 +1,232 @@
+//! Calls of ops by name, from the schemas of their definitions.
+
+use crate::arg::{self, Value};
+use crate::error::OrRaise;
+use crate::handle::PyTensor;
+use crate::runtime;
+use keyway::dispatcher::op::OpEntry;
+use keyway::dispatcher::registry;
+use keyway::dispatcher::schema::Kind;
+use keyway::dispatcher::tensor::TensorRef;
+use keyway::ops::by_name;
+use keyway::{Arg, Tensor};
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyInt, PyTuple};
+
+/// Calls on at least this many elements release the interpreter's lock: releasing it takes about 0.1 us.
+const RELEASED_FROM: usize = 4096;
+
+/// The names that NumPy gives to parameters.
+const ALIASES: [(&str, &str); 4] =
+    [("axis", "dim"), ("keepdims", "keepdim"), ("x1", "self"), ("ddof", "correction")];
+
+/// The definition of an op.
+///
+/// # Errors
+/// `AttributeError` for an unknown name.
+fn find(py: Python<'_>, name: &str) -> PyResult<&'static OpEntry> {
+    runtime::start(py)?;
+    registry::find_op(name).ok_or_else(|| PyAttributeError::new_err(format!("there is no op named `{name}`")))
+}
+
+/// The names that differ from `name` least, for a message.
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.collect();
+    let best = known.iter().max_by_key(|other| {
+        let common = name.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+        let shared = name.chars().filter(|c| other.contains(*c)).count();
+        2 * common + shared
+    });
+    match best {
+        Some(best) => format!("; the nearest parameter is `{best}` of {}", known.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// The arguments of a call in the order of the schema, `None` where one was left out.
+fn bind<'py>(
+    op: &'static OpEntry,
+    positional: &[Bound<'py, PyAny>],
+    keywords: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
+    let (name, params) = (op.name, &op.schema.params);
+    let mut bound: Vec<Option<Bound<'py, PyAny>>> = vec![None; params.len()];
+    // `x.reshape(2, 3)` is `x.reshape((2, 3))` where a list of ints is the last parameter.
+    let variadic =
+        params.last().is_some_and(|param| param.kind == Kind::Ints) && positional.len() > params.len();
+    if positional.len() > params.len() && !variadic {
+        let (expected, got) = (params.len(), positional.len());
+        return Err(PyTypeError::new_err(format!(
+            "{name}: expected at most {expected} arguments, got {got}"
+        )));
+    }
+    for (slot, object) in bound.iter_mut().zip(positional) {
+        *slot = Some(object.clone());
+    }
+    if variadic && let Some(last) = bound.last_mut() {
+        let rest = &positional[params.len() - 1..];
+        if rest.iter().any(|object| !object.is_instance_of::<PyInt>()) {
+            return Err(PyTypeError::new_err(format!("{name}: expected ints at the end of the call")));
+        }
+        *last = rest.first().map(|first| PyTuple::new(first.py(), rest)).transpose()?.map(Bound::into_any);
+    }
+    for (key, object) in keywords.into_iter().flat_map(|keywords| keywords.iter()) {
+        let key: String = key.extract()?;
+        let alias = ALIASES.iter().find(|(alias, _)| *alias == key).map_or(key.as_str(), |(_, name)| name);
+        let at =
+            params.iter().position(|param| param.name == key || param.name == alias).ok_or_else(|| {
+                let near = nearest(&key, params.iter().map(|param| param.name));
+                PyTypeError::new_err(format!("{name}: unexpected keyword argument `{key}`{near}"))
+            })?;
+        if bound[at].replace(object).is_some() {
+            return Err(PyTypeError::new_err(format!("{name}: multiple values for argument `{key}`")));
+        }
+    }
+    Ok(bound)
+}
+
+/// The arguments as values; one that was left out takes the default of the schema.
+fn values(op: &'static OpEntry, bound: &[Option<Bound<'_, PyAny>>]) -> PyResult<Vec<Value>> {
+    let objects = bound.iter().map(Option::as_ref).chain(std::iter::repeat(None));
+    let each = op.schema.params.iter().zip(objects).map(|(param, object)| match object {
+        Some(object) => arg::convert(op.name, param, object),
+        None => match param.default_arg() {
+            Some(Arg::Int(value)) => Ok(Value::Int(value)),
+            Some(Arg::Float(value)) => Ok(Value::Float(value)),
+            Some(Arg::Bool(value)) => Ok(Value::Bool(value)),
+            Some(Arg::Str(text)) => Ok(Value::Str(text.to_string())),
+            Some(Arg::DType(dtype)) => Ok(Value::DType(dtype)),
+            Some(Arg::Ints(values)) => Ok(Value::Ints(values.to_vec())),
+            Some(_) => Ok(Value::None),
+            None => {
+                let (op, missing, schema) = (op.name, param.name, op.schema.text);
+                Err(PyTypeError::new_err(format!("{op}: missing argument `{missing}` of `{schema}`")))
+            }
+        },
+    });
+    each.collect()
+}
+
+/// Where the results of a call go.
+enum Target<'a> {
+    New,
+    First,
+    Given(&'a [Tensor]),
+}
+
+fn call(name: &str, args: &[Arg<'_>], target: &Target<'_>) -> keyway::Result<Vec<Tensor>> {
+    match target {
+        Target::New => by_name::call(name, args),
+        Target::First => by_name::call_in_place(name, args).map(|result| vec![result]),
+        Target::Given(out) => by_name::call_out(name, args, out).map(|()| out.to_vec()),
+    }
+}
+
+/// Runs a call, without the interpreter's lock where it computes for long.
+fn run(py: Python<'_>, name: &str, values: &[Value], target: &Target<'_>) -> PyResult<Vec<Tensor>> {
+    let lists: Vec<Vec<&TensorRef>> = values.iter().map(Value::list).collect();
+    let args: Vec<Arg<'_>> = values.iter().zip(&lists).map(|(value, list)| value.arg(list)).collect();
+    let elements = values.iter().map(|value| match value {
+        Value::Tensor(tensor) => tensor.elem_count(),
+        Value::Tensors(tensors) => tensors.iter().map(Tensor::elem_count).sum(),
+        _ => 0,
+    });
+    if elements.sum::<usize>() < RELEASED_FROM {
+        return call(name, &args, target).or_raise();
+    }
+    py.detach(|| call(name, &args, target)).or_raise()
+}
+
+/// One tensor, or a tuple of several.
+fn results<'py>(py: Python<'py>, op: &OpEntry, made: Vec<Tensor>) -> PyResult<Bound<'py, PyAny>> {
+    let mut made = made.into_iter().map(PyTensor);
+    match (op.schema.outputs, made.len()) {
+        (Some(1), 1) => Ok(made.next().into_pyobject(py)?.into_any()),
+        _ => Ok(PyTuple::new(py, made.map(|tensor| Bound::new(py, tensor)).collect::<PyResult<Vec<_>>>()?)?
+            .into_any()),
+    }
+}
+
+/// Calls the op of this name: `call("add", (x, y), {"alpha": 2})`. With `in_place` it writes to argument 0.
+#[pyfunction]
+#[pyo3(signature = (name, args, kwargs=None, in_place=false))]
+pub fn call_op<'py>(
+    py: Python<'py>,
+    name: &str,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+    in_place: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let op = find(py, name)?;
+    let out = match kwargs.map(|kwargs| kwargs.get_item("out")).transpose()?.flatten() {
+        Some(out) => {
+            kwargs.map(|kwargs| kwargs.del_item("out")).transpose()?;
+            Some(out).filter(|out| !out.is_none())
+        }
+        None => None,
+    };
+    let positional: Vec<Bound<'py, PyAny>> = args.iter().collect();
+    let values = values(op, &bind(op, &positional, kwargs)?)?;
+    let Some(out) = out else {
+        if in_place {
+            run(py, name, &values, &Target::First)?;
+            return args.get_item(0);
+        }
+        return results(py, op, run(py, name, &values, &Target::New)?);
+    };
+    let tensors: Vec<Tensor> = match out.cast::<PyTensor>() {
+        Ok(tensor) => vec![tensor.get().0.clone()],
+        Err(_) => {
+            let each = out.try_iter()?.map(|tensor| Ok(tensor?.cast::<PyTensor>()?.get().0.clone()));
+            each.collect::<PyResult<_>>()?
+        }
+    };
+    run(py, name, &values, &Target::Given(&tensors))?;
+    Ok(out)
+}
+
+/// The result of a binary operator; `NotImplemented` for an operand of another type than a number, tensor or array.
+pub fn operator<'py>(
+    py: Python<'py>,
+    name: &'static str,
+    left: &Bound<'py, PyAny>,
+    right: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let op = find(py, name)?;
+    let bound = [Some(left.clone()), Some(right.clone())];
+    let values = match values(op, &bound) {
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => return Ok(py.NotImplemented().into_bound(py)),
+        values => values?,
+    };
+    results(py, op, run(py, name, &values, &Target::New)?)
+}
+
+/// An operator in place: `left += right`.
+pub fn in_place(
+    py: Python<'_>,
+    name: &'static str,
+    left: &Bound<'_, PyAny>,
+    right: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let op = find(py, name)?;
+    let values = values(op, &[Some(left.clone()), Some(right.clone())])?;
+    run(py, name, &values, &Target::First).map(drop)
+}
+
+/// The result of an op of one tensor.
+pub fn unary(py: Python<'_>, name: &'static str, tensor: &Tensor) -> PyResult<PyTensor> {
+    find(py, name)?;
+    let made = run(py, name, &[Value::Tensor(tensor.clone())], &Target::New)?;
+    made.into_iter().next().map(PyTensor).ok_or_else(|| PyTypeError::new_err(format!("{name} has no result")))
+}
+
+/// The ops of this build: name, schema, documentation in Markdown, and whether there is a form in place.
+#[pyfunction]
+pub fn op_table() -> Vec<(&'static str, &'static str, &'static str, bool)> {
+    keyway::ops::all()
+        .map(|op| {
+            (op.name(), op.schema, op.documentation(), matches!(op.forms, keyway::ops::def::Forms::InPlace))
+        })
+        .collect()
+}
