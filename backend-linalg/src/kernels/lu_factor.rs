@@ -77,7 +77,8 @@ fn eliminate<T: Number>(mut a: MatMut<'_, T>, order: &mut [usize]) {
             let factor = a[(i, step)] * inverse;
             a[(i, step)] = factor;
             for j in step + 1..n {
-                a[(i, j)] = a[(i, j)] - factor * a[(step, j)];
+                let rest = a[(i, j)] - factor * a[(step, j)];
+                a[(i, j)] = rest;
             }
         }
     }
