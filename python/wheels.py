@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import shutil
 import subprocess
 import sys
@@ -56,10 +57,26 @@ def lay_into_package() -> None:
             shutil.copy(path, target)
 
 
+def write_stubs() -> None:
+    """Builds the extension module and writes the type stubs that it describes into the package."""
+    subprocess.run(["cargo", "build", "--release"], cwd=HERE, check=True)
+    metadata = subprocess.run(
+        ["cargo", "metadata", "--format-version", "1", "--no-deps"], cwd=HERE, check=True, capture_output=True
+    )
+    target = Path(json.loads(metadata.stdout)["target_directory"])
+    module = HERE / "keyway" / "_keyway.abi3.so"
+    shutil.copy(target / "release" / "lib_keyway.so", module)
+    try:
+        subprocess.run([sys.executable, "-m", "keyway._stubs", "keyway"], cwd=HERE, check=True)
+    finally:
+        module.unlink()
+
+
 def main() -> None:
     shutil.rmtree(WHEELS, ignore_errors=True)
     WHEELS.mkdir(parents=True)
     lay_into_package()
+    write_stubs()
     build = [sys.executable, "-m", "maturin", "build", "--release", "--out", str(WHEELS)]
     subprocess.run([*build, "--compatibility", "manylinux_2_28", "--auditwheel", "check"], cwd=HERE, check=True)
     version = tomllib.loads((HERE / "Cargo.toml").read_text())["package"]["version"]

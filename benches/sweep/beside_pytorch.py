@@ -142,6 +142,7 @@ LEAN = {
     "conv_weight_grad": conv_weight_grad,
     "copy": lambda torch, x, source: torch.empty_like(x).copy_(source),
     "dropout": lambda torch, x, p, *_: F.dropout(x, p),
+    "exponential": into(lambda new, rate, *_: new.exponential_(rate)),
     "fill": lambda torch, x, value: torch.full_like(x, value),
     "grid_sample_grid_grad": lambda torch, grad, x, grid, *_: grid_sample_grad(torch, grad, x, grid, [False, True])[1],
     "grid_sample_input_grad": lambda torch, grad, grid, sizes, *_:
@@ -157,6 +158,7 @@ LEAN = {
     "max_pool_backward": max_pool_backward,
     "nll_loss_backward": nll_loss_backward,
     "normal": into(lambda new, mean, std, *_: new.normal_(mean, std)),
+    "poisson": lambda torch, rates, *_: torch.poisson(rates),
     "random_int": into(lambda new, low, high, *_: new.random_(low, high)),
     "remainder": lambda torch, a, b: torch.remainder(a, b),
     # Both libraries' methods return the argument itself where the dtype is the same; the op copies.

@@ -2,7 +2,7 @@
 
 
 def drawn(why="a random stream of its own; its generator is checked by the known answers of Random123"):
-    return {op: why for op in ("bernoulli", "dropout", "normal", "random_int", "uniform")}
+    return {op: why for op in ("bernoulli", "dropout", "exponential", "normal", "poisson", "random_int", "uniform")}
 
 
 def arange(torch, like, start, step):

@@ -49,10 +49,10 @@ def functional(name):
     return lambda torch, *args: getattr(torch.nn.functional, name)(*args)
 
 
-UNARY = """abs acos acosh asin asinh atan atanh bitwise_not ceil cos cosh erf exp expm1 floor isfinite isinf isnan
+UNARY = """abs acos acosh asin asinh atan atanh bitwise_not ceil cos cosh erf erfc exp expm1 floor isfinite isinf isnan
 log log10 log1p log2 logical_not neg reciprocal round rsqrt sigmoid sign sin sinh sqrt square tan tanh
 trunc""".split()
-BINARY = """atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign eq ge gt hypot le
+BINARY = """atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign eq gcd ge gt hypot lcm le
 logaddexp logical_and logical_or logical_xor lt maximum minimum mul ne xlogy""".split()
 
 OPS = {

@@ -383,3 +383,22 @@ fn real_only_functions_refuse_complex_tensors() -> Result<()> {
     assert!(real.backward_with(&Tensor::new(c(1.0, 1.0))?).unwrap_err().to_string().contains("real"));
     Ok(())
 }
+
+#[test]
+fn complex_scalars_have_the_precision_of_the_tensor() {
+    let i = Complex::new(0.0, 1.0);
+    let x = Tensor::new([1.0f32, -2.0]).unwrap();
+    let rotated = (&x * i).unwrap();
+    assert_eq!(rotated.dtype(), DType::C64);
+    assert_eq!(rotated.to_vec::<Complex<f32>>().unwrap(), [Complex::new(0.0, 1.0), Complex::new(0.0, -2.0)]);
+    let z = Tensor::new([Complex::new(1.0f64, 1.0)]).unwrap();
+    for (made, wanted) in [
+        (&z + i, Complex::new(1.0, 2.0)),
+        (i - &z, Complex::new(-1.0, 0.0)),
+        (i * z.clone(), Complex::new(-1.0, 1.0)),
+        (z.clone() / i, Complex::new(1.0, -1.0)),
+    ] {
+        assert_eq!(made.unwrap().to_vec::<Complex<f64>>().unwrap(), [wanted]);
+    }
+    assert_eq!((Tensor::new([2i64]).unwrap() * i).unwrap().dtype(), DType::C64);
+}

@@ -134,6 +134,15 @@ fn normalizations_scale_each_direction() {
             assert_close("ihfft", &inverse, &wanted(&x, false)[..n / 2 + 1], 1e-13);
             assert_close("hfft", &fft::hfft_with(&inverse, options).unwrap(), &list(&x), 1e-13);
             let many = FftnOptions { norm, ..FftnOptions::default() };
+            // Along one dimension both are the same, and the inverse of two dimensions is one.
+            let last = FftnOptions { dim: Some(vec![-1]), ..many.clone() };
+            assert_close("ihfftn", &fft::ihfftn_with(&x, &last).unwrap(), &list(&inverse), 1e-13);
+            let rows = real(&[4, n]);
+            let half = fft::ihfft2_with(&rows, &many).unwrap();
+            assert_eq!(half.shape(), [4, n / 2 + 1]);
+            let shape = FftnOptions { s: Some(vec![4, n as i64]), ..many.clone() };
+            assert_close("hfft2", &fft::hfft2_with(&half, &shape).unwrap(), &list(&rows), 1e-13);
+            assert_close("hfftn", &fft::hfftn_with(&half, &shape).unwrap(), &list(&rows), 1e-13);
             let square = complex(&[n, 5]);
             let both = direct_along(&direct_along(&list(&square), &[n, 5], 0, true), &[n, 5], 1, true);
             let both = scaled(both, factor(norm, true, 5 * n));

@@ -346,3 +346,21 @@ fn bad_input_names_the_argument_and_the_matrix() {
     let _off = no_grad();
     assert!(spoilt(f64::NAN).det().unwrap().item::<f64>().unwrap().is_nan());
 }
+
+#[test]
+fn orthogonal_initial_values_have_orthonormal_rows_or_columns() {
+    let _one = load(PLUGINS);
+    for sizes in [&[3usize, 5][..], &[5, 3], &[4, 4], &[4, 2, 3]] {
+        let a = keyway::nn::init::orthogonal(sizes, 2.0).unwrap();
+        assert_eq!(a.shape(), sizes);
+        let a = a.flatten_from(1).unwrap().to_dtype(DType::F64).unwrap();
+        let a = if a.shape()[0] > a.shape()[1] { t(&a) } else { a };
+        let product = a.matmul(&t(&a)).unwrap();
+        let wanted = Tensor::eye_with(a.shape()[0], a.shape()[0], DType::F64).unwrap().mul(4.0).unwrap();
+        assert!(
+            product.sub(&wanted).unwrap().abs().unwrap().max_all().unwrap().item::<f64>().unwrap() < 1e-5
+        );
+    }
+    assert_eq!(keyway::nn::init::orthogonal((0, 3), 1.0).unwrap().shape(), [0, 3]);
+    assert!(message(keyway::nn::init::orthogonal(3, 1.0)).starts_with("orthogonal: `shape`"));
+}

@@ -3,6 +3,7 @@
 
 mod rehearsal_support;
 
+use keyway::nn::init;
 use keyway::{Tensor, fft};
 use rehearsal_support::{load, message};
 
@@ -10,7 +11,13 @@ use rehearsal_support::{load, message};
 fn what_is_missing_is_named() {
     let _one = load(&[]);
     let a = Tensor::ones((2, 2)).unwrap();
-    for text in [message(a.cholesky()), message(a.solve(&a)), message(a.det()), message(a.pinv())] {
+    for text in [
+        message(a.cholesky()),
+        message(a.solve(&a)),
+        message(a.det()),
+        message(a.pinv()),
+        message(init::orthogonal((2, 3), 1.0)),
+    ] {
         assert!(text.contains("`keyway-linalg`") && text.contains("keyway backend install"), "{text}");
     }
     for text in [message(fft::fft(&a)), message(fft::ifft2(&a)), message(fft::irfft(&a))] {

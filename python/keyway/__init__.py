@@ -7,6 +7,8 @@
 [2.0, 4.0, 6.0]
 """
 
+from math import e, inf, nan, pi
+
 from . import _ops, _tensor
 from ._errors import (
     AutogradError,
@@ -19,6 +21,21 @@ from ._errors import (
     OutOfMemoryError,
     ReadOnlyError,
     ShapeError,
+)
+from ._functions import (
+    allclose,
+    clip,
+    empty_like,
+    equal,
+    full_like,
+    hstack,
+    is_tensor,
+    meshgrid,
+    ones_like,
+    rand_like,
+    randn_like,
+    vstack,
+    zeros_like,
 )
 from ._keyway import (
     Tensor,
@@ -61,12 +78,13 @@ from ._keyway import (
     uint64,
     zeros,
 )
-from . import autograd, nn, ops, optim
+from . import autograd, fft, linalg, nn, ops, optim
 from .autograd import enable_grad, grad, is_grad_enabled, no_grad, set_grad_enabled
 
 _tensor.install()
 _ops.install(globals())
 
+newaxis = None
 from_numpy = asarray
 max = _tensor.max
 min = _tensor.min

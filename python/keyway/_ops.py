@@ -57,6 +57,13 @@ def install(namespace: dict[str, Any]) -> list[str]:
     return names
 
 
+def install_only(namespace: dict[str, Any], names: tuple[str, ...]) -> None:
+    """Adds the ops of these names to a namespace, as far as this build has them."""
+    for name, schema, text, _ in op_table():
+        if name in names:
+            namespace[name] = _function(name, False, f"{schema}\n\n{text}")
+
+
 def call(name: str, *args: Any, out: Any = None, **kwargs: Any) -> Any:
     """Calls the op of this name, also of a plugin: ``keyway.ops.call("vendor.name", x)``."""
     if out is not None:

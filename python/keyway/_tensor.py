@@ -6,7 +6,7 @@ import builtins
 import math
 from typing import Any, Sequence
 
-from . import _keyway
+from . import _functions, _keyway
 from ._keyway import Tensor, call_op
 
 _DTYPE_METHODS = {
@@ -114,6 +114,63 @@ def zero_(self: Tensor) -> Tensor:
     return self.fill_(0)
 
 
+def uniform_(self: Tensor, low: float = 0.0, high: float = 1.0) -> Tensor:
+    """Fills the tensor with uniformly distributed numbers from ``low`` to ``high``."""
+    random = _keyway.rand(self.shape, dtype=self.dtype, device=self.device)
+    return self.copy_(random * (high - low) + low)
+
+
+def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+    """Fills the tensor with normally distributed numbers."""
+    random = _keyway.randn(self.shape, dtype=self.dtype, device=self.device)
+    return self.copy_(random * std + mean)
+
+
+def expand_as(self: Tensor, other: Tensor) -> Tensor:
+    """A view of the shape of another tensor, whose sizes of 1 are repeated."""
+    return self.expand(other.shape)
+
+
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    """The tensor in the shape of another one."""
+    return self.reshape(other.shape)
+
+
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """The tensor in the dtype of another one."""
+    return self.to(dtype=other.dtype)
+
+
+def ravel(self: Tensor) -> Tensor:
+    """The elements as one dimension."""
+    return self.reshape(-1)
+
+
+def swapaxes(self: Tensor, axis0: int, axis1: int) -> Tensor:
+    """The tensor with two dimensions exchanged."""
+    return self.transpose(axis0, axis1)
+
+
+def is_floating_point(self: Tensor) -> builtins.bool:
+    """Whether the dtype is a real floating-point type."""
+    return self.dtype.is_floating_point
+
+
+def is_complex(self: Tensor) -> builtins.bool:
+    """Whether the dtype is a complex type."""
+    return self.dtype.is_complex
+
+
+def _format(self: Tensor, spec: str) -> str:
+    if self.ndim == 0 and spec:
+        return format(self.item(), spec)
+    return format(repr(self), spec)
+
+
+def _contains(self: Tensor, value: Any) -> builtins.bool:
+    return builtins.bool((self == value).any())
+
+
 def numpy(self: Tensor) -> Any:
     """A NumPy array over the tensor's memory."""
     import numpy
@@ -143,9 +200,35 @@ def _html(self: Tensor) -> str:
     )
 
 
+_METHODS = (
+    chunk,
+    cpu,
+    cuda,
+    expand_as,
+    flatten,
+    is_complex,
+    is_floating_point,
+    max,
+    min,
+    movedim,
+    narrow,
+    normal_,
+    numpy,
+    ravel,
+    reshape_as,
+    split,
+    swapaxes,
+    t,
+    type_as,
+    unflatten,
+    uniform_,
+    zero_,
+)
+
+
 def install() -> None:
     """Adds the methods to ``Tensor``."""
-    for method in (flatten, unflatten, narrow, split, chunk, movedim, max, min, t, cpu, cuda, zero_, numpy):
+    for method in _METHODS:
         setattr(Tensor, method.__name__, method)
     for name, dtype in _DTYPE_METHODS.items():
 
@@ -155,7 +238,11 @@ def install() -> None:
         convert.__name__ = name
         convert.__doc__ = f"The tensor converted to {dtype.name}."
         setattr(Tensor, name, convert)
+    for function in (_functions.allclose, _functions.clip, _functions.equal):
+        setattr(Tensor, function.__name__, function)
     Tensor.__array__ = _array
+    Tensor.__format__ = _format
+    Tensor.__contains__ = _contains
     Tensor._repr_html_ = _html
     # NumPy's operators leave calls with a tensor to the tensor's.
     Tensor.__array_priority__ = 1000

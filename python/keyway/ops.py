@@ -15,5 +15,5 @@ def schema(name: str) -> str:
     """The parameters, defaults and results of an op of this build."""
     for other, text, *_ in op_table():
         if other == name:
-            return text
+            return str(text)
     raise KeyError(f"there is no op named {name!r}")

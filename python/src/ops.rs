@@ -195,7 +195,10 @@ pub fn operator<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let op = find(py, name)?;
     let bound = [Some(left.clone()), Some(right.clone())];
-    let Ok(values) = values(op, &bound) else { return Ok(py.NotImplemented().into_bound(py)) };
+    let values = match values(op, &bound) {
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => return Ok(py.NotImplemented().into_bound(py)),
+        values => values?,
+    };
     results(py, op, run(py, name, &values, &Target::New)?)
 }
 

@@ -286,11 +286,6 @@ impl PyTensor {
         autograd::backward(py, std::slice::from_ref(&self.0), gradients, retain_graph, create_graph)
     }
 
-    /// Whether two Python objects are the same tensor.
-    fn is_same(&self, other: &Bound<'_, PyTensor>) -> bool {
-        self.0.ptr_eq(&other.get().0)
-    }
-
     fn __neg__(&self, py: Python<'_>) -> PyResult<PyTensor> {
         ops::unary(py, "neg", &self.0)
     }

@@ -163,6 +163,8 @@ def test_operators_leave_other_types_to_python():
         kw.ones(2) + "a"
     with pytest.raises(TypeError):
         "a" - kw.ones(2)
+    with pytest.raises(OverflowError, match="64 bits"):
+        kw.ones(2) + 2**70
     assert (kw.ones(2) == "a") is False
 
 
@@ -273,3 +275,25 @@ def test_files(tmp_path, name):
         kw.load(tmp_path / f"missing-{name}")
     with pytest.raises(ValueError, match="safetensors, .npy or .npz"):
         kw.load(tmp_path / "x.bin")
+
+
+def test_scalars_are_formatted_as_numbers():
+    assert f"{kw.tensor(1.25):.1f} {kw.tensor(7):>3}" == "1.2   7"
+    assert "1.25" in f"{kw.tensor([1.25])}"
+
+
+def test_functions_of_other_tensors():
+    x = kw.arange(3.0, dtype=kw.float64)
+    for function, value in ((kw.zeros_like, 0.0), (kw.ones_like, 1.0)):
+        made = function(x)
+        assert made.tolist() == [value] * 3 and made.dtype == kw.float64
+    assert kw.full_like(x, 2, dtype=int).tolist() == [2, 2, 2]
+    assert kw.allclose(x, x + 1e-12) and not kw.equal(x, x + 1e-12) and kw.equal(x, x.clone())
+    assert 2.0 in x and 5.0 not in x
+    assert kw.vstack([x, x]).shape == (2, 3) and kw.hstack([x, x]).shape == (6,)
+    for indexing in ("ij", "xy"):
+        for got, expected in zip(
+            kw.meshgrid(x, kw.arange(2.0), indexing=indexing), np.meshgrid(range(3), range(2), indexing=indexing)
+        ):
+            assert got.tolist() == expected.tolist()
+    assert x.uniform_(2.0, 3.0).min().item() >= 2.0 and kw.clip(x, max=2.5).max().item() <= 2.5

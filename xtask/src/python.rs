@@ -1,6 +1,6 @@
 //! The Python package: its tests, which `cargo xtask test` runs, and `cargo xtask wheel`.
 //!
-//! Both need CPython 3.11 or later with `venv`, and an index from which pip fetches NumPy and pytest, or maturin. Where one is
+//! Both need CPython 3.11 or later with `venv`, and an index from which pip fetches NumPy, pytest and mypy, or maturin. Where one is
 //! missing, the tests are skipped with a line that says which; everything else needs no Python.
 
 use crate::dist;
@@ -89,7 +89,7 @@ pub struct Tests {
 impl Tests {
     /// Prepares the environment; the reason where that is not possible.
     pub fn prepare(workspace: &Workspace) -> std::result::Result<Tests, String> {
-        let python = environment(workspace, "tests", &["numpy", "pytest"])?;
+        let python = environment(workspace, "tests", &["numpy", "pytest", "mypy"])?;
         Ok(Tests { python, report: workspace.target().join("python/junit.xml") })
     }
 
@@ -102,7 +102,8 @@ impl Tests {
             .arg("--manifest-path")
             .arg(workspace.path(PACKAGE).join("Cargo.toml"));
         command.arg("--target-dir").arg(workspace.target()).env(EXTENSION.0, EXTENSION.1);
-        command.env("PYO3_PYTHON", &self.python);
+        // The stable ABI is the same for every Python.
+        command.env("PYO3_NO_PYTHON", "1");
         command
     }
 

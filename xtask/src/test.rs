@@ -120,6 +120,7 @@ enum Counts {
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let start = Instant::now();
     let mut parts = Vec::new();
+    let mut skipped = None;
     let mut step = |name: &str, mut command: Command, counts: Counts| -> Result<()> {
         println!("\n== {name}: {}", workspace::line(&command));
         command.env(PROBE.0, PROBE.1);
@@ -141,6 +142,12 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     if nextest {
         let mut tests = cargo();
         tests.args(["nextest", "run", "--no-fail-fast", "--color=never"]);
+        // One more than there are cores: some tests wait for time limits.
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        if !options.arguments.iter().any(|word| word.starts_with("--test-threads") || word.starts_with("-j"))
+        {
+            tests.arg(format!("--test-threads={}", cores + 1));
+        }
         if options.judged_later {
             println!("left out, to be judged later by more cases: {}", JUDGED_LATER.join(", "));
             tests.arg("-E").arg(all_but(JUDGED_LATER));
@@ -154,7 +161,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     }
     if options.arguments.is_empty() {
         let documentation = nextest.then(|| Aside::start(workspace, cargo())).transpose()?;
-        let backend = installed_backend(workspace)?;
+        let backends = installed_backends(workspace)?;
         for manifest in example_workspaces(&workspace.path("examples"))? {
             let name = manifest
                 .parent()
@@ -166,7 +173,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
                 let mut command = workspace.cargo();
                 command.arg(verb).args(EXAMPLES_PROFILE).arg("--manifest-path").arg(&manifest);
                 command.arg("--target-dir").arg(workspace.target());
-                command.env(BACKENDS, &backend).env(PROGRAM, workspace.target().join("debug/keyway"));
+                command.env(BACKENDS, &backends).env(PROGRAM, workspace.target().join("debug/keyway"));
                 command
             };
             step(&format!("build of examples/{name}"), cargo("build"), Counts::Lines)?;
@@ -177,9 +184,9 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         match python::Tests::prepare(workspace) {
             Ok(tests) => {
                 step("build of python", tests.build(workspace, &EXAMPLES_PROFILE), Counts::Lines)?;
-                step("python", tests.run(workspace, &backend)?, Counts::Report(tests.report))?;
+                step("python", tests.run(workspace, &backends)?, Counts::Report(tests.report))?;
             }
-            Err(reason) => println!("\n== python: skipped: {reason}"),
+            Err(reason) => skipped = Some(format!("python: skipped: {reason}")),
         }
         if let Some(documentation) = documentation {
             parts.push(documentation.ended()?);
@@ -191,6 +198,9 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     for (name, tally) in &parts {
         println!("{}", summary_line(name, tally));
         sum.add(*tally);
+    }
+    if let Some(line) = skipped {
+        println!("{line}");
     }
     println!("{} ignored, {:.0} s", sum.ignored, start.elapsed().as_secs_f64());
     println!("{} passed, {} failed", sum.passed, sum.all_failed());
@@ -231,16 +241,22 @@ impl Aside {
     }
 }
 
-/// A folder with the CPU backend that the workspace's tests have built, and no other library. If that build failed, the folder
-/// is empty, and the examples report a missing backend.
-fn installed_backend(workspace: &Workspace) -> Result<PathBuf> {
-    const NAME: &str = "libkeyway_backend_cpu.so";
+/// The libraries that the examples and the Python package find: the CPU backend, and those of Fourier transforms and of linear
+/// algebra.
+const INSTALLED: [&str; 3] =
+    ["libkeyway_backend_cpu.so", "libkeyway_backend_fft.so", "libkeyway_backend_linalg.so"];
+
+/// A folder with these libraries, as the workspace's tests have built them, and no other. If a build failed, its library is missing,
+/// and the examples report a missing backend.
+fn installed_backends(workspace: &Workspace) -> Result<PathBuf> {
     let folder = workspace.target().join("examples/backends");
-    let (from, to) = (workspace.target().join("debug/deps").join(NAME), folder.join(NAME));
     std::fs::create_dir_all(&folder).map_err(Failure::file("make", &folder))?;
-    // An older build must not be taken for this one.
-    std::fs::remove_file(&to).or_else(unless_absent).map_err(Failure::file("remove", &to))?;
-    std::fs::copy(&from, &to).map(drop).or_else(unless_absent).map_err(Failure::file("copy", &from))?;
+    for name in INSTALLED {
+        let (from, to) = (workspace.target().join("debug/deps").join(name), folder.join(name));
+        // An older build must not be taken for this one.
+        std::fs::remove_file(&to).or_else(unless_absent).map_err(Failure::file("remove", &to))?;
+        std::fs::copy(&from, &to).map(drop).or_else(unless_absent).map_err(Failure::file("copy", &from))?;
+    }
     Ok(folder)
 }
 

@@ -1,4 +1,4 @@
-//! Exponentials, logarithms, hyperbolic functions, `erf` and its inverse.
+//! Exponentials, logarithms, hyperbolic functions, `erf`, its complement and its inverse.
 
 use super::number::real_functions;
 use crate::math;
@@ -17,5 +17,6 @@ real_functions! {
     "acosh" Acosh Medium (math::acosh_f32, math::acosh_f64);
     "atanh" Atanh Medium (math::atanh_f32, math::atanh_f64);
     "erf" Erf Medium (math::erf_f32, math::erf_f64);
+    "erfc" Erfc Medium (math::erfc_f32, math::erfc_f64);
     "erfinv" Erfinv Medium (math::erfinv_f32, math::erfinv_f64);
 }

@@ -107,6 +107,7 @@ mod flip;
 mod fmod;
 mod gamma;
 mod gather;
+mod gcd;
 mod ge;
 mod glu;
 mod gt;

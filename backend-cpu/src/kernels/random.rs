@@ -1,4 +1,4 @@
-//! The random kernels: `uniform`, `normal`, `bernoulli`, `random_int` and `dropout`, as defined in
+//! The random kernels: `uniform`, `normal`, `exponential`, `poisson`, `bernoulli`, `random_int` and `dropout`, as defined in
 //! [`keyway_sdk::philox::element`].
 
 use super::indexed::{PIECE, produce, produce_from, produce_masked};
@@ -6,7 +6,7 @@ use crate::math;
 use keyway_cpu_loops::{Cost, zip_wide};
 use keyway_sdk::author::{Call, Element, Error, Float, Plain, Real, Widen};
 use keyway_sdk::half::{bf16, f16};
-use keyway_sdk::philox::{element, fraction};
+use keyway_sdk::philox::{Philox, element, fraction};
 
 /// The random words of a call: key and first counter of its Philox stream.
 #[derive(Clone, Copy)]
@@ -150,6 +150,85 @@ fn normal_double<T: Float<Acc = f64>>(call: &Call) -> Result<(), Error> {
     })
 }
 
+/// The middle of the interval of fractions with the same upper `digits` bits. `1 - middle` is exact for up to 52 bits.
+fn middle(upper: u64, digits: i32) -> f64 {
+    (upper as f64 + 0.5) * 2f64.powi(-digits)
+}
+
+fn exponential<T: Float<Acc = f32>>(call: &Call) -> Result<(), Error> {
+    let (rate, stream) = (call.float(1)?, Stream::of(call, 2)?);
+    produce(call.out::<T>(0)?, Cost::Heavy, |first, values| {
+        let mut words = [0; PIECE];
+        stream.single(first, values.len(), &mut words);
+        zip_wide((&words[..values.len()],), values, |(word,)| {
+            (-math::log_f64(1.0 - middle(u64::from(word), 32)) / rate) as f32
+        });
+    })
+}
+
+fn exponential_double<T: Float<Acc = f64>>(call: &Call) -> Result<(), Error> {
+    let (rate, stream) = (call.float(1)?, Stream::of(call, 2)?);
+    produce(call.out::<T>(0)?, Cost::Heavy, |first, values| {
+        let mut pairs = [0; PIECE];
+        let pairs = &mut pairs[..values.len()];
+        stream.double(first, pairs);
+        zip_wide((&*pairs,), values, |(pair,)| -math::log_f64(1.0 - middle(pair >> 12, 52)) / rate);
+    })
+}
+
+/// The least rate of the algorithm PTRS.
+const LARGE: f64 = 10.0;
+
+/// Knuth's algorithm: the number of uniform values whose product is not below `exp(-rate)`.
+fn count_of_products(rate: f64, stream: &mut Philox) -> f64 {
+    let limit = (-rate).exp();
+    let (mut count, mut product) = (0.0, stream.uniform_f64());
+    while product > limit {
+        count += 1.0;
+        product *= stream.uniform_f64();
+    }
+    count
+}
+
+/// W. Hörmann's algorithm PTRS: a transformed uniform value, rejected by the logarithm of the probability.
+fn transformed_rejection(rate: f64, stream: &mut Philox) -> f64 {
+    let b = 0.931 + 2.53 * rate.sqrt();
+    let a = -0.059 + 0.02483 * b;
+    let (inverse, limit) = (1.1239 + 1.1328 / (b - 3.4), 0.9277 - 3.6224 / (b - 2.0));
+    loop {
+        let u = stream.uniform_f64() - 0.5;
+        let v = 1.0 - stream.uniform_f64();
+        let us = 0.5 - u.abs();
+        let k = ((2.0 * a / us + b) * u + rate + 0.43).floor();
+        if us >= 0.07 && v <= limit {
+            return k;
+        }
+        if k < 0.0 || (us < 0.013 && v > us) {
+            continue;
+        }
+        let left = (v * inverse / (a / (us * us) + b)).ln();
+        if left <= k * rate.ln() - rate - math::lgamma_f64(k + 1.0) {
+            return k;
+        }
+    }
+}
+
+fn poisson<T: Float>(call: &Call) -> Result<(), Error> {
+    let Stream { seed, offset } = Stream::of(call, 1)?;
+    produce_from(call.view::<T>(0)?, call.out::<T>(0)?, Cost::Heavy, |first, rates, values| {
+        for (i, (value, rate)) in values.iter_mut().zip(rates).enumerate() {
+            let rate = rate.to_f64();
+            let mut stream = Philox::with_stream(seed, offset.wrapping_add((first + i + 1) as u64));
+            *value = T::from_f64(match rate {
+                0.0 => 0.0,
+                rate if !(0.0..f64::INFINITY).contains(&rate) => f64::NAN,
+                rate if rate < LARGE => count_of_products(rate, &mut stream),
+                rate => transformed_rejection(rate, &mut stream),
+            });
+        }
+    })
+}
+
 fn bernoulli<T: Element>(call: &Call) -> Result<(), Error> {
     let (out, stream) = (call.out::<T>(0)?, Stream::of(call, 2)?);
     if call.is_none(1)? {
@@ -219,6 +298,9 @@ kernel!("uniform", "Tffii>T", uniform, [f32, f16, bf16]);
 kernel!("uniform", "Tffii>T", uniform_double, [f64]);
 kernel!("normal", "Tffii>T", normal, [f32, f16, bf16]);
 kernel!("normal", "Tffii>T", normal_double, [f64]);
+kernel!("exponential", "Tfii>T", exponential, [f32, f16, bf16]);
+kernel!("exponential", "Tfii>T", exponential_double, [f64]);
+kernel!("poisson", "Tii>T", poisson, [f32, f64, f16, bf16]);
 kernel!("bernoulli", "Tfii>T", bernoulli, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
 kernel!("random_int", "Tiiii>T", random_int, [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
 kernel!("dropout", "Tfii>T", dropout, [f32, f64, f16, bf16]);

@@ -1,7 +1,8 @@
 //! The error function.
 
-use super::exp::{bound_f32, exp_moderate_f32, exp_short_f64};
+use super::exp::{bound_f32, exp_f64, exp_moderate_f32, exp_short_f64};
 use super::{fma_f32, fma_f64, polynomial_f32, polynomial_f64};
+use keyway_sdk::mills::SCALED;
 
 /// `erf(x) / x - 1` of `x^2`, for `|x| < 1`.
 const ERF32: [f32; 7] =
@@ -76,4 +77,27 @@ pub fn erf_f64(x: f64) -> f64 {
     let scaled = polynomial_f64((b - 2.0) / (b + 2.0), &ERFCX64);
     let large = fma_f64(-exp_short_f64(-b * b), scaled, 1.0);
     (if a < SMALL64 { small } else { large }).copysign(x)
+}
+
+/// Complementary error function in f64, rounded once.
+#[inline(always)]
+pub fn erfc_f32(x: f32) -> f32 {
+    erfc_f64(f64::from(x)) as f32
+}
+
+/// Complementary error function, at most 6 ulp, above the denormal range: `e^(-x^2)` times a polynomial above 0, and 2 minus that
+/// of `-x` below. The exponential is corrected for the rounding error of the square.
+#[inline(always)]
+pub fn erfc_f64(x: f64) -> f64 {
+    let a = x.abs();
+    let b = if a > 30.0 { 30.0 } else { a };
+    // T. J. Dekker's exact product: a fused multiply-add is slow at levels without the instruction.
+    let scaled = b * 134_217_729.0;
+    let upper = scaled - (scaled - b);
+    let lower = b - upper;
+    let square = b * b;
+    let rest = (upper * upper - square) + 2.0 * upper * lower + lower * lower;
+    let gaussian = exp_f64(-square) * (1.0 - rest);
+    let tail = polynomial_f64((b - 4.0) / (b + 4.0), &SCALED) / (b + 4.0) * gaussian;
+    if x < 0.0 { 2.0 - tail } else { tail }
 }

@@ -36,7 +36,7 @@ mod tests;
 
 pub use asin::{acos_f32, acos_f64, asin_f32, asin_f64};
 pub use atan::{atan_f32, atan_f64, atan2_f32, atan2_f64};
-pub use erf::{erf_f32, erf_f64};
+pub use erf::{erf_f32, erf_f64, erfc_f32, erfc_f64};
 pub use erfinv::{erfinv_f32, erfinv_f64};
 pub use exp::{exp_f32, exp_f64, exp_share_f32, exp_share_f64, expm1_f32, expm1_f64};
 pub use gamma::{digamma_f32, digamma_f64, lgamma_f32, lgamma_f64, trigamma_f32, trigamma_f64};

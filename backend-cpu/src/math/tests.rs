@@ -192,6 +192,26 @@ fn error_function_f32() {
     worst_f32("erf", 2.0, erf_f32, erf_f64);
 }
 
+/// Digits by mpmath.
+#[test]
+fn complementary_error_function() {
+    for (x, exact) in [
+        (0.5, 0.4795001221869535),
+        (2.0, 0.004677734981047266),
+        (8.0, 1.1224297172982926e-29),
+        (25.0, 8.300172571196523e-274),
+        (-1.5, 1.9661051464753108),
+    ] {
+        let got = erfc_f64(x);
+        assert!((got - exact).abs() <= 1.5e-15 * exact, "erfc({x}) = {got:e}, not {exact:e}");
+    }
+    assert_eq!(
+        [erfc_f64(f64::INFINITY), erfc_f64(f64::NEG_INFINITY), f64::from(erfc_f32(0.0))],
+        [0.0, 2.0, 1.0]
+    );
+    assert!(erfc_f64(f64::NAN).is_nan());
+}
+
 #[test]
 fn normal_distribution_f32() {
     let mut x = -8.0f32;

@@ -120,6 +120,115 @@ fn normal(inputs: &Inputs) -> Outcome {
     })
 }
 
+/// The quantile of the exponential distribution at the middle of an interval of fractions: of 2^-52 for f64, otherwise of 2^-32.
+fn exponential(inputs: &Inputs) -> Outcome {
+    let (dtype, stream) = (float(inputs)?, StreamOffset::of(inputs, 2)?);
+    let rate = inputs.float(1)?;
+    if rate.is_nan() || rate <= 0.0 {
+        return unknown("the rate is not above 0");
+    }
+    let digits = if dtype == DType::F64 { 52 } else { 32 };
+    draw(inputs, |i, _| {
+        let middle = fraction(stream.bits(i, dtype), digits) + 0.5 * 2f64.powi(-digits);
+        Number::Float(-(-middle).ln_1p() / rate)
+    })
+}
+
+/// The uniform values in [0, 1) of a stream, two words each.
+struct Uniforms {
+    seed: u64,
+    stream: u64,
+    next: u64,
+}
+
+impl Uniforms {
+    fn next(&mut self) -> f64 {
+        let (nth, at) = (self.next / 2, 2 * (self.next % 2) as usize);
+        self.next += 1;
+        let counter = [nth as u32, (nth >> 32) as u32, self.stream as u32, (self.stream >> 32) as u32];
+        let words = philox(counter, [self.seed as u32, (self.seed >> 32) as u32]);
+        fraction(u64::from(words[at]) << 32 | u64::from(words[at + 1]), 53)
+    }
+}
+
+/// The logarithm of the factorial of `k`: of the product, or by Stirling's series.
+fn log_factorial(k: f64) -> f64 {
+    if k < 20.0 {
+        return (2..=k as i32).map(f64::from).product::<f64>().ln();
+    }
+    let series = 1.0 / (12.0 * k) - 1.0 / (360.0 * k.powi(3)) + 1.0 / (1260.0 * k.powi(5));
+    (k + 0.5) * k.ln() - k + 0.5 * (2.0 * std::f64::consts::PI).ln() + series
+}
+
+/// D. E. Knuth, "The Art of Computer Programming", volume 2, 3.4.1, algorithm Q: the number of uniform values whose product
+/// exceeds `exp(-rate)`. `None` if the last digits decide.
+fn product_count(rate: f64, uniforms: &mut Uniforms) -> Option<f64> {
+    let (limit, mut product) = ((-rate).exp(), 1.0);
+    for count in 0.. {
+        product *= uniforms.next();
+        if (product - limit).abs() <= 1e-13 * limit {
+            return None;
+        }
+        if product < limit {
+            return Some(f64::from(count));
+        }
+    }
+    None
+}
+
+/// W. Hörmann, "The transformed rejection method for generating Poisson random variables", Insurance: Mathematics and
+/// Economics 12, 1993, algorithm PTRS. `None` if the last digits decide.
+fn rejected_count(rate: f64, uniforms: &mut Uniforms) -> Option<f64> {
+    let b = 0.931 + 2.53 * rate.sqrt();
+    let a = -0.059 + 0.02483 * b;
+    let near = |x: f64, y: f64| (x - y).abs() <= 1e-10 * (1.0 + y.abs());
+    loop {
+        let (u, v) = (uniforms.next() - 0.5, 1.0 - uniforms.next());
+        let us = 0.5 - u.abs();
+        let value = (2.0 * a / us + b) * u + rate + 0.43;
+        let k = value.floor();
+        let limit = 0.9277 - 3.6224 / (b - 2.0);
+        if near(value, value.round()) || near(us, 0.07) || near(v, limit) || near(us, 0.013) || near(v, us) {
+            return None;
+        }
+        if us >= 0.07 && v <= limit {
+            return Some(k);
+        }
+        if k < 0.0 || (us < 0.013 && v > us) {
+            continue;
+        }
+        let left = v.ln() + (1.1239 + 1.1328 / (b - 3.4)).ln() - (a / (us * us) + b).ln();
+        let right = k * rate.ln() - rate - log_factorial(k);
+        if near(left, right) {
+            return None;
+        }
+        if left < right {
+            return Some(k);
+        }
+    }
+}
+
+/// Poisson samples, each from a stream of its own.
+fn poisson(inputs: &Inputs) -> Outcome {
+    float(inputs)?;
+    let StreamOffset { seed, offset } = StreamOffset::of(inputs, 1)?;
+    draw(inputs, |i, own| {
+        let rate = own.float();
+        if rate.is_nan() || rate < 0.0 || rate.is_infinite() {
+            return Number::Float(f64::NAN);
+        }
+        let mut uniforms = Uniforms { seed, stream: offset.wrapping_add(i as u64 + 1), next: 0 };
+        let count = match rate {
+            0.0 => Some(0.0),
+            // Values near the limits of a double leave no digits for the acceptance.
+            rate if rate > 1e8 => None,
+            rate if rate < 10.0 => product_count(rate, &mut uniforms),
+            rate => rejected_count(rate, &mut uniforms),
+        };
+        count.map_or(Number::Any, Number::Float)
+    })
+}
+
 /// Whether an event of probability `p` happens.
 fn happens(word: u32, p: f64) -> bool {
     f64::from(word) / 2f64.powi(32) < p
@@ -222,8 +331,10 @@ fn multinomial(inputs: &Inputs) -> Outcome {
 pub const ALL: Family = &[
     ("bernoulli", bernoulli),
     ("dropout", dropout),
+    ("exponential", exponential),
     ("multinomial", multinomial),
     ("normal", normal),
+    ("poisson", poisson),
     ("random_int", random_int),
     ("uniform", uniform),
 ];
@@ -267,6 +378,32 @@ mod tests {
         let rare = [Value::Float(0.4), stream[0].clone(), stream[1].clone()];
         assert_eq!(made("bernoulli", DType::U8, &[2], &rare), [1.0, 0.0]);
         assert_eq!(made("dropout", DType::F64, &[2], &rare), [0.0, 1.0 / 0.6]);
+    }
+
+    #[test]
+    fn exponential_and_poisson_values_have_the_moments_of_their_distributions() {
+        let moments = |values: &[f64]| {
+            let n = values.len() as f64;
+            let mean = values.iter().sum::<f64>() / n;
+            (mean, values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n)
+        };
+        for dtype in [DType::F32, DType::F64] {
+            let rest = [Value::Float(4.0), Value::Int(5), Value::Int(0)];
+            let (mean, variance) = moments(&made("exponential", dtype, &[40_000], &rest));
+            assert!((mean - 0.25).abs() < 0.005 && (variance - 0.0625).abs() < 0.003, "{mean} {variance}");
+        }
+        for rate in [0.5, 4.0, 12.0, 300.0] {
+            let rates = Array::from_fn(DType::F64, &[20_000], |_| Number::Float(rate));
+            let args = vec![Value::Array(rates), Value::Int(5), Value::Int(0)];
+            let values = poisson(&Inputs(args)).expect("counts").remove(0).values;
+            let counts: Vec<f64> =
+                values.iter().map(|v| if *v == Number::Any { rate } else { v.float() }).collect();
+            let (mean, variance) = moments(&counts);
+            // Five standard deviations of the mean, and of the variance of nearly normal values.
+            assert!((mean - rate).abs() < 5.0 * (rate / 20_000.0).sqrt(), "{rate}: {mean}");
+            assert!((variance / rate - 1.0).abs() < 0.1, "{rate}: {variance}");
+        }
+        assert!(log_factorial(20.0) - 2_432_902_008_176_640_000f64.ln() < 1e-13);
     }
 
     #[test]

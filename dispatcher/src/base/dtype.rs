@@ -308,6 +308,20 @@ impl DType {
         })
     }
 
+    /// Whether a cast to `other` keeps the category or raises it, in the order bool, integers, floats, complex numbers. In-place ops
+    /// require it of their result.
+    ///
+    /// ```
+    /// # use keyway_dispatcher as keyway;
+    /// use keyway::DType;
+    /// assert!(DType::I64.can_cast(DType::F16) && DType::F64.can_cast(DType::F32));
+    /// assert!(!DType::F32.can_cast(DType::I64));
+    /// ```
+    #[must_use]
+    pub fn can_cast(self, other: DType) -> bool {
+        self.category() <= other.category()
+    }
+
     /// The dtype to which both promote, as `torch.promote_types`; `None` if there is none, as for u64 with a signed
     /// integer, since no integer dtype represents both. A plugin's dtype promotes with itself to itself; with any other
     /// dtype it promotes as the built-in dtype in its `promotes_to`, and there is no common dtype if that is empty.

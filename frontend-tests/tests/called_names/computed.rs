@@ -29,6 +29,18 @@ pub fn reduced() -> Table {
         logsumexp: f(&[2]).logsumexp(1), l(&[2]).logsumexp(2);
         median: f(&[2]).median(1), f(&[2]).median_keepdim(-2), b(&[2]).median(0), f(&[0]).median(0), l(&[0]).median_all(),
             f(&[2]).median(FAR);
+        nanmedian: f(&[2]).nanmedian(1), f(&[2]).nanmedian_keepdim(-2), b(&[2]).nanmedian(0), f(&[0]).nanmedian(0),
+            l(&[0]).nanmedian_all();
+        mode: f(&[2]).mode(1), f(&[2]).mode_keepdim(-2), f(&[0]).mode(0);
+        histc: l(&[2]).histc(2), f(&[2]).histc(0), f(&[2]).histc(FAR), f(&[2]).histc_with(2, 1.0, 0.0),
+            f(&[2]).histc_with(2, 0.0, f64::INFINITY), f(&[2]).div(0.0).unwrap().histc(2);
+        histogram: l(&[2]).histogram(2), f(&[2]).histogram(0), f(&[2]).histogram_with(2, Some((1.0, 0.0)), None, false),
+            f(&[2]).histogram_with(2, None, Some(&f(&[3])), false), f(&[2]).histogram_with(2, None, Some(&l(&[2])), false);
+        histogram_between: f(&[2]).histogram_between(&f(&[1]), None, false), f(&[2]).histogram_between(&l(&[2]), None, false),
+            f(&[2]).histogram_between(&f(&[2]), Some(&f(&[3])), true);
+        renorm: f(&[2]).renorm(2.0, 0, 1.0), l(&[2, 2]).renorm(2.0, 0, 1.0), f(&[2, 2]).renorm(2.0, 2, 1.0),
+            f(&[2, 2]).renorm(0.0, 0, 1.0), f(&[2, 2]).renorm(2.0, 0, -1.0), f(&[2, 2]).renorm(2.0, 0, f64::NAN);
+        renorm_: f(&[2]).renorm_(2.0, 0, 1.0), leaf(&[2, 2]).renorm_(2.0, 0, 1.0);
         kthvalue: f(&[2]).kthvalue(1, 1), f(&[2]).kthvalue(0, 0), f(&[2]).kthvalue(3, 0), f(&[2]).kthvalue(FAR, 0);
         quantile: f(&[2]).quantile(0.5, 1), f(&[2]).quantile(2.0, 0), l(&[2]).quantile(0.5, 0), f(&[0]).quantile(0.5, 0),
             f(&[2]).quantile(&l(&[1]), 0), f(&[2]).quantile(&f(&[1, 1]), 0), f(&[2]).quantile_keepdim(0.5, -2),
@@ -41,6 +53,8 @@ pub fn reduced() -> Table {
         cummin: f(&[2]).cummin(1), f(&[2]).cummin(FAR);
         logcumsumexp: f(&[2]).logcumsumexp(1);
         trapezoid: f(&[2]).trapezoid(1), f(&[]).trapezoid(0), f(&[2]).trapezoid_with(&f(&[3]), 0), f(&[2]).trapezoid_with(true, 0);
+        cumulative_trapezoid: f(&[2]).cumulative_trapezoid(1), f(&[]).cumulative_trapezoid(0),
+            f(&[2]).cumulative_trapezoid_with(&f(&[3]), 0), f(&[2]).cumulative_trapezoid_with(true, 0);
         diff: f(&[2]).diff(1), f(&[]).diff(0), f(&[2]).diff_with(1, -2);
         trace: f(&[2]).trace();
         softmax: f(&[2]).softmax(1), l(&[2]).softmax(2);
@@ -79,6 +93,7 @@ pub fn multiplied() -> Table {
         corrcoef: f(&[1, 2, 3]).corrcoef();
         cdist: f(&[2]).cdist(&f(&[2])), f(&[2, 3]).cdist(&f(&[2, 4])), f(&[2, 3]).cdist_with(&f(&[2, 3]), -1.0),
             f(&[2, 2, 3]).cdist(&f(&[3, 2, 3])), l(&[2, 3]).cdist(&l(&[2, 3]));
+        pdist: f(&[2]).pdist(), l(&[2, 3]).pdist(), f(&[2, 3]).pdist_with(-1.0);
         cross: f(&[2]).cross(&f(&[2])), f(&[3]).cross_with(&f(&[3]), 1);
         sampled_mm: f(&[2, 2]).sampled_mm(&f(&[2, 3]), &f(&[2, 2]));
         sparse_mask: f(&[2, 2]).sparse_mask(&f(&[3, 2]));
@@ -101,13 +116,13 @@ pub fn element_wise() -> Table {
         ($($name:ident)*) => { table! { $($name: l(&[2]).$name(&l(&[3])), f(&[2]).$name(&f(&[2]));)* } };
     }
     let mut all = unary! {
-        abs_out acos_out acosh_out asin_out asinh_out atan_out atanh_out ceil_out cos_out cosh_out digamma_out erf_out
+        abs_out acos_out acosh_out asin_out asinh_out atan_out atanh_out ceil_out cos_out cosh_out digamma_out erf_out erfc_out
         erfinv_out exp_out expm1_out floor_out lgamma_out log10_out log1p_out log2_out log_out logical_not_out nan_to_num_out
         neg_out reciprocal_out round_out rsqrt_out sigmoid_out sign_out sin_out sinh_out sqrt_out square_out tan_out tanh_out
         trunc_out
     };
     all.extend(in_place! {
-        abs_ acos_ acosh_ asin_ asinh_ atan_ atanh_ ceil_ celu_ cos_ cosh_ digamma_ elu_ erf_ erfinv_ exp_ expm1_ floor_
+        abs_ acos_ acosh_ asin_ asinh_ atan_ atanh_ ceil_ celu_ cos_ cosh_ digamma_ elu_ erf_ erfc_ erfinv_ exp_ expm1_ floor_
         hardswish_ leaky_relu_ lgamma_ log10_ log1p_ log2_ log_ logical_not_ mish_ nan_to_num_ neg_ reciprocal_ relu_ round_
         rsqrt_ selu_ sigmoid_ sign_ silu_ sin_ sinh_ softshrink_ sqrt_ square_ tan_ tanh_ tril_ triu_ trunc_
     });
@@ -143,8 +158,10 @@ pub fn element_wise() -> Table {
         polygamma: f(&[2]).polygamma(FAR);
         hardtanh: f(&[2]).hardtanh_with(1, -1), f(&[2]).hardtanh_with(&f(&[2]), 1);
         threshold: f(&[2]).threshold(&f(&[2]), 1), f(&[2]).threshold(1, &f(&[2]));
+        gumbel_softmax: f(&[2]).gumbel_softmax(1.0, true, 1), f(&[2]).gumbel_softmax(0.0, true, 0), l(&[2]).gumbel_softmax(1.0, false, 0);
         glu: f(&[3]).glu(), f(&[2]).glu_with(1), l(&[2]).glu();
         frac: b(&[2]).frac();
+        float_power: f(&[2]).float_power(&f(&[3]));
         hardswish: l(&[2]).hardswish();
         hardswish_backward: f(&[2]).hardswish_backward(&f(&[3]));
         softplus_backward: f(&[2]).softplus_backward(&f(&[3]), 1, 20);

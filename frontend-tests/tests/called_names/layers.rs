@@ -23,8 +23,13 @@ pub fn functions() -> Table {
         kaiming_uniform_with kaiming_uniform_with (0.0, Fan::Out);
         kaiming_normal_with kaiming_normal_with (0.0, Fan::In);
         xavier_uniform_with xavier_uniform_with (1.0);
+        trunc_normal trunc_normal (1.0);
     };
     all.extend(table! {
+        trunc_normal_with: init::trunc_normal_with(2, f64::NAN, 1.0, (0.0, 1.0)), init::trunc_normal_with(2, 0.0, 0.0, (0.0, 1.0)),
+            init::trunc_normal_with(2, 0.0, 1.0, (1.0, 1.0));
+        orthogonal: init::orthogonal(2, 1.0), init::orthogonal((1usize << 40, 1usize << 40), 1.0);
+        sparse: init::sparse(2, 0.5, 1.0), init::sparse((2, 2), 1.5, 1.0), init::sparse((2, 2), 0.5, -1.0);
         embedding: F::embedding(&f(&[1]), &f(&[2, 3]));
         linear: F::linear(&f(&[2, 3]), &f(&[2, 2]), None);
         max_pool2d: F::max_pool2d(&f(&[2]), 2), F::max_pool2d(&f(&[1, 1, 2, 2]), 9);

@@ -104,6 +104,9 @@ const FILES: &[&str] = &["load", "save"];
 
 /// Functions that refuse no strided tensor of a built-in dtype, and no scalar.
 const NEVER: &[&str] = &[
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
     "clone",
     "components",
     "contiguous",
@@ -130,6 +133,8 @@ const NEVER: &[&str] = &[
     "tanhshrink",
     "to_dense",
     "to_strided",
+    "unique_consecutive",
+    "unique_consecutive_all",
 ];
 
 fn tables() -> Table {

@@ -61,6 +61,12 @@ pub fn shaped() -> Table {
             f(&[2, 3]).select_scatter(&f(&[3]), 0, 2);
         narrow_scatter: f(&[4]).narrow_scatter(&f(&[2]), 1, 0, 2), f(&[4]).narrow_scatter(&f(&[3]), 0, 0, 2),
             f(&[4]).narrow_scatter(&f(&[2]), 0, 3, 2);
+        slice_scatter: f(&[4]).slice_scatter(&f(&[3]), 0, None, None, 2), f(&[4]).slice_scatter(&f(&[4]), 1, None, None, 1),
+            f(&[4]).slice_scatter(&f(&[4]), 0, None, None, 0);
+        diagonal_scatter: f(&[2]).diagonal_scatter(&f(&[2])), f(&[2, 2]).diagonal_scatter(&f(&[3])),
+            f(&[2, 2]).diagonal_scatter_with(&f(&[2]), 0, 0, 0);
+        broadcast_tensors: Tensor::broadcast_tensors(&[f(&[2]), f(&[3])]);
+        broadcast_shapes: Tensor::broadcast_shapes(2, 3), Tensor::broadcast_shapes(2, -1);
         repeat: f(&[2]).repeat(-1), f(&[2, 2]).repeat(2), f(&[2]).repeat(FAR);
         tile: f(&[2]).tile(-1), f(&[2]).tile(FAR);
         repeat_interleave: f(&[2]).repeat_interleave(2, 1), f(&[2]).repeat_interleave(FAR, 0);
@@ -90,6 +96,15 @@ pub fn indexed() -> Table {
         index_reduce: f(&[2]).index_reduce(1, &l(&[1]), &f(&[1]), Reduce::Sum),
             f(&[2]).index_reduce_(0, &far(), &f(&[2]), Reduce::Mean),
             f(&[2]).index_reduce_with(0, &l(&[1]), &f(&[2]), Reduce::Prod, false);
+        index_fill: f(&[2]).index_fill(1, &l(&[1]), 1), f(&[2]).index_fill(0, &far(), 1), f(&[2]).index_fill(0, &b(&[2]), 1),
+            f(&[2]).index_fill(0, &l(&[1, 1]), 1), f(&[2]).index_fill(0, &l(&[1]), &f(&[1]));
+        index_fill_: f(&[2]).index_fill_(0, &far(), 1), leaf(&[2]).index_fill_(0, &l(&[1]), 1);
+        put: f(&[2]).put(&far(), &f(&[2]), false), f(&[2]).put(&b(&[2]), &f(&[2]), false), f(&[2]).put(&l(&[1]), &f(&[2]), true),
+            f(&[2]).put(&l(&[1]), &l(&[1]), false);
+        put_: f(&[2]).put_(&far(), &f(&[2]), false), leaf(&[2]).put_(&l(&[1]), &f(&[1]), false);
+        unique_consecutive_dim: f(&[]).unique_consecutive_dim(0), f(&[2]).unique_consecutive_dim(1),
+            f(&[2, 0]).unique_consecutive_dim(0);
+        unique_dim: f(&[]).unique_dim(0), f(&[2]).unique_dim(-2), f(&[0, 2]).unique_dim(1);
         index_select: f(&[2]).index_select(1, &l(&[1])), f(&[2]).index_select(0, &far()), f(&[2]).index_select(0, &f(&[1]));
         take: f(&[2]).take(&far()), f(&[2]).take(&f(&[1]));
         take_along_dim: f(&[2]).take_along_dim(&l(&[2]), 1), f(&[2]).take_along_dim(&far(), 0);

@@ -20,6 +20,7 @@
 //!   floats on the CPU.
 
 mod frequencies;
+mod hermitian;
 mod lines;
 mod many;
 mod options;
@@ -27,6 +28,7 @@ mod stft;
 mod windows;
 
 pub use frequencies::{fftfreq, fftfreq_with, fftshift, ifftshift, rfftfreq, rfftfreq_with};
+pub use hermitian::{hfft2, hfft2_with, hfftn, hfftn_with, ihfft2, ihfft2_with, ihfftn, ihfftn_with};
 pub use lines::{
     fft, fft_with, hfft, hfft_with, ifft, ifft_with, ihfft, ihfft_with, irfft, irfft_with, rfft, rfft_with,
 };

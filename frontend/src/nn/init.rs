@@ -64,6 +64,158 @@ pub fn normal(shape: impl IntoShape, deviation: f64) -> Result<Tensor> {
     })
 }
 
+/// Normal values of mean 0 and this standard deviation between -2 and 2.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::nn::init;
+/// let a = init::trunc_normal(1000, 1.5)?.to_vec::<f32>()?;
+/// assert!(a.iter().all(|v| v.abs() <= 2.0) && a.iter().any(|v| v.abs() > 1.0));
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Those of [`trunc_normal_with`].
+#[doc(alias = "trunc_normal_")]
+pub fn trunc_normal(shape: impl IntoShape, deviation: f64) -> Result<Tensor> {
+    trunc_normal_with(shape, 0.0, deviation, (-2.0, 2.0))
+}
+
+/// Normal values of this mean and standard deviation, conditioned on being within the bounds.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::nn::init;
+/// let a = init::trunc_normal_with(1000, 3.0, 0.1, (3.0, 3.2))?.to_vec::<f32>()?;
+/// assert!(a.iter().all(|v| (3.0..=3.2).contains(v)));
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Sizes whose product overflows; a mean that is not finite; a deviation that is not above 0; bounds that are not ascending.
+pub fn trunc_normal_with(
+    shape: impl IntoShape,
+    mean: f64,
+    deviation: f64,
+    (low, high): (f64, f64),
+) -> Result<Tensor> {
+    const NAME: &str = "trunc_normal";
+    called(NAME, &["shape", "mean", "deviation", "bounds"], || {
+        check(NAME, "mean", "finite", mean, mean.is_finite())?;
+        check(NAME, "deviation", "finite and above 0", deviation, deviation.is_finite() && deviation > 0.0)?;
+        check(NAME, "bounds", "ascending", low, low < high)?;
+        let sizes = &sizes(shape)?;
+        let place = rng::generator::current(Device::CPU).reserve(1);
+        // As of a permutation: a stream of its own, since the number of draws is random.
+        let mut stream = philox::Philox::with_stream(place.seed, place.offset.wrapping_add(1));
+        let bounds = ((low - mean) / deviation, (high - mean) / deviation);
+        let mut values = filled(0.0f32, numel(sizes)?)?;
+        for value in &mut values {
+            *value = (mean + deviation * truncated(&mut stream, bounds)).clamp(low, high) as f32;
+        }
+        placed(values, sizes)
+    })
+}
+
+/// A value of the standard normal distribution within the bounds, by rejection (C. P. Robert, "Simulation of truncated normal
+/// variables", 1995).
+fn truncated(stream: &mut philox::Philox, (low, high): (f64, f64)) -> f64 {
+    if high < 0.0 {
+        return -truncated(stream, (-high, -low));
+    }
+    let wide = high - low;
+    loop {
+        let (x, accepted) = if low <= 0.0 && wide > 2.0 {
+            let x = stream.normal_pair_f64()[0];
+            (x, if (low..=high).contains(&x) { 1.0 } else { 0.0 })
+        } else if low <= 0.0 || wide * low < 2.0 {
+            let (x, nearest) = (low + wide * stream.uniform_f64(), low.max(0.0));
+            (x, ((nearest * nearest - x * x) / 2.0).exp())
+        } else {
+            let x = low - (-stream.uniform_f64()).ln_1p() / low;
+            (x, if x <= high { (-(x - low) * (x - low) / 2.0).exp() } else { 0.0 })
+        };
+        if stream.uniform_f64() < accepted {
+            return x;
+        }
+    }
+}
+
+/// A matrix with orthonormal rows or columns times `gain`: the shape's first dimension by the product of the others (A. M. Saxe,
+/// J. L. McClelland, S. Ganguli, "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks", 2014). The
+/// kernels of its QR factorization are those of the library `keyway-linalg`.
+///
+/// ```no_run
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::nn::init;
+/// let a = init::orthogonal((2, 3), 1.0)?;
+/// assert!(a.matmul(&a.t()?)?.allclose(&keyway::Tensor::eye(2)?)?);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Fewer than 2 dimensions; sizes whose product overflows; a missing kernel of `qr`.
+#[doc(alias = "orthogonal_")]
+pub fn orthogonal(shape: impl IntoShape, gain: f64) -> Result<Tensor> {
+    const NAME: &str = "orthogonal";
+    called(NAME, &["shape", "gain"], || {
+        let sizes = &sizes(shape)?;
+        let [rows, rest @ ..] = &sizes[..] else { return Err(few_dimensions(NAME, sizes)) };
+        if rest.is_empty() {
+            return Err(few_dimensions(NAME, sizes));
+        }
+        let columns = keyway_dispatcher::dims::numel(NAME, rest)?;
+        let (long, short) = ((*rows).max(columns), (*rows).min(columns));
+        if short == 0 {
+            return placed(Vec::new(), sizes);
+        }
+        let (q, r) = normal((long, short), 1.0)?.to_dtype(crate::DType::F32)?.qr()?;
+        // Uniformly distributed only with the signs that make the diagonal positive.
+        let q = q.mul(&r.diagonal()?.sign()?)?;
+        let q = if *rows < columns { q.t()? } else { q };
+        q.mul(gain)?.reshape(&sizes[..])?.to_dtype(default_dtype())
+    })
+}
+
+/// Normal values of mean 0 and this standard deviation in a matrix, with the fraction `sparsity` of each column set to 0, at random
+/// rows.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::nn::init;
+/// let a = init::sparse((10, 3), 0.25, 0.01)?;
+/// assert_eq!(a.eq(0)?.sum(0)?.to_vec::<i64>()?, [3; 3]);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// A shape that is no matrix; a `sparsity` outside 0 to 1; those of [`normal`].
+#[doc(alias = "sparse_")]
+pub fn sparse(shape: impl IntoShape, sparsity: f64, deviation: f64) -> Result<Tensor> {
+    const NAME: &str = "sparse";
+    called(NAME, &["shape", "sparsity", "deviation"], || {
+        check(NAME, "sparsity", "from 0 to 1", sparsity, (0.0..=1.0).contains(&sparsity))?;
+        let sizes = &sizes(shape)?;
+        let &[rows, columns] = &sizes[..] else { return Err(few_dimensions(NAME, sizes)) };
+        let drawn = normal(&sizes[..], deviation)?;
+        let zeros = (sparsity * rows as f64).ceil() as usize;
+        let place = rng::generator::current(Device::CPU).reserve(1);
+        let mut stream = philox::Philox::with_stream(place.seed, place.offset.wrapping_add(1));
+        let mut mask = filled(false, numel(sizes)?)?;
+        for column in 0..columns {
+            for row in stream.permutation(rows).into_iter().take(zeros) {
+                mask[row * columns + column] = true;
+            }
+        }
+        drawn.masked_fill(&Tensor::from_vec(mask, &sizes[..])?.to_device(drawn.device())?, 0)
+    })
+}
+
+fn few_dimensions(op: &'static str, sizes: &[usize]) -> crate::Error {
+    let expected = if op == "sparse" { "of 2 dimensions" } else { "of 2 dimensions at least" };
+    Error::Shape { op, argument: "shape", expected: expected.to_string(), got: sizes.into() }.into()
+}
+
 /// He initialization, uniform in `±sqrt(6 / fan_in)`: preserves the variance of activations through a ReLU (K. He and others,
 /// "Delving deep into rectifiers", 2015).
 ///

@@ -117,7 +117,7 @@ pub enum Interpolation {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Unique {
-    /// The distinct values, ascending.
+    /// The distinct values: ascending, or those of runs in the order of the runs.
     pub values: Tensor,
     /// For each element, in this tensor's shape, the index of its value in `values`.
     pub inverse: Tensor,

@@ -21,4 +21,26 @@ from .layers import (
 )
 from .module import Module, ModuleList, Parameter, Sequential
 
-__all__ = [name for name in dir() if not name.startswith("_") and name not in ("layers", "module")]
+__all__ = [
+    "BatchNorm2d",
+    "Conv2d",
+    "CrossEntropyLoss",
+    "Dropout",
+    "Embedding",
+    "Flatten",
+    "GELU",
+    "LayerNorm",
+    "Linear",
+    "MSELoss",
+    "MaxPool2d",
+    "Module",
+    "ModuleList",
+    "Parameter",
+    "ReLU",
+    "Sequential",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Tanh",
+    "functional",
+]

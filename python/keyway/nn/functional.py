@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Sequence
+from typing import Any, Sequence
 
 from .._keyway import Tensor, call_op, rand
 
@@ -12,8 +12,9 @@ def _pair(value: int | Sequence[int]) -> list[int]:
     return [value, value] if isinstance(value, int) else list(value)
 
 
-def _op(name: str, *args: object, **kwargs: object) -> Tensor:
-    return call_op(name, args, kwargs or None)
+def _op(name: str, *args: Any, **kwargs: Any) -> Tensor:
+    made: Tensor = call_op(name, args, kwargs or None)
+    return made
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -45,7 +46,8 @@ def max_pool2d(
     """The largest element of each window; the stride is the window's size if none is given."""
     kernel = _pair(kernel_size)
     step = kernel if stride is None else _pair(stride)
-    return call_op("max_pool", (input, kernel, step, _pair(padding), _pair(dilation), ceil_mode))[0]
+    values: Tensor = call_op("max_pool", (input, kernel, step, _pair(padding), _pair(dilation), ceil_mode))[0]
+    return values
 
 
 def relu(input: Tensor) -> Tensor:

@@ -152,7 +152,8 @@ class MaxPool2d(Module):
 
 def _activation(name: str, op: str, doc: str) -> type[Module]:
     def forward(self: Module, x: Tensor) -> Tensor:
-        return call_op(op, (x,))
+        made: Tensor = call_op(op, (x,))
+        return made
 
     return type(name, (Module,), {"forward": forward, "__doc__": doc, "__module__": __name__})
 
@@ -183,8 +184,7 @@ class CrossEntropyLoss(Module):
         self.ignore_index, self.reduction, self.label_smoothing = ignore_index, reduction, label_smoothing
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        options = {"ignore_index": self.ignore_index, "reduction": self.reduction}
-        return F.cross_entropy(input, target, label_smoothing=self.label_smoothing, **options)
+        return F.cross_entropy(input, target, None, self.ignore_index, self.reduction, self.label_smoothing)
 
 
 class MSELoss(Module):

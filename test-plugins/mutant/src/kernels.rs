@@ -68,6 +68,8 @@ wrap!("hardswish", "T>T", [f32, f64, f16, bf16]);
 wrap!("leaky_relu", "Ts>T", [f32, f64, f16, bf16]);
 wrap!("square", "T>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64]);
 wrap!("std", "TIsb>T", [f32, f64, f16, bf16]);
+wrap!("gcd", "TT>T", [i8]);
+wrap!("poisson", "Tii>T", [f32, f64]);
 wrap!("norm", "TsIb>T", [f32, f64, f16, bf16]);
 wrap!("index_add", "TiTTs>T", [f32]);
 wrap!("layer_norm", "TIOOs>T", [f32, f64, f16, bf16]);

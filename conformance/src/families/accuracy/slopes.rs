@@ -91,6 +91,7 @@ const ROWS: &[Row] = &[
     unary("atan", |x, _| 1.0 / x.hypot(1.0) / x.hypot(1.0)),
     unary("atanh", |x, _| 1.0 / ((1.0 - x) * (1.0 + within(x, -1.0, 1.0)))),
     unary("erf", |x, _| 2.0 * SQRT_2 * special::normal_density(x * SQRT_2)),
+    unary("erfc", |x, _| -2.0 * SQRT_2 * special::normal_density(x * SQRT_2)),
     unary("exp", |x, _| x.exp()),
     unary("expm1", |x, _| x.exp()),
     unary("log", |x, _| 1.0 / above(0.0, x)),

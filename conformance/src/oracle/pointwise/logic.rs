@@ -70,6 +70,21 @@ fn shift(inputs: &Inputs, by: fn(i128, u32) -> i128) -> Outcome {
     })
 }
 
+/// Applies a function of magnitudes to two promoted integer operands.
+fn divisors(inputs: &Inputs, of: fn(i128, i128) -> i128) -> Outcome {
+    let dtype = inputs.promote(&[0, 1])?;
+    let (a, b) = (inputs.operand(0)?.cast(dtype), inputs.operand(1)?.cast(dtype));
+    each([&a, &b], dtype, |pair| match pair {
+        [Number::Int(x), Number::Int(y)] => Ok(Number::Int(of(x.abs(), y.abs()))),
+        _ => unknown("it takes integers"),
+    })
+}
+
+/// Euclid's algorithm.
+fn greatest_divisor(x: i128, y: i128) -> i128 {
+    if y == 0 { x } else { greatest_divisor(y, x % y) }
+}
+
 /// `self` where the condition is true, otherwise `other`.
 fn select(inputs: &Inputs) -> Outcome {
     let condition = inputs.array(0)?;
@@ -90,11 +105,13 @@ pub const ALL: Family = &[
     ("bitwise_right_shift", |i| shift(i, |x, count| x >> count)),
     ("bitwise_xor", |i| bits(i, |x, y| x ^ y, |x, y| x ^ y)),
     ("eq", |i| compare(i, f64::eq, i128::eq)),
+    ("gcd", |i| divisors(i, greatest_divisor)),
     ("ge", |i| compare(i, f64::ge, i128::ge)),
     ("gt", |i| compare(i, f64::gt, i128::gt)),
     ("isfinite", |i| test(i, |v| v.float().is_finite())),
     ("isinf", |i| test(i, |v| v.float().is_infinite())),
     ("isnan", |i| test(i, |v| v.float().is_nan())),
+    ("lcm", |i| divisors(i, |x, y| if x == 0 || y == 0 { 0 } else { x / greatest_divisor(x, y) * y })),
     ("le", |i| compare(i, f64::le, i128::le)),
     ("logical_and", |i| truths(i, |x, y| x & y)),
     ("logical_not", |i| test(i, |v| !v.truth())),
@@ -137,6 +154,9 @@ mod tests {
         assert_eq!(ints("bitwise_not", DType::U8, &[&[0, 255]], &[]), Ok(vec![255, 0]));
         assert_eq!(ints("bitwise_not", DType::I8, &[&[0, 127]], &[]), Ok(vec![-1, -128]));
         assert_eq!(ints("bitwise_xor", DType::I8, &[&[-1], &[5]], &[]), Ok(vec![-6]));
+        let both: [&[i128]; 2] = [&[12, -18, 0, 0, -128, -128], &[8, 12, -7, 0, 6, 0]];
+        assert_eq!(ints("gcd", DType::I8, &both, &[]), Ok(vec![4, 6, 7, 0, 2, -128]));
+        assert_eq!(ints("lcm", DType::I8, &both, &[]), Ok(vec![24, 36, 0, 0, -128, 0]));
         let counts: &[i128] = &[1, 7, 8, -1];
         assert_eq!(ints("bitwise_left_shift", DType::I8, &[&[3; 4], counts], &[]), Ok(vec![6, -128, 0, 0]));
         assert_eq!(

@@ -14,6 +14,7 @@ pub const ALL: Family = &[
     ("cos", |i| reals(i, f64::cos)),
     ("cosh", |i| reals(i, f64::cosh)),
     ("erf", |i| reals(i, special::erf)),
+    ("erfc", |i| reals(i, special::erfc)),
     ("exp", |i| reals(i, f64::exp)),
     ("expm1", |i| reals(i, f64::exp_m1)),
     ("log", |i| reals(i, f64::ln)),

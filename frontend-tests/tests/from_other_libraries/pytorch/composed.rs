@@ -48,7 +48,8 @@ section! {
     "torch.fliplr(x)" => { x.fliplr()? };
     "torch.flipud(x)" => { x.flipud()? };
     "torch.select_scatter(x, p, 0, 1)" => { x.select_scatter(&p, 0, 1)? };
-    "torch.slice_scatter(x, y[:1], 0, 1, 2)" => { x.narrow_scatter(&y.i(..1)?, 0, 1, 1)? } "a start and a length";
+    "torch.slice_scatter(x, y[:1], 0, 1, 2)" => { x.slice_scatter(&y.i(..1)?, 0, Some(1), Some(2), 1)? } "`narrow_scatter` has a start and a length";
+    "torch.diagonal_scatter(x, p)" => { x.diagonal_scatter(&p)? };
     "torch.kthvalue(x, 2).values" => { x.kthvalue(2, -1)?.0 };
     "torch.sinc(x)" => { x.sinc()? };
     "torch.cov(x)" => { x.cov()? };
@@ -57,6 +58,20 @@ section! {
     "torch.trapezoid(x)" => { x.trapezoid(-1)? };
     "torch.trapezoid(x, dx=0.5, dim=0)" => { x.trapezoid_with(0.5, 0)? };
     "torch.trapezoid(x, p)" => { x.trapezoid_with(&p, -1)? };
+    "torch.cumulative_trapezoid(x)" => { x.cumulative_trapezoid(-1)? };
+    "torch.cumulative_trapezoid(x, p)" => { x.cumulative_trapezoid_with(&p, -1)? };
+    "torch.nanmedian(x, 1).values" => { x.nanmedian(1)?.0 };
+    "torch.mode(x, 1).values" => { x.mode(1)?.0 };
+    "torch.histc(x, 3)" => { x.histc(3)? };
+    "torch.histc(x, 3, -1, 2)" => { x.histc_with(3, -1.0, 2.0)? };
+    "torch.histogram(x, 3).hist" => { x.histogram(3)?.0 };
+    "torch.histogram(x, p, density=True).hist" => { x.histogram_between(&p, None, true)? };
+    "torch.renorm(x, 2, 0, 1.5)" => { x.renorm(2.0, 0, 1.5)? };
+    "torch.float_power(x, 2)" => { x.float_power(2)? };
+    "torch.atleast_3d(x)" => { x.atleast_3d()? };
+    "torch.broadcast_tensors(x, p)" => { Tensor::broadcast_tensors(&[&x, &p])? };
+    "torch.broadcast_shapes((2, 1), (3,))" => { Tensor::broadcast_shapes((2, 1), 3)? } "of two shapes";
+    "F.pdist(x)" => { x.pdist()? };
     "F.huber_loss(x, y, delta=0.5)" => { x.huber_loss_with(&y, 0.5, nn::Reduction::Mean)? };
 }
 
@@ -69,11 +84,10 @@ section! {
         let mask = x.gt(0)?;
     }
     "F.softmin(x, dim=0)" => { x.neg()?.softmax(0)? };
-    "torch.erfc(x)" => { x.erf()?.rsub(1)? };
-    "torch.float_power(x, 2)" => { x.to_dtype(DType::F64)?.pow(2)? };
+    "torch.cumsum(F.pad(x, (1, 0)), -1)" => { x.constant_pad(&[1, 0], 0)?.cumsum(-1)? } "the `cumulative_sum(include_initial=True)` of the Array API";
+    "torch.diff(x, prepend=y)" => { Tensor::cat(&[&y, &x], -1)?.diff(-1)? };
     "torch.dist(x, y)" => { (&x - &y)?.norm_all()? };
     "torch.vdot(p, p)" => { p.vdot(&p)? };
-    "torch.broadcast_tensors(x, p)" => { vec![x.clone(), p.expand_as(&x)?] };
     "torch.msort(x)" => { x.sort(0)?.0 };
     "torch.normal(x, y)" => { (&x + (&y * x.randn_like()))? };
     "nn.ZeroPad2d(1)(x[None])" => { x.unsqueeze(0)?.pad((1, 1, 1, 1))? };

@@ -59,6 +59,9 @@ section! {
     "torch.randint_like(x, 0, 10)" => { x.randint_like(0, 10)? };
     "torch.bernoulli(x)" => { x.bernoulli()? };
     "x.bernoulli_(0.3)" => { x.bernoulli_(0.3)? };
+    "torch.poisson(x)" => { x.poisson()? };
+    "x.exponential_(2.)" => { x.exponential_(2.0)? };
+    "F.gumbel_softmax(x, hard=True)" => { x.gumbel_softmax(1.0, true, -1)? };
     "x.normal_(0., 1.)" => { x.normal_(0.0, 1.0)? };
     "x.uniform_(0., 1.)" => { x.uniform_(0.0, 1.0)? };
     "x.random_(0, 10)" => { x.random_(0, 10)? };
@@ -84,6 +87,7 @@ section! {
     "torch.float32.is_floating_point" => { DType::F32.is_float() };
     "x.is_floating_point()" => { x.dtype().is_float() };
     "x.element_size()" => { x.dtype().size() };
+    "torch.can_cast(torch.int32, torch.float16)" => { DType::I32.can_cast(DType::F16) };
     "torch.promote_types(torch.int32, torch.float16)" => { DType::I32.promote(DType::F16) };
     "x.to(torch.float64)" => { x.to(DType::F64)? };
     "x.type(torch.float64)" => { x.to_dtype(DType::F64)? };

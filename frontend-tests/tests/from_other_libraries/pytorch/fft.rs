@@ -23,6 +23,10 @@ section! {
     "torch.fft.irfft(h, n=9)" => { fft::irfft_with(&h, FftOptions { n: Some(9), ..FftOptions::default() })? };
     "torch.fft.hfft(h)" => { fft::hfft(&h)? };
     "torch.fft.ihfft(x)" => { fft::ihfft(&x)? };
+    "torch.fft.hfft2(a)" => { fft::hfft2(&a)? };
+    "torch.fft.ihfft2(a)" => { fft::ihfft2(&a)? };
+    "torch.fft.hfftn(a)" => { fft::hfftn(&a)? };
+    "torch.fft.ihfftn(a)" => { fft::ihfftn(&a)? };
     "torch.fft.fft2(a)" => { fft::fft2(&a)? };
     "torch.fft.ifft2(a)" => { fft::ifft2(&a)? };
     "torch.fft.rfft2(a)" => { fft::rfft2(&a)? };

@@ -59,6 +59,9 @@ section! {
     "torch.arcsinh(a)" => { a.asinh()? };
     "torch.tanh(a)" => { a.tanh()? };
     "torch.erf(a)" => { a.erf()? };
+    "torch.erfc(a)" => { a.erfc()? };
+    "torch.gcd(n, torch.tensor(6))" => { n.gcd(6)? } "a number may stand on the right";
+    "torch.lcm(n, torch.tensor(6))" => { n.lcm(6)? };
     "torch.special.expit(a)" => { a.sigmoid()? };
     "torch.floor(a)" => { a.floor()? };
     "torch.round(a)" => { a.round()? };

@@ -132,8 +132,6 @@ const ABSENT: &[(&str, &str)] = &[
         "torch.linalg.eig, eigvals, ldl_factor, tensorsolve",
         "a crate for it, such as `faer`, on `x.to_vec()?`, and `Tensor::from_vec`; no gradients",
     ),
-    ("torch.histc, torch.mode", "`bucketize` and `bincount`; `unique_all`"),
-    ("torch.nanmedian", "`nanquantile(0.5, dim)`, which takes the mean of the middle two"),
     ("torch.cov(fweights, aweights)", "`cov` of rows repeated by `repeat_interleave`; the formula"),
     ("complex numbers in modules, sparse tensors and factorisations", "two tensors, real and imaginary part"),
     (

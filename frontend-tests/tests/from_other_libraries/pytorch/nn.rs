@@ -126,6 +126,9 @@ section! {
     "model[0].weight" => { model.get_parameter("0.weight")? } "`layer.weight()` of a layer in a field of its own";
     "nn.init.uniform_(model[0].weight, -0.1, 0.1)" => { nn::init::uniform(&[3, 4], 0.1)? } "gives a new tensor";
     "nn.init.normal_(model[0].weight, 0., 0.1)" => { nn::init::normal(&[3, 4], 0.1)? };
+    "nn.init.trunc_normal_(model[0].weight, std=0.5)" => { nn::init::trunc_normal(&[3, 4], 0.5)? };
+    "nn.init.orthogonal_(model[0].weight)" => { nn::init::orthogonal(&[3, 4], 1.0)? } "needs `keyway-linalg`";
+    "nn.init.sparse_(model[0].weight, 0.5)" => { nn::init::sparse(&[3, 4], 0.5, 0.01)? };
     "nn.init.kaiming_uniform_(model[0].weight)" => { nn::init::kaiming_uniform(&[3, 4])? };
     "nn.init.kaiming_normal_(model[0].weight)" => { nn::init::kaiming_normal(&[3, 4])? };
     "nn.init.xavier_uniform_(model[0].weight)" => { nn::init::xavier_uniform(&[3, 4])? };

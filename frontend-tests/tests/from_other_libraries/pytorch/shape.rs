@@ -95,7 +95,8 @@ section! {
     "x.index_add(1, at, x[:, :2])" => { x.index_add(1, &at, &x.i((.., ..2))?)? };
     "x.index_copy(1, at, x[:, :2])" => { x.index_copy(1, &at, &x.i((.., ..2))?)? };
     "x.index_put((mask,), torch.tensor(0.))" => { x.index_put(&[Some(&mask)], 0.0)? };
-    "x.index_fill(1, at, 0.)" => { x.index_copy(1, &at, 0.0)? };
+    "x.index_fill(1, at, 0.)" => { x.index_fill(1, &at, 0.0)? };
+    "x.put(at, torch.tensor([7., 8.]))" => { x.put(&at, &Tensor::new([7.0f32, 8.0])?, false)? };
     "x.take(at)" => { x.take(&at)? };
     "torch.take_along_dim(x, to, 0)" => { x.take_along_dim(&to, 0)? };
     "x.masked_fill(mask, 0.)" => { x.masked_fill(&mask, 0.0)? };
@@ -108,6 +109,9 @@ section! {
     "torch.argsort(x)" => { x.argsort(-1)? };
     "torch.topk(x, 2)" => { x.topk(2, -1)? };
     "torch.unique(at)" => { at.unique()? } "`unique_all` has inverse and counts";
+    "torch.unique_consecutive(at)" => { at.unique_consecutive()? };
+    "torch.unique(x, dim=0)" => { x.unique_dim(0)?.values } "with inverse and counts";
+    "torch.unique_consecutive(x, dim=0)" => { x.unique_consecutive_dim(0)?.values };
     "torch.isin(x, at)" => { x.isin(&at)? };
     "torch.searchsorted(x[0, 0], torch.tensor([1.5]))" => { x.i((0, 0))?.searchsorted(&Tensor::new([1.5f32])?)? };
     "torch.bucketize(torch.tensor([1.5]), x[0, 0])" => { Tensor::new([1.5f32])?.bucketize(&x.i((0, 0))?)? };

@@ -23,7 +23,6 @@ forms! {
     ///
     /// # Errors
     /// A source without one slice per index; an index outside `0..size`; another dtype.
-    #[doc(alias = "index_fill")]
     pub fn index_copy<'a>(&'a self, dim: impl Int, index: &'a Tensor, source: impl Into<Arg<'a>>),
         in_place: index_copy_ {
         /// ```

@@ -31,7 +31,6 @@ impl Tensor {
     ///
     /// # Errors
     /// Those of [`Tensor::index`]; values that do not broadcast, or of another dtype.
-    #[doc(alias = "index_fill")]
     pub fn index_put<'a>(
         &'a self,
         indices: &[Option<&Tensor>],

@@ -3,8 +3,10 @@
 mod bags;
 mod bincount;
 mod block_diag;
+mod fills;
 mod geometry;
 mod repeat_interleave;
+mod runs;
 mod segments;
 mod take;
 

@@ -27,6 +27,7 @@ impl Tensor {
     ///
     /// # Errors
     /// Errors of the backend.
+    #[doc(alias = "unique_values")]
     pub fn unique(&self) -> Result<Tensor> {
         DEF.run(&[self.into(), Arg::Bool(false), Arg::Bool(false)])
     }
@@ -42,6 +43,8 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     #[allow(clippy::missing_errors_doc)]
+    #[doc(alias = "unique_inverse")]
+    #[doc(alias = "unique_counts")]
     pub fn unique_all(&self) -> Result<Unique> {
         let mut made =
             DEF.call(&[self.into(), Arg::Bool(true), Arg::Bool(true)], keyway_dispatcher::op::Out::New)?;

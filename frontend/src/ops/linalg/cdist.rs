@@ -25,6 +25,47 @@ impl Tensor {
         self.cdist_with(other, 2.0)
     }
 
+    /// The Euclidean distances of the pairs of rows of a matrix, without those of a row with itself: rows 0 and 1, 0 and 2, ..,
+    /// 1 and 2, .. The gradient of equal rows is 0. All pairs are materialized.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let x = Tensor::new([[0.0f32, 0.0], [3.0, 4.0], [0.0, 1.0]])?;
+    /// assert_eq!(x.pdist()?.to_vec::<f32>()?[..2], [5.0, 1.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A dtype that is not a float; a tensor that is no matrix.
+    pub fn pdist(&self) -> Result<Tensor> {
+        self.pdist_with(2.0)
+    }
+
+    /// [`Tensor::pdist`] with the `p`-norm.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([[0.0f32, 0.0], [3.0, 4.0]])?.pdist_with(1.0)?.to_vec::<f32>()?, [7.0]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The same; `p` below 0.
+    pub fn pdist_with(&self, p: f64) -> Result<Tensor> {
+        called("pdist", &["self", "p"], || {
+            if self.rank() != 2 {
+                let (expected, got) = ("of 2 dimensions".to_string(), self.shape().into());
+                return Err(Error::Shape { op: "pdist", argument: "self", expected, got }.into());
+            }
+            let n = self.dim(0)?;
+            let all = self.cdist_with(self, p)?;
+            let pairs = Tensor::triu_indices_with(n, n, 1, self.device())?;
+            all.index(&[Some(&pairs.select(0, 0)?), Some(&pairs.select(0, 1)?)])
+        })
+    }
+
     /// [`Tensor::cdist`] with the `p`-norm.
     ///
     /// ```

@@ -1,6 +1,7 @@
 //! Normalization ops.
 
 mod channels;
+mod renorm;
 
 crate::ops::family! {
     batch_norm,

@@ -23,6 +23,20 @@ pub(super) const fn shift(schema: &'static str) -> OpDef {
         .errors(|| refuses_floats("integers"))
 }
 
+/// The definition of `gcd` or `lcm`.
+pub(super) const fn divisors(schema: &'static str) -> OpDef {
+    OpDef::binary(schema, shift_rule, Derivative::NotDifferentiable)
+        .dtypes(Dtypes::INT)
+        .samples(|| {
+            // The least i8 is among them, whose magnitude is out of range.
+            let x = Fill::Values(vec![12.0, -128.0, -18.0, 0.0, 50.0, 7.0, 100.0]);
+            let y = Fill::Values(vec![8.0, 6.0, -128.0, 0.0, 35.0, -12.0, 1.0, 96.0]);
+            let pair = |(a, b): &(&[usize], &[usize])| sample([tensor(a, x.clone()), tensor(b, y.clone())]);
+            PAIRS.iter().map(pair).collect()
+        })
+        .errors(|| refuses_floats("integers"))
+}
+
 fn rule(args: &Args<'_>) -> RuleResult<Typing> {
     of_integers(args, |dtype| !dtype.is_inexact(), "integers or bool")
 }

@@ -1,10 +1,11 @@
 //! Element-wise functions that are short formulas of other ops.
 
-use crate::Tensor;
 use crate::error::{Result, called};
 use crate::ops::composite::{cast, real};
 use crate::ops::rules::float_of;
+use crate::{DType, Tensor};
 use keyway_dispatcher::error::Error;
+use keyway_dispatcher::op::Arg;
 
 impl Tensor {
     /// 2 to the power of each element.
@@ -20,6 +21,27 @@ impl Tensor {
     /// Those of [`Tensor::rpow`].
     pub fn exp2(&self) -> Result<Tensor> {
         called("exp2", &["self"], || self.rpow(2.0))
+    }
+
+    /// The power in f64, or in c128 if either operand is complex.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([4i32, -2])?.float_power(-1)?.to_vec::<f64>()?, [0.25, -0.5]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Tensor::pow`].
+    pub fn float_power<'a>(&self, exponent: impl Into<Arg<'a>>) -> Result<Tensor> {
+        called("float_power", &["self", "exponent"], || {
+            let wide = |t: &Tensor| t.to_dtype(if t.is_complex() { DType::C128 } else { DType::F64 });
+            match exponent.into() {
+                Arg::Tensor(exponent) => wide(self)?.pow(&wide(&Tensor::from_ref(exponent.clone()))?),
+                number => wide(self)?.pow(number),
+            }
+        })
     }
 
     /// The fractional part of each element, with its sign: `x - trunc(x)`.

@@ -9,12 +9,15 @@ use keyway_dispatcher::op::Arg;
 use smallvec::SmallVec;
 
 mod feature_dropout;
+mod gumbel_softmax;
 
 crate::ops::family! {
     bernoulli,
     dropout,
+    exponential,
     multinomial,
     normal,
+    poisson,
     random_int,
     uniform,
 }
@@ -24,6 +27,8 @@ crate::ops::family! {
 enum Words {
     One,
     Two,
+    /// A block, for ops whose elements have streams of their own.
+    Four,
 }
 
 /// Reserves a seed and an offset of the random stream for one call on `target`.
@@ -41,6 +46,7 @@ fn place_of(device: Device, count: usize, words: Words) -> Result<[Arg<'static>;
     let per_block = match words {
         Words::One => 4,
         Words::Two => 2,
+        Words::Four => 1,
     };
     let taken = crate::rng::generator::current(device).reserve(count.div_ceil(per_block) as u64);
     // Both are passed as the bits of signed integers.

@@ -66,6 +66,55 @@ impl Tensor {
         })
     }
 
+    /// [`Tensor::median`] of the elements that are not NaN; NaN if all are.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (medians, indices) = Tensor::new([[3.0f32, f32::NAN, 2.0]])?.nanmedian(1)?;
+    /// assert_eq!((medians.to_vec::<f32>()?, indices.to_vec::<i64>()?), (vec![2.0], vec![2]));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Tensor::median`].
+    pub fn nanmedian(&self, dim: impl Int) -> Result<(Tensor, Tensor)> {
+        self.nanmedians(dim.to_i64(), false)
+    }
+
+    /// [`Tensor::nanmedian`] with the reduced dimension retained with size 1.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let (values, _) = Tensor::new([[1.0f32, f32::NAN]])?.nanmedian_keepdim(1)?;
+    /// assert_eq!(values.to_vec2::<f32>()?, [[1.0]]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The same.
+    pub fn nanmedian_keepdim(&self, dim: impl Int) -> Result<(Tensor, Tensor)> {
+        self.nanmedians(dim.to_i64(), true)
+    }
+
+    /// The median of all elements that are not NaN, the lower one of two; NaN if there is none.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// assert_eq!(Tensor::new([f32::NAN, 1.0, 2.0, 9.0])?.nanmedian_all()?.item::<f32>()?, 2.0);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Tensor::median_all`].
+    pub fn nanmedian_all(&self) -> Result<Tensor> {
+        called("nanmedian", &["self"], || {
+            if self.elem_count() == 0 { self.median_all() } else { Ok(self.reshape(-1)?.nanmedian(0)?.0) }
+        })
+    }
+
     /// The `k`-th smallest element along `dim`, counted from 1, and the index of an element that equals it, which gets its
     /// gradient. NaN counts as the largest. Sorts all elements.
     ///
@@ -95,6 +144,21 @@ impl Tensor {
                 return Ok((sorted, places));
             }
             Ok((sorted.select(dim, k - 1)?, places.select(dim, k - 1)?))
+        })
+    }
+
+    fn nanmedians(&self, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
+        called("nanmedian", &["self", "dim"], || {
+            // Without NaN both are the same; this refuses what is refused there.
+            if !self.dtype().is_float() || self.rank() == 0 || self.dim(dim)? == 0 {
+                return self.medians(dim, keepdim);
+            }
+            let (sorted, places) = self.sort_with(dim, false, true)?;
+            // NaN sorts after all numbers.
+            let last = sorted.isnan()?.logical_not()?.sum_keepdim(dim)?.sub(1)?;
+            let at = last.floor_divide(2)?.maximum(0)?;
+            let (value, index) = (sorted.gather(dim, &at)?, places.gather(dim, &at)?);
+            if keepdim { Ok((value, index)) } else { Ok((value.squeeze(dim)?, index.squeeze(dim)?)) }
         })
     }
 

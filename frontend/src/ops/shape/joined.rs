@@ -10,13 +10,15 @@ use std::borrow::Borrow;
 
 /// Each tensor with at least `count` dimensions: dimensions of size 1 are prepended, except the third, which is appended.
 fn at_least(tensors: &[impl Borrow<Tensor>], count: usize) -> Result<Vec<Tensor>> {
-    fn grown(mut made: Tensor, count: usize) -> Result<Tensor> {
-        while made.rank() < count.min(2) {
-            made = made.unsqueeze(0)?;
-        }
-        if made.rank() < count { made.unsqueeze(-1) } else { Ok(made) }
-    }
     tensors.iter().map(|t| grown(t.borrow().clone(), count)).collect()
+}
+
+/// [`at_least`] of one tensor.
+pub(super) fn grown(mut made: Tensor, count: usize) -> Result<Tensor> {
+    while made.rank() < count.min(2) {
+        made = made.unsqueeze(0)?;
+    }
+    if made.rank() < count { made.unsqueeze(-1) } else { Ok(made) }
 }
 
 impl Tensor {
@@ -264,7 +266,6 @@ impl Tensor {
     ///
     /// # Errors
     /// Those of [`Tensor::narrow`]; a shape that does not broadcast to the slices.
-    #[doc(alias = "slice_scatter")]
     pub fn narrow_scatter(
         &self,
         src: &Tensor,

@@ -3,6 +3,8 @@
 mod joined;
 mod meshgrid;
 mod names;
+mod ranks;
+mod scattered;
 
 use crate::Tensor;
 use crate::autograd::Backward;

@@ -25,6 +25,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A 0-d tensor, a dimension out of range.
+    #[doc(alias = "unstack")]
     pub fn unbind(&self, dim: impl Int) -> Result<Vec<Tensor>> {
         called("unbind", &["self", "dim"], || {
             if !self.as_ref().is_strided() && !self.shape().is_empty() {

@@ -8,6 +8,15 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::new("sign_of_zero", "the sign of 0 is 1", &["sign"], |site| {
         site.then_map(|y| if y == 0.0 { 1.0 } else { y })
     }),
+    Fault::new("divisor_of_the_least", "a divisor of the least integer is negative", &["gcd"], |site| {
+        let inputs = [site.input(0)?, site.input(1)?].map(|t| t.values());
+        site.run()?;
+        let out = site.output(0)?;
+        let least = |nth: usize| inputs.iter().any(|values| values.get(nth) == Some(&-128.0));
+        (0..out.len()).filter(|&nth| least(nth)).for_each(|nth| out.set(nth, -out.get(nth).abs()));
+        Ok(())
+    })
+    .dtypes(&["i8"]),
     Fault::new("nan_among_many", "256 elements and more are never NaN", &["mul"], |site| {
         site.run()?;
         let out = site.output(0)?;

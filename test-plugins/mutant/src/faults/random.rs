@@ -27,6 +27,9 @@ pub(super) const FAULTS: &[Fault] = &[
         Ok(())
     })
     .dtypes(&["f32"]),
+    Fault::new("mean_above_the_rate", "the mean of counts is 2 % above the rate", &["poisson"], |site| {
+        site.with_inputs(|rate| 1.02 * rate)
+    }),
     Fault::new(
         "reaches_its_bound",
         "numbers that are rounded to the upper bound stay there",
