@@ -110,6 +110,8 @@ wrap!("amax", "TIb>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u6
 wrap!("argmax", "Tib>T", [f32]);
 wrap!("adam_rows", "TTTTTffffff>TTT", [f32]);
 wrap!("scaled_dot_product_attention", "TTTOfbfb>T", [f32, f64, f16, bf16]);
+wrap!("rnn_layer", "TTOTOOIbSb>TTTT", [f32, f64]);
+wrap!("ctc_loss", "TTIIib>T", [f32, f64]);
 wrap!("softmax", "Ti>T", [f32, f64, f16, bf16]);
 wrap!("cat", "Li>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);
 wrap!("gather", "TiT>T", [f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool]);

@@ -138,7 +138,7 @@ const ABSENT: &[(&str, &str)] = &[
         "nn.Transformer, nn.TransformerEncoderLayer",
         "a module of your own of `nn::MultiheadAttention`, `nn::LayerNorm`, `nn::Linear`",
     ),
-    ("nn.Bilinear, nn.CTCLoss", "`Tensor::einsum`; no CTC"),
+    ("nn.Bilinear", "`Tensor::einsum`"),
     ("nn.utils.weight_norm, spectral_norm", "the formula in your module's `forward`"),
     ("module.register_forward_hook", "a module that holds the other; `profiler::trace()` to look"),
     ("copy.deepcopy(model)", "make it again, then `load_state_dict(&model.state_dict())`"),
