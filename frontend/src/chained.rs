@@ -253,6 +253,22 @@ setters! { crate::nn::PoissonNllLoss, PoissonNllLoss, "keyway::nn";
     /// Sets the reduction.
     reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
 }
+setters! { crate::nn::CtcLossOptions, CtcLossOptions, "keyway::nn";
+    /// Sets the class that separates labels.
+    blank: usize, "2", "2";
+    /// Sets whether a target that no alignment reaches has loss and gradient 0.
+    zero_infinity: bool, "true", "true";
+    /// Sets the reduction.
+    reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
+}
+setters! { crate::nn::CtcLoss, CtcLoss, "keyway::nn";
+    /// Sets the class that separates labels.
+    blank: usize, "2", "2";
+    /// Sets whether a target that no alignment reaches has loss and gradient 0.
+    zero_infinity: bool, "true", "true";
+    /// Sets the reduction.
+    reduction: Reduction, "Reduction::Sum", "Reduction::Sum";
+}
 setters! { crate::nn::TripletMarginOptions, TripletMarginOptions, "keyway::nn";
     /// Sets the margin.
     margin: f64, "0.5", "0.5";

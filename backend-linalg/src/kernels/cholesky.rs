@@ -6,6 +6,7 @@ use faer::linalg::cholesky::llt::factor::{LltError, cholesky_in_place, cholesky_
 use faer::{MatMut, Par, Spec};
 use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Error};
+use std::cmp::Ordering;
 
 fn cholesky<T: Number>(call: &Call<'_>) -> Result<(), Error> {
     let (batch, upper) = (Batch::<T>::read(call, 0)?, call.bool(1)?);
@@ -22,8 +23,12 @@ fn cholesky<T: Number>(call: &Call<'_>) -> Result<(), Error> {
         let mut l = MatMut::from_column_major_slice_mut(elements, n, n);
         for j in 0..n {
             for i in j..n {
-                l[(i, j)] = a[i * n + j] * T::HALF + a[j * n + i] * T::HALF;
+                l[(i, j)] = a[i * n + j] * T::HALF + a[j * n + i].conjugate() * T::HALF;
             }
+            // `faer` reads the real part of the diagonal alone: NaN of an imaginary part is passed on.
+            let own = l[(j, j)];
+            let rest = own - T::of_part(own.part());
+            l[(j, j)] = own + T::of_part(rest.modulus());
         }
         cholesky_in_place(l.as_mut(), Default::default(), Par::Seq, stack, Spec::default()).map_err(
             |LltError::NonPositivePivot { index }| {
@@ -34,7 +39,12 @@ fn cholesky<T: Number>(call: &Call<'_>) -> Result<(), Error> {
         for i in 0..n {
             for j in 0..n {
                 let (row, column) = if upper { (j, i) } else { (i, j) };
-                out[i * n + j] = if row >= column { l[(row, column)] } else { T::ZERO };
+                let value = match row.cmp(&column) {
+                    Ordering::Less => T::ZERO,
+                    Ordering::Equal => T::of_part(l[(row, row)].part()),
+                    Ordering::Greater => l[(row, column)],
+                };
+                out[i * n + j] = if upper { value.conjugate() } else { value };
             }
         }
         Ok(())

@@ -4,7 +4,7 @@
 use crate::matrices::{Batch, Need, each, pieces};
 use crate::number::Number;
 use faer::linalg::lu::partial_pivoting::factor::{lu_in_place, lu_in_place_scratch};
-use faer::{MatMut, Par, Spec};
+use faer::{MatMut, MatRef, Par, Spec};
 use keyway_cpu_loops::{CallExt, reserve};
 use keyway_sdk::author::{Call, Error};
 
@@ -28,6 +28,11 @@ fn lu_factor<T: Number>(call: &Call<'_>) -> Result<(), Error> {
         let (forward, inverse) = (&mut forward[..], &mut inverse[..]);
         if k > 0 {
             lu_in_place(a.as_mut(), forward, inverse, Par::Seq, stack, Spec::default());
+            // `faer` divides complex columns of zeros by their pivot.
+            if !T::IS_REAL && !is_finite(a.as_ref()) && is_finite(batch.matrix(nth, batch.lead)) {
+                a.copy_from(batch.matrix(nth, batch.lead));
+                eliminate(a.as_mut(), forward);
+            }
         }
         MatMut::from_row_major_slice_mut(out, m, n).copy_from(a.as_ref());
         // Row `i` of the result is row `forward[i]` of the matrix. The transpositions that lead there, from 1 as in LAPACK:
@@ -43,6 +48,40 @@ fn lu_factor<T: Number>(call: &Call<'_>) -> Result<(), Error> {
         }
         Ok(())
     })
+}
+
+fn is_finite<T: Number>(a: MatRef<'_, T>) -> bool {
+    (0..a.ncols()).all(|j| (0..a.nrows()).all(|i| Number::is_finite(a[(i, j)])))
+}
+
+/// Gaussian elimination with partial pivoting, which leaves columns of zeros as they are. `order` becomes the order of the rows.
+fn eliminate<T: Number>(mut a: MatMut<'_, T>, order: &mut [usize]) {
+    let (m, n) = (a.nrows(), a.ncols());
+    order.iter_mut().enumerate().for_each(|(i, row)| *row = i);
+    for step in 0..m.min(n) {
+        let larger = |best: usize, i: usize| {
+            if a[(i, step)].modulus() > a[(best, step)].modulus() { i } else { best }
+        };
+        let pivot = (step..m).fold(step, larger);
+        order.swap(step, pivot);
+        for j in 0..n {
+            let (own, other) = (a[(step, j)], a[(pivot, j)]);
+            (a[(step, j)], a[(pivot, j)]) = (other, own);
+        }
+        let size = a[(step, step)].modulus();
+        if size == T::Part::ZERO {
+            continue;
+        }
+        let inverse = a[(step, step)].conjugate().over(size).over(size);
+        for i in step + 1..m {
+            let factor = a[(i, step)] * inverse;
+            a[(i, step)] = factor;
+            for j in step + 1..n {
+                let rest = a[(i, j)] - factor * a[(step, j)];
+                a[(i, j)] = rest;
+            }
+        }
+    }
 }
 
 /// `0..n`.

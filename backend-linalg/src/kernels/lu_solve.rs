@@ -5,7 +5,7 @@ use crate::matrices::{Batch, Need, count, each, pieces, wrong};
 use crate::memory::Workspace;
 use crate::number::Number;
 use faer::dyn_stack::StackReq;
-use faer::{MatMut, MatRef};
+use faer::{Conj, MatMut, MatRef};
 use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Error};
 
@@ -31,17 +31,25 @@ fn lu_solve<T: Number>(call: &Call<'_>) -> Result<(), Error> {
             return Err(wrong("pivots", &expected, pivot.to_string(), nth, lead));
         }
         let x = MatMut::from_row_major_slice_mut(out, rows, columns);
-        // X A = B is Aᵀ Xᵀ = Bᵀ.
+        // X A = B is Aᵀ Xᵀ = Bᵀ, and X Aᴴ = B is conj(A) Xᵀ = Bᵀ.
+        let conj = if adjoint { Conj::Yes } else { Conj::No };
         match left {
-            true => with_factors(lu, pivots, x, adjoint),
-            false => with_factors(lu, pivots, x.transpose_mut(), !adjoint),
+            true => with_factors(lu, conj, pivots, x, adjoint),
+            false => with_factors(lu, conj, pivots, x.transpose_mut(), !adjoint),
         }
         Ok(())
     })
 }
 
-/// Solves `P L U x = b`, or `(P L U)ᵀ x = b`, in the memory of `b`. The diagonal of L is 1 and not stored.
-fn with_factors<T: Number>(lu: MatRef<'_, T>, pivots: &[i32], mut x: MatMut<'_, T>, adjoint: bool) {
+/// Solves `P L U x = b`, or with `transposed` `(P L U)ᵀ x = b`, in the memory of `b`, with the factors or their conjugates. The
+/// diagonal of L is 1 and not stored.
+fn with_factors<T: Number>(
+    lu: MatRef<'_, T>,
+    conj: Conj,
+    pivots: &[i32],
+    mut x: MatMut<'_, T>,
+    transposed: bool,
+) {
     let exchange = |x: &mut MatMut<'_, T>, i: usize, pivot: i32| {
         let other = pivot as usize - 1;
         for column in 0..if i == other { 0 } else { x.ncols() } {
@@ -50,14 +58,14 @@ fn with_factors<T: Number>(lu: MatRef<'_, T>, pivots: &[i32], mut x: MatMut<'_, 
             x[(other, column)] = own;
         }
     };
-    if adjoint {
-        solve(lu.transpose(), x.as_mut(), false, false);
-        solve(lu.transpose(), x.as_mut(), true, true);
+    if transposed {
+        solve(lu.transpose(), conj, x.as_mut(), false, false);
+        solve(lu.transpose(), conj, x.as_mut(), true, true);
         pivots.iter().enumerate().rev().for_each(|(i, &pivot)| exchange(&mut x, i, pivot));
     } else {
         pivots.iter().enumerate().for_each(|(i, &pivot)| exchange(&mut x, i, pivot));
-        solve(lu, x.as_mut(), false, true);
-        solve(lu, x.as_mut(), true, false);
+        solve(lu, conj, x.as_mut(), false, true);
+        solve(lu, conj, x.as_mut(), true, false);
     }
 }
 

@@ -5,20 +5,20 @@ use crate::memory::Workspace;
 use crate::number::Number;
 use faer::dyn_stack::StackReq;
 use faer::linalg::triangular_solve::{
-    solve_lower_triangular_in_place, solve_unit_lower_triangular_in_place,
-    solve_unit_upper_triangular_in_place, solve_upper_triangular_in_place,
+    solve_lower_triangular_in_place_with_conj, solve_unit_lower_triangular_in_place_with_conj,
+    solve_unit_upper_triangular_in_place_with_conj, solve_upper_triangular_in_place_with_conj,
 };
-use faer::{MatMut, MatRef, Par};
+use faer::{Conj, MatMut, MatRef, Par};
 use keyway_cpu_loops::CallExt;
 use keyway_sdk::author::{Call, Error};
 
-/// Solves `a x = b` in the memory of `b`.
-pub fn solve<T: Number>(a: MatRef<'_, T>, b: MatMut<'_, T>, upper: bool, unit: bool) {
+/// Solves `a x = b`, or that with the conjugate of `a`, in the memory of `b`.
+pub fn solve<T: Number>(a: MatRef<'_, T>, conj: Conj, b: MatMut<'_, T>, upper: bool, unit: bool) {
     match (upper, unit) {
-        (false, false) => solve_lower_triangular_in_place(a, b, Par::Seq),
-        (false, true) => solve_unit_lower_triangular_in_place(a, b, Par::Seq),
-        (true, false) => solve_upper_triangular_in_place(a, b, Par::Seq),
-        (true, true) => solve_unit_upper_triangular_in_place(a, b, Par::Seq),
+        (false, false) => solve_lower_triangular_in_place_with_conj(a, conj, b, Par::Seq),
+        (false, true) => solve_unit_lower_triangular_in_place_with_conj(a, conj, b, Par::Seq),
+        (true, false) => solve_upper_triangular_in_place_with_conj(a, conj, b, Par::Seq),
+        (true, true) => solve_unit_upper_triangular_in_place_with_conj(a, conj, b, Par::Seq),
     }
 }
 
@@ -41,8 +41,8 @@ fn solve_triangular<T: Number>(call: &Call<'_>) -> Result<(), Error> {
         let x = MatMut::from_row_major_slice_mut(out, rows, columns);
         // X A = B is Aᵀ Xᵀ = Bᵀ.
         match left {
-            true => solve(a, x, upper, unit),
-            false => solve(a.transpose(), x.transpose_mut(), !upper, unit),
+            true => solve(a, Conj::No, x, upper, unit),
+            false => solve(a.transpose(), Conj::No, x.transpose_mut(), !upper, unit),
         }
         Ok(())
     })

@@ -1,9 +1,9 @@
 //! `svd`, `svdvals`: bidiagonal form by Householder reflections, then QR iteration, or divide and conquer for large matrices,
-//! of `faer`. Scratch: the matrix and both bases for each task.
+//! of `faer`. Scratch: the matrix, both bases and the values for each task.
 
 use crate::matrices::{Batch, Need, each, finite, pieces};
 use crate::number::Number;
-use crate::signs::is_negative;
+use crate::signs::{phase, with_phase};
 use faer::diag::DiagMut;
 use faer::dyn_stack::StackReq;
 use faer::linalg::svd::{ComputeSvdVectors, svd as decompose, svd_scratch};
@@ -28,10 +28,10 @@ fn svd<T: Number>(call: &Call<'_>) -> Result<(), Error> {
     let k = m.min(n);
     let (of_u, of_v) = if full { (m, n) } else { (k, k) };
     let (mut u, mut s, mut v) =
-        (call.contiguous_out::<T>(0)?, call.contiguous_out::<T>(1)?, call.contiguous_out::<T>(2)?);
+        (call.contiguous_out::<T>(0)?, call.contiguous_out::<T::Part>(1)?, call.contiguous_out::<T>(2)?);
     let vectors = if full { ComputeSvdVectors::Full } else { ComputeSvdVectors::Thin };
     let need = Need {
-        elements: m * n + m * of_u + n * of_v,
+        elements: m * n + m * of_u + n * of_v + k,
         stack: stack::<T>(m, n, vectors),
         cost: 12 * m * n * k + m * of_u + n * of_v,
     };
@@ -41,7 +41,8 @@ fn svd<T: Number>(call: &Call<'_>) -> Result<(), Error> {
     each(&mut jobs, &need, |nth, ((u, s), vh), workspace| {
         let (elements, stack) = workspace.parts();
         let (a, rest) = elements.split_at_mut(m * n);
-        let (left, right) = rest.split_at_mut(m * of_u);
+        let (left, rest) = rest.split_at_mut(m * of_u);
+        let (right, diagonal) = rest.split_at_mut(n * of_v);
         if k == 0 {
             // The bases of an empty matrix.
             u.iter_mut().enumerate().for_each(|(i, x)| *x = if i % (m + 1) == 0 { T::ONE } else { T::ZERO });
@@ -57,7 +58,7 @@ fn svd<T: Number>(call: &Call<'_>) -> Result<(), Error> {
         right.fill(T::ZERO);
         decompose(
             a.as_ref(),
-            DiagMut::from_slice_mut(s),
+            DiagMut::from_slice_mut(&mut diagonal[..k]),
             Some(MatMut::from_column_major_slice_mut(left, m, of_u)),
             Some(MatMut::from_column_major_slice_mut(right, n, of_v)),
             Par::Seq,
@@ -65,18 +66,23 @@ fn svd<T: Number>(call: &Call<'_>) -> Result<(), Error> {
             Spec::default(),
         )
         .map_err(|_| diverged())?;
+        s.iter_mut().zip(&*diagonal).for_each(|(value, x)| *value = x.part());
         let columns = left.chunks_exact(m);
-        let negative = |j: usize, column: &[T]| j < k && is_negative(column.iter().copied());
+        // The phase of a pair of vectors is that of the left one.
+        let phase = |j: usize, column: &[T]| match j < k {
+            true => phase(column.iter().copied()),
+            false => (T::ONE, usize::MAX),
+        };
         for (j, column) in columns.clone().enumerate() {
-            let negative = negative(j, column);
+            let phase = phase(j, column);
             for (i, &x) in column.iter().enumerate() {
-                u[i * of_u + j] = if negative { -x } else { x };
+                u[i * of_u + j] = with_phase(x, phase, i);
             }
         }
         for (j, column) in right.chunks_exact(n).enumerate() {
-            let negative = columns.clone().nth(j).is_some_and(|left| negative(j, left));
+            let (factor, _) = columns.clone().nth(j).map_or((T::ONE, 0), |left| phase(j, left));
             for (x, &value) in vh[j * n..][..n].iter_mut().zip(column) {
-                *x = if negative { -value } else { value };
+                *x = (value * factor).conjugate();
             }
         }
         Ok(())
@@ -87,8 +93,9 @@ fn svdvals<T: Number>(call: &Call<'_>) -> Result<(), Error> {
     let batch = Batch::<T>::read(call, 0)?;
     let (m, n, count) = (batch.rows, batch.columns, batch.count());
     let k = m.min(n);
-    let mut values = call.contiguous_out::<T>(0)?;
-    let need = Need { elements: m * n, stack: stack::<T>(m, n, ComputeSvdVectors::No), cost: 4 * m * n * k };
+    let mut values = call.contiguous_out::<T::Part>(0)?;
+    let need =
+        Need { elements: m * n + k, stack: stack::<T>(m, n, ComputeSvdVectors::No), cost: 4 * m * n * k };
     each(&mut pieces(&mut values, k, count), &need, |nth, values, workspace| {
         if k == 0 {
             return Ok(());
@@ -96,10 +103,14 @@ fn svdvals<T: Number>(call: &Call<'_>) -> Result<(), Error> {
         let (elements, stack) = workspace.parts();
         let given = batch.at(nth, batch.lead);
         finite(given, n, nth, batch.lead)?;
-        let mut a = MatMut::from_column_major_slice_mut(elements, m, n);
+        let (a, diagonal) = elements.split_at_mut(m * n);
+        let mut a = MatMut::from_column_major_slice_mut(a, m, n);
         a.copy_from(MatRef::from_row_major_slice(given, m, n));
-        let values = DiagMut::from_slice_mut(values);
-        decompose(a.as_ref(), values, None, None, Par::Seq, stack, Spec::default()).map_err(|_| diverged())
+        let singular = DiagMut::from_slice_mut(&mut diagonal[..k]);
+        decompose(a.as_ref(), singular, None, None, Par::Seq, stack, Spec::default())
+            .map_err(|_| diverged())?;
+        values.iter_mut().zip(&*diagonal).for_each(|(value, x)| *value = x.part());
+        Ok(())
     })
 }
 

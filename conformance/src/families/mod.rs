@@ -27,6 +27,7 @@ mod layout_grads;
 mod layouts;
 mod leaks;
 mod lengths;
+mod linalg;
 mod magnitudes;
 mod numbers;
 mod orders;
@@ -75,6 +76,7 @@ pub const ALL: &[Family] = &[
     claims::FAMILY,
     kernels::FAMILY,
     fft::FAMILY,
+    linalg::FAMILY,
     plugin_ops::FAMILY,
     promotion::FAMILY,
     errors::FAMILY,
@@ -239,8 +241,18 @@ mod tests {
     }
 
     /// The families without a case for the CPU backend in an ordinary run, or limited by time.
-    const OTHERS: [&str; 9] =
-        ["drawn", "fft", "layout", "layout_grads", "plugin_ops", "profile", "huge", "queues", "interposers"];
+    const OTHERS: [&str; 10] = [
+        "drawn",
+        "fft",
+        "linalg",
+        "layout",
+        "layout_grads",
+        "plugin_ops",
+        "profile",
+        "huge",
+        "queues",
+        "interposers",
+    ];
 
     #[test]
     fn the_counts_in_the_readme_add_up() {

@@ -4,6 +4,7 @@
 //! no code of a backend; from `keyway` it only uses the names of dtypes.
 
 mod activation;
+mod alignments;
 mod args;
 mod attention;
 mod channels;
@@ -26,6 +27,7 @@ mod pointwise;
 mod pool;
 mod promotion;
 mod random;
+mod recurrent;
 mod reduce;
 mod resample;
 mod running;
@@ -77,7 +79,9 @@ const FAMILIES: &[Family] = &[
     image::ALL,
     resample::ALL,
     attention::ALL,
+    recurrent::ALL,
     loss::ALL,
+    alignments::ALL,
     optim::ALL,
 ];
 
@@ -86,6 +90,8 @@ pub const WITHOUT: &[(&str, &str)] = &[
     ("angle", "of complex tensors only; family `complex`"),
     ("complex", "its result is complex; family `complex`"),
     ("conj", "of complex tensors only; family `complex`"),
+    ("eig", "its result is complex; family `linalg`"),
+    ("eigvals", "its result is complex; family `linalg`"),
     ("fft_c2c", "of complex tensors only; family `fft`"),
     ("fft_c2r", "of complex tensors only; family `fft`"),
     ("fft_r2c", "its result is complex; family `fft`"),

@@ -393,7 +393,7 @@ mod tests {
             assert!((mean - 0.25).abs() < 0.005 && (variance - 0.0625).abs() < 0.003, "{mean} {variance}");
         }
         for rate in [0.5, 4.0, 12.0, 300.0] {
-            let rates = Array::from_fn(DType::F64, &[20_000], |_| Number::Float(rate));
+            let rates = Array::from_fn(DType::F64, [20_000], |_| Number::Float(rate));
             let args = vec![Value::Array(rates), Value::Int(5), Value::Int(0)];
             let values = poisson(&Inputs(args)).expect("counts").remove(0).values;
             let counts: Vec<f64> =

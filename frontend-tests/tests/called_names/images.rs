@@ -94,6 +94,9 @@ pub fn images() -> Table {
         cross_entropy: f(&[2, 3]).cross_entropy(&l(&[3])), f(&[]).cross_entropy(&l(&[])), f(&[2, 3]).cross_entropy(&l(&[2]).mul(9).unwrap()),
             l(&[2, 3]).cross_entropy(&l(&[2]));
         nll_loss: f(&[2, 3]).nll_loss(&l(&[3])), f(&[2, 3]).nll_loss(&f(&[2]));
+        ctc_loss: f(&[2, 1, 3]).ctc_loss(&l(&[1]), &[3], &[1]), f(&[2, 1, 3]).ctc_loss(&f(&[1]), &[2], &[1]), f(&[2]).ctc_loss(&l(&[1]), &[2], &[1]),
+            f(&[2, 1, 3]).ctc_loss(&l(&[1]).add(7).unwrap(), &[2], &[1]),
+            f(&[2, 1, 3]).ctc_loss_with(&l(&[1]).add(1).unwrap(), &[2], &[1], nn::CtcLossOptions::default().reduction(nn::Reduction::BatchMean));
         mse_loss: f(&[2]).mse_loss(&f(&[3])), l(&[2]).mse_loss(&l(&[2]));
         l1_loss: f(&[2]).l1_loss(&f(&[3]));
         smooth_l1_loss: f(&[2]).smooth_l1_loss(&f(&[3])), f(&[2]).smooth_l1_loss_with(&f(&[2]), -1.0, nn::Reduction::Mean);

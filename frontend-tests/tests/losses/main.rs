@@ -7,6 +7,7 @@
 // The numbers are as they were printed, also where they have a name.
 #![allow(clippy::approx_constant)]
 
+mod ctc;
 mod distances;
 mod scores;
 mod statistics;

@@ -1,5 +1,7 @@
 //! Recurrent modules: values and gradients beside PyTorch's (`expected.py`), states, sequences of several lengths, wrong input.
 
+mod fused;
+
 use keyway::nn::{
     Gru, GruCell, Lstm, LstmCell, LstmState, Module, PackedSequence, RecurrentOptions, Rnn, RnnCell,
     pad_sequence,

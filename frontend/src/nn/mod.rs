@@ -31,6 +31,7 @@ mod constructors;
 mod containers;
 mod conv;
 mod conv_act;
+mod ctc_loss;
 mod dropout;
 mod dyn_module;
 mod embedding;
@@ -69,7 +70,7 @@ pub use crate::ops::image::{
 };
 pub use crate::ops::index::embedding_bag::{BagMode, BagOptions};
 pub use crate::ops::index::pad::PadMode;
-pub use crate::ops::loss::{Reduction, TripletMarginOptions};
+pub use crate::ops::loss::{CtcLossOptions, Reduction, TripletMarginOptions};
 pub use crate::ops::pointwise::gelu::Approximate;
 pub use crate::ops::pool::{AvgPoolOptions, LpPoolOptions, MaxPoolOptions, MaxUnpoolOptions, OutputSize};
 pub use activation::{
@@ -86,6 +87,7 @@ pub use batch_norm::{BatchNorm1d, BatchNorm2d, BatchNorm3d};
 pub use containers::{ModuleDict, ModuleList};
 pub use conv::{Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d};
 pub use conv_act::{ConvAct1d, ConvAct2d, ConvAct3d};
+pub use ctc_loss::CtcLoss;
 pub use dropout::{AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout};
 pub use embedding::{Embedding, EmbeddingBag};
 pub use flatten::Flatten;

@@ -36,6 +36,7 @@ pub mod optim;
 pub mod pointwise;
 pub mod pool;
 pub mod random;
+pub mod recurrent;
 pub mod reduce;
 pub mod shape;
 pub mod sparse;
@@ -67,6 +68,7 @@ pub fn all() -> impl Iterator<Item = &'static def::OpDef> {
         image::ALL,
         loss::ALL,
         attention::ALL,
+        recurrent::ALL,
         optim::ALL,
     ];
     families.into_iter().flatten().copied()

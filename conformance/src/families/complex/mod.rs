@@ -35,7 +35,8 @@ pub const FAMILY: Family = Family {
     run,
 };
 
-/// Whether this family judges the kernel, or `fft` that of a Fourier transform, and no other.
+/// Whether this family judges the kernel, `fft` that of a Fourier transform, or `linalg` that of a
+/// factorisation, and no other.
 pub(super) fn judges(kernel: &KernelEntry) -> bool {
     let of_complex = || keyway::dispatcher::registry::find_op(kernel.op).and_then(definition);
     DType::from_code(kernel.dtype).is_some_and(DType::is_complex)
@@ -74,7 +75,7 @@ fn is_in_place(def: &'static OpDef) -> bool {
 }
 
 fn cases(scope: &Scope<'_>, cases: &mut Vec<Case>) {
-    for op in scope.ops.iter().filter(|op| !super::fft::judges(op.def)) {
+    for op in scope.ops.iter().filter(|op| !super::fft::judges(op.def) && !super::linalg::judges(op.def)) {
         for dtype in arguments::dtypes(op.def) {
             let own = |k: &&KernelEntry| {
                 k.op == op.def.name() && k.dtype == dtype.code() && k.layout == Layout::STRIDED && judges(k)

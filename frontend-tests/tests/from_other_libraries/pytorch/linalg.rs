@@ -27,6 +27,8 @@ section! {
     "torch.linalg.qr(x)[1].abs()" => { x.qr()?.1.abs()? } "the diagonal of R is 0 or more here";
     "torch.linalg.eigh(a)[1].abs()" => { a.eigh()?.1.abs()? } "the signs are fixed here";
     "torch.linalg.eigvalsh(a)" => { a.eigvalsh()? };
+    "torch.linalg.eig(a)[1].abs()" => { a.eig()?.1.abs()? } "the phases are fixed here";
+    "torch.linalg.eigvals(a)" => { a.eigvals()? };
     "torch.linalg.svd(x, full_matrices=False)[1]" => { x.svd_with(false)?.1 } "the signs are fixed here";
     "torch.linalg.svdvals(x)" => { x.svdvals()? };
     "torch.linalg.pinv(x)" => { x.pinv()? };

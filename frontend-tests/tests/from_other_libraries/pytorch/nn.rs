@@ -198,6 +198,7 @@ section! {
     "F.cross_entropy(x, at)" => { x.cross_entropy(&at)? };
     "F.cross_entropy(x, at, label_smoothing=0.1)" => { x.cross_entropy_with(&at, None, -100, 0.1, Reduction::Mean)? };
     "F.cross_entropy(x, at, ignore_index=0)" => { x.cross_entropy_with(&at, None, 0, 0.0, Reduction::Mean)? };
+    "F.ctc_loss(x.log_softmax(1), at[:1], (2,), (1,))" => { x.log_softmax(1)?.ctc_loss(&at.narrow(0, 0, 1)?, &[2], &[1])? };
     "F.nll_loss(x, at)" => { x.nll_loss(&at)? };
     "F.mse_loss(x, y)" => { F::mse_loss(&x, &y)? } "another shape is an error; the method `x.mse_loss(&y)` broadcasts";
     "F.mse_loss(x, y, reduction='sum')" => { x.mse_loss_with(&y, Reduction::Sum)? };
@@ -223,6 +224,7 @@ section! {
     "F.gaussian_nll_loss(x, y, x, full=True)" => { x.gaussian_nll_loss_with(&y, &x, true, 1e-6, Reduction::Mean)? };
     "nn.CrossEntropyLoss()" => { nn::CrossEntropyLoss::default() };
     "nn.CrossEntropyLoss(label_smoothing=0.1)(x, at)" => { nn::CrossEntropyLoss::new().label_smoothing(0.1).forward(&x, &at)? };
+    "nn.CTCLoss(zero_infinity=True)" => { nn::CtcLoss::default().zero_infinity(true) };
     "nn.MSELoss()" => { nn::MseLoss::default() };
     "nn.L1Loss()" => { nn::L1Loss::default() };
     "nn.SmoothL1Loss()" => { nn::SmoothL1Loss::default() };

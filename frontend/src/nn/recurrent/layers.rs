@@ -4,9 +4,13 @@ use super::options::RecurrentOptions;
 use super::packed::PackedSequence;
 use super::recurrence::{Recurrence, collected};
 use super::weights::{Sizes, Weights, check_state, no_width};
+use crate::autograd::is_grad_enabled;
 use crate::nn::{ModuleError, ModuleVisitor, TrainingMode};
+use crate::ops::def::no_result;
+use crate::ops::recurrent::rnn_layer;
 use crate::rng::{self, Generator};
 use crate::{Result, Tensor};
+use keyway_dispatcher::op::Arg;
 
 /// The layers of a module, each with the outputs of the one before as its input.
 #[derive(Debug)]
@@ -166,13 +170,7 @@ impl<R: Recurrence<N>, const N: usize> Layers<R, N> {
             for (direction, weights) in weights.iter().enumerate() {
                 let number = layer * directions + direction;
                 let initial = collected(state.each_ref().map(|t| t.select(0, number)))?;
-                let projected = weights.of_input(&data)?;
-                let step =
-                    |projected: &Tensor, state: &[Tensor; N]| self.recurrence.step(projected, state, weights);
-                let (output, state) = match direction {
-                    0 => forward(&projected, batches, initial, step)?,
-                    _ => reverse(&projected, batches, initial, step)?,
-                };
+                let (output, state) = self.run_direction(weights, &data, batches, initial, direction == 1)?;
                 outputs.push(output);
                 last.iter_mut().zip(state).for_each(|(list, t)| list.push(t));
             }
@@ -186,59 +184,38 @@ impl<R: Recurrence<N>, const N: usize> Layers<R, N> {
         }
         Ok((data, collected(last.map(|list| Tensor::stack(&list, 0)))?))
     }
-}
 
-/// The steps in order of time. The sequences are sorted by length, so those that end are the last rows of the state.
-fn forward<const N: usize>(
-    projected: &Tensor,
-    batches: &[usize],
-    mut state: [Tensor; N],
-    step: impl Fn(&Tensor, &[Tensor; N]) -> Result<[Tensor; N]>,
-) -> Result<(Tensor, [Tensor; N])> {
-    let (mut outputs, mut ended) = (Vec::with_capacity(batches.len()), Vec::new());
-    let (mut offset, mut rows) = (0, batches.first().copied().unwrap_or(0));
-    for &batch in batches {
-        if batch < rows {
-            ended.push(collected(state.each_ref().map(|t| t.narrow(0, batch, rows - batch)))?);
-            state = collected(state.map(|t| t.narrow(0, 0, batch)))?;
-            rows = batch;
-        }
-        state = step(&projected.narrow(0, offset, batch)?, &state)?;
-        outputs.push(state[0].clone());
-        offset += batch;
+    /// The outputs and the last state of one direction of a layer.
+    fn run_direction(
+        &self,
+        weights: &Weights,
+        data: &Tensor,
+        batches: &[usize],
+        initial: [Tensor; N],
+        reverse: bool,
+    ) -> Result<(Tensor, [Tensor; N])> {
+        let projected = weights.of_input(data)?;
+        let [weight_hh, bias_hh, weight_hr] = weights.of_state();
+        let operands = [Some(&projected), weight_hh.as_ref(), bias_hh.as_ref(), weight_hr.as_ref()];
+        let save =
+            is_grad_enabled() && operands.into_iter().flatten().chain(&initial).any(|t| t.requires_grad());
+        let batches: Vec<i64> = batches.iter().map(|&rows| rows as i64).collect();
+        let mut made = rnn_layer::DEF
+            .run_all(&[
+                (&projected).into(),
+                Arg::optional(initial.first()),
+                Arg::optional(initial.get(1)),
+                Arg::optional(weight_hh.as_ref()),
+                Arg::optional(bias_hh.as_ref()),
+                Arg::optional(weight_hr.as_ref()),
+                Arg::Ints(&batches),
+                Arg::Bool(reverse),
+                Arg::Str(self.recurrence.mode()),
+                Arg::Bool(save),
+            ])?
+            .into_iter();
+        let mut next = || made.next().ok_or_else(|| no_result(&rnn_layer::DEF));
+        let output = next()?;
+        Ok((output, collected([(); N].map(|()| next()))?))
     }
-    if !ended.is_empty() {
-        let of = |i: usize| std::iter::once(&state).chain(ended.iter().rev()).map(move |t| t[i].clone());
-        let all: Vec<Tensor> =
-            (0..N).map(|i| Tensor::cat(&of(i).collect::<Vec<_>>(), 0)).collect::<Result<_>>()?;
-        state.iter_mut().zip(all).for_each(|(to, t)| *to = t);
-    }
-    Ok((Tensor::cat(&outputs, 0)?, state))
-}
-
-/// The steps against the order of time. A sequence joins the state, with its initial row, at its last step.
-fn reverse<const N: usize>(
-    projected: &Tensor,
-    batches: &[usize],
-    initial: [Tensor; N],
-    step: impl Fn(&Tensor, &[Tensor; N]) -> Result<[Tensor; N]>,
-) -> Result<(Tensor, [Tensor; N])> {
-    let mut outputs = Vec::with_capacity(batches.len());
-    let mut offset: usize = batches.iter().sum();
-    let mut rows = batches.last().copied().unwrap_or(0);
-    let mut state = collected(initial.each_ref().map(|t| t.narrow(0, 0, rows)))?;
-    for &batch in batches.iter().rev() {
-        if batch > rows {
-            let joined = |i: usize| -> Result<Tensor> {
-                Tensor::cat(&[state[i].clone(), initial[i].narrow(0, rows, batch - rows)?], 0)
-            };
-            state = collected(std::array::from_fn(joined))?;
-            rows = batch;
-        }
-        offset -= batch;
-        state = step(&projected.narrow(0, offset, batch)?, &state)?;
-        outputs.push(state[0].clone());
-    }
-    outputs.reverse();
-    Ok((Tensor::cat(&outputs, 0)?, state))
 }

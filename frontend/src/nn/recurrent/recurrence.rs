@@ -10,6 +10,9 @@ pub(super) trait Recurrence<const N: usize>: Send + Sync {
     /// Names of the tensors of the state, for messages.
     const STATE: [&'static str; N];
 
+    /// The name of the mode of `rnn_layer`.
+    fn mode(&self) -> &'static str;
+
     /// The next state. `projected` is the input times its weight, plus its bias: `[rows, gates * hidden]`; each tensor of the
     /// state is `[rows, width]`.
     fn step(&self, projected: &Tensor, state: &[Tensor; N], weights: &Weights) -> Result<[Tensor; N]>;
@@ -24,6 +27,10 @@ pub(super) struct Elman {
 impl Recurrence<1> for Elman {
     const GATES: usize = 1;
     const STATE: [&'static str; 1] = ["state"];
+
+    fn mode(&self) -> &'static str {
+        if self.relu { "rnn_relu" } else { "rnn_tanh" }
+    }
 
     fn step(&self, projected: &Tensor, [h]: &[Tensor; 1], weights: &Weights) -> Result<[Tensor; 1]> {
         let sum = projected.add(&weights.of_hidden(h)?)?;
@@ -40,6 +47,10 @@ pub(super) struct GatedUnit;
 impl Recurrence<1> for GatedUnit {
     const GATES: usize = 3;
     const STATE: [&'static str; 1] = ["state"];
+
+    fn mode(&self) -> &'static str {
+        "gru"
+    }
 
     fn step(&self, projected: &Tensor, [h]: &[Tensor; 1], weights: &Weights) -> Result<[Tensor; 1]> {
         let (x, product) = (projected.chunk(3, 1)?, weights.of_hidden(h)?.chunk(3, 1)?);
@@ -59,6 +70,10 @@ pub(super) struct LongShortTerm;
 impl Recurrence<2> for LongShortTerm {
     const GATES: usize = 4;
     const STATE: [&'static str; 2] = ["state.hidden", "state.cell"];
+
+    fn mode(&self) -> &'static str {
+        "lstm"
+    }
 
     fn step(&self, projected: &Tensor, [h, c]: &[Tensor; 2], weights: &Weights) -> Result<[Tensor; 2]> {
         let gates = projected.add(&weights.of_hidden(h)?)?.chunk(4, 1)?;

@@ -68,6 +68,11 @@ impl Weights {
         }
     }
 
+    /// The weight, bias and projection of the hidden state.
+    pub(super) fn of_state(&self) -> [Option<Tensor>; 3] {
+        [Some(self.weight_hh.get()), self.bias(1), self.weight_hr.as_ref().map(Parameter::get)]
+    }
+
     fn bias(&self, i: usize) -> Option<Tensor> {
         self.biases.as_ref().map(|biases| biases[i].get())
     }

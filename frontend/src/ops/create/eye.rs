@@ -43,6 +43,13 @@ impl Tensor {
     pub fn eye_with(rows: usize, columns: usize, options: impl IntoOptions) -> Result<Tensor> {
         called("eye", &["rows", "columns", "options"], || {
             let made = new("eye", &sizes("eye", (rows, columns))?, options.into_options()?)?;
+            if made.dtype().is_complex() {
+                return made.copy_(&Tensor::eye_with(
+                    rows,
+                    columns,
+                    (made.dtype().to_real(), made.device()),
+                )?);
+            }
             DEF.run_in_place(&[(&made).into()])
         })
     }

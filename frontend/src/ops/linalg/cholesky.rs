@@ -1,20 +1,20 @@
 //! `cholesky`
 
-use super::matrix::{LIBRARY, half_lower, square, symmetric, t};
+use super::matrix::{LIBRARY, h, half_lower, hermitian, square};
 use super::solve_triangular::solved;
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, OpDef};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, fixed, plain, sample, tensor};
 use crate::{DType, autograd::Backward};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The Cholesky factor of each symmetric positive definite matrix, `[.., n, n]` of f32 or f64: the lower triangular `L`
-    /// with a positive diagonal and `L Lᵀ = A`.
+    /// The Cholesky factor of each symmetric or Hermitian positive definite matrix, `[.., n, n]` of f32, f64, c64 or c128: the
+    /// lower triangular `L` with a real positive diagonal and `L Lᴴ = A`.
     ///
-    /// `A` is the symmetric part `(self + selfᵀ) / 2`, so the gradient is symmetric, as that of PyTorch; PyTorch itself reads
+    /// `A` is the Hermitian part `(self + selfᴴ) / 2`, so the gradient is Hermitian, as that of PyTorch; PyTorch itself reads
     /// one triangle. The gradient is that of I. Murray, "Differentiation of the Cholesky decomposition", 2016.
     ///
     /// The kernels are those of the library `keyway-linalg`.
@@ -35,7 +35,7 @@ impl Tensor {
         self.cholesky_with(false)
     }
 
-    /// [`Tensor::cholesky`], with `upper` as the upper triangular factor `U` with `Uᵀ U = A`.
+    /// [`Tensor::cholesky`], with `upper` as the upper triangular factor `U` with `Uᴴ U = A`.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -57,14 +57,14 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(Plan::one(a.dtype, a.with(&[a.rows, a.rows]), a.dtype, Strides::Contiguous))
 }
 
-/// With `S = L⁻ᵀ Φ(Lᵀ gL) L⁻¹`, where `Φ` is the lower triangle with half the diagonal: the symmetric part of `S`.
+/// With `S = L⁻ᴴ Φ(Lᴴ gL) L⁻¹`, where `Φ` is the lower triangle with half the diagonal: the Hermitian part of `S`.
 fn derivative(b: &Backward<'_>) -> Result<Tensor> {
     let (factor, grad) = (b.output(0)?, b.grad(0)?);
-    let (l, grad) = if b.bool(1)? { (t(&factor)?, t(grad)?) } else { (factor, grad.clone()) };
-    let inner = half_lower(&t(&l)?.matmul(&grad)?)?;
-    // L⁻ᵀ from the left, L⁻¹ from the right.
-    let s = solved(&t(&l)?, &inner, [true, true, false])?;
-    symmetric(&solved(&l, &s, [false, false, false])?)
+    let (l, grad) = if b.bool(1)? { (h(&factor)?, h(grad)?) } else { (factor, grad.clone()) };
+    let inner = half_lower(&h(&l)?.matmul(&grad)?)?;
+    // L⁻ᴴ from the left, L⁻¹ from the right.
+    let s = solved(&h(&l)?, &inner, [true, true, false])?;
+    hermitian(&solved(&l, &s, [false, false, false])?)
 }
 
 fn samples() -> Vec<Sample> {
@@ -99,11 +99,12 @@ pub static DEF: OpDef = OpDef::new(
     vec![
         call(plain(&[3]), "a matrix or a batch of matrices"),
         call(plain(&[2, 3]), "a square matrix"),
-        call(fixed(&[2, 2], DType::I64, Fill::Index(3)), "f32 or f64"),
-        call(fixed(&[2, 2], DType::BF16, Fill::Index(3)), "f32 or f64"),
+        call(fixed(&[2, 2], DType::I64, Fill::Index(3)), "f32, f64, c64 or c128"),
+        call(fixed(&[2, 2], DType::BF16, Fill::Index(3)), "f32, f64, c64 or c128"),
         call(values(&[2, 2], &[1.0, 2.0, 2.0, 1.0]), "leading minor of order 2 is not positive"),
         call(values(&[2, 1, 1], &[1.0, -1.0]), "batch index [1]"),
         call(values(&[1, 1], &[f64::NAN]), "leading minor of order 1"),
     ]
 })
+.with(OpFlags::COMPLEX)
 .in_library(LIBRARY);

@@ -1,6 +1,6 @@
 //! Systems with a Cholesky factor.
 
-use super::matrix::t;
+use super::matrix::h;
 use super::solve_triangular::solved;
 use crate::Tensor;
 use crate::error::{Result, called_as};
@@ -23,7 +23,7 @@ impl Tensor {
     pub fn cholesky_solve(&self, factor: &Tensor, upper: bool) -> Result<Tensor> {
         called_as("cholesky_solve", &["self", "factor"], &[("self", "factor"), ("b", "self")], || {
             let (first, second) =
-                if upper { (t(factor)?, factor.clone()) } else { (factor.clone(), t(factor)?) };
+                if upper { (h(factor)?, factor.clone()) } else { (factor.clone(), h(factor)?) };
             solved(&second, &solved(&first, self, [false, true, false])?, [true, true, false])
         })
     }

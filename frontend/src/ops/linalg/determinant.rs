@@ -5,7 +5,7 @@ use crate::error::{Result, called};
 use crate::{DType, Tensor};
 
 impl Tensor {
-    /// The determinant of each square matrix, `[.., n, n]` of f32 or f64: that of a singular matrix is 0, that of an empty one 1.
+    /// The determinant of each square matrix, `[.., n, n]` of f32, f64, c64 or c128: that of a singular matrix is 0, that of an empty one 1.
     /// A large or small determinant leaves the range of the dtype, where [`Tensor::slogdet`] does not.
     ///
     /// The gradient needs a regular matrix: it is an error in the backward pass for a singular one. The kernels are those of the
@@ -29,8 +29,9 @@ impl Tensor {
         })
     }
 
-    /// The sign (-1, 0 or 1) of the determinant of each square matrix, `[.., n, n]` of f32 or f64, and the logarithm of its
-    /// absolute value: 0 and minus infinity for a singular matrix. The sign has no gradient; that of the logarithm is `A⁻ᵀ`.
+    /// The sign (-1, 0 or 1) of the determinant of each square matrix, `[.., n, n]` of f32, f64, c64 or c128, and the logarithm
+    /// of its absolute value, which is real: 0 and minus infinity for a singular matrix. The sign of a complex determinant is
+    /// `det / |det|`. The sign of a real one has no gradient; that of the logarithm is `A⁻ᴴ`.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -46,13 +47,14 @@ impl Tensor {
     pub fn slogdet(&self) -> Result<(Tensor, Tensor)> {
         called("slogdet", &["self"], || {
             let (parity, diagonal) = decomposed("slogdet", self)?;
-            let sign = diagonal.detach().sign()?.prod(-1)?.mul(&parity)?;
+            let signs = if self.dtype().is_complex() { diagonal.sgn()? } else { diagonal.detach().sign()? };
+            let sign = signs.prod(-1)?.mul(&parity)?;
             Ok((sign, diagonal.abs()?.log()?.sum(-1)?))
         })
     }
 
-    /// The logarithm of the determinant of each square matrix, `[.., n, n]` of f32 or f64: minus infinity for a singular
-    /// matrix, NaN for a negative determinant, as in PyTorch.
+    /// The logarithm of the determinant of each square matrix, `[.., n, n]` of f32, f64, c64 or c128: minus infinity for a singular
+    /// matrix, NaN for a negative determinant, as in PyTorch; the principal value for a complex one.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -66,7 +68,10 @@ impl Tensor {
     pub fn logdet(&self) -> Result<Tensor> {
         called("logdet", &["self"], || {
             let (sign, log) = self.slogdet()?;
-            log.masked_fill(&sign.lt(0)?, f64::NAN)
+            match sign.dtype().is_complex() {
+                true => sign.log()?.add(&log),
+                false => log.masked_fill(&sign.lt(0)?, f64::NAN),
+            }
         })
     }
 }
@@ -78,6 +83,6 @@ fn decomposed(op: &'static str, a: &Tensor) -> Result<(Tensor, Tensor)> {
     let rows = Tensor::arange_with(1, pivots.dim(-1)? as i64 + 1, 1, (DType::I32, pivots.device()))?;
     let exchanges = pivots.ne(&rows)?.sum(-1)?;
     // 1 - 2 * (exchanges mod 2)
-    let parity = exchanges.remainder(2)?.mul(-2)?.add(1)?.to_dtype(a.dtype())?;
+    let parity = exchanges.remainder(2)?.mul(-2)?.add(1)?.to_dtype(a.dtype().to_real())?;
     Ok((parity, lu.diagonal_with(0, -2, -1)?))
 }

@@ -1,21 +1,22 @@
 //! `eigh`
 
-use super::matrix::{LIBRARY, gaps, square, symmetric, t};
+use super::matrix::{LIBRARY, gaps, h, hermitian, phase_gradient, square, with_phase};
 use crate::autograd::Backward;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, OpDef};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{Fill, Sample, error, fixed, plain, sample, tensor};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The eigenvalues (`[.., n]`) and orthonormal eigenvectors (the columns of `[.., n, n]`) of each symmetric matrix,
-    /// `[.., n, n]` of f32 or f64: `A = V diag(L) Vᵀ`, with the eigenvalues in ascending order.
+    /// The eigenvalues (`[.., n]`, real) and orthonormal eigenvectors (the columns of `[.., n, n]`) of each symmetric or Hermitian
+    /// matrix, `[.., n, n]` of f32, f64, c64 or c128: `A = V diag(L) Vᴴ`, with the eigenvalues in ascending order.
+    /// [`Tensor::eig`] is for other matrices.
     ///
-    /// `A` is the symmetric part `(self + selfᵀ) / 2`; PyTorch reads one triangle instead. The first component of each
-    /// eigenvector that is larger than a thousandth of its largest one is positive, so the vectors of distinct eigenvalues are
-    /// unique. LAPACK, and thus PyTorch and NumPy, leave the signs to the algorithm.
+    /// `A` is the Hermitian part `(self + selfᴴ) / 2`; PyTorch reads one triangle instead. The first component of each
+    /// eigenvector that is larger than a thousandth of its largest one is real and positive, so the vectors of distinct eigenvalues are
+    /// unique. LAPACK, and thus PyTorch and NumPy, leave the signs and phases to the algorithm.
     ///
     /// The gradient (Giles 2008, 3.1) of the eigenvalues is always finite. That of the eigenvectors divides by the differences
     /// of the eigenvalues: it is infinite or NaN if two are equal, and inaccurate if two are close.
@@ -42,18 +43,23 @@ impl Tensor {
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let a = square(args, 0)?;
     let (values, vectors) = (a.with(&[a.rows]), a.with(&[a.rows, a.rows]));
-    let plan = Plan::one(a.dtype, values, a.dtype, Strides::Contiguous);
+    let plan = Plan::one(a.dtype, values, a.dtype.to_real(), Strides::Contiguous);
     Ok(plan.and(vectors, a.dtype, Strides::Contiguous))
 }
 
-/// The symmetric part of `V (diag(gL) + F ∘ (Vᵀ gV)) Vᵀ`, where `F` has `1 / (Lⱼ - Lᵢ)` off the diagonal and 0 on it.
+/// The Hermitian part of `V (diag(gL) + F ∘ (Vᴴ gV)) Vᴴ`, where `F` has `1 / (Lⱼ - Lᵢ)` off the diagonal and 0 on it. The
+/// gradient of complex vectors includes that of their phases.
 fn derivative(b: &Backward<'_>) -> Result<Tensor> {
     let (values, v) = (b.output(0)?, b.output(1)?);
     let mut inner = b.grad(0)?.diag_embed()?;
     if b.has_grad(1) {
-        inner = inner.add(&t(&v)?.matmul(b.grad(1)?)?.mul(&gaps(&values)?)?)?;
+        let mut grad = b.grad(1)?.clone();
+        if v.dtype().is_complex() {
+            grad = with_phase(&grad, &v, &phase_gradient(&v, &grad)?)?;
+        }
+        inner = inner.add(&h(&v)?.matmul(&grad)?.mul(&gaps(&values)?)?)?;
     }
-    symmetric(&v.matmul(&inner)?.matmul(&t(&v)?)?)
+    hermitian(&v.matmul(&inner)?.matmul(&h(&v)?)?)
 }
 
 /// The sizes of the samples of both ops.
@@ -77,8 +83,9 @@ pub static DEF: OpDef = OpDef::new(
     vec![
         error([plain(&[3])], "a matrix or a batch of matrices"),
         error([plain(&[2, 3])], "a square matrix"),
-        error([fixed(&[2, 2], DType::I64, Fill::Index(3))], "f32 or f64"),
+        error([fixed(&[2, 2], DType::I64, Fill::Index(3))], "f32, f64, c64 or c128"),
         error([tensor(&[1, 1], Fill::Values(vec![f64::NAN]))], "finite elements"),
     ]
 })
+.with(OpFlags::COMPLEX)
 .in_library(LIBRARY);

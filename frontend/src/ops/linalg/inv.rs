@@ -4,13 +4,13 @@ use super::matrix::{LIBRARY, square, t};
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{one, tensor};
-use crate::ops::def::{Derivative, Dtypes, OpDef};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{self as samples, Fill, error, plain, sample};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The inverse of each square matrix, `[.., n, n]` of f32 or f64. [`Tensor::solve`] is faster and more accurate than a
+    /// The inverse of each square matrix, `[.., n, n]` of f32, f64, c64 or c128. [`Tensor::solve`] is faster and more accurate than a
     /// product with the inverse.
     ///
     /// The gradient is `-A⁻ᵀ g A⁻ᵀ` (Giles 2008, 2.2.3). The kernels are those of the library `keyway-linalg`.
@@ -70,4 +70,5 @@ pub static DEF: OpDef = OpDef::new(
     ]
 })
 .decomposed(|args| one(compose(args)))
+.with(OpFlags::HOLOMORPHIC)
 .in_library(LIBRARY);

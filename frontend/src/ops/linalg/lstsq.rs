@@ -5,8 +5,8 @@ use crate::Tensor;
 use crate::error::{Result, called};
 
 impl Tensor {
-    /// The `X` of least norm that minimizes `|A X - B|` for each `A` (`self`, `[.., m, n]`) and `B` (`[.., m, k]`), of one dtype, f32
-    /// or f64; a `b` of one dimension is a vector. It is `A⁺ B` with the pseudoinverse of [`Tensor::pinv`], so the rank of `A` may
+    /// The `X` of least norm that minimizes `|A X - B|` for each `A` (`self`, `[.., m, n]`) and `B` (`[.., m, k]`), of one dtype, f32,
+    /// f64, c64 or c128; a `b` of one dimension is a vector. It is `A⁺ B` with the pseudoinverse of [`Tensor::pinv`], so the rank of `A` may
     /// be below `min(m, n)`, as with LAPACK's `gelsd`. Leading dimensions broadcast.
     ///
     /// ```no_run

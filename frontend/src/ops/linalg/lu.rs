@@ -5,7 +5,7 @@ use crate::Tensor;
 use crate::error::{Result, called};
 
 impl Tensor {
-    /// The LU decomposition `A = P L U` with partial pivoting of each matrix, `[.., m, n]` of f32 or f64: a permutation matrix
+    /// The LU decomposition `A = P L U` with partial pivoting of each matrix, `[.., m, n]` of f32, f64, c64 or c128: a permutation matrix
     /// `P` (`[.., m, m]`), a lower triangular `L` with a diagonal of 1 (`[.., m, k]`) and an upper triangular `U`
     /// (`[.., k, n]`), for `k = min(m, n)`. `P` has no gradient. It is [`Tensor::lu_factor`] unpacked; the pivots are read on
     /// the host.

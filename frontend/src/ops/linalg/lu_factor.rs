@@ -4,14 +4,14 @@ use super::matrix::{LIBRARY, matrices, t};
 use super::solve_triangular::solved;
 use crate::autograd::Backward;
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, OpDef};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{Fill, Sample, error, fixed, plain, sample, tensor};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The LU decomposition with partial pivoting of each matrix, `[.., m, n]` of f32 or f64, as `(LU, pivots)` for
+    /// The LU decomposition with partial pivoting of each matrix, `[.., m, n]` of f32, f64, c64 or c128, as `(LU, pivots)` for
     /// [`Tensor::lu_solve`]. `LU` has `U` in its upper triangle and `L` below the diagonal; the diagonal of `L` is 1 and not
     /// stored. `pivots` (i32, `[.., min(m, n)]`) are those of LAPACK: row `i` was exchanged with row `pivots[i] - 1`, for `i`
     /// in ascending order. [`Tensor::lu`] returns the factors as matrices.
@@ -139,7 +139,8 @@ pub static DEF: OpDef = OpDef::new(
 .errors(|| {
     vec![
         error([plain(&[3])], "a matrix or a batch of matrices"),
-        error([fixed(&[2, 2], DType::I64, Fill::Index(3))], "f32 or f64"),
+        error([fixed(&[2, 2], DType::I64, Fill::Index(3))], "f32, f64, c64 or c128"),
     ]
 })
+.with(OpFlags::HOLOMORPHIC)
 .in_library(LIBRARY);

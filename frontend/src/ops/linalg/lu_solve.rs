@@ -4,11 +4,11 @@
 //! - `pivots`: the pivots of the factorisation.
 
 use super::lu_factor::{permutations, permuted};
-use super::matrix::{LIBRARY, matrices, solution, t};
+use super::matrix::{LIBRARY, h, matrices, solution};
 use super::solve_triangular::solved;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, OpDef};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::rules::wrong_shape;
 use crate::ops::sample::{Fill, Sample, SampleArg, error, fixed, plain, sample, tensor};
 use crate::{DType, Tensor};
@@ -39,7 +39,7 @@ impl Tensor {
         self.lu_solve_with(pivots, b, true, false)
     }
 
-    /// [`Tensor::lu_solve`]; with `adjoint` the solution of `Aᵀ X = B`, without `left` that of `X A = B`, or `X Aᵀ = B`.
+    /// [`Tensor::lu_solve`]; with `adjoint` the solution of `Aᴴ X = B`, without `left` that of `X A = B`, or `X Aᴴ = B`.
     ///
     /// ```no_run
     /// # fn main() -> keyway::Result<()> {
@@ -78,15 +78,15 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(Plan::one(dtype, sizes, dtype, Strides::Contiguous))
 }
 
-/// From `L U X = Pᵀ B`: `gB = A⁻ᵀ gX`, `gL = -Pᵀ gB (U X)ᵀ`, `gU = -U⁻ᵀ gX Xᵀ`. From `Uᵀ Lᵀ Z = B` with `Z = Pᵀ X` for the adjoint:
-/// `gB = A⁻¹ gX`, `gL = -Z (U gB)ᵀ`, `gU = -Lᵀ Z gBᵀ`.
+/// From `L U X = Pᵀ B`: `gB = A⁻ᴴ gX`, `gL = -Pᵀ gB (U X)ᴴ`, `gU = -U⁻ᴴ gX Xᴴ`. From `Uᴴ Lᴴ Z = B` with `Z = Pᵀ X` for the adjoint:
+/// `gB = A⁻¹ gX`, `gL = -Z (U gB)ᴴ`, `gU = -Lᴴ Z gBᴴ`.
 fn derivative(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
     let (lu, pivots, x) = (b.input(0)?, b.input(1)?, b.output(0)?);
     let (left, adjoint) = (b.bool(3)?, b.bool(4)?);
     let of_b = lu.lu_solve_with(&pivots, b.grad(0)?, left, !adjoint)?;
     g.set(0, || {
-        // X A = B is Aᵀ Xᵀ = Bᵀ.
-        let side = |x: &Tensor| if left { Ok(x.clone()) } else { t(x) };
+        // X A = B is Aᴴ Xᴴ = Bᴴ.
+        let side = |x: &Tensor| if left { Ok(x.clone()) } else { h(x) };
         let (x, of_x, of_b, adjoint) = (side(&x)?, side(b.grad(0)?)?, side(&of_b)?, adjoint == left);
         let n = lu.dim(-1)?;
         let l = lu.tril_with(-1)?.add(&Tensor::eye_with(n, n, (lu.dtype(), lu.device()))?)?;
@@ -98,10 +98,10 @@ fn derivative(b: &Backward<'_>, g: &mut Grads<'_>) -> Result<()> {
         };
         let (of_l, of_u) = if adjoint {
             let z = exchanged(&x)?;
-            (z.matmul(&t(&u.matmul(&of_b)?)?)?, t(&l)?.matmul(&z)?.matmul(&t(&of_b)?)?)
+            (z.matmul(&h(&u.matmul(&of_b)?)?)?, h(&l)?.matmul(&z)?.matmul(&h(&of_b)?)?)
         } else {
-            let of_u = solved(&t(&u)?, &of_x, [false, true, false])?.matmul(&t(&x)?)?;
-            (exchanged(&of_b)?.matmul(&t(&u.matmul(&x)?)?)?, of_u)
+            let of_u = solved(&h(&u)?, &of_x, [false, true, false])?.matmul(&h(&x)?)?;
+            (exchanged(&of_b)?.matmul(&h(&u.matmul(&x)?)?)?, of_u)
         };
         of_l.tril_with(-1)?.add(&of_u.triu()?)?.neg()
     })?;
@@ -154,4 +154,5 @@ pub static DEF: OpDef = OpDef::new(
         call(zero(), pivots(&[1.0, 2.0]), plain(&[2, 1]), "element [1, 1] of U is 0"),
     ]
 })
+.with(OpFlags::COMPLEX)
 .in_library(LIBRARY);

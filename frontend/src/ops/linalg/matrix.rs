@@ -30,16 +30,24 @@ impl Matrices<'_> {
     }
 }
 
-/// Refuses an argument that is neither f32 nor f64.
+/// The dtypes of the ops, in messages.
+const DTYPES: &str = "f32, f64, c64 or c128";
+
+/// Whether the factorisations have kernels of the dtype.
+fn is_served(dtype: DType) -> bool {
+    matches!(dtype.to_real(), DType::F32 | DType::F64)
+}
+
+/// Refuses an argument of a dtype without kernels.
 fn checked_dtype(args: &Args<'_>, i: usize) -> RuleResult<DType> {
     let (dtype, argument) = (args.tensor(i)?.dtype(), args.op.schema.param_name(i));
-    match dtype {
-        DType::F32 | DType::F64 => Ok(dtype),
-        got => Err(Error::DType { op: args.name(), argument, expected: "f32 or f64".to_string(), got }),
+    match is_served(dtype) {
+        true => Ok(dtype),
+        false => Err(Error::DType { op: args.name(), argument, expected: DTYPES.to_string(), got: dtype }),
     }
 }
 
-/// Argument `i`, a batch of matrices of f32 or f64.
+/// Argument `i`, a batch of matrices of f32, f64, c64 or c128.
 ///
 /// # Errors
 /// `DType`, `Shape`.
@@ -51,7 +59,7 @@ pub(super) fn matrices<'a>(args: &Args<'a>, i: usize) -> RuleResult<Matrices<'a>
     }
 }
 
-/// Argument `i`, a batch of square matrices of f32 or f64.
+/// Argument `i`, a batch of square matrices of f32, f64, c64 or c128.
 ///
 /// # Errors
 /// `DType`, `Shape`.
@@ -91,9 +99,40 @@ pub(super) fn t(matrix: &Tensor) -> Result<Tensor> {
     matrix.transpose(-2, -1)
 }
 
-/// The symmetric part of each matrix, `(A + Aᵀ) / 2`.
-pub(super) fn symmetric(matrix: &Tensor) -> Result<Tensor> {
-    matrix.add(&t(matrix)?)?.mul(0.5)
+/// The adjoint of each matrix: the transpose of a real one.
+pub(super) fn h(matrix: &Tensor) -> Result<Tensor> {
+    t(matrix)?.conj()
+}
+
+/// The Hermitian part of each matrix, `(A + Aᴴ) / 2`.
+pub(super) fn hermitian(matrix: &Tensor) -> Result<Tensor> {
+    matrix.add(&h(matrix)?)?.mul(0.5)
+}
+
+/// The sums `Im(gⱼᴴ vⱼ)` over the columns of both, `[.., n]`.
+pub(super) fn phase_gradient(v: &Tensor, grad: &Tensor) -> Result<Tensor> {
+    grad.conj()?.mul(v)?.sum(-2)?.imag()
+}
+
+/// The gradient of the columns `v`, by a loss that depends on their phases, where the kernels make the first component that is not
+/// negligible real: with `w` the differential for another choice of the phase and `k` the index of this component, that of the
+/// column is `w - i Im(wₖ) / vₖ v`, so `i Im(gᴴ v) / vₖ` is added to element `k` of the gradient `g`. `of_phase` is `Im(gᴴ v)`.
+pub(super) fn with_phase(grad: &Tensor, v: &Tensor, of_phase: &Tensor) -> Result<Tensor> {
+    if v.elem_count() == 0 {
+        return Ok(grad.clone());
+    }
+    let size = v.detach().abs()?;
+    let above = size.gt(&size.amax_keepdim(-2)?.mul(1.0 / 1024.0)?)?;
+    let count = above.to_dtype(DType::I64)?.cumsum(-2)?;
+    let first = count.eq(1)?.logical_and(&above)?.to_dtype(v.dtype().to_real())?;
+    let component = v.real()?.mul(&first)?.sum_keepdim(-2)?;
+    let added = first.mul(&of_phase.unsqueeze(-2)?.div(&component)?)?;
+    grad.add(&Tensor::complex(&added.zeros_like()?, &added)?)
+}
+
+/// The distance from 1 to the next number of the dtype's parts.
+pub(super) fn epsilon(dtype: DType) -> f64 {
+    if dtype.to_real() == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON }
 }
 
 /// The lower triangle with half the diagonal.
@@ -112,8 +151,7 @@ pub(super) fn gaps(values: &Tensor) -> Result<Tensor> {
 /// The bound at or below which a singular value counts as 0, `[.., 1]`: the larger one of `atol` and `rtol` times the largest
 /// singular value. The default of `rtol` is `max(m, n)` times the dtype's epsilon, or 0 if `atol` is given and above 0.
 pub(super) fn cutoff(a: &Tensor, s: &Tensor, atol: Option<f64>, rtol: Option<f64>) -> Result<Tensor> {
-    let epsilon = if a.dtype() == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
-    let usual = a.dim(-1)?.max(a.dim(-2)?) as f64 * epsilon;
+    let usual = a.dim(-1)?.max(a.dim(-2)?) as f64 * epsilon(a.dtype());
     let atol = atol.unwrap_or(0.0);
     let rtol = rtol.unwrap_or(if atol > 0.0 { 0.0 } else { usual });
     if s.dim(-1)? == 0 {
@@ -147,13 +185,13 @@ pub(super) fn checked_shape(op: &'static str, a: &Tensor) -> Result<()> {
     }
 }
 
-/// As [`checked_shape`], and refuses dtypes other than f32 and f64.
+/// As [`checked_shape`], and refuses dtypes other than f32, f64, c64 and c128.
 ///
 /// # Errors
 /// `DType`, `Shape`.
 pub(super) fn checked_square(op: &'static str, a: &Tensor) -> Result<()> {
     match a.dtype() {
-        DType::F32 | DType::F64 => checked_shape(op, a),
-        got => Err(Error::DType { op, argument: "self", expected: "f32 or f64".to_string(), got }.into()),
+        dtype if is_served(dtype) => checked_shape(op, a),
+        got => Err(Error::DType { op, argument: "self", expected: DTYPES.to_string(), got }.into()),
     }
 }

@@ -87,7 +87,7 @@ impl Tensor {
         })
     }
 
-    /// The condition number of each matrix, `[.., m, n]` of f32 or f64: the ratio of its largest singular value to its smallest
+    /// The condition number of each matrix, `[.., m, n]` of f32, f64, c64 or c128: the ratio of its largest singular value to its smallest
     /// one, infinity for a matrix of lower rank, NaN for one of zeros.
     ///
     /// ```no_run
@@ -127,7 +127,7 @@ impl Tensor {
         })
     }
 
-    /// The rank of each matrix, `[.., m, n]` of f32 or f64, as i64: the number of singular values above `max(m, n) * eps` times the
+    /// The rank of each matrix, `[.., m, n]` of f32, f64, c64 or c128, as i64: the number of singular values above `max(m, n) * eps` times the
     /// largest one, where `eps` is that of the dtype.
     ///
     /// ```no_run

@@ -19,7 +19,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Matrices that are not square; bool; a negative power of a singular matrix, or of another dtype than f32 and f64.
+    /// Matrices that are not square; bool; a negative power of a singular matrix, or of another dtype than f32, f64, c64 and c128.
     #[doc(alias = "linalg_matrix_power")]
     pub fn matrix_power(&self, n: i64) -> Result<Tensor> {
         called("matrix_power", &["self", "n"], || {
@@ -49,7 +49,7 @@ impl Tensor {
         })
     }
 
-    /// The matrix exponential of each square matrix, `[.., n, n]` of f32 or f64, by scaling and squaring with a Padé approximant of
+    /// The matrix exponential of each square matrix, `[.., n, n]` of f32, f64, c64 or c128, by scaling and squaring with a Padé approximant of
     /// degree 13, or 7 for f32 (N. Higham, "The scaling and squaring method for the matrix exponential revisited", 2005). The
     /// number of squarings follows from the largest 1-norm of the batch, which is read on the host.
     ///
@@ -73,7 +73,7 @@ impl Tensor {
             if self.elem_count() == 0 {
                 return self.contiguous();
             }
-            let is_wide = self.dtype() == crate::DType::F64;
+            let is_wide = self.dtype().to_real() == crate::DType::F64;
             let (theta, coefficients) =
                 if is_wide { (THETA_13, &PADE_13[..]) } else { (THETA_7, &PADE_7[..]) };
             let norm =

@@ -4,18 +4,18 @@
 //! - `rtol`: singular values up to this factor of the largest count as 0; None for a bound from the sizes and the dtype.
 //! - `atol`: singular values up to this one count as 0; None for 0.
 
-use super::matrix::{LIBRARY, cutoff, matrices, optional_float, t};
+use super::matrix::{LIBRARY, cutoff, h, matrices, optional_float};
 use crate::autograd::Backward;
 use crate::error::Result;
 use crate::ops::composite::{one, tensor};
-use crate::ops::def::{Derivative, Dtypes, OpDef};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{self as samples, Fill, SampleArg, error, fixed, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The pseudoinverse (Moore-Penrose) of each matrix, `[.., m, n]` of f32 or f64, from its singular values. Those at most
+    /// The pseudoinverse (Moore-Penrose) of each matrix, `[.., m, n]` of f32, f64, c64 or c128, from its singular values. Those at most
     /// `max(m, n) * eps` times the largest one count as 0, where `eps` is that of the dtype.
     ///
     /// The gradient is that of G. Golub and V. Pereyra, 1973, for a rank that is constant near the matrix; where the rank
@@ -66,16 +66,16 @@ fn compose(args: &Args<'_>) -> Result<Tensor> {
     let small = s.le(&cutoff(&a, &s, optional_float(args, 1)?, optional_float(args, 2)?)?)?;
     // The reciprocal of infinity is 0.
     let inverted = s.masked_fill(&small, f64::INFINITY)?.reciprocal()?;
-    t(&vt)?.mul(&inverted.unsqueeze(-2)?)?.matmul(&t(&u)?)
+    h(&vt)?.mul(&inverted.unsqueeze(-2)?)?.matmul(&h(&u)?)
 }
 
-/// With `P = A⁺`: `-Pᵀ g Pᵀ + (I - A P) gᵀ P Pᵀ + Pᵀ P gᵀ (I - P A)`, the adjoint of the differential of Golub and Pereyra.
+/// With `P = A⁺`: `-Pᴴ g Pᴴ + (I - A P) gᴴ P Pᴴ + Pᴴ P gᴴ (I - P A)`, the adjoint of the differential of Golub and Pereyra.
 fn derivative(b: &Backward<'_>) -> Result<Tensor> {
     let (a, p, grad) = (b.input(0)?, b.output(0)?, b.grad(0)?);
-    let (pt, gt) = (t(&p)?, t(grad)?);
-    let left = gt.matmul(&p.matmul(&pt)?)?;
-    let right = pt.matmul(&p)?.matmul(&gt)?;
-    let inner = pt.matmul(grad)?.matmul(&pt)?;
+    let (ph, gh) = (h(&p)?, h(grad)?);
+    let left = gh.matmul(&p.matmul(&ph)?)?;
+    let right = ph.matmul(&p)?.matmul(&gh)?;
+    let inner = ph.matmul(grad)?.matmul(&ph)?;
     let left = left.sub(&a.matmul(&p.matmul(&left)?)?)?;
     let right = right.sub(&right.matmul(&p)?.matmul(&a)?)?;
     left.add(&right)?.sub(&inner)
@@ -99,8 +99,9 @@ pub static DEF: OpDef = OpDef::new(
     let call = |a, message| error([a, SampleArg::None, SampleArg::None], message);
     vec![
         call(plain(&[3]), "a matrix or a batch of matrices"),
-        call(fixed(&[2, 2], DType::I64, Fill::Index(3)), "f32 or f64"),
+        call(fixed(&[2, 2], DType::I64, Fill::Index(3)), "f32, f64, c64 or c128"),
     ]
 })
 .decomposed(|args| one(compose(args)))
+.with(OpFlags::COMPLEX)
 .in_library(LIBRARY);

@@ -3,11 +3,11 @@
 //! Arguments:
 //! - `mode`: `reduced` or `complete`.
 
-use super::matrix::{LIBRARY, matrices, t};
+use super::matrix::{LIBRARY, h, half_lower, matrices};
 use super::solve_triangular::solved;
 use crate::autograd::{AutogradError, Backward};
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, OpDef};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::rules::wrong_value;
 use crate::ops::sample::{Fill, Sample, SampleArg, error, fixed, plain, sample, tensor};
 use crate::{DType, Tensor};
@@ -15,11 +15,11 @@ use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The reduced QR decomposition of each matrix, `[.., m, n]` of f32 or f64: `A = Q R`, with `k = min(m, n)` orthonormal
+    /// The reduced QR decomposition of each matrix, `[.., m, n]` of f32, f64, c64 or c128: `A = Q R`, with `k = min(m, n)` orthonormal
     /// columns of `Q` (`[.., m, k]`) and an upper triangular `R` (`[.., k, n]`).
     ///
-    /// The diagonal of `R` is 0 or more, so the factors of a matrix of full rank are unique. LAPACK, and thus PyTorch and NumPy,
-    /// leave the signs to the algorithm. Elements that are NaN or infinite lead to NaN.
+    /// The diagonal of `R` is real and 0 or more, so the factors of a matrix of full rank are unique. LAPACK, and thus PyTorch and NumPy,
+    /// leave the signs and phases to the algorithm. Elements that are NaN or infinite lead to NaN.
     ///
     /// The gradient (S. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions", 2010; D. Roberts and
     /// L. Roberts, "QR and LQ decomposition matrix backpropagation algorithms", 2020, for `m < n`) needs linearly independent
@@ -71,9 +71,9 @@ fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     Ok(Plan::one(a.dtype, q, a.dtype, Strides::Contiguous).and(r, a.dtype, Strides::Contiguous))
 }
 
-/// For `m >= n`: `gA = (gQ + Q S) R⁻ᵀ`, where `S` is the symmetric matrix with the upper triangle of `M = R gRᵀ - gQᵀ Q`. For
+/// For `m >= n`: `gA = (gQ + Q S) R⁻ᴴ`, where `S` is the Hermitian matrix with the lower triangle of `M = R gRᴴ - gQᴴ Q`. For
 /// `m < n`, with the first `m` columns `A₁` and `R₁` and the rest `A₂` and `R₂`: `gA₂ = Q gR₂`, and `A₁` has the gradient of the
-/// square case with `gQ + A₂ gR₂ᵀ`.
+/// square case with `gQ + A₂ gR₂ᴴ`.
 fn derivative(b: &Backward<'_>) -> Result<Tensor> {
     let (q, r) = (b.output(0)?, b.output(1)?);
     let (&[.., m, inner], &[.., n]) = (q.shape(), r.shape()) else { return Ok(r) };
@@ -88,14 +88,15 @@ fn derivative(b: &Backward<'_>) -> Result<Tensor> {
     let (first, rest) = (r.narrow(-1, 0, m)?, r.narrow(-1, m, n - m)?);
     let (of_first, of_rest) = (of_r.narrow(-1, 0, m)?, of_r.narrow(-1, m, n - m)?);
     // A₂ is Q R₂.
-    let of_q = of_q.add(&q.matmul(&rest)?.matmul(&t(&of_rest)?)?)?;
+    let of_q = of_q.add(&q.matmul(&rest)?.matmul(&h(&of_rest)?)?)?;
     Tensor::cat(&[&square(&q, &first, &of_q, &of_first)?, &q.matmul(&of_rest)?], -1)
 }
 
 fn square(q: &Tensor, r: &Tensor, of_q: &Tensor, of_r: &Tensor) -> Result<Tensor> {
-    let m = r.matmul(&t(of_r)?)?.sub(&t(of_q)?.matmul(q)?)?;
-    let s = m.tril()?.add(&t(&m.tril_with(-1)?)?)?;
-    solved(&t(r)?, &of_q.add(&q.matmul(&s)?)?, [false, false, false])
+    let m = r.matmul(&h(of_r)?)?.sub(&h(of_q)?.matmul(q)?)?;
+    let lower = half_lower(&m)?;
+    let s = lower.add(&h(&lower)?)?;
+    solved(&h(r)?, &of_q.add(&q.matmul(&s)?)?, [false, false, false])
 }
 
 fn samples() -> Vec<Sample> {
@@ -132,7 +133,8 @@ pub static DEF: OpDef = OpDef::new(
     vec![
         call(plain(&[3]), "reduced", "a matrix or a batch of matrices"),
         call(plain(&[2, 2]), "raw", "\"reduced\" or \"complete\""),
-        call(fixed(&[2, 2], DType::I64, Fill::Index(3)), "reduced", "f32 or f64"),
+        call(fixed(&[2, 2], DType::I64, Fill::Index(3)), "reduced", "f32, f64, c64 or c128"),
     ]
 })
+.with(OpFlags::COMPLEX)
 .in_library(LIBRARY);

@@ -4,7 +4,7 @@ use super::matrix::{LIBRARY, solution, t};
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
 use crate::ops::composite::{one, tensor};
-use crate::ops::def::{Derivative, Dtypes, OpDef};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{self as samples, Fill, Sample, SampleArg, error, fixed, plain, sample};
 use crate::{DType, Tensor};
 use keyway_dispatcher::error::Result as RuleResult;
@@ -12,7 +12,7 @@ use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// The solution `X` of `A X = B` for each square matrix `A` (`self`, `[.., n, n]`) and `B` (`[.., n, k]`), which have one
-    /// dtype, f32 or f64; leading dimensions broadcast. As in PyTorch, `b` is one vector if it has one dimension, and a batch of
+    /// dtype, f32, f64, c64 or c128; leading dimensions broadcast. As in PyTorch, `b` is one vector if it has one dimension, and a batch of
     /// vectors if its shape is that of `self` without the last dimension.
     ///
     /// By [`Tensor::lu_factor`] and [`Tensor::lu_solve`]. The gradient is `gB = A⁻ᵀ gX`, `gA = -gB Xᵀ` (Giles 2008, 2.3.1). The
@@ -111,4 +111,5 @@ pub static DEF: OpDef = OpDef::new(
     ]
 })
 .decomposed(|args| one(compose(args)))
+.with(OpFlags::HOLOMORPHIC)
 .in_library(LIBRARY);

@@ -8,14 +8,14 @@ use crate::DType;
 use crate::Tensor;
 use crate::autograd::{Backward, Grads};
 use crate::error::Result;
-use crate::ops::def::{Derivative, Dtypes, OpDef};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{Fill, Sample, SampleArg, error, fixed, plain, sample, tensor};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Arg, Args, Plan, Rule, Strides};
 
 impl Tensor {
     /// The solution `X` of `A X = B` for each triangular matrix `A` (`self`, `[.., n, n]`) and `B` (`[.., n, k]`), which have
-    /// one dtype, f32 or f64; leading dimensions broadcast. With `upper` the upper triangle of `self` is read, else the lower
+    /// one dtype, f32, f64, c64 or c128; leading dimensions broadcast. With `upper` the upper triangle of `self` is read, else the lower
     /// one; the gradient of the other triangle is 0.
     ///
     /// The kernels are those of the library `keyway-linalg`.
@@ -132,8 +132,9 @@ pub static DEF: OpDef = OpDef::new(
         call(plain(&[3, 3]), plain(&[3, 1]), false, "of 3 columns"),
         call(plain(&[2, 3, 3]), plain(&[3, 3, 1]), true, "broadcast"),
         call(plain(&[2, 2]), fixed(&[2, 1], DType::F64, Fill::Index(3)), true, "f32, as `self`"),
-        call(fixed(&[2, 2], DType::I64, Fill::Index(3)), plain(&[2, 1]), true, "f32 or f64"),
+        call(fixed(&[2, 2], DType::I64, Fill::Index(3)), plain(&[2, 1]), true, "f32, f64, c64 or c128"),
         call(zero(), plain(&[2, 1]), true, "a zero at row 1, at batch index [1]"),
     ]
 })
+.with(OpFlags::HOLOMORPHIC)
 .in_library(LIBRARY);

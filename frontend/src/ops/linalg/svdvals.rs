@@ -5,13 +5,13 @@ use super::svd;
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::composite::{one, tensor};
-use crate::ops::def::{Derivative, Dtypes, OpDef};
+use crate::ops::def::{Derivative, Dtypes, OpDef, OpFlags};
 use crate::ops::sample::{error, plain};
 use keyway_dispatcher::error::Result as RuleResult;
 use keyway_dispatcher::op::{Args, Plan, Rule, Strides};
 
 impl Tensor {
-    /// The singular values of each matrix, `[.., m, n]` of f32 or f64, in descending order, without the vectors of
+    /// The singular values of each matrix, `[.., m, n]` of f32, f64, c64 or c128, in descending order, without the vectors of
     /// [`Tensor::svd`]. With a gradient the vectors are computed too. The gradient is finite for equal singular values.
     ///
     /// ```no_run
@@ -32,7 +32,7 @@ impl Tensor {
 
 fn rule(args: &Args<'_>) -> RuleResult<Plan> {
     let a = matrices(args, 0)?;
-    Ok(Plan::one(a.dtype, a.with(&[a.rows.min(a.columns)]), a.dtype, Strides::Contiguous))
+    Ok(Plan::one(a.dtype, a.with(&[a.rows.min(a.columns)]), a.dtype.to_real(), Strides::Contiguous))
 }
 
 /// `svdvals`
@@ -43,4 +43,5 @@ pub static DEF: OpDef =
     .dtypes(Dtypes::F32_F64)
     .errors(|| vec![error([plain(&[3])], "a matrix or a batch of matrices")])
     .decomposed(|args| one(tensor(args, 0).and_then(|a| Ok(a.svd_with(false)?.1))))
+    .with(OpFlags::COMPLEX)
     .in_library(LIBRARY);

@@ -1,6 +1,6 @@
 //! Matrices with a structure.
 
-use super::matrix::t;
+use super::matrix::h;
 use crate::Tensor;
 use crate::error::{Result, called};
 use keyway_dispatcher::error::Error;
@@ -37,7 +37,7 @@ impl Tensor {
         })
     }
 
-    /// The first `n` columns of the product `H₁ H₂ ... Hₖ` of Householder reflections `I - τᵢ vᵢ vᵢᵀ`, as LAPACK's `orgqr`
+    /// The first `n` columns of the product `H₁ H₂ ... Hₖ` of Householder reflections `I - τᵢ vᵢ vᵢᴴ`, as LAPACK's `orgqr`
     /// computes them: `vᵢ` is column `i` of `self` (`[.., m, n]`) below the diagonal, 1 on it and 0 above, `tau` is `[.., k]` with
     /// `k <= n <= m`.
     ///
@@ -73,7 +73,7 @@ impl Tensor {
             for i in (0..k).rev() {
                 let v = vectors.narrow(-1, i, 1)?;
                 let scaled = v.mul(&tau.narrow(-1, i, 1)?.unsqueeze(-1)?)?;
-                made = made.sub(&scaled.matmul(&t(&v)?.matmul(&made)?)?)?;
+                made = made.sub(&scaled.matmul(&h(&v)?.matmul(&made)?)?)?;
             }
             made.contiguous()
         })

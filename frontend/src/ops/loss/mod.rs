@@ -8,18 +8,23 @@ use keyway_dispatcher::dims::Dims;
 use keyway_dispatcher::error::{Error, Result as RuleResult};
 use keyway_dispatcher::op::{Arg, Args, Plan, Strides};
 
+mod ctc_samples;
+mod ctc_states;
 mod huber;
 mod likelihood;
 mod margin;
 mod multi_margin;
 mod triplet;
 
+pub use ctc_loss::CtcLossOptions;
 pub use triplet::TripletMarginOptions;
 
 crate::ops::family! {
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     cross_entropy,
+    ctc_loss,
+    ctc_loss_backward,
     kl_div,
     l1_loss,
     mse_loss,

@@ -24,6 +24,7 @@ mod process;
 mod random;
 mod reading;
 mod refusing;
+mod sequences;
 mod sizes;
 mod stateful;
 mod sums;
@@ -56,6 +57,7 @@ fn all() -> impl Iterator<Item = &'static Fault> {
         images::FAULTS,
         refusing::FAULTS,
         late::FAULTS,
+        sequences::FAULTS,
         sizes::FAULTS,
         lengths::FAULTS,
         blocks::FAULTS,

@@ -1,6 +1,9 @@
 //! Factorisations and solvers: what the factors multiply to, the functions that only call ops, gradients through them, sizes 0
 //! and 1, strides, and bad input.
 
+mod complex;
+mod eig;
+#[path = "../rehearsal_support/mod.rs"]
 mod rehearsal_support;
 
 use keyway::autograd::gradcheck::{Tolerance, gradcheck, gradgradcheck};
@@ -317,7 +320,10 @@ fn bad_input_names_the_argument_and_the_matrix() {
         (message(batch.matrix_power(-1)), "matrix_power: "),
         (message(values(&[2, 3]).det()), "det: `self` must be a square matrix"),
         (message(values(&[2, 3]).matrix_exp()), "matrix_exp: `self` must be a square matrix"),
-        (message(Tensor::ones((2, 2)).unwrap().to_dtype(DType::BF16).unwrap().det()), "f32 or f64"),
+        (
+            message(Tensor::ones((2, 2)).unwrap().to_dtype(DType::BF16).unwrap().det()),
+            "f32, f64, c64 or c128",
+        ),
         (message(values(&[3]).matrix_norm()), "a matrix"),
         (message(values(&[2, 2]).matrix_norm_with(3.0)), "1, 2, infinity"),
         (message(values(&[2, 3]).householder_product(&values(&[1]))), "householder_product: `self`"),
