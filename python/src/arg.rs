@@ -151,7 +151,9 @@ pub fn convert(op: &str, param: &Param, object: &Bound<'_, PyAny>) -> PyResult<V
         Kind::Bool => Value::Bool(object.extract().map_err(|_| wrong())?),
         Kind::Ints => match object.extract::<i64>() {
             Ok(value) => Value::Ints(vec![value]),
-            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => return int(object).map(|_| Value::None),
+            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
+                return int(object).map(|_| Value::None);
+            }
             Err(_) => {
                 let values = elements(object).ok_or_else(wrong)?;
                 let each = values.iter().map(int).collect::<PyResult<_>>();

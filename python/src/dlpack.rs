@@ -250,7 +250,10 @@ pub fn import(object: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Tensor>
         object.clone()
     } else {
         if !object.hasattr("__dlpack_device__")? {
-            return Err(PyTypeError::new_err(format!("expected an object with `__dlpack__`, got {}", object.get_type().name()?)));
+            return Err(PyTypeError::new_err(format!(
+                "expected an object with `__dlpack__`, got {}",
+                object.get_type().name()?
+            )));
         }
         let (kind, _): (i32, i32) = object.call_method0("__dlpack_device__")?.extract()?;
         if kind != CPU && kind != CUDA_HOST {

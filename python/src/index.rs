@@ -84,9 +84,9 @@ fn indices(key: &Bound<'_, PyAny>) -> PyResult<Vec<Index>> {
 /// The exception of an index that does not fit: of a mask of another shape, of a second ellipsis.
 fn as_index_error(error: keyway::Error) -> PyErr {
     match &error {
-        keyway::Error::Dispatch(DispatchError::Value { .. } | DispatchError::Shape { .. } | DispatchError::Broadcast { .. }) => {
-            raise("IndexError", error.to_string())
-        }
+        keyway::Error::Dispatch(
+            DispatchError::Value { .. } | DispatchError::Shape { .. } | DispatchError::Broadcast { .. },
+        ) => raise("IndexError", error.to_string()),
         _ => exception(error),
     }
 }

@@ -74,11 +74,13 @@ fn bind<'py>(
     for (key, object) in keywords.into_iter().flat_map(|keywords| keywords.iter()) {
         let key: String = key.extract()?;
         let alias = ALIASES.iter().find(|(alias, _)| *alias == key).map_or(key.as_str(), |(_, name)| name);
-        let at =
-            params.iter().position(|param| param.name == key || param.name == alias).ok_or_else(|| {
-                let near = nearest(&key, params.iter().map(|param| param.name));
-                PyTypeError::new_err(format!("{name}: unexpected keyword argument `{key}`{near}"))
-            })?;
+        // PyTorch's functions name their first parameter so, its methods `self`.
+        let first = (key == "input" && params.iter().all(|param| param.name != "input")).then_some(0);
+        let found = params.iter().position(|param| param.name == key || param.name == alias);
+        let at = found.or(first).ok_or_else(|| {
+            let near = nearest(&key, params.iter().map(|param| param.name));
+            PyTypeError::new_err(format!("{name}: unexpected keyword argument `{key}`{near}"))
+        })?;
         if bound[at].replace(object).is_some() {
             return Err(PyTypeError::new_err(format!("{name}: multiple values for argument `{key}`")));
         }
@@ -196,7 +198,9 @@ pub fn operator<'py>(
     let op = find(py, name)?;
     let bound = [Some(left.clone()), Some(right.clone())];
     let values = match values(op, &bound) {
-        Err(error) if error.is_instance_of::<PyTypeError>(py) => return Ok(py.NotImplemented().into_bound(py)),
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+            return Ok(py.NotImplemented().into_bound(py));
+        }
         values => values?,
     };
     results(py, op, run(py, name, &values, &Target::New)?)

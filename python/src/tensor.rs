@@ -284,7 +284,10 @@ impl PyTensor {
                 if made.is_none(py) {
                     return Ok(None);
                 }
-                let made = made.bind(py).cast::<PyTensor>().map_err(|wrong| keyway::Error::other(PyErr::from(wrong)))?;
+                let made = made
+                    .bind(py)
+                    .cast::<PyTensor>()
+                    .map_err(|wrong| keyway::Error::other(PyErr::from(wrong)))?;
                 Ok(Some(made.get().0.clone()))
             })
         };

@@ -297,3 +297,43 @@ def test_functions_of_other_tensors():
         ):
             assert got.tolist() == expected.tolist()
     assert x.uniform_(2.0, 3.0).min().item() >= 2.0 and kw.clip(x, max=2.5).max().item() <= 2.5
+
+
+def test_results_have_the_names_of_pytorch():
+    x = kw.tensor([[3.0, 1.0], [2.0, 5.0]])
+    assert x.max(1).values.tolist() == [3.0, 5.0] and kw.topk(x, 1).indices.tolist() == [[0], [1]]
+    assert kw.sort(x, 0).values.tolist() == [[2.0, 1.0], [3.0, 5.0]]
+    assert kw.unique(kw.tensor([2, 1, 2])).tolist() == [1, 2]
+    values, counts = kw.unique(kw.tensor([2, 1, 2]), return_counts=True)
+    assert (values.tolist(), counts.tolist()) == ([1, 2], [1, 2])
+
+
+def test_arguments_of_pytorch_and_numpy():
+    x = kw.arange(6).reshape(2, 3)
+    assert kw.sum(input=x).item() == 15 and x.sum(dtype=kw.float64).dtype == kw.float64
+    assert kw.einsum("ij,kj->ik", x, x).tolist() == kw.einsum("ij,kj->ik", [x, x]).tolist() == (x @ x.T).tolist()
+    assert kw.concatenate([x, x], axis=None).shape == (12,)
+    assert kw.diag(kw.tensor([1, 2]), 1).tolist() == [[0, 1, 0], [0, 0, 2], [0, 0, 0]]
+    assert kw.diag(kw.tensor([[1, 2], [3, 4]])).tolist() == [1, 4]
+    assert x.where(x > 2, 0).tolist() == [[0, 0, 0], [3, 4, 5]] and x.astype(float).dtype == kw.float64
+    assert x.new_zeros(2).dtype == kw.int64 and kw.long == kw.int64
+
+
+def test_parts_of_complex_numbers_are_views():
+    z = kw.tensor([1 + 2j, 3 - 1j])
+    z.imag[0] = 5.0
+    assert z.tolist() == [1 + 5j, 3 - 1j] and z.real.tolist() == [1.0, 3.0]
+    assert kw.ones(2).real.tolist() == [1.0, 1.0]
+    with pytest.raises(TypeError, match="complex"):
+        kw.ones(2).imag
+
+
+def test_a_printed_tensor_has_the_names_of_python():
+    assert repr(kw.ones(1, dtype=kw.float64, requires_grad=True)) == "tensor([1.], dtype=float64, requires_grad=True)"
+
+
+def test_indices_beyond_64_bits_are_out_of_range():
+    with pytest.raises(IndexError, match="out of range"):
+        kw.ones(2)[10**30]
+    with pytest.raises(OverflowError, match="64 bits"):
+        kw.zeros(2**63)
