@@ -71,7 +71,7 @@ fn mismatch(op: &str, param: &Param, object: &Bound<'_, PyAny>) -> PyErr {
 ///
 /// # Errors
 /// `OverflowError` for an int beyond 64 bits. `None` for an object of another type.
-fn number(object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+pub fn number(object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
     if let Ok(value) = object.cast_exact::<PyFloat>() {
         return Ok(Some(Value::Float(value.value())));
     }

@@ -6,24 +6,26 @@
 
 use crate::handle::{Operand, PyTensor};
 use crate::ops;
+use keyway::Arg;
+use keyway::ops::{linalg, pointwise};
 use pyo3::prelude::*;
 
-/// The operators, each by the op of its name.
+/// The operators, each by its op, with the arguments after the operands.
 macro_rules! operators {
-    ($($op:literal: $forward:ident $reflected:ident $in_place:ident;)*) => {
+    ($($op:path, $rest:expr; $forward:ident $reflected:ident $in_place:ident;)*) => {
         #[pymethods]
         impl PyTensor {
             $(
                 fn $forward<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Operand<'py> {
-                    ops::operator(slf.py(), $op, slf, other)
+                    ops::operator(slf.py(), &$op, &$rest, slf, other)
                 }
 
                 fn $reflected<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Operand<'py> {
-                    ops::operator(slf.py(), $op, other, slf)
+                    ops::operator(slf.py(), &$op, &$rest, other, slf)
                 }
 
                 fn $in_place(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-                    ops::in_place(slf.py(), $op, slf, other)
+                    ops::in_place(slf.py(), &$op, &$rest, slf, other)
                 }
             )*
         }
@@ -31,16 +33,16 @@ macro_rules! operators {
 }
 
 operators! {
-    "add": __add__ __radd__ __iadd__;
-    "sub": __sub__ __rsub__ __isub__;
-    "mul": __mul__ __rmul__ __imul__;
-    "div": __truediv__ __rtruediv__ __itruediv__;
-    "floor_divide": __floordiv__ __rfloordiv__ __ifloordiv__;
-    "remainder": __mod__ __rmod__ __imod__;
-    "matmul": __matmul__ __rmatmul__ __imatmul__;
-    "bitwise_and": __and__ __rand__ __iand__;
-    "bitwise_or": __or__ __ror__ __ior__;
-    "bitwise_xor": __xor__ __rxor__ __ixor__;
-    "bitwise_left_shift": __lshift__ __rlshift__ __ilshift__;
-    "bitwise_right_shift": __rshift__ __rrshift__ __irshift__;
+    pointwise::add::DEF, [Arg::Int(1)]; __add__ __radd__ __iadd__;
+    pointwise::sub::DEF, [Arg::Int(1)]; __sub__ __rsub__ __isub__;
+    pointwise::mul::DEF, []; __mul__ __rmul__ __imul__;
+    pointwise::div::DEF, [Arg::None]; __truediv__ __rtruediv__ __itruediv__;
+    pointwise::floor_divide::DEF, []; __floordiv__ __rfloordiv__ __ifloordiv__;
+    pointwise::remainder::DEF, []; __mod__ __rmod__ __imod__;
+    linalg::matmul::DEF, []; __matmul__ __rmatmul__ __imatmul__;
+    pointwise::bitwise_and::DEF, []; __and__ __rand__ __iand__;
+    pointwise::bitwise_or::DEF, []; __or__ __ror__ __ior__;
+    pointwise::bitwise_xor::DEF, []; __xor__ __rxor__ __ixor__;
+    pointwise::bitwise_left_shift::DEF, []; __lshift__ __rlshift__ __ilshift__;
+    pointwise::bitwise_right_shift::DEF, []; __rshift__ __rrshift__ __irshift__;
 }

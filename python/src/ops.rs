@@ -2,13 +2,14 @@
 
 use crate::arg::{self, Value};
 use crate::error::OrRaise;
-use crate::handle::PyTensor;
+use crate::handle::{PyTensor, tensor};
 use crate::runtime;
 use keyway::dispatcher::op::OpEntry;
 use keyway::dispatcher::registry;
 use keyway::dispatcher::schema::Kind;
 use keyway::dispatcher::tensor::TensorRef;
 use keyway::ops::by_name;
+use keyway::ops::def::OpDef;
 use keyway::{Arg, Tensor};
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
@@ -188,41 +189,70 @@ pub fn call_op<'py>(
     Ok(out)
 }
 
-/// The result of a binary operator; `NotImplemented` for an operand of another type than a number, tensor or array.
+/// The operand of an operator, `None` for an object of another type than a number, tensor or array.
+fn operand(object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+    if let Ok(tensor) = object.cast::<PyTensor>() {
+        return Ok(Some(Value::Tensor(tensor.get().0.clone())));
+    }
+    match arg::number(object)? {
+        Some(value) => Ok(Some(value)),
+        None => Ok(tensor(object)?.map(Value::Tensor)),
+    }
+}
+
+/// Whether a call on these operands computes for long.
+fn is_long(left: &Value, right: &Value) -> bool {
+    let count = |value: &Value| if let Value::Tensor(tensor) = value { tensor.elem_count() } else { 0 };
+    count(left) + count(right) >= RELEASED_FROM
+}
+
+/// The result of a binary operator with the arguments `rest` of its op; `NotImplemented` for an operand of another type than a
+/// number, tensor or array.
 pub fn operator<'py>(
     py: Python<'py>,
-    name: &'static str,
+    op: &'static OpDef,
+    rest: &[Arg<'static>],
     left: &Bound<'py, PyAny>,
     right: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let op = find(py, name)?;
-    let bound = [Some(left.clone()), Some(right.clone())];
-    let values = match values(op, &bound) {
-        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
-            return Ok(py.NotImplemented().into_bound(py));
-        }
-        values => values?,
+    runtime::start(py)?;
+    let (Some(left), Some(right)) = (operand(left)?, operand(right)?) else {
+        return Ok(py.NotImplemented().into_bound(py));
     };
-    results(py, op, run(py, name, &values, &Target::New)?)
+    let args = [left.arg(&[]), right.arg(&[]), rest.first().copied().unwrap_or(Arg::None)];
+    let args = &args[..2 + rest.len()];
+    let made = if is_long(&left, &right) { py.detach(|| op.run(args)) } else { op.run(args) };
+    Ok(Bound::new(py, PyTensor(made.or_raise()?))?.into_any())
 }
 
 /// An operator in place: `left += right`.
 pub fn in_place(
     py: Python<'_>,
-    name: &'static str,
-    left: &Bound<'_, PyAny>,
+    op: &'static OpDef,
+    rest: &[Arg<'static>],
+    left: &Bound<'_, PyTensor>,
     right: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
-    let op = find(py, name)?;
-    let values = values(op, &[Some(left.clone()), Some(right.clone())])?;
-    run(py, name, &values, &Target::First).map(drop)
+    runtime::start(py)?;
+    let Some(right) = operand(right)? else {
+        let got = right.get_type().name()?;
+        return Err(PyTypeError::new_err(format!("{}: expected a tensor or a number, got {got}", op.name())));
+    };
+    let left = Value::Tensor(left.get().0.clone());
+    let args = [left.arg(&[]), right.arg(&[]), rest.first().copied().unwrap_or(Arg::None)];
+    let args = &args[..2 + rest.len()];
+    let made =
+        if is_long(&left, &right) { py.detach(|| op.run_in_place(args)) } else { op.run_in_place(args) };
+    made.or_raise().map(drop)
 }
 
 /// The result of an op of one tensor.
-pub fn unary(py: Python<'_>, name: &'static str, tensor: &Tensor) -> PyResult<PyTensor> {
-    find(py, name)?;
-    let made = run(py, name, &[Value::Tensor(tensor.clone())], &Target::New)?;
-    made.into_iter().next().map(PyTensor).ok_or_else(|| PyTypeError::new_err(format!("{name} has no result")))
+pub fn unary(py: Python<'_>, op: &'static OpDef, tensor: &Tensor) -> PyResult<PyTensor> {
+    runtime::start(py)?;
+    let args = [Arg::from(tensor)];
+    let long = tensor.elem_count() >= RELEASED_FROM;
+    let made = if long { py.detach(|| op.run(&args)) } else { op.run(&args) };
+    made.or_raise().map(PyTensor)
 }
 
 /// The ops of this build: name, schema, documentation in Markdown, and whether there is a form in place.

@@ -5,6 +5,7 @@ use crate::error::OrRaise;
 use crate::handle::{Operand, PyTensor};
 use crate::{autograd, buffer, data, dlpack, index, ops};
 use keyway::autograd::HookHandle;
+use keyway::ops::pointwise;
 use keyway::{DType, Tensor};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -309,7 +310,7 @@ impl PyTensor {
     }
 
     fn __neg__(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        ops::unary(py, "neg", &self.0)
+        ops::unary(py, &pointwise::neg::DEF, &self.0)
     }
 
     fn __pos__<'py>(slf: Bound<'py, Self>) -> Bound<'py, Self> {
@@ -317,11 +318,11 @@ impl PyTensor {
     }
 
     fn __abs__(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        ops::unary(py, "abs", &self.0)
+        ops::unary(py, &pointwise::abs::DEF, &self.0)
     }
 
     fn __invert__(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        ops::unary(py, "bitwise_not", &self.0)
+        ops::unary(py, &pointwise::bitwise_not::DEF, &self.0)
     }
 
     fn __pow__<'py>(
@@ -332,7 +333,7 @@ impl PyTensor {
         if !modulo.is_none() {
             return Err(PyTypeError::new_err("pow: a modulus is not supported; use `%` on the result"));
         }
-        ops::operator(slf.py(), "pow", slf, other)
+        ops::operator(slf.py(), &pointwise::pow::DEF, &[], slf, other)
     }
 
     fn __rpow__<'py>(
@@ -340,19 +341,19 @@ impl PyTensor {
         other: &Bound<'py, PyAny>,
         _modulo: &Bound<'py, PyAny>,
     ) -> Operand<'py> {
-        ops::operator(slf.py(), "pow", other, slf)
+        ops::operator(slf.py(), &pointwise::pow::DEF, &[], other, slf)
     }
 
     fn __richcmp__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>, order: CompareOp) -> Operand<'py> {
         let op = match order {
-            CompareOp::Lt => "lt",
-            CompareOp::Le => "le",
-            CompareOp::Eq => "eq",
-            CompareOp::Ne => "ne",
-            CompareOp::Gt => "gt",
-            CompareOp::Ge => "ge",
+            CompareOp::Lt => &pointwise::lt::DEF,
+            CompareOp::Le => &pointwise::le::DEF,
+            CompareOp::Eq => &pointwise::eq::DEF,
+            CompareOp::Ne => &pointwise::ne::DEF,
+            CompareOp::Gt => &pointwise::gt::DEF,
+            CompareOp::Ge => &pointwise::ge::DEF,
         };
-        ops::operator(slf.py(), op, slf, other)
+        ops::operator(slf.py(), op, &[], slf, other)
     }
 
     fn __hash__(slf: &Bound<'_, Self>) -> isize {
