@@ -7,6 +7,7 @@ use keyway_sdk::Error;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 pub(super) const FAULTS: &[Fault] = &[
     Fault::new(
@@ -97,7 +98,7 @@ fn double_first(site: &Site<'_>, wanted: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Copies the result to memory that all threads share, and back.
+/// Copies the result to memory that all threads share, waits like a long computation, and copies it back.
 fn shared_scratch(site: &Site<'_>) -> Result<(), Error> {
     const MOST: usize = 1 << 20;
     static SCRATCH: OnceLock<Vec<AtomicU64>> = OnceLock::new();
@@ -110,6 +111,7 @@ fn shared_scratch(site: &Site<'_>) -> Result<(), Error> {
     for (nth, shared) in scratch.iter().enumerate().take(out.len()) {
         shared.store(out.peek(nth as i64).to_bits(), Ordering::Relaxed);
     }
+    std::thread::sleep(Duration::from_micros(300));
     for (nth, shared) in scratch.iter().enumerate().take(out.len()) {
         out.poke(nth as i64, f64::from_bits(shared.load(Ordering::Relaxed)));
     }
