@@ -58,5 +58,7 @@ fn _keyway(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(io::save, module)?)?;
     module.add_function(wrap_pyfunction!(io::load, module)?)?;
     module.add_function(wrap_pyfunction!(runtime::backends, module)?)?;
+    module.add_function(wrap_pyfunction!(runtime::get_num_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(runtime::set_num_threads, module)?)?;
     Ok(())
 }

@@ -3,6 +3,7 @@
 use crate::error::OrRaise;
 use keyway::dispatcher::registry;
 use keyway::runtime;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
@@ -48,4 +49,23 @@ pub fn backends(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         all.push(entry);
     }
     Ok(all)
+}
+
+/// The number of threads that one call may use.
+#[pyfunction]
+pub fn get_num_threads() -> usize {
+    keyway::num_threads()
+}
+
+/// Sets the number of threads that one call may use.
+///
+/// # Errors
+/// `ValueError` for 0.
+#[pyfunction]
+pub fn set_num_threads(count: usize) -> PyResult<()> {
+    if count == 0 {
+        return Err(PyValueError::new_err("set_num_threads: expected at least 1 thread, got 0"));
+    }
+    keyway::set_num_threads(count);
+    Ok(())
 }

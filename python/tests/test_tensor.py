@@ -337,3 +337,12 @@ def test_indices_beyond_64_bits_are_out_of_range():
         kw.ones(2)[10**30]
     with pytest.raises(OverflowError, match="64 bits"):
         kw.zeros(2**63)
+
+
+def test_the_number_of_threads_is_set():
+    before = kw.get_num_threads()
+    kw.set_num_threads(1)
+    assert kw.get_num_threads() == 1
+    kw.set_num_threads(before)
+    with pytest.raises(ValueError, match="at least 1"):
+        kw.set_num_threads(0)
