@@ -23,7 +23,7 @@ forms! {
     ///
     /// # Errors
     /// Floats and bool; shapes that do not broadcast, dtypes without a common one, tensors on different devices.
-    pub fn gcd<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: gcd_, out: gcd_out;
+    pub fn gcd<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: gcd_, out: gcd_out, on: 6;
 }
 
 /// The two operands in the promoted dtype.

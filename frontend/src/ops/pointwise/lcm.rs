@@ -24,7 +24,7 @@ forms! {
     ///
     /// # Errors
     /// Floats and bool; shapes that do not broadcast, dtypes without a common one, tensors on different devices.
-    pub fn lcm<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: lcm_, out: lcm_out;
+    pub fn lcm<'a>(&'a self, other: impl Into<Arg<'a>>), in_place: lcm_, out: lcm_out, on: 6;
 }
 
 /// `|x / gcd(x, y)| |y|`.

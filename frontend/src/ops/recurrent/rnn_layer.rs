@@ -176,8 +176,8 @@ fn samples() -> Vec<Sample> {
     let nth = layers().into_iter().enumerate();
     nth.map(|(nth, (kind, batches, reverse))| {
         let made = sample(call(kind, batches, reverse, nth % 3 != 1, nth % 4 != 3));
-        // `relu` has a kink.
-        Sample { smooth: kind.0 != "rnn_relu", ..made }
+        // `relu` has a kink, and differences of a wide layer take minutes.
+        Sample { smooth: kind.0 != "rnn_relu" && kind.1 < 10, ..made }
             .tolerance_factor(8.0, "the error of a step passes through all steps after it")
     })
     .collect()
