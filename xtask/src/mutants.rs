@@ -280,22 +280,40 @@ impl Judge {
         if known.exists() {
             command.arg("--known").arg(known);
         }
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        // A report of an earlier run must not be taken for this run's.
-        remove(&report)?;
-        let begun = Instant::now();
-        command.status().map_err(|source| workspace::not_started(&command, source))?;
-        let seconds = begun.elapsed().as_secs_f64();
-        let text = std::fs::read_to_string(&report).map_err(Failure::file("read", &report))?;
-        match serde_json::from_str(&text).ok().and_then(|report| verdict(&report, seconds)) {
-            Some(verdict) => Ok(verdict),
-            None => Err(Failure::Output {
-                command: workspace::line(&command),
-                expected: "a report with cases",
-                got: text.chars().take(200).collect(),
-            }),
-        }
+        let mut run = || -> Result<std::result::Result<Verdict, String>> {
+            // A report of an earlier run must not be taken for this run's.
+            remove(&report)?;
+            let begun = Instant::now();
+            let output = command.stdin(Stdio::null()).output();
+            let output = output.map_err(|source| workspace::not_started(&command, source))?;
+            let seconds = begun.elapsed().as_secs_f64();
+            let text = std::fs::read_to_string(&report).unwrap_or_default();
+            let found = serde_json::from_str(&text).ok().and_then(|report| verdict(&report, seconds));
+            let errors = String::from_utf8_lossy(&output.stderr);
+            Ok(found.ok_or_else(|| {
+                format!("{}, {} bytes of a report; {}", output.status, text.len(), last(&errors, 400))
+            }))
+        };
+        // A machine that is short of memory may end a run before its report.
+        let verdict = match run()? {
+            Ok(verdict) => return Ok(verdict),
+            Err(got) => {
+                println!("{} of {package} runs again, without a verdict: {got}", fault.unwrap_or("control"));
+                run()?
+            }
+        };
+        verdict.map_err(|got| Failure::Output {
+            command: workspace::line(&command),
+            expected: "a report with cases",
+            got,
+        })
     }
+}
+
+/// The last characters of a text.
+fn last(text: &str, count: usize) -> &str {
+    let start = text.char_indices().rev().nth(count).map_or(0, |(at, _)| at);
+    &text[start..]
 }
 
 fn remove(path: &Path) -> Result<()> {

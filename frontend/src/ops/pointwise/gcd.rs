@@ -51,21 +51,21 @@ fn below_zero(t: &Tensor) -> Result<Tensor> {
     if is_signed(t) { t.minimum(&t.neg()?) } else { Ok(t.clone()) }
 }
 
-/// Euclid's algorithm on negative magnitudes, until all remainders are 0.
+/// Euclid's algorithm on negative magnitudes, until all remainders are 0. The first step broadcasts the operands, as any
+/// element-wise op does, so that the result has the memory format of one.
 fn compose(args: &Args<'_>) -> Result<Tensor> {
     let (x, y) = operands(args)?;
     let signed = is_signed(&x);
-    let all = Tensor::broadcast_tensors(&[below_zero(&x)?, below_zero(&y)?])?;
-    let [mut a, mut b] = [all[0].clone(), all[1].clone()];
+    let (mut a, mut b) = (below_zero(&x)?, below_zero(&y)?);
     loop {
         let done = b.eq(0)?;
-        if done.all(..)?.item::<bool>()? {
-            break;
-        }
         let rest = done.where_cond(0, &a.fmod(&done.where_cond(1, &b)?)?)?;
         (a, b) = (done.where_cond(&a, &b)?, rest);
+        if b.eq(0)?.all(..)?.item::<bool>()? {
+            break;
+        }
     }
-    if signed { a.neg() } else { a.copy() }
+    if signed { a.neg() } else { Ok(a) }
 }
 
 /// `gcd`
