@@ -207,7 +207,9 @@ fn assert_the_device_passes(families: &[&'static str], others: usize, family: &s
 
 #[test]
 fn another_device_passes_the_quick_run() {
-    assert_the_device_passes(&fast(), 10, "device");
+    assert_the_device_passes(&fast(), 10, "values");
+    // Not of ops, but of the device itself.
+    assert_passes_the_quick_run("keyway_test_device", &["device"], "device");
 }
 
 #[test]
