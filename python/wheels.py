@@ -21,10 +21,9 @@ HERE = Path(__file__).resolve().parent
 DIST = HERE.parent / "dist"
 WHEELS = DIST / "wheels"
 CPU = "libkeyway_backend_cpu"
-TAG = "py3-none-manylinux_2_28_x86_64"
 
 
-def backend_wheel(name: str, version: str, libraries: list[Path], folder: Path, tag: str = TAG) -> Path:
+def backend_wheel(name: str, version: str, libraries: list[Path], folder: Path, tag: str) -> Path:
     """Writes the wheel of a backend: its files in ``PACKAGE/backends``, and the entry point that names that folder."""
     package = name.replace("-", "_")
     info = f"{package}-{version}.dist-info"
@@ -77,8 +76,10 @@ def main() -> None:
     WHEELS.mkdir(parents=True)
     lay_into_package()
     write_stubs()
-    build = [sys.executable, "-m", "maturin", "build", "--release", "--out", str(WHEELS)]
-    subprocess.run([*build, "--compatibility", "manylinux_2_28", "--auditwheel", "check"], cwd=HERE, check=True)
+    # maturin names the oldest manylinux whose symbols suffice: that of this machine's C library.
+    build = [sys.executable, "-m", "maturin", "build", "--release", "--out", str(WHEELS), "--auditwheel", "check"]
+    subprocess.run(build, cwd=HERE, check=True)
+    platform = next(WHEELS.glob("keyway_tensor-*.whl")).stem.rpartition("-")[2]
     version = tomllib.loads((HERE / "Cargo.toml").read_text())["package"]["version"]
     others: dict[str, list[Path]] = {}
     for path in sorted((DIST / "backends").iterdir()):
@@ -87,7 +88,7 @@ def main() -> None:
             stem = path.name.partition(".")[0].partition("-")[0].removeprefix("libkeyway_backend_")
             others.setdefault("keyway-" + stem.replace("_", "-"), []).append(path)
     for name, libraries in others.items():
-        backend_wheel(name, version, libraries, WHEELS)
+        backend_wheel(name, version, libraries, WHEELS, f"py3-none-{platform}")
     for wheel in sorted(WHEELS.iterdir()):
         print(f"{wheel.relative_to(DIST.parent)}: {wheel.stat().st_size / 1e6:.1f} MB")
 
