@@ -145,8 +145,11 @@ where
     }
 }
 
-/// The error of matrix `nth` of a batch.
-pub fn wrong(argument: &'static str, expected: &str, got: String, nth: usize, lead: &[i64]) -> Error {
+/// The index of matrix `nth` in a batch, as the end of a message; empty without leading dimensions.
+fn at_index(nth: usize, lead: &[i64]) -> String {
+    if lead.is_empty() {
+        return String::new();
+    }
     let mut rest = nth;
     let mut index: Vec<usize> = Vec::with_capacity(lead.len());
     for &size in lead.iter().rev() {
@@ -154,8 +157,20 @@ pub fn wrong(argument: &'static str, expected: &str, got: String, nth: usize, le
         rest /= size as usize;
     }
     index.reverse();
-    let got = if lead.is_empty() { got } else { format!("{got}, at batch index {index:?}") };
+    format!(", at batch index {index:?}")
+}
+
+/// The error of matrix `nth` of a batch.
+pub fn wrong(argument: &'static str, expected: &str, got: String, nth: usize, lead: &[i64]) -> Error {
+    let got = format!("{got}{}", at_index(nth, lead));
     Error::InvalidArgument { argument, expected: expected.to_string(), got }
+}
+
+/// The error of an iteration that did not converge for matrix `nth` of a batch.
+pub fn diverged(values: &str, nth: usize, lead: &[i64]) -> Error {
+    Error::Failed {
+        detail: format!("the iteration for the {values} did not converge{}", at_index(nth, lead)),
+    }
 }
 
 /// Refuses a matrix with an element that is infinite or NaN.

@@ -1,7 +1,7 @@
 //! `eig`, `eigvals`: Hessenberg form by Householder reflections, then the multishift QR algorithm, of `faer`. Scratch: two
 //! matrices for each task.
 
-use crate::matrices::{Batch, Need, each, finite, pieces, wrong};
+use crate::matrices::{Batch, Need, diverged, each, finite, pieces, wrong};
 use crate::number::{Number, Part};
 use crate::signs::{phase, with_phase};
 use faer::linalg::evd::ComputeEigenvectors;
@@ -13,10 +13,6 @@ type Complex<T> = <<T as Number>::Part as Part>::Complex;
 
 fn need<T: Number>(n: usize, vectors: ComputeEigenvectors) -> Need {
     Need { elements: 2 * n * n + 2 * n, stack: T::eigen_scratch(n, vectors), cost: 25 * n * n * n }
-}
-
-fn diverged() -> Error {
-    Error::Failed { detail: "the iteration for the eigenvalues did not converge".into() }
 }
 
 /// Copies a row-major matrix into columns, divided by the power of two that brings its largest element near 1, and returns this
@@ -54,7 +50,8 @@ fn eig<T: Number>(call: &Call<'_>) -> Result<(), Error> {
         let scale = scaled(given, n, a);
         let a = MatRef::from_column_major_slice(a, n, n);
         let mut columns = MatMut::from_column_major_slice_mut(columns, n, n);
-        T::eigen(a, packed, Some(columns.as_mut()), stack).map_err(|_| diverged())?;
+        T::eigen(a, packed, Some(columns.as_mut()), stack)
+            .map_err(|_| diverged("eigenvalues", nth, batch.lead))?;
         for (j, value) in values.iter_mut().enumerate() {
             *value = times(T::eigenvalue(packed, n, j), scale);
             // Divided by the largest component first: squares neither overflow nor vanish.
@@ -102,7 +99,8 @@ fn eigvals<T: Number>(call: &Call<'_>) -> Result<(), Error> {
         finite(given, n, nth, batch.lead)?;
         let scale = scaled(given, n, a);
         let packed = &mut packed[..2 * n];
-        T::eigen(MatRef::from_column_major_slice(a, n, n), packed, None, stack).map_err(|_| diverged())?;
+        T::eigen(MatRef::from_column_major_slice(a, n, n), packed, None, stack)
+            .map_err(|_| diverged("eigenvalues", nth, batch.lead))?;
         for (j, value) in values.iter_mut().enumerate() {
             *value = times(T::eigenvalue(packed, n, j), scale);
         }

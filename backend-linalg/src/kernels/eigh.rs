@@ -2,7 +2,7 @@
 //! matrices, of `faer`. Scratch: two matrices and the
 //! values for each task.
 
-use crate::matrices::{Batch, Need, each, finite, pieces};
+use crate::matrices::{Batch, Need, diverged, each, finite, pieces};
 use crate::number::Number;
 use crate::signs::{phase, with_phase};
 use faer::diag::DiagMut;
@@ -29,10 +29,6 @@ fn hermitian<T: Number>(a: &[T], n: usize, out: &mut [T]) {
     }
 }
 
-fn diverged() -> Error {
-    Error::Failed { detail: "the iteration for the eigenvalues did not converge".into() }
-}
-
 fn eigh<T: Number>(call: &Call<'_>) -> Result<(), Error> {
     let batch = Batch::<T>::read(call, 0)?;
     let (n, count) = (batch.rows, batch.count());
@@ -57,7 +53,7 @@ fn eigh<T: Number>(call: &Call<'_>) -> Result<(), Error> {
             stack,
             Spec::default(),
         )
-        .map_err(|_| diverged())?;
+        .map_err(|_| diverged("eigenvalues", nth, batch.lead))?;
         values.iter_mut().zip(&*diagonal).for_each(|(value, x)| *value = x.part());
         for (j, column) in columns.chunks_exact(n).enumerate() {
             let phase = phase(column.iter().copied());
@@ -85,7 +81,7 @@ fn eigvalsh<T: Number>(call: &Call<'_>) -> Result<(), Error> {
         hermitian(given, n, a);
         let (a, diagonal) = (MatRef::from_column_major_slice(a, n, n), &mut rest[..n]);
         self_adjoint_evd(a, DiagMut::from_slice_mut(diagonal), None, Par::Seq, stack, Spec::default())
-            .map_err(|_| diverged())?;
+            .map_err(|_| diverged("eigenvalues", nth, batch.lead))?;
         values.iter_mut().zip(&*diagonal).for_each(|(value, x)| *value = x.part());
         Ok(())
     })

@@ -1,7 +1,7 @@
 //! `svd`, `svdvals`: bidiagonal form by Householder reflections, then QR iteration, or divide and conquer for large matrices,
 //! of `faer`. Scratch: the matrix, both bases and the values for each task.
 
-use crate::matrices::{Batch, Need, each, finite, pieces};
+use crate::matrices::{Batch, Need, diverged, each, finite, pieces};
 use crate::number::Number;
 use crate::signs::{phase, with_phase};
 use faer::diag::DiagMut;
@@ -16,10 +16,6 @@ fn stack<T: Number>(m: usize, n: usize, vectors: ComputeSvdVectors) -> StackReq 
         0 => StackReq::EMPTY,
         _ => svd_scratch::<T>(m, n, vectors, vectors, Par::Seq, Spec::default()),
     }
-}
-
-fn diverged() -> Error {
-    Error::Failed { detail: "the iteration for the singular values did not converge".into() }
 }
 
 fn svd<T: Number>(call: &Call<'_>) -> Result<(), Error> {
@@ -65,7 +61,7 @@ fn svd<T: Number>(call: &Call<'_>) -> Result<(), Error> {
             stack,
             Spec::default(),
         )
-        .map_err(|_| diverged())?;
+        .map_err(|_| diverged("singular values", nth, batch.lead))?;
         s.iter_mut().zip(&*diagonal).for_each(|(value, x)| *value = x.part());
         let columns = left.chunks_exact(m);
         // The phase of a pair of vectors is that of the left one.
@@ -108,7 +104,7 @@ fn svdvals<T: Number>(call: &Call<'_>) -> Result<(), Error> {
         a.copy_from(MatRef::from_row_major_slice(given, m, n));
         let singular = DiagMut::from_slice_mut(&mut diagonal[..k]);
         decompose(a.as_ref(), singular, None, None, Par::Seq, stack, Spec::default())
-            .map_err(|_| diverged())?;
+            .map_err(|_| diverged("singular values", nth, batch.lead))?;
         values.iter_mut().zip(&*diagonal).for_each(|(value, x)| *value = x.part());
         Ok(())
     })
