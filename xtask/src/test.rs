@@ -121,7 +121,8 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let start = Instant::now();
     let mut parts = Vec::new();
     let mut skipped = None;
-    let mut step = |name: &str, mut command: Command, counts: Counts| -> Result<()> {
+    // Whether a part succeeded.
+    let mut step = |name: &str, mut command: Command, counts: Counts| -> Result<bool> {
         println!("\n== {name}: {}", workspace::line(&command));
         command.env(PROBE.0, PROBE.1);
         let tally = match counts {
@@ -129,7 +130,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
             Counts::Report(path) => report(&mut command, &path)?,
         };
         parts.push((name.to_owned(), tally));
-        Ok(())
+        Ok(tally.all_failed() == 0)
     };
 
     // Installed backends of the caller are not the ones just built.
@@ -183,8 +184,9 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         }
         match python::Tests::prepare(workspace) {
             Ok(tests) => {
-                step("build of python", tests.build(workspace, &EXAMPLES_PROFILE), Counts::Lines)?;
-                step("python", tests.run(workspace, &backends)?, Counts::Report(tests.report))?;
+                if step("build of python", tests.build(workspace, &EXAMPLES_PROFILE), Counts::Lines)? {
+                    step("python", tests.run(workspace, &backends)?, Counts::Report(tests.report))?;
+                }
             }
             Err(reason) => skipped = Some(format!("python: skipped: {reason}")),
         }
