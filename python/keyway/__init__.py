@@ -22,26 +22,7 @@ from ._errors import (
     ReadOnlyError,
     ShapeError,
 )
-from ._functions import (
-    allclose,
-    as_tensor,
-    broadcast_to,
-    clip,
-    concatenate,
-    diag,
-    empty_like,
-    equal,
-    full_like,
-    hstack,
-    is_tensor,
-    meshgrid,
-    numel,
-    ones_like,
-    rand_like,
-    randn_like,
-    vstack,
-    zeros_like,
-)
+from ._functions import as_tensor, broadcast_to, clip, concatenate, is_tensor, numel
 from ._keyway import (
     Tensor,
     __version__,
@@ -51,39 +32,48 @@ from ._keyway import (
     backends,
     bfloat16,
     bool,
-    complex64,
     complex128,
+    complex64,
     dtype,
     empty,
+    empty_like,
     eye,
     float16,
     float32,
     float64,
     from_dlpack,
     full,
+    full_like,
     get_default_dtype,
     get_num_threads,
-    int8,
+    hstack,
     int16,
     int32,
     int64,
+    int8,
     linspace,
     load,
     manual_seed,
+    meshgrid,
     ones,
+    ones_like,
     rand,
+    rand_like,
     randint,
     randn,
+    randn_like,
     randperm,
     save,
     set_default_dtype,
     set_num_threads,
     tensor,
-    uint8,
     uint16,
     uint32,
     uint64,
+    uint8,
+    vstack,
     zeros,
+    zeros_like,
 )
 from . import autograd, fft, linalg, nn, ops, optim
 from .autograd import enable_grad, grad, is_grad_enabled, no_grad, set_grad_enabled
@@ -93,8 +83,14 @@ _ops.install(globals())
 
 newaxis = None
 from_numpy = asarray
-max, min, split = _tensor.max, _tensor.min, _tensor.split
-chunk, flatten, movedim, narrow, t = _tensor.chunk, _tensor.flatten, _tensor.movedim, _tensor.narrow, _tensor.t
+# Methods that are functions too.
+allclose, chunk, det, diag, equal, flatten = (
+    Tensor.allclose, Tensor.chunk, Tensor.det, Tensor.diag, Tensor.equal, Tensor.flatten
+)
+matrix_exp, matrix_power, max, min, movedim = (
+    Tensor.matrix_exp, Tensor.matrix_power, Tensor.max, Tensor.min, Tensor.movedim
+)
+narrow, slogdet, split, t = Tensor.narrow, Tensor.slogdet, Tensor.split, Tensor.t
 concat = cat  # noqa: F821  # an op
 half, float, double, short, int, long = float16, float32, float64, int16, int32, int64
 cfloat, cdouble = complex64, complex128

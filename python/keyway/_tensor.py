@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import builtins
-import math
-from typing import Any, Sequence
+from typing import Any
 
 from . import _functions, _keyway, _ops
 from ._keyway import Tensor, call_op
@@ -21,59 +20,6 @@ _DTYPE_METHODS = {
     "long": _keyway.int64,
     "bool": _keyway.bool,
 }
-
-
-def _axis(dim: int, rank: int) -> int:
-    if not -rank <= dim < builtins.max(rank, 1):
-        raise IndexError(f"expected a dimension from {-rank} to {rank - 1}, got {dim}")
-    return dim + rank if dim < 0 else dim
-
-
-def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """The tensor with the dimensions from ``start_dim`` to ``end_dim``, both included, as one."""
-    if self.ndim == 0:
-        return self.reshape(1)
-    start, end = _axis(start_dim, self.ndim), _axis(end_dim, self.ndim)
-    if start > end:
-        raise ValueError(f"flatten: expected start_dim at or before end_dim, got {start_dim} and {end_dim}")
-    shape = self.shape
-    return self.reshape(shape[:start] + (math.prod(shape[start : end + 1]),) + shape[end + 1 :])
-
-
-def unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
-    """The tensor with dimension ``dim`` split into dimensions of these sizes."""
-    at = _axis(dim, self.ndim)
-    return self.reshape(self.shape[:at] + tuple(sizes) + self.shape[at + 1 :])
-
-
-def narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """A view of ``length`` elements of a dimension from ``start`` on."""
-    return call_op("slice", (self, dim, start, start + length))
-
-
-def split(self: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Views of parts of ``split_size`` elements each, the last one of the rest, or of the given sizes."""
-    if isinstance(split_size, int):
-        if split_size < 1:
-            raise ValueError(f"split: expected a size of at least 1, got {split_size}")
-        total = self.size(dim)
-        whole, rest = divmod(total, split_size)
-        split_size = [split_size] * whole + ([rest] if rest or not total else [])
-    return call_op("split", (self, list(split_size), dim))
-
-
-def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """At most ``chunks`` views of equal sizes, the last one of the rest."""
-    if chunks < 1:
-        raise ValueError(f"chunk: expected at least 1 chunk, got {chunks}")
-    return split(self, builtins.max(-(-self.size(dim) // chunks), 1), dim)
-
-
-def movedim(self: Tensor, source: int, destination: int) -> Tensor:
-    """The tensor with one dimension moved to another index."""
-    order = [dim for dim in range(self.ndim) if dim != _axis(source, self.ndim)]
-    order.insert(_axis(destination, self.ndim), _axis(source, self.ndim))
-    return self.permute(order)
 
 
 def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
@@ -111,17 +57,6 @@ def clamp_max(self: Tensor, max: float) -> Tensor:
     return call_op("clamp", (self, None, max))
 
 
-def _part(index: int) -> property:
-    def get(self: Tensor) -> Tensor:
-        if not self.dtype.is_complex:
-            if index == 1:
-                raise TypeError(f"imag: expected a complex tensor, got {self.dtype.name}")
-            return self
-        return call_op("view_as_real", (self,))[..., index]
-
-    return property(get, doc="A view of the real parts." if index == 0 else "A view of the imaginary parts.")
-
-
 def _reduced(name: str, over_all: str, self: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if args and isinstance(args[0], Tensor):
         return call_op(f"{name}imum", (self, *args), kwargs or None)
@@ -155,28 +90,6 @@ def cuda(self: Tensor, index: int = 0) -> Tensor:
     return self.to(device=f"cuda:{index}")
 
 
-def zero_(self: Tensor) -> Tensor:
-    """Sets each element to 0."""
-    return self.fill_(0)
-
-
-def uniform_(self: Tensor, low: float = 0.0, high: float = 1.0) -> Tensor:
-    """Fills the tensor with uniformly distributed numbers from ``low`` to ``high``."""
-    random = _keyway.rand(self.shape, dtype=self.dtype, device=self.device)
-    return self.copy_(random * (high - low) + low)
-
-
-def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    """Fills the tensor with normally distributed numbers."""
-    random = _keyway.randn(self.shape, dtype=self.dtype, device=self.device)
-    return self.copy_(random * std + mean)
-
-
-def expand_as(self: Tensor, other: Tensor) -> Tensor:
-    """A view of the shape of another tensor, whose sizes of 1 are repeated."""
-    return self.expand(other.shape)
-
-
 def reshape_as(self: Tensor, other: Tensor) -> Tensor:
     """The tensor in the shape of another one."""
     return self.reshape(other.shape)
@@ -190,11 +103,6 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
 def ravel(self: Tensor) -> Tensor:
     """The elements as one dimension."""
     return self.reshape(-1)
-
-
-def swapaxes(self: Tensor, axis0: int, axis1: int) -> Tensor:
-    """The tensor with two dimensions exchanged."""
-    return self.transpose(axis0, axis1)
 
 
 def is_floating_point(self: Tensor) -> builtins.bool:
@@ -248,34 +156,23 @@ def _html(self: Tensor) -> str:
 
 _METHODS = (
     astype,
-    chunk,
     clamp_max,
     clamp_min,
     cpu,
     cuda,
-    expand_as,
-    flatten,
     is_complex,
     is_floating_point,
     max,
     min,
-    movedim,
-    narrow,
     new_full,
     new_ones,
     new_zeros,
-    normal_,
     numpy,
     ravel,
     reshape_as,
-    split,
-    swapaxes,
     t,
     type_as,
-    unflatten,
-    uniform_,
     where,
-    zero_,
 )
 
 
@@ -291,11 +188,9 @@ def install() -> None:
         convert.__name__ = name
         convert.__doc__ = f"The tensor converted to {dtype.name}."
         setattr(Tensor, name, convert)
-    for function in (_functions.allclose, _functions.clip, _functions.equal):
-        setattr(Tensor, function.__name__, function)
+    Tensor.clip = _functions.clip
     Tensor.view_as = reshape_as
-    Tensor.swapdims = swapaxes
-    Tensor.real, Tensor.imag = _part(0), _part(1)
+    Tensor.swapdims = Tensor.swapaxes
     Tensor.data = property(Tensor.detach, doc="The tensor without its history; the memory is shared.")
     Tensor.is_cuda = property(lambda self: self.device.startswith("cuda"), doc="Whether it is on a GPU of NVIDIA.")
     Tensor.H = property(lambda self: self.T.conj() if self.dtype.is_complex else self.T, doc="The adjoint matrix.")

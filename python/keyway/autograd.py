@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from typing import Any, Callable, TypeVar
 
 from ._keyway import _set_grad_enabled, grad, is_grad_enabled
@@ -27,6 +26,9 @@ class _Mode:
         _set_grad_enabled(self._before)
 
     def __call__(self, function: F) -> F:
+        # It takes a fifth of the package's import, so it is imported at the first use.
+        import inspect
+
         mode = self._mode
         if inspect.isgeneratorfunction(function):
 

@@ -48,12 +48,9 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Removes the gradients, or sets them to 0."""
-        for group in self.param_groups:
-            for param in group["params"]:
-                if set_to_none or param.grad is None:
-                    param.grad = None
-                else:
-                    param.grad = param.grad.detach() * 0
+        for param in self._ordered():
+            gradient = param.grad
+            param.grad = None if set_to_none or gradient is None else gradient.detach() * 0
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Changes each parameter that has a gradient; ``closure`` computes the loss and its gradients before, and is returned.

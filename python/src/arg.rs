@@ -71,7 +71,7 @@ fn mismatch(op: &str, param: &Param, object: &Bound<'_, PyAny>) -> PyErr {
 ///
 /// # Errors
 /// `OverflowError` for an int beyond 64 bits. `None` for an object of another type.
-pub fn number(object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+fn number(object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
     if let Ok(value) = object.cast_exact::<PyFloat>() {
         return Ok(Some(Value::Float(value.value())));
     }
@@ -88,6 +88,20 @@ pub fn number(object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
         return data::from_nested(object, None).map(|tensor| Some(Value::Tensor(tensor)));
     }
     Ok(None)
+}
+
+/// A tensor, a number, or an array whose memory is shared; `None` for an object of another type.
+///
+/// # Errors
+/// `OverflowError` for an int beyond 64 bits; those of [`tensor`] for an array.
+pub fn operand(object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+    if let Ok(tensor) = object.cast::<PyTensor>() {
+        return Ok(Some(Value::Tensor(tensor.get().0.clone())));
+    }
+    match number(object)? {
+        Some(value) => Ok(Some(value)),
+        None => Ok(tensor(object)?.map(Value::Tensor)),
+    }
 }
 
 /// An int, or an object with `__index__`.
@@ -129,13 +143,7 @@ pub fn convert(op: &str, param: &Param, object: &Bound<'_, PyAny>) -> PyResult<V
         };
     }
     Ok(match param.kind {
-        Kind::Tensor | Kind::OptionalTensor => match object.cast::<PyTensor>() {
-            Ok(tensor) => Value::Tensor(tensor.get().0.clone()),
-            Err(_) => match number(object)? {
-                Some(value) => value,
-                None => Value::Tensor(tensor(object)?.ok_or_else(wrong)?),
-            },
-        },
+        Kind::Tensor | Kind::OptionalTensor => operand(object)?.ok_or_else(wrong)?,
         Kind::Tensors => {
             let tensors = elements(object).ok_or_else(wrong)?;
             let each = tensors.iter().map(|element| tensor(element)?.ok_or_else(wrong));
@@ -149,11 +157,9 @@ pub fn convert(op: &str, param: &Param, object: &Bound<'_, PyAny>) -> PyResult<V
         Kind::Int => Value::Int(int(object).map_err(|error| overflow_or(error, object.py(), wrong))?),
         Kind::Float => Value::Float(object.extract().map_err(|_| wrong())?),
         Kind::Bool => Value::Bool(object.extract().map_err(|_| wrong())?),
-        Kind::Ints => match object.extract::<i64>() {
+        Kind::Ints => match int(object) {
             Ok(value) => Value::Ints(vec![value]),
-            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
-                return int(object).map(|_| Value::None);
-            }
+            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => return Err(error),
             Err(_) => {
                 let values = elements(object).ok_or_else(wrong)?;
                 let each = values.iter().map(int).collect::<PyResult<_>>();
@@ -166,9 +172,7 @@ pub fn convert(op: &str, param: &Param, object: &Bound<'_, PyAny>) -> PyResult<V
                 values.iter().map(|value| value.extract().map_err(|_| wrong())).collect::<PyResult<_>>()?,
             )
         }
-        Kind::Str => {
-            Value::Str(object.str().ok().filter(|_| names_something(object)).ok_or_else(wrong)?.to_string())
-        }
+        Kind::Str => Value::Str(object.cast::<PyString>().map_err(|_| wrong())?.to_string()),
         Kind::DType => Value::DType(dtype::convert(object)?),
     })
 }
@@ -176,9 +180,4 @@ pub fn convert(op: &str, param: &Param, object: &Bound<'_, PyAny>) -> PyResult<V
 /// The exception of an int beyond 64 bits, or else `wrong`.
 fn overflow_or(error: PyErr, py: Python<'_>, wrong: impl Fn() -> PyErr) -> PyErr {
     if error.is_instance_of::<PyOverflowError>(py) { error } else { wrong() }
-}
-
-/// Whether an object is text, as which ops take devices and modes too.
-fn names_something(object: &Bound<'_, PyAny>) -> bool {
-    object.is_instance_of::<PyString>()
 }

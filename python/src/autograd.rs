@@ -8,7 +8,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 /// Tensors of one object or a sequence.
-fn tensors(object: &Bound<'_, PyAny>) -> PyResult<Vec<Tensor>> {
+pub fn tensors(object: &Bound<'_, PyAny>) -> PyResult<Vec<Tensor>> {
     if let Ok(tensor) = object.cast::<PyTensor>() {
         return Ok(vec![tensor.get().0.clone()]);
     }

@@ -157,13 +157,11 @@ pub fn from_bytes(bytes: &[u8], shape: &[usize], dtype: DType) -> PyResult<Tenso
     Tensor::from_blob(blob.map_err(keyway::Error::from).or_raise()?, shape, dtype).or_raise()
 }
 
-/// The memory behind an exported buffer, in the order of the fields of `Py_buffer` that point to it.
+/// The lists and the text that an exported buffer points to. The buffer's reference to the object keeps the tensor alive.
 struct Exported {
     format: CString,
     shape: Vec<ffi::Py_ssize_t>,
     strides: Vec<ffi::Py_ssize_t>,
-    /// Keeps the memory alive when the Python object's tensor is replaced.
-    _tensor: Tensor,
 }
 
 /// Whether the strides are those of a column-major array without gaps.
@@ -229,11 +227,10 @@ pub unsafe fn export(
         format: CString::new(format).unwrap_or_default(),
         shape: sized(tensor.shape(), 1),
         strides: sized(tensor.strides(), size),
-        _tensor: tensor.clone(),
     });
     let exported = Box::into_raw(exported);
     // SAFETY: the caller passes a buffer to fill. All pointers are to the box, which `release` frees, and to the tensor's memory,
-    // which the box keeps alive; `obj` is a new reference, which the interpreter takes back.
+    // which `obj` keeps alive: a new reference, which the interpreter takes back, to an object whose tensor never changes.
     unsafe {
         (*view).buf = tensor.data_ptr().cast_mut().cast();
         (*view).len = tensor.elem_count() as ffi::Py_ssize_t * size;

@@ -23,7 +23,10 @@ fn shape(op: &str, sizes: &Bound<'_, PyTuple>) -> PyResult<Vec<i64>> {
     }
 }
 
-fn options(dtype: Option<&Bound<'_, PyAny>>, device: Option<&Bound<'_, PyAny>>) -> PyResult<TensorOptions> {
+pub fn options(
+    dtype: Option<&Bound<'_, PyAny>>,
+    device: Option<&Bound<'_, PyAny>>,
+) -> PyResult<TensorOptions> {
     Ok(TensorOptions {
         dtype: dtype.map(dtype::convert).transpose()?,
         device: device.map(data::device).transpose()?,
@@ -62,6 +65,52 @@ of_shape! {
     rand => Tensor::rand_with;
     /// Normally distributed numbers of mean 0 and standard deviation 1.
     randn => Tensor::randn_with;
+}
+
+/// A constructor of the shape, dtype, device and memory format of another tensor.
+macro_rules! like {
+    ($($(#[$doc:meta])* $name:ident => $call:path;)*) => {$(
+        $(#[$doc])*
+        #[pyfunction]
+        #[pyo3(signature = (input, *, dtype=None, device=None, requires_grad=false))]
+        pub fn $name(
+            input: &Bound<'_, PyTensor>,
+            dtype: Option<&Bound<'_, PyAny>>,
+            device: Option<&Bound<'_, PyAny>>,
+            requires_grad: bool,
+        ) -> PyResult<PyTensor> {
+            let made = $call(&input.get().0, options(dtype, device)?).or_raise()?;
+            data::finish(made, None, None, requires_grad)
+        }
+    )*};
+}
+
+like! {
+    /// Zeros of the shape, dtype and device of a tensor.
+    zeros_like => Tensor::zeros_like_with;
+    /// Ones of the shape, dtype and device of a tensor.
+    ones_like => Tensor::ones_like_with;
+    /// Unspecified elements of the shape, dtype and device of a tensor.
+    empty_like => Tensor::empty_like_with;
+    /// Uniformly distributed numbers from 0 to 1 of the shape, dtype and device of a tensor.
+    rand_like => Tensor::rand_like_with;
+    /// Normally distributed numbers of the shape, dtype and device of a tensor.
+    randn_like => Tensor::randn_like_with;
+}
+
+/// Elements of one value of the shape, dtype and device of a tensor.
+#[pyfunction]
+#[pyo3(signature = (input, fill_value, *, dtype=None, device=None, requires_grad=false))]
+pub fn full_like(
+    input: &Bound<'_, PyTensor>,
+    fill_value: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    device: Option<&Bound<'_, PyAny>>,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
+    let value = arg::convert("full_like", &FILL, fill_value)?;
+    let made = input.get().0.full_like_with(value.arg(&[]), options(dtype, device)?).or_raise()?;
+    data::finish(made, None, None, requires_grad)
 }
 
 /// A tensor whose elements are all `fill_value`; its dtype is that of the value if none is given.

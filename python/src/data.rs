@@ -33,13 +33,13 @@ enum Number {
 
 impl Numbers {
     /// Appends the elements of `object`, which is nested `depth` sequences deep.
-    fn collect(&mut self, object: &Bound<'_, PyAny>, depth: usize, shape: &mut Vec<usize>) -> PyResult<()> {
+    fn collect(&mut self, object: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
         let sequence = object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>();
         if !sequence {
-            if shape.len() != depth {
-                return Err(ragged("a number", &format!("a sequence of {}", shape[depth])));
-            }
-            return self.push(object);
+            return match self.shape.get(depth) {
+                Some(expected) => Err(ragged("a number", &format!("a sequence of {expected}"))),
+                None => self.push(object),
+            };
         }
         if depth == DEEPEST {
             return Err(PyValueError::new_err(format!(
@@ -48,8 +48,8 @@ impl Numbers {
         }
         let count = object.len()?;
         let first = self.values.is_empty() && self.tensors.is_empty();
-        match shape.get(depth) {
-            None if first => shape.push(count),
+        match self.shape.get(depth) {
+            None if first => self.shape.push(count),
             None => return Err(ragged(&format!("a sequence of {count}"), "a number")),
             Some(&expected) if expected != count => {
                 return Err(ragged(&format!("a sequence of {count}"), &format!("one of {expected}")));
@@ -57,7 +57,7 @@ impl Numbers {
             Some(_) => {}
         }
         for element in object.try_iter()? {
-            self.collect(&element?, depth + 1, shape)?;
+            self.collect(&element?, depth + 1)?;
         }
         Ok(())
     }
@@ -117,9 +117,7 @@ fn too_large(value: &Bound<'_, PyAny>) -> PyErr {
 /// hold.
 pub fn from_nested(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
     let mut numbers = Numbers::default();
-    let mut shape = Vec::new();
-    numbers.collect(object, 0, &mut shape)?;
-    numbers.shape = shape;
+    numbers.collect(object, 0)?;
     if !numbers.tensors.is_empty() {
         if !numbers.values.is_empty() {
             return Err(ragged("a number", "an array"));

@@ -220,6 +220,23 @@ struct Foreign {
     free: Option<Box<dyn FnOnce() + Send>>,
 }
 
+impl Foreign {
+    /// The owner of a struct of a producer with its deleter.
+    ///
+    /// # Safety
+    /// The deleter may be called with the struct, once and on any thread; the producer keeps this, by DLPack.
+    unsafe fn of<M: 'static>(managed: *mut M, deleter: Option<unsafe extern "C" fn(*mut M)>) -> Foreign {
+        let address = Address(managed);
+        let free = move || {
+            if let Some(deleter) = deleter {
+                // SAFETY: the caller passes a deleter of this struct, and this runs once.
+                unsafe { deleter(address.get()) }
+            }
+        };
+        Foreign { free: Some(Box::new(free)) }
+    }
+}
+
 impl Drop for Foreign {
     fn drop(&mut self) {
         if let Some(free) = self.free.take() {
@@ -288,13 +305,7 @@ pub fn import(object: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Tensor>
                 return Err(PyValueError::new_err(format!("expected DLPack version 1, got version {got}")));
             }
             ffi::PyCapsule_SetName(pointer, NEW_USED.as_ptr());
-            let address = Address(managed);
-            let free = move || {
-                if let Some(deleter) = (*address.get()).deleter {
-                    deleter(address.get());
-                }
-            };
-            let foreign = Foreign { free: Some(Box::new(free)) };
+            let foreign = Foreign::of(managed, (*managed).deleter);
             share(&(*managed).dl_tensor, (*managed).flags & READ_ONLY != 0, foreign)
         }
     } else if named(OLD) {
@@ -302,13 +313,7 @@ pub fn import(object: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Tensor>
         unsafe {
             let managed: *mut DLManagedTensor = ffi::PyCapsule_GetPointer(pointer, OLD.as_ptr()).cast();
             ffi::PyCapsule_SetName(pointer, OLD_USED.as_ptr());
-            let address = Address(managed);
-            let free = move || {
-                if let Some(deleter) = (*address.get()).deleter {
-                    deleter(address.get());
-                }
-            };
-            share(&(*managed).dl_tensor, false, Foreign { free: Some(Box::new(free)) })
+            share(&(*managed).dl_tensor, false, Foreign::of(managed, (*managed).deleter))
         }
     } else if named(OLD_USED) || named(NEW_USED) {
         Err(PyValueError::new_err("the DLPack capsule was consumed before; ask the producer for a new one"))

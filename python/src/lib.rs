@@ -6,11 +6,13 @@
 mod arg;
 mod autograd;
 mod buffer;
+mod composite;
 mod create;
 mod data;
 mod dlpack;
 mod dtype;
 mod error;
+mod fft;
 mod handle;
 mod index;
 mod io;
@@ -20,6 +22,14 @@ mod runtime;
 mod tensor;
 
 use pyo3::prelude::*;
+use pyo3::wrap_pymodule;
+
+/// Adds functions to a module.
+macro_rules! add {
+    ($module:ident: $($function:path),* $(,)?) => {
+        $($module.add_function(wrap_pyfunction!($function, $module)?)?;)*
+    };
+}
 
 /// The module.
 #[pymodule]
@@ -31,34 +41,7 @@ fn _keyway(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add(name, dtype::PyDType(dtype))?;
     }
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add_function(wrap_pyfunction!(tensor::_rebuild, module)?)?;
-    module.add_function(wrap_pyfunction!(dtype::_dtype, module)?)?;
-    module.add_function(wrap_pyfunction!(data::tensor, module)?)?;
-    module.add_function(wrap_pyfunction!(data::asarray, module)?)?;
-    module.add_function(wrap_pyfunction!(data::get_default_dtype, module)?)?;
-    module.add_function(wrap_pyfunction!(data::set_default_dtype, module)?)?;
-    module.add_function(wrap_pyfunction!(data::from_dlpack, module)?)?;
-    module.add_function(wrap_pyfunction!(create::zeros, module)?)?;
-    module.add_function(wrap_pyfunction!(create::ones, module)?)?;
-    module.add_function(wrap_pyfunction!(create::empty, module)?)?;
-    module.add_function(wrap_pyfunction!(create::full, module)?)?;
-    module.add_function(wrap_pyfunction!(create::arange, module)?)?;
-    module.add_function(wrap_pyfunction!(create::linspace, module)?)?;
-    module.add_function(wrap_pyfunction!(create::eye, module)?)?;
-    module.add_function(wrap_pyfunction!(create::rand, module)?)?;
-    module.add_function(wrap_pyfunction!(create::randn, module)?)?;
-    module.add_function(wrap_pyfunction!(create::randint, module)?)?;
-    module.add_function(wrap_pyfunction!(create::randperm, module)?)?;
-    module.add_function(wrap_pyfunction!(create::manual_seed, module)?)?;
-    module.add_function(wrap_pyfunction!(autograd::grad, module)?)?;
-    module.add_function(wrap_pyfunction!(autograd::is_grad_enabled, module)?)?;
-    module.add_function(wrap_pyfunction!(autograd::_set_grad_enabled, module)?)?;
-    module.add_function(wrap_pyfunction!(ops::call_op, module)?)?;
-    module.add_function(wrap_pyfunction!(ops::op_table, module)?)?;
-    module.add_function(wrap_pyfunction!(io::save, module)?)?;
-    module.add_function(wrap_pyfunction!(io::load, module)?)?;
-    module.add_function(wrap_pyfunction!(runtime::backends, module)?)?;
-    module.add_function(wrap_pyfunction!(runtime::get_num_threads, module)?)?;
-    module.add_function(wrap_pyfunction!(runtime::set_num_threads, module)?)?;
+    add!(module: autograd::_set_grad_enabled, autograd::grad, autograd::is_grad_enabled, composite::hstack, composite::meshgrid, composite::vstack, create::arange, create::empty, create::empty_like, create::eye, create::full, create::full_like, create::linspace, create::manual_seed, create::ones, create::ones_like, create::rand, create::rand_like, create::randint, create::randn, create::randn_like, create::randperm, create::zeros, create::zeros_like, data::asarray, data::from_dlpack, data::get_default_dtype, data::set_default_dtype, data::tensor, dtype::_dtype, io::load, io::save, ops::call_op, ops::op_table, runtime::backends, runtime::get_num_threads, runtime::set_num_threads, tensor::_rebuild);
+    module.add_wrapped(wrap_pymodule!(fft::fourier))?;
     Ok(())
 }

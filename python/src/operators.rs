@@ -10,22 +10,22 @@ use keyway::Arg;
 use keyway::ops::{linalg, pointwise};
 use pyo3::prelude::*;
 
-/// The operators, each by its op, with the arguments after the operands.
+/// The operators, each by its op, with the argument after the operands.
 macro_rules! operators {
     ($($op:path, $rest:expr; $forward:ident $reflected:ident $in_place:ident;)*) => {
         #[pymethods]
         impl PyTensor {
             $(
                 fn $forward<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Operand<'py> {
-                    ops::operator(slf.py(), &$op, &$rest, slf, other)
+                    ops::operator(slf.py(), &$op, $rest, slf, other)
                 }
 
                 fn $reflected<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Operand<'py> {
-                    ops::operator(slf.py(), &$op, &$rest, other, slf)
+                    ops::operator(slf.py(), &$op, $rest, other, slf)
                 }
 
                 fn $in_place(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-                    ops::in_place(slf.py(), &$op, &$rest, slf, other)
+                    ops::in_place(slf.py(), &$op, $rest, slf, other)
                 }
             )*
         }
@@ -33,16 +33,16 @@ macro_rules! operators {
 }
 
 operators! {
-    pointwise::add::DEF, [Arg::Int(1)]; __add__ __radd__ __iadd__;
-    pointwise::sub::DEF, [Arg::Int(1)]; __sub__ __rsub__ __isub__;
-    pointwise::mul::DEF, []; __mul__ __rmul__ __imul__;
-    pointwise::div::DEF, [Arg::None]; __truediv__ __rtruediv__ __itruediv__;
-    pointwise::floor_divide::DEF, []; __floordiv__ __rfloordiv__ __ifloordiv__;
-    pointwise::remainder::DEF, []; __mod__ __rmod__ __imod__;
-    linalg::matmul::DEF, []; __matmul__ __rmatmul__ __imatmul__;
-    pointwise::bitwise_and::DEF, []; __and__ __rand__ __iand__;
-    pointwise::bitwise_or::DEF, []; __or__ __ror__ __ior__;
-    pointwise::bitwise_xor::DEF, []; __xor__ __rxor__ __ixor__;
-    pointwise::bitwise_left_shift::DEF, []; __lshift__ __rlshift__ __ilshift__;
-    pointwise::bitwise_right_shift::DEF, []; __rshift__ __rrshift__ __irshift__;
+    pointwise::add::DEF, Some(Arg::Int(1)); __add__ __radd__ __iadd__;
+    pointwise::sub::DEF, Some(Arg::Int(1)); __sub__ __rsub__ __isub__;
+    pointwise::mul::DEF, None; __mul__ __rmul__ __imul__;
+    pointwise::div::DEF, Some(Arg::None); __truediv__ __rtruediv__ __itruediv__;
+    pointwise::floor_divide::DEF, None; __floordiv__ __rfloordiv__ __ifloordiv__;
+    pointwise::remainder::DEF, None; __mod__ __rmod__ __imod__;
+    linalg::matmul::DEF, None; __matmul__ __rmatmul__ __imatmul__;
+    pointwise::bitwise_and::DEF, None; __and__ __rand__ __iand__;
+    pointwise::bitwise_or::DEF, None; __or__ __ror__ __ior__;
+    pointwise::bitwise_xor::DEF, None; __xor__ __rxor__ __ixor__;
+    pointwise::bitwise_left_shift::DEF, None; __lshift__ __rlshift__ __ilshift__;
+    pointwise::bitwise_right_shift::DEF, None; __rshift__ __rrshift__ __irshift__;
 }

@@ -2,7 +2,7 @@
 
 use crate::arg::{self, Value};
 use crate::error::OrRaise;
-use crate::handle::{PyTensor, tensor};
+use crate::handle::PyTensor;
 use crate::runtime;
 use keyway::dispatcher::op::OpEntry;
 use keyway::dispatcher::registry;
@@ -126,19 +126,35 @@ fn call(name: &str, args: &[Arg<'_>], target: &Target<'_>) -> keyway::Result<Vec
     }
 }
 
-/// Runs a call, without the interpreter's lock where it computes for long.
+/// Runs a call by name.
 fn run(py: Python<'_>, name: &str, values: &[Value], target: &Target<'_>) -> PyResult<Vec<Tensor>> {
     let lists: Vec<Vec<&TensorRef>> = values.iter().map(Value::list).collect();
     let args: Vec<Arg<'_>> = values.iter().zip(&lists).map(|(value, list)| value.arg(list)).collect();
-    let elements = values.iter().map(|value| match value {
+    let elements = values.iter().map(elements).sum();
+    released(py, elements, || call(name, &args, target))
+}
+
+/// The number of elements of an argument.
+fn elements(value: &Value) -> usize {
+    match value {
         Value::Tensor(tensor) => tensor.elem_count(),
         Value::Tensors(tensors) => tensors.iter().map(Tensor::elem_count).sum(),
         _ => 0,
-    });
-    if elements.sum::<usize>() < RELEASED_FROM {
-        return call(name, &args, target).or_raise();
     }
-    py.detach(|| call(name, &args, target)).or_raise()
+}
+
+/// Runs a call on this many elements, without the interpreter's lock if it computes for long.
+fn released<R: Send>(
+    py: Python<'_>,
+    elements: usize,
+    run: impl FnOnce() -> keyway::Result<R> + Send,
+) -> PyResult<R> {
+    if elements < RELEASED_FROM { run().or_raise() } else { py.detach(run).or_raise() }
+}
+
+/// The arguments of an operator: the operands, and the one of its op that follows, if any.
+fn with_rest<'a>(left: &'a Value, right: &'a Value, rest: Option<Arg<'static>>) -> Vec<Arg<'a>> {
+    [left.arg(&[]), right.arg(&[])].into_iter().chain(rest).collect()
 }
 
 /// One tensor, or a tuple of several.
@@ -189,70 +205,46 @@ pub fn call_op<'py>(
     Ok(out)
 }
 
-/// The operand of an operator, `None` for an object of another type than a number, tensor or array.
-fn operand(object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
-    if let Ok(tensor) = object.cast::<PyTensor>() {
-        return Ok(Some(Value::Tensor(tensor.get().0.clone())));
-    }
-    match arg::number(object)? {
-        Some(value) => Ok(Some(value)),
-        None => Ok(tensor(object)?.map(Value::Tensor)),
-    }
-}
-
-/// Whether a call on these operands computes for long.
-fn is_long(left: &Value, right: &Value) -> bool {
-    let count = |value: &Value| if let Value::Tensor(tensor) = value { tensor.elem_count() } else { 0 };
-    count(left) + count(right) >= RELEASED_FROM
-}
-
-/// The result of a binary operator with the arguments `rest` of its op; `NotImplemented` for an operand of another type than a
+/// The result of a binary operator with the argument `rest` of its op, if it has one; `NotImplemented` for an operand of another type than a
 /// number, tensor or array.
 pub fn operator<'py>(
     py: Python<'py>,
     op: &'static OpDef,
-    rest: &[Arg<'static>],
+    rest: Option<Arg<'static>>,
     left: &Bound<'py, PyAny>,
     right: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     runtime::start(py)?;
-    let (Some(left), Some(right)) = (operand(left)?, operand(right)?) else {
+    let (Some(left), Some(right)) = (arg::operand(left)?, arg::operand(right)?) else {
         return Ok(py.NotImplemented().into_bound(py));
     };
-    let args = [left.arg(&[]), right.arg(&[]), rest.first().copied().unwrap_or(Arg::None)];
-    let args = &args[..2 + rest.len()];
-    let made = if is_long(&left, &right) { py.detach(|| op.run(args)) } else { op.run(args) };
-    Ok(Bound::new(py, PyTensor(made.or_raise()?))?.into_any())
+    let args = with_rest(&left, &right, rest);
+    let made = released(py, elements(&left) + elements(&right), || op.run(&args))?;
+    Ok(Bound::new(py, PyTensor(made))?.into_any())
 }
 
 /// An operator in place: `left += right`.
 pub fn in_place(
     py: Python<'_>,
     op: &'static OpDef,
-    rest: &[Arg<'static>],
+    rest: Option<Arg<'static>>,
     left: &Bound<'_, PyTensor>,
     right: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
     runtime::start(py)?;
-    let Some(right) = operand(right)? else {
+    let Some(right) = arg::operand(right)? else {
         let got = right.get_type().name()?;
         return Err(PyTypeError::new_err(format!("{}: expected a tensor or a number, got {got}", op.name())));
     };
     let left = Value::Tensor(left.get().0.clone());
-    let args = [left.arg(&[]), right.arg(&[]), rest.first().copied().unwrap_or(Arg::None)];
-    let args = &args[..2 + rest.len()];
-    let made =
-        if is_long(&left, &right) { py.detach(|| op.run_in_place(args)) } else { op.run_in_place(args) };
-    made.or_raise().map(drop)
+    let args = with_rest(&left, &right, rest);
+    released(py, elements(&left) + elements(&right), || op.run_in_place(&args)).map(drop)
 }
 
 /// The result of an op of one tensor.
 pub fn unary(py: Python<'_>, op: &'static OpDef, tensor: &Tensor) -> PyResult<PyTensor> {
     runtime::start(py)?;
-    let args = [Arg::from(tensor)];
-    let long = tensor.elem_count() >= RELEASED_FROM;
-    let made = if long { py.detach(|| op.run(&args)) } else { op.run(&args) };
-    made.or_raise().map(PyTensor)
+    released(py, tensor.elem_count(), || op.run(&[tensor.into()])).map(PyTensor)
 }
 
 /// The ops of this build: name, schema, documentation in Markdown, and whether there is a form in place.

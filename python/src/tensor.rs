@@ -333,7 +333,7 @@ impl PyTensor {
         if !modulo.is_none() {
             return Err(PyTypeError::new_err("pow: a modulus is not supported; use `%` on the result"));
         }
-        ops::operator(slf.py(), &pointwise::pow::DEF, &[], slf, other)
+        ops::operator(slf.py(), &pointwise::pow::DEF, None, slf, other)
     }
 
     fn __rpow__<'py>(
@@ -341,7 +341,7 @@ impl PyTensor {
         other: &Bound<'py, PyAny>,
         _modulo: &Bound<'py, PyAny>,
     ) -> Operand<'py> {
-        ops::operator(slf.py(), &pointwise::pow::DEF, &[], other, slf)
+        ops::operator(slf.py(), &pointwise::pow::DEF, None, other, slf)
     }
 
     fn __richcmp__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>, order: CompareOp) -> Operand<'py> {
@@ -353,7 +353,7 @@ impl PyTensor {
             CompareOp::Gt => &pointwise::gt::DEF,
             CompareOp::Ge => &pointwise::ge::DEF,
         };
-        ops::operator(slf.py(), op, &[], slf, other)
+        ops::operator(slf.py(), op, None, slf, other)
     }
 
     fn __hash__(slf: &Bound<'_, Self>) -> isize {
@@ -425,31 +425,46 @@ impl PyTensor {
         text.replace(&format!("dtype={}", dtype.name()), &format!("dtype={}", dtype::name(dtype)))
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let dense = self.0.detach().contiguous().or_raise()?;
+    /// The attributes that Python set, such as the mark of a parameter, go along.
+    #[allow(clippy::type_complexity)]
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>, Bound<'py, PyAny>)> {
+        let (py, this) = (slf.py(), slf.get());
+        let dense = this.0.detach().contiguous().or_raise()?;
         let bytes = dense.to_device(keyway::Device::CPU).or_raise()?.storage().or_raise()?.to_bytes();
         let bytes = bytes.map_err(keyway::Error::from).or_raise()?;
-        let (start, size) = (dense.storage_offset() * dense.dtype().size(), self.nbytes());
+        let (start, size) = (dense.storage_offset() * dense.dtype().size(), this.nbytes());
         let rest = (
             PyBytes::new(py, bytes.get(start..start + size).unwrap_or_default()),
-            self.shape(py)?,
-            self.dtype(),
-            self.device(),
-            self.0.requires_grad(),
+            this.shape(py)?,
+            this.dtype(),
+            this.device(),
+            this.0.requires_grad(),
         );
-        Ok((py.import("keyway._keyway")?.getattr("_rebuild")?, rest.into_pyobject(py)?))
+        Ok((
+            py.import("keyway._keyway")?.getattr("_rebuild")?,
+            rest.into_pyobject(py)?,
+            slf.getattr("__dict__")?,
+        ))
     }
 
     #[pyo3(signature = (_memo=None))]
-    fn __deepcopy__(&self, _memo: Option<&Bound<'_, PyDict>>) -> PyResult<PyTensor> {
-        let copy = self.0.detach().copy().or_raise()?;
-        if self.0.requires_grad() {
+    fn __deepcopy__<'py>(
+        slf: &Bound<'py, Self>,
+        _memo: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyTensor>> {
+        let this = &slf.get().0;
+        let copy = this.detach().copy().or_raise()?;
+        if this.requires_grad() {
             copy.requires_grad_(true).or_raise()?;
-            if let Some(gradient) = self.0.grad() {
+            if let Some(gradient) = this.grad() {
                 copy.set_grad(gradient.copy().or_raise()?).or_raise()?;
             }
         }
-        Ok(PyTensor(copy))
+        let copy = Bound::new(slf.py(), PyTensor(copy))?;
+        copy.getattr("__dict__")?.call_method1("update", (slf.getattr("__dict__")?,))?;
+        Ok(copy)
     }
 
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {

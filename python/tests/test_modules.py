@@ -1,6 +1,7 @@
 """Modules and optimisers in the ways in which users of PyTorch use them."""
 
 import copy
+import pickle
 import threading
 from collections import OrderedDict
 
@@ -142,6 +143,14 @@ def test_hooks_change_gradients_and_raise():
     y.register_hook(lambda gradient: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         y.sum().backward()
+
+
+def test_copies_of_modules_keep_their_parameters():
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    for copied in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert isinstance(copied[0].weight, nn.Parameter) and copied[0].weight is not model[0].weight
+        assert copied[0].weight.tolist() == model[0].weight.tolist()
+        assert "(1): BatchNorm1d" in repr(copied)
 
 
 def test_a_deep_copy_has_the_gradient():

@@ -287,6 +287,8 @@ def test_functions_of_other_tensors():
     for function, value in ((kw.zeros_like, 0.0), (kw.ones_like, 1.0)):
         made = function(x)
         assert made.tolist() == [value] * 3 and made.dtype == kw.float64
+    image = kw.zeros(2, 3, 4, 5).permute(0, 3, 1, 2)
+    assert kw.zeros_like(image).stride() == image.stride()
     assert kw.full_like(x, 2, dtype=int).tolist() == [2, 2, 2]
     assert kw.allclose(x, x + 1e-12) and not kw.equal(x, x + 1e-12) and kw.equal(x, x.clone())
     assert 2.0 in x and 5.0 not in x

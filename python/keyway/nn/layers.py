@@ -18,6 +18,11 @@ def _uniform(bound: float, *shape: int) -> Tensor:
     return made
 
 
+def _sizes(shape: int | Sequence[int]) -> list[int]:
+    """A shape that may be given as one number."""
+    return [shape] if isinstance(shape, int) else list(shape)
+
+
 class Linear(Module):
     """``x @ weight.T + bias``, initialised uniformly within ``1 / sqrt(in_features)``."""
 
@@ -86,7 +91,7 @@ class LayerNorm(Module):
 
     def __init__(self, normalized_shape: int | Sequence[int], eps: float = 1e-5) -> None:
         super().__init__()
-        self.normalized_shape = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
+        self.normalized_shape = _sizes(normalized_shape)
         self.eps = eps
         self.weight, self.bias = Parameter(ones(self.normalized_shape)), Parameter(zeros(self.normalized_shape))
 
@@ -112,7 +117,7 @@ class RMSNorm(Module):
 
     def __init__(self, normalized_shape: int | Sequence[int], eps: float | None = None) -> None:
         super().__init__()
-        self.normalized_shape = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
+        self.normalized_shape = _sizes(normalized_shape)
         self.eps = eps
         self.weight = Parameter(ones(self.normalized_shape))
 
@@ -139,8 +144,12 @@ class BatchNorm2d(Module):
         return F.batch_norm(x, mean, var, self.weight, self.bias, self.training, self.momentum, self.eps)
 
 
-# The op takes any number of dimensions behind the channels.
-BatchNorm1d = BatchNorm3d = BatchNorm2d
+class BatchNorm1d(BatchNorm2d):
+    """``BatchNorm2d`` of sequences: the op takes any number of dimensions behind the channels."""
+
+
+class BatchNorm3d(BatchNorm2d):
+    """``BatchNorm2d`` of volumes."""
 
 
 class Identity(Module):
@@ -301,26 +310,30 @@ class Softplus(_OfOp):
     _defaults = {"beta": 1.0, "threshold": 20.0}
 
 
-class Softmax(Module):
+class _OfDimension(Module):
+    """A module that calls an op of one dimension."""
+
+    _op: str
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, x: Tensor) -> Tensor:
+        made: Tensor = call_op(self._op, (x, self.dim))
+        return made
+
+
+class Softmax(_OfDimension):
     """The exponentials of a dimension divided by their sum."""
 
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        self.dim = dim
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.softmax(x, self.dim)
+    _op = "softmax"
 
 
-class LogSoftmax(Module):
+class LogSoftmax(_OfDimension):
     """The logarithm of the softmax."""
 
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        self.dim = dim
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.log_softmax(x, self.dim)
+    _op = "log_softmax"
 
 
 class CrossEntropyLoss(Module):
@@ -341,17 +354,6 @@ class CrossEntropyLoss(Module):
         return F.cross_entropy(input, target, self.weight, self.ignore_index, self.reduction, self.label_smoothing)
 
 
-class MSELoss(Module):
-    """The mean of the squared differences."""
-
-    def __init__(self, reduction: str = "mean") -> None:
-        super().__init__()
-        self.reduction = reduction
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.mse_loss(input, target, self.reduction)
-
-
 class _Loss(Module):
     """A loss of an input and a target by the op of its name."""
 
@@ -364,6 +366,12 @@ class _Loss(Module):
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         made: Tensor = call_op(self._op, (input, target), {"reduction": self.reduction})
         return made
+
+
+class MSELoss(_Loss):
+    """The mean of the squared differences."""
+
+    _op = "mse_loss"
 
 
 class L1Loss(_Loss):
