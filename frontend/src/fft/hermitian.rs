@@ -1,6 +1,6 @@
 //! Transforms of Hermitian signals along several dimensions.
 
-use super::many::{half_in, of_half_in};
+use super::many::{half, of_half};
 use super::options::{FftnOptions, complex};
 use crate::Tensor;
 use crate::error::Result;
@@ -130,11 +130,17 @@ pub fn ihfftn_with(x: &Tensor, options: &FftnOptions) -> Result<Tensor> {
     spectrum("ihfftn", x, options, false)
 }
 
-/// The transform of the conjugate as if it were a half spectrum, with the factor of the opposite direction.
-fn signal(op: &'static str, x: &Tensor, options: &FftnOptions, two: bool) -> Result<Tensor> {
-    of_half_in(op, &complex(x)?.conj()?, options, two, options.norm.opposite())
+/// The options with the normalization of the opposite direction.
+fn opposite(options: &FftnOptions) -> FftnOptions {
+    FftnOptions { norm: options.norm.opposite(), ..options.clone() }
 }
 
+/// The transform of the conjugate as if it were a half spectrum, with the factor of the opposite direction.
+fn signal(op: &'static str, x: &Tensor, options: &FftnOptions, two: bool) -> Result<Tensor> {
+    of_half(op, &complex(x)?.conj()?, &opposite(options), two)
+}
+
+/// The conjugate of the first half of the transform, with the factor of the opposite direction: the inverse of [`signal`].
 fn spectrum(op: &'static str, x: &Tensor, options: &FftnOptions, two: bool) -> Result<Tensor> {
-    half_in(op, x, options, two, options.norm.opposite())?.conj()
+    half(op, x, &opposite(options), two)?.conj()
 }

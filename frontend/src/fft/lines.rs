@@ -29,7 +29,7 @@ fn whole(op: &'static str, x: &Tensor, options: FftOptions, forward: bool) -> Re
         // The inverse of a real signal is the conjugate of its transform.
         match forward {
             true => x.fft_r2c(&dims, norm.name(), false),
-            false => x.fft_r2c(&dims, norm.opposite(), false)?.conj(),
+            false => x.fft_r2c(&dims, norm.opposite().name(), false)?.conj(),
         }
     })
 }
@@ -224,7 +224,7 @@ pub fn hfft(x: &Tensor) -> Result<Tensor> {
 pub fn hfft_with(x: &Tensor, options: FftOptions) -> Result<Tensor> {
     called_as("hfft", PARAMETERS, NAMES, || {
         let (x, at, n) = signal_of_half("hfft", x, options)?;
-        x.conj()?.fft_c2r(&[at as i64], options.norm.opposite(), n)
+        x.conj()?.fft_c2r(&[at as i64], options.norm.opposite().name(), n)
     })
 }
 
@@ -258,6 +258,6 @@ pub fn ihfft(x: &Tensor) -> Result<Tensor> {
 pub fn ihfft_with(x: &Tensor, options: FftOptions) -> Result<Tensor> {
     called_as("ihfft", PARAMETERS, NAMES, || {
         let (x, at) = signal("ihfft", real("ihfft", x)?, &options)?;
-        x.fft_r2c(&[at as i64], options.norm.opposite(), true)?.conj()
+        x.fft_r2c(&[at as i64], options.norm.opposite().name(), true)?.conj()
     })
 }

@@ -81,56 +81,34 @@ fn whole(op: &'static str, x: &Tensor, options: &FftnOptions, two: bool, forward
         // The inverse of a real signal is the conjugate of its transform.
         match forward {
             true => x.fft_r2c(&dims, norm.name(), false),
-            false => x.fft_r2c(&dims, norm.opposite(), false)?.conj(),
+            false => x.fft_r2c(&dims, norm.opposite().name(), false)?.conj(),
         }
     })
 }
 
 /// The first half of the transform of a real signal.
-fn half(op: &'static str, x: &Tensor, options: &FftnOptions, two: bool) -> Result<Tensor> {
-    half_in(op, x, options, two, options.norm.name())
-}
-
-/// [`half`] with a normalization by its name.
-pub(super) fn half_in(
-    op: &'static str,
-    x: &Tensor,
-    options: &FftnOptions,
-    two: bool,
-    norm: &str,
-) -> Result<Tensor> {
+pub(super) fn half(op: &'static str, x: &Tensor, options: &FftnOptions, two: bool) -> Result<Tensor> {
     called_as(op, PARAMETERS, NAMES, || {
         let x = real(op, x)?;
         let axes = Axes::of(op, &x, options, two)?;
-        axes.signal(&x)?.fft_r2c(&axes.ints(), norm, true)
+        axes.signal(&x)?.fft_r2c(&axes.ints(), options.norm.name(), true)
     })
 }
 
 /// The real signal of half a spectrum.
-fn of_half(op: &'static str, x: &Tensor, options: &FftnOptions, two: bool) -> Result<Tensor> {
-    of_half_in(op, x, options, two, options.norm.name())
-}
-
-/// [`of_half`] with a normalization by its name.
-pub(super) fn of_half_in(
-    op: &'static str,
-    x: &Tensor,
-    options: &FftnOptions,
-    two: bool,
-    norm: &str,
-) -> Result<Tensor> {
+pub(super) fn of_half(op: &'static str, x: &Tensor, options: &FftnOptions, two: bool) -> Result<Tensor> {
     called_as(op, PARAMETERS, NAMES, || {
         let x = complex(x)?;
         let mut axes = Axes::of(op, &x, options, two)?;
         let (Some(&last), Some(size)) = (axes.dims.last(), axes.sizes.last_mut()) else {
-            return x.fft_c2r(&[], norm, 1);
+            return x.fft_c2r(&[], options.norm.name(), 1);
         };
         let n = match *size {
             Some(n) => n,
             None => usual(op, x.shape()[last])?,
         };
         *size = Some(n / 2 + 1);
-        axes.signal(&x)?.fft_c2r(&axes.ints(), norm, n)
+        axes.signal(&x)?.fft_c2r(&axes.ints(), options.norm.name(), n)
     })
 }
 

@@ -1,7 +1,6 @@
 //! The options of the transforms, and preparing their arguments.
 
 use crate::error::Result;
-use crate::ops::fft::half_spectrum::opposite;
 use crate::{DType, Tensor};
 use keyway_dispatcher::dims::wrap_dim;
 use keyway_dispatcher::error::Error;
@@ -33,9 +32,13 @@ impl Norm {
         }
     }
 
-    /// The name of the normalization that gives the transform in the other direction the same factor.
-    pub(super) fn opposite(self) -> &'static str {
-        opposite(self.name())
+    /// The normalization that gives the transform in the other direction the same factor.
+    pub(super) fn opposite(self) -> Norm {
+        match self {
+            Norm::Backward => Norm::Forward,
+            Norm::Ortho => Norm::Ortho,
+            Norm::Forward => Norm::Backward,
+        }
     }
 }
 

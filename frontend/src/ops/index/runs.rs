@@ -101,9 +101,9 @@ impl Tensor {
                 let both = ranks.mul(own.values.elem_count() as i64)?.add(&own.inverse)?.unique_all()?;
                 (ranks, distinct) = (both.inverse, both.values.elem_count());
             }
-            let places = Tensor::arange_with(0, count as i64, 1, (DType::I64, self.device()))?;
-            let none = places.new_full(distinct, count as i64)?;
-            let firsts = none.scatter_reduce(0, &ranks, &places, Reduce::Amin)?;
+            let positions = Tensor::arange_with(0, count as i64, 1, (DType::I64, self.device()))?;
+            let none = positions.new_full(distinct, count as i64)?;
+            let firsts = none.scatter_reduce(0, &ranks, &positions, Reduce::Amin)?;
             let counts = ranks.new_zeros(distinct)?.scatter_add(0, &ranks, &ranks.ones_like()?)?;
             Ok(Unique { values: self.detach().index_select(dim, &firsts)?, inverse: ranks, counts })
         })
