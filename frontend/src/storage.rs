@@ -77,6 +77,8 @@ pub use keyway_dispatcher::memory::AccessorRef;
 /// ```
 pub use keyway_dispatcher::memory::Storage;
 pub use keyway_dispatcher::memory::bytes::{Element, Plain};
+/// DLPack 1.x: the structs by which libraries share tensors without a copy.
+pub use keyway_dispatcher::memory::dlpack;
 pub use keyway_dispatcher::memory::{
     AllocatorGuard, Blob, HostAllocator, set_host_allocator, use_host_allocator,
 };

@@ -1,7 +1,7 @@
 //! The extension module `keyway._keyway`: the class `Tensor`, constructors, files, autograd, and calls of any op by its name.
 //!
 //! The package's Python files add the methods and functions of the ops, from the table that [`ops::op_table`] returns. Pointers
-//! are used in `buffer` and `dlpack` alone.
+//! are used in `buffer`, `dlpack` and `exchange` alone.
 
 mod arg;
 mod autograd;
@@ -12,6 +12,7 @@ mod data;
 mod dlpack;
 mod dtype;
 mod error;
+mod exchange;
 mod fft;
 mod handle;
 mod index;

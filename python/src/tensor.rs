@@ -3,7 +3,7 @@
 use crate::dtype::{self, PyDType};
 use crate::error::OrRaise;
 use crate::handle::{Operand, PyTensor};
-use crate::{autograd, buffer, data, dlpack, index, ops};
+use crate::{autograd, buffer, data, dlpack, exchange, index, ops};
 use keyway::autograd::HookHandle;
 use keyway::ops::pointwise;
 use keyway::{DType, Tensor};
@@ -499,6 +499,12 @@ impl PyTensor {
             return dlpack::export(py, &self.0.copy().or_raise()?, versioned, true);
         }
         dlpack::export(py, &self.0, versioned, false)
+    }
+
+    /// DLPack's C functions.
+    #[classattr]
+    fn __dlpack_c_exchange_api__(py: Python<'_>) -> PyResult<Py<PyAny>> {
+        exchange::capsule(py)
     }
 
     /// DLPack's type and number of the device.

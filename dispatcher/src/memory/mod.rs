@@ -8,6 +8,7 @@ mod allocator;
 mod blocks;
 pub mod bytes;
 mod copy;
+pub mod dlpack;
 mod elements;
 mod extension;
 mod foreign;

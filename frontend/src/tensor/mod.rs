@@ -6,10 +6,13 @@ mod convert;
 mod create;
 pub(crate) mod defaults;
 mod deprecated;
+mod dlpack;
 pub(crate) mod filled;
 mod format;
 mod host;
 mod index;
+#[cfg(feature = "ndarray")]
+mod ndarray;
 mod options;
 mod print;
 mod resize;
