@@ -18,8 +18,17 @@
 //!   `Arc::get_mut` does. A flag checked by every in-place op was rejected: two atomic read-modify-writes a call, for a
 //!   rare use;
 //! - memory that may be shared outside (`Arc<[T]>`, `Bytes`, a mapped file) is read-only for ops too;
+//! - memory that processes share is an anonymous file of sealed size, see [`Tensor::to_shared_memory`](crate::Tensor::to_shared_memory):
+//!   the kernel frees it whatever happens to its users, and a peer cannot truncate it. A name in `/dev/shm` was rejected: a killed
+//!   process leaves it behind;
 //! - a blob owns its deleter from the beginning, so it runs once, also if no tensor is created;
 //! - overlapping strides, as of `expand`, are allowed over foreign memory; writing to such a tensor is an error, as everywhere.
+
+#[cfg(target_os = "linux")]
+pub(crate) mod shared;
+
+#[cfg(target_os = "linux")]
+pub use shared::SharedHandle;
 
 /// Bounds-checked reads of a tensor that shares its memory; returned by [`Tensor::accessor`](crate::Tensor::accessor).
 ///

@@ -160,6 +160,16 @@ pub enum Error {
         /// Handles of its storage.
         storages: usize,
     },
+    /// Memory that processes share, or a mapped file, that cannot be created or opened, or cannot be used this way.
+    #[error("{op}: {reason}; {advice}")]
+    Mapping {
+        /// The op or function.
+        op: &'static str,
+        /// The reason.
+        reason: String,
+        /// What to do next.
+        advice: &'static str,
+    },
     /// A timeout: ops on other threads use the same integers and do not end.
     #[error(
         "{op}: expected other threads' ops that {} the same integers to end within a minute, but they did not; call it where \
@@ -389,6 +399,7 @@ impl Error {
             | Error::SizeOverflow { op, .. }
             | Error::ReadOnly { op, .. }
             | Error::Held { op, .. }
+            | Error::Mapping { op, .. }
             | Error::InUse { op, .. }
             | Error::NotOnHost { op, .. }
             | Error::LeavesDevice { op, .. } => *op = outer,

@@ -7,7 +7,7 @@ use crate::base::key::Device;
 
 impl Storage {
     /// The source of the memory: the name of a host allocator or of a plugin, `host` for the program's own allocator,
-    /// `vector`, the name of a [`Blob`](super::Blob), or `none` for 0 bytes.
+    /// `vector`, the name of a [`Blob`](super::Blob), `shared memory`, `mapped file`, or `none` for 0 bytes.
     pub fn allocator(&self) -> &str {
         match &self.0.owner {
             Owner::Nobody => "none",
@@ -17,6 +17,8 @@ impl Storage {
             Owner::Allocator(allocator) => allocator.name(),
             Owner::Vector(_) => "vector",
             Owner::Foreign(owner) | Owner::ReadOnly(owner) => &owner.name,
+            #[cfg(target_os = "linux")]
+            Owner::Mapped(mapping) => mapping.name(),
         }
     }
 
@@ -104,6 +106,7 @@ impl Storage {
     pub fn as_bytes_mut(&mut self) -> Result<&mut [u8]> {
         const OP: &str = "as_bytes_mut";
         self.check_writable(OP)?;
+        self.check_private(OP)?;
         if Shared::get_mut(&mut self.0).is_none() {
             return Err(self.held(OP, 0));
         }

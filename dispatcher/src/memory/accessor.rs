@@ -226,6 +226,7 @@ impl<'a, T: Element, const N: usize> AccessorRef<'a, T, N> {
         storage: &'a mut Storage,
         elements: StridedElements<'_>,
     ) -> Result<AccessorRef<'a, T, N>> {
+        storage.check_private(op)?;
         if Shared::get_mut(&mut storage.0).is_none() {
             return Err(storage.held(op, 0));
         }
@@ -308,6 +309,7 @@ impl<'a, T: Element, const N: usize> AccessorMut<'a, T, N> {
         elements: StridedElements<'_>,
     ) -> Result<AccessorMut<'a, T, N>> {
         storage.check_writable(op)?;
+        storage.check_private(op)?;
         if Shared::get_mut(&mut storage.0).is_none() {
             return Err(storage.held(op, 0));
         }

@@ -16,6 +16,8 @@ mod host;
 mod in_use;
 #[cfg(all(test, loom))]
 mod loom_tests;
+#[cfg(target_os = "linux")]
+mod mapped;
 mod observer;
 mod published;
 mod scratch;
@@ -30,6 +32,8 @@ pub(crate) use extension::Extension;
 pub use foreign::Blob;
 pub use host::host_vec;
 pub(crate) use in_use::{Access, InUse, Use, may_choose};
+#[cfg(target_os = "linux")]
+pub use mapped::FileId;
 pub use observer::{Observation, StorageObserver, observe_storages};
 pub(crate) use published::Published;
 pub(crate) use scratch::{allocate_scratch, free_scratch};
@@ -63,6 +67,9 @@ enum Owner {
     Foreign(Box<Foreign>),
     /// As `Foreign`, but shared with readers outside, so it must not be written.
     ReadOnly(Box<Foreign>),
+    /// A mapped file, which other processes may read and write.
+    #[cfg(target_os = "linux")]
+    Mapped(Box<mapped::Mapping>),
 }
 
 struct Inner {
@@ -99,6 +106,8 @@ impl Drop for Inner {
     fn drop(&mut self) {
         match &self.owner {
             Owner::Nobody | Owner::Vector(_) | Owner::Pinned(_) => {}
+            #[cfg(target_os = "linux")]
+            Owner::Mapped(_) => {}
             Owner::Foreign(_) | Owner::ReadOnly(_) => foreign::quiet(self.device),
             Owner::Host => host::free(self.pointer, self.bytes),
             Owner::Allocator(allocator) => allocator::free(&**allocator, self.pointer, self.bytes),
@@ -352,9 +361,20 @@ impl Storage {
         self.0.rare.get_or_init(Box::default).extension.get_or_init(make)
     }
 
-    /// Whether this memory is uniquely owned.
+    /// Whether this memory is uniquely owned: by one handle, and not mapped by other processes.
     pub fn is_unique(&self) -> bool {
-        Shared::strong_count(&self.0) == 1
+        Shared::strong_count(&self.0) == 1 && !self.is_mapped()
+    }
+
+    /// Whether other processes may have the memory: no system but Linux supports that here.
+    #[cfg(not(target_os = "linux"))]
+    pub fn is_mapped(&self) -> bool {
+        false
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn check_private(&self, _op: &'static str) -> Result<()> {
+        Ok(())
     }
 
     /// Whether both handles refer to the same memory.

@@ -293,6 +293,18 @@ pub(crate) fn is_collecting_leaf(tensor: &TensorRef) -> bool {
     get(tensor).is_some_and(|m| m.leaf.load(Ordering::Relaxed))
 }
 
+/// The reason why the gradients of a leaf would be lost if another tensor replaced it.
+#[cfg(target_os = "linux")]
+pub(crate) fn bound_to_handle(tensor: &TensorRef) -> Option<&'static str> {
+    let meta = get(tensor)?;
+    if meta.accumulator.get().is_some_and(|node| Shared::strong_count(node) > 1) {
+        return Some(
+            "one whose gradient a graph still computes; call it before the forward pass, or after `backward`",
+        );
+    }
+    meta.hooked.load(Ordering::Acquire).then_some("one with hooks; register them afterwards")
+}
+
 /// Whether a recorded call computed the tensor.
 pub(crate) fn is_result(tensor: &TensorRef) -> bool {
     edge(tensor).is_some_and(|edge| !edge.node.is_accumulator())

@@ -36,4 +36,6 @@ pub use engine::{BackwardOptions, backward, grad};
 pub use grad_fn::{GradFn, SavedSource, SavedTensor};
 pub(crate) use handler::install;
 pub use hooks::HookHandle;
+#[cfg(target_os = "linux")]
+pub(crate) use meta::bound_to_handle;
 pub use modes::{enable_grad, inference_mode, is_grad_enabled, is_inference_mode, no_grad, set_grad_enabled};

@@ -3,6 +3,8 @@
 mod foreign;
 pub mod npy;
 pub mod npz;
+#[cfg(target_os = "linux")]
+pub(crate) mod raw;
 mod replace;
 pub mod safetensors;
 pub(crate) mod state_dict;
