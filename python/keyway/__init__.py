@@ -7,6 +7,7 @@
 [2.0, 4.0, 6.0]
 """
 
+import builtins
 from math import e, inf, nan, pi
 
 from . import _ops, _tensor
@@ -42,6 +43,7 @@ from ._keyway import (
     float32,
     float64,
     from_dlpack,
+    from_file,
     full,
     full_like,
     get_default_dtype,
@@ -57,6 +59,7 @@ from ._keyway import (
     meshgrid,
     ones,
     ones_like,
+    open_shared,
     rand,
     rand_like,
     randint,
@@ -94,3 +97,12 @@ narrow, slogdet, split, t = Tensor.narrow, Tensor.slogdet, Tensor.split, Tensor.
 concat = cat  # noqa: F821  # an op
 half, float, double, short, int, long = float16, float32, float64, int16, int32, int64
 cfloat, cdouble = complex64, complex128
+
+
+def __getattr__(name: str) -> object:
+    # Imported at first use: they need the modules of the standard library for processes.
+    if name in ("data", "multiprocessing"):
+        import importlib
+
+        return importlib.import_module(f".{name}", __name__)
+    raise builtins.AttributeError(f"module `keyway` has no attribute `{name}`")

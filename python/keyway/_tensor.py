@@ -90,6 +90,18 @@ def cuda(self: Tensor, index: int = 0) -> Tensor:
     return self.to(device=f"cuda:{index}")
 
 
+def share_memory_(self: Tensor) -> Tensor:
+    """Moves the tensor to memory that other processes can map, with its gradient, and returns it. No effect if it is there.
+
+    Call it before views of the tensor are made: they would keep the old memory, so it is an error while there are any. NumPy arrays
+    over the old memory keep it.
+    """
+    # Registers how tensors are sent to other processes.
+    from . import _shared as _shared
+
+    return self._share()
+
+
 def reshape_as(self: Tensor, other: Tensor) -> Tensor:
     """The tensor in the shape of another one."""
     return self.reshape(other.shape)
@@ -170,6 +182,7 @@ _METHODS = (
     numpy,
     ravel,
     reshape_as,
+    share_memory_,
     t,
     type_as,
     where,

@@ -294,9 +294,9 @@ pub fn finish(
         _ => made,
     };
     if requires_grad {
-        return made.requires_grad_(true).or_raise().map(PyTensor);
+        return made.requires_grad_(true).or_raise().map(PyTensor::of);
     }
-    Ok(PyTensor(made))
+    Ok(PyTensor::of(made))
 }
 
 /// The dtype of new tensors of floats.

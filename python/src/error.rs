@@ -21,6 +21,7 @@ fn dispatch_class(error: &DispatchError) -> &'static str {
         DispatchError::MissingKernel(_) => "MissingKernelError",
         DispatchError::OutOfMemory { .. } => "OutOfMemoryError",
         DispatchError::ReadOnly { .. } => "ReadOnlyError",
+        DispatchError::Mapping { .. } => "FileError",
         DispatchError::UnknownOp { .. } => "AttributeError",
         DispatchError::Part { inner, .. } => dispatch_class(inner),
         _ => "BackendError",

@@ -5,10 +5,41 @@ use keyway::Tensor;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::ops::Deref;
+use std::sync::OnceLock;
 
 /// An array of numbers of one dtype on a device, whose calls autograd can record.
 #[pyclass(name = "Tensor", module = "keyway", frozen, weakref, dict)]
-pub struct PyTensor(pub Tensor);
+pub struct PyTensor(pub Handle);
+
+impl PyTensor {
+    pub fn of(tensor: Tensor) -> PyTensor {
+        PyTensor(Handle { first: tensor, moved: OnceLock::new() })
+    }
+}
+
+/// The tensor of an object. It changes at most once: `share_memory_` moves it to other memory.
+///
+/// The first tensor is not dropped before the object, since borrows of it and buffers over its memory may exist.
+pub struct Handle {
+    first: Tensor,
+    moved: OnceLock<Tensor>,
+}
+
+impl Handle {
+    /// Replaces the tensor by one with the same elements in other memory; later calls have no effect.
+    pub fn move_to(&self, tensor: Tensor) {
+        let _ = self.moved.set(tensor);
+    }
+}
+
+impl Deref for Handle {
+    type Target = Tensor;
+
+    fn deref(&self) -> &Tensor {
+        self.moved.get().unwrap_or(&self.first)
+    }
+}
 
 /// A result that is `NotImplemented` where an operand fits neither.
 pub type Operand<'py> = PyResult<Bound<'py, PyAny>>;

@@ -20,6 +20,9 @@ mod io;
 mod operators;
 mod ops;
 mod runtime;
+mod samples;
+#[cfg(target_os = "linux")]
+mod shared;
 mod tensor;
 
 use pyo3::prelude::*;
@@ -42,7 +45,9 @@ fn _keyway(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add(name, dtype::PyDType(dtype))?;
     }
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    add!(module: autograd::_set_grad_enabled, autograd::grad, autograd::is_grad_enabled, composite::hstack, composite::meshgrid, composite::vstack, create::arange, create::empty, create::empty_like, create::eye, create::full, create::full_like, create::linspace, create::manual_seed, create::ones, create::ones_like, create::rand, create::rand_like, create::randint, create::randn, create::randn_like, create::randperm, create::zeros, create::zeros_like, data::asarray, data::from_dlpack, data::get_default_dtype, data::set_default_dtype, data::tensor, dtype::_dtype, io::load, io::save, ops::call_op, ops::op_table, runtime::backends, runtime::get_num_threads, runtime::set_num_threads, tensor::_rebuild);
+    add!(module: autograd::_set_grad_enabled, autograd::grad, autograd::is_grad_enabled, composite::hstack, composite::meshgrid, composite::vstack, create::arange, create::empty, create::empty_like, create::eye, create::full, create::full_like, create::linspace, create::manual_seed, create::ones, create::ones_like, create::rand, create::rand_like, create::randint, create::randn, create::randn_like, create::randperm, create::zeros, create::zeros_like, data::asarray, data::from_dlpack, data::get_default_dtype, data::set_default_dtype, data::tensor, dtype::_dtype, io::load, io::save, ops::call_op, ops::op_table, runtime::backends, runtime::get_num_threads, runtime::set_num_threads, samples::_digits, samples::_shuffled, samples::_with_seed, tensor::_rebuild);
+    #[cfg(target_os = "linux")]
+    add!(module: shared::_from_shared_parts, shared::_zeros_shared, shared::from_file, shared::open_shared);
     module.add_wrapped(wrap_pymodule!(fft::fourier))?;
     Ok(())
 }

@@ -198,6 +198,16 @@ class Module:
         for parameter in self.parameters():
             parameter.grad = None
 
+    def share_memory(self) -> Module:
+        """Moves the parameters and buffers to memory that other processes can map.
+
+        They stay the same objects, so optimisers may be made before or after.
+        """
+        for kind in (self.parameters(), self.buffers()):
+            for tensor in kind:
+                tensor.share_memory_()
+        return self
+
     def apply(self, function: Callable[[Module], None]) -> Module:
         """Calls a function with each module, this one last."""
         for child in self.children():
