@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Callable, Iterable
 
-from ._keyway import Tensor, zeros
+from ._keyway import Tensor, call_op, zeros
 from .autograd import no_grad
 
 __all__ = ["SGD", "Adam", "AdamW", "Optimizer"]
@@ -115,16 +115,13 @@ class SGD(Optimizer):
         super().__init__(params, lr=lr, **options)
 
     def _update(self, param: Tensor, grad: Tensor, state: dict[str, Any], options: dict[str, Any]) -> None:
-        if options["weight_decay"]:
-            grad = grad.add(param, alpha=options["weight_decay"])
+        first = "momentum_buffer" not in state
+        buffers = []
         if options["momentum"]:
-            if "momentum_buffer" not in state:
-                state["momentum_buffer"] = grad.clone()
-            else:
-                state["momentum_buffer"].mul_(options["momentum"]).add_(grad, alpha=1.0 - options["dampening"])
-            buffer = state["momentum_buffer"]
-            grad = grad.add(buffer, alpha=options["momentum"]) if options["nesterov"] else buffer
-        param.add_(grad, alpha=-options["lr"])
+            buffers = [state.setdefault("momentum_buffer", zeros(param.shape, dtype=param.dtype, device=param.device))]
+        names = ("lr", "momentum", "dampening", "weight_decay", "nesterov")
+        numbers = [options[name] for name in names]
+        call_op("sgd_step", ([param], [grad], buffers, *numbers, first), {"out": [param, *buffers]})
 
 
 class Adam(Optimizer):

@@ -2,7 +2,7 @@
 //! 2017; with the norms before attention and feed-forward net).
 
 use keyway::nn::{
-    AttentionOptions, Embedding, KvCache, LayerNorm, Linear, ModuleVisitor, Module, MultiheadAttention,
+    AttentionOptions, Embedding, KvCache, LayerNorm, Linear, Module, ModuleVisitor, MultiheadAttention,
 };
 use keyway::optim::lr_scheduler::{CosineAnnealingLr, LrScheduler};
 use keyway::optim::{AdamW, AdamWOptions, Optimizer, clip_grad_norm_};
