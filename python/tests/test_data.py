@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import numpy as np
@@ -183,6 +184,13 @@ def test_persistent_workers_are_the_same_processes():
     for _ in loader:
         break
     assert pids(loader) == first
+    stopped = iter(loader)
+    next(stopped)
+    loader.set_epoch(0)
+    assert pids(loader) == first
+    with pytest.raises(RuntimeError, match="later iteration"):
+        next(stopped)
+    del stopped
     other = DataLoader(Pids(8), 1, num_workers=2)
     assert not pids(other) & pids(other)
     del loader
@@ -303,6 +311,21 @@ def test_other_start_methods(tmp_path, method):
     )
     done = subprocess.run([sys.executable, path, method], capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout == "done\n", done.stderr
+
+
+def test_loaders_of_several_threads_do_not_mix():
+    def read(value, results):
+        dataset = data.TensorDataset(kw.full((40, 700), float(value)))
+        loader = DataLoader(dataset, 2, num_workers=1)
+        results.append(all(bool((batch[0] == value).all()) for _ in range(3) for batch in loader))
+
+    results = []
+    threads = [threading.Thread(target=read, args=(value, results)) for value in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [True] * 4
 
 
 INTERRUPTED = """

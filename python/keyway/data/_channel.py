@@ -6,6 +6,7 @@ import io
 import os
 import pickle
 import socket
+import threading
 from array import array
 from collections import deque
 from typing import Any
@@ -24,12 +25,17 @@ _ANCILLARY = socket.CMSG_SPACE(_MOST_FILES * array("i").itemsize)
 # What a message begins with: its content, or that the content is in the last file.
 _HERE, _LAST = b"\0", b"\1"
 
-# The descriptors of the message that is being read.
-_files: list[int] = []
+class _Reading(threading.local):
+    """The descriptors of the message that a thread is reading."""
+
+    files: list[int] = []
+
+
+_reading = _Reading()
 
 
 def _tensor(index: int, parts: tuple[Any, ...], requires_grad: bool, attributes: dict[str, Any] | None) -> Tensor:
-    tensor = _from_shared_parts(_files[index], *parts)
+    tensor = _from_shared_parts(_reading.files[index], *parts)
     if requires_grad:
         tensor.requires_grad_(True)
     if attributes:
@@ -82,11 +88,11 @@ def _unpacked(data: Any, files: list[int]) -> Any:
     if data[:1] == _LAST:
         size = int.from_bytes(data[1:9], "little")
         content = memoryview(_from_shared_parts(files[-1], "uint8", 0, [size], [1]))[1:]  # type: ignore[arg-type]
-    _files[:] = files
+    _reading.files = files
     try:
         return pickle.loads(content)
     finally:
-        _files.clear()
+        _reading.files = []
 
 
 class Channel:

@@ -7,6 +7,7 @@ import random
 import signal
 import traceback
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import connection, parent_process
 from typing import Any, Callable
 
@@ -140,14 +141,15 @@ def run(channel: Any, inherited: list[Any], job: Job, worker: int, workers: int,
     _keyway.set_num_threads(1)
     fetcher: Fetcher | None = None
     failed: Failure | None = None
-    of_epoch = -1
+    # The number of the iteration over the loader, from 1.
+    current = 0
     try:
         while True:
             if channel not in connection.wait(alive):
                 return
-            epoch, batch, wanted = channel.receive()
-            if epoch != of_epoch or _info is None:
-                first, of_epoch = of_epoch == -1, epoch
+            iteration, epoch, batch, wanted = channel.receive()
+            if iteration != current:
+                first, current = current == 0, iteration
                 own = _seed.mixed(seed, epoch, worker)
                 _info = WorkerInfo(worker, workers, own, job.dataset)
                 fetcher, failed = None, None
@@ -163,16 +165,15 @@ def run(channel: Any, inherited: list[Any], job: Job, worker: int, workers: int,
             made: Any = failed
             if fetcher is not None:
                 try:
-                    current = fetcher
-                    made = (_seed.run_in_worker(_seed.mixed(seed, epoch, batch), lambda: _one(current, wanted)))
+                    made = _seed.run_in_worker(_seed.mixed(seed, epoch, batch), partial(_one, fetcher, wanted))
                 except Exception as error:
                     made = Failure.of(worker, error)
             try:
-                channel.send((epoch, batch, made))
+                channel.send((iteration, made))
             except EOFError:
                 raise
             except Exception as error:
-                channel.send((epoch, batch, Failure.of(worker, error)))
+                channel.send((iteration, Failure.of(worker, error)))
     except EOFError:
         return
 

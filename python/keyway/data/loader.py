@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import time
 import warnings
@@ -153,6 +154,9 @@ class _Pool:
 
     def __init__(self, loader: DataLoader) -> None:
         self.usable = True
+        self.owner = os.getpid()
+        # The number of iterations so far.
+        self.iterations = 0
         self.channels: list[Channel] = []
         self.processes: list[Any] = []
         context = loader.multiprocessing_context
@@ -177,6 +181,9 @@ class _Pool:
         self.usable = False
         for channel in self.channels:
             channel.close()
+        if os.getpid() != self.owner:
+            # A fork of the owner: the workers are not its children.
+            return
         deadline = time.monotonic() + _GRACE
         for process in self.processes:
             process.join(max(0.0, deadline - time.monotonic()))
@@ -214,6 +221,8 @@ class _Epoch:
 
     def __init__(self, loader: DataLoader, pool: _Pool, epoch: int) -> None:
         self.loader, self.pool, self.epoch = loader, pool, epoch
+        pool.iterations += 1
+        self.iteration = pool.iterations
         self.requests = enumerate(loader._requests(epoch))
         self.more = True
         # The workers of the requested batches, in the order of the batches.
@@ -239,12 +248,14 @@ class _Epoch:
             return
         self.order.append(worker)
         try:
-            self.pool.channels[worker].send_or_receive((self.epoch, *following))
+            self.pool.channels[worker].send_or_receive((self.iteration, self.epoch, *following))
         except EOFError:
             # Reported when its batch is due.
             pass
 
     def __next__(self) -> Any:
+        if self.order and self.iteration != self.pool.iterations:
+            raise RuntimeError("DataLoader: a later iteration has begun, and its persistent workers make one at a time")
         while self.order:
             worker = self.order[0]
             try:
@@ -269,8 +280,8 @@ class _Epoch:
         deadline = time.monotonic() + self.loader.timeout if self.loader.timeout else None
         while True:
             try:
-                epoch, _, made = channel.receive(wait=False)
-                if epoch == self.epoch:
+                iteration, made = channel.receive(wait=False)
+                if iteration == self.iteration:
                     return made
             except BlockingIOError:
                 self._wait(channel, deadline)
