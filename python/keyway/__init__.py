@@ -8,6 +8,7 @@
 """
 
 import builtins
+import sys
 from math import e, inf, nan, pi
 
 from . import _ops, _tensor
@@ -43,7 +44,6 @@ from ._keyway import (
     float32,
     float64,
     from_dlpack,
-    from_file,
     full,
     full_like,
     get_default_dtype,
@@ -59,7 +59,6 @@ from ._keyway import (
     meshgrid,
     ones,
     ones_like,
-    open_shared,
     rand,
     rand_like,
     randint,
@@ -78,6 +77,8 @@ from ._keyway import (
     zeros,
     zeros_like,
 )
+if sys.platform == "linux":
+    from ._keyway import from_file, open_shared
 from . import autograd, fft, linalg, nn, ops, optim
 from .autograd import enable_grad, grad, is_grad_enabled, no_grad, set_grad_enabled
 

@@ -33,7 +33,7 @@ impl PyTensor {
                 "ShapeError",
                 format!(
                     "share_memory_: expected memory that this tensor alone uses, but {others} (views, `detach()`, `state_dict()`, \
-                     graphs) would keep the old memory; call it before they are made, or share a `clone()`"
+                     optimisers, graphs) would keep the old memory; call it before they are made, or share a `clone()`"
                 ),
             ));
         }

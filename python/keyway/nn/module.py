@@ -201,7 +201,7 @@ class Module:
     def share_memory(self) -> Module:
         """Moves the parameters and buffers to memory that other processes can map.
 
-        They stay the same objects, so optimisers may be made before or after.
+        They stay the same objects. Call it before views of them and optimisers are made, which would keep the old memory.
         """
         for kind in (self.parameters(), self.buffers()):
             for tensor in kind:
