@@ -5,6 +5,7 @@
 //! shrink it below a mapping of another one, which would end that one with SIGBUS; and its pages are allocated when it is
 //! created, so that a machine without free memory is an error here and not a signal later.
 
+use super::mapping::{FileId, Mapping};
 use super::{Inner, Owner, Shared, Storage, Weak};
 use crate::base::error::{Error, Result};
 use crate::base::fork;
@@ -19,47 +20,8 @@ use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::{Mutex, Once, PoisonError};
 
-/// Device and inode of a file, which identify it among all open files.
-pub type FileId = (u64, u64);
-
 /// The seals that a shared file must have: its size is constant.
 const SIZE_SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW);
-
-/// A mapping, unmapped on drop.
-pub(super) struct Mapping {
-    pointer: NonNull<u8>,
-    /// Length of the mapping, above 0.
-    length: usize,
-    file: OwnedFd,
-    id: FileId,
-    /// Whether this is an anonymous file of sealed size.
-    sealed: bool,
-}
-
-// SAFETY: a mapping belongs to the process and may be used and removed on any thread.
-unsafe impl Send for Mapping {}
-// SAFETY: as for Send; a shared mapping only returns its fields.
-unsafe impl Sync for Mapping {}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        if self.sealed {
-            forget(self.id);
-        }
-        // SAFETY: the range is the one that `map` received from the kernel, and the storage that owned it is gone, so nothing
-        // refers to it.
-        let result = unsafe { mm::munmap(self.pointer.as_ptr().cast(), self.length) };
-        if let Err(error) = result {
-            crate::base::log::warn(&format!("mapped memory of {} bytes was not freed: {error}", self.length));
-        }
-    }
-}
-
-impl Mapping {
-    pub(super) fn name(&self) -> &'static str {
-        if self.sealed { "shared memory" } else { "mapped file" }
-    }
-}
 
 /// The storages over anonymous files of this process, so that a file that is opened twice is mapped once.
 static OPEN: Mutex<BTreeMap<FileId, Weak<Inner>>> = Mutex::new(BTreeMap::new());
@@ -134,7 +96,7 @@ fn map(op: &'static str, file: OwnedFd, bytes: usize, id: FileId, sealed: bool) 
     let pointer = NonNull::new(address.cast::<u8>());
     let pointer =
         pointer.ok_or_else(|| refused(op, "the kernel mapped a file to address 0", "report this"))?;
-    Ok(Mapping { pointer, length: bytes, file, id, sealed })
+    Ok(Mapping { pointer, length: bytes, file, id, sealed: sealed.then_some(forget) })
 }
 
 /// A new anonymous file of this size, sealed against other sizes, with its pages allocated.
@@ -308,7 +270,7 @@ impl Storage {
     /// The anonymous file of memory that other processes can map; `None` for other memory.
     pub fn shared_file(&self) -> Option<BorrowedFd<'_>> {
         match &self.0.owner {
-            Owner::Mapped(mapping) if mapping.sealed => Some(mapping.file.as_fd()),
+            Owner::Mapped(mapping) if mapping.sealed.is_some() => Some(mapping.file.as_fd()),
             _ => None,
         }
     }
@@ -316,7 +278,7 @@ impl Storage {
     /// Device and inode of [`Storage::shared_file`].
     pub fn shared_id(&self) -> Option<FileId> {
         match &self.0.owner {
-            Owner::Mapped(mapping) if mapping.sealed => Some(mapping.id),
+            Owner::Mapped(mapping) if mapping.sealed.is_some() => Some(mapping.id),
             _ => None,
         }
     }

@@ -18,6 +18,8 @@ mod in_use;
 mod loom_tests;
 #[cfg(target_os = "linux")]
 mod mapped;
+#[cfg(target_os = "linux")]
+mod mapping;
 mod observer;
 mod published;
 mod scratch;
@@ -33,7 +35,7 @@ pub use foreign::Blob;
 pub use host::host_vec;
 pub(crate) use in_use::{Access, InUse, Use, may_choose};
 #[cfg(target_os = "linux")]
-pub use mapped::FileId;
+pub use mapping::FileId;
 pub use observer::{Observation, StorageObserver, observe_storages};
 pub(crate) use published::Published;
 pub(crate) use scratch::{allocate_scratch, free_scratch};
@@ -69,7 +71,7 @@ enum Owner {
     ReadOnly(Box<Foreign>),
     /// A mapped file, which other processes may read and write.
     #[cfg(target_os = "linux")]
-    Mapped(Box<mapped::Mapping>),
+    Mapped(Box<mapping::Mapping>),
 }
 
 struct Inner {

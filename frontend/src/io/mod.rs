@@ -4,9 +4,11 @@ mod foreign;
 pub mod npy;
 pub mod npz;
 #[cfg(target_os = "linux")]
-pub(crate) mod raw;
+mod raw;
 mod replace;
 pub mod safetensors;
+#[cfg(target_os = "linux")]
+mod shared;
 pub(crate) mod state_dict;
 mod tensor;
 

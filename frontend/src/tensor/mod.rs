@@ -17,8 +17,6 @@ mod options;
 mod print;
 mod resize;
 pub(crate) mod shape;
-#[cfg(target_os = "linux")]
-mod shared;
 mod sparse;
 mod sparse_csr;
 

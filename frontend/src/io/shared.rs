@@ -1,18 +1,27 @@
 //! Tensors in memory that processes share, and tensors over files.
 
-use super::Tensor;
-use super::shape::{IntoShape, sizes};
-use super::sparse::wrong;
-use crate::autograd;
-use crate::error::{Result, called};
+use super::raw;
+use crate::error::{Error, Result, called};
 use crate::storage::SharedHandle;
 use crate::storage::shared::{self, Geometry};
+use crate::tensor::IntoShape;
+use crate::tensor::shape::sizes;
+use crate::{Tensor, autograd};
 use keyway_dispatcher::dims::{contiguous_strides, numel};
 use keyway_dispatcher::key::{DispatchKey, KeyGuard, KeySet};
 use keyway_dispatcher::memory::Storage;
 use keyway_dispatcher::tensor::TensorImpl;
 use keyway_dispatcher::{DType, Device};
 use std::path::Path;
+
+fn wrong(
+    op: &'static str,
+    argument: &'static str,
+    expected: impl Into<String>,
+    got: impl Into<String>,
+) -> Error {
+    keyway_dispatcher::Error::Value { op, argument, expected: expected.into(), got: got.into() }.into()
+}
 
 /// The strides of a copy: the tensor's own if its elements fill a range of memory without gaps, otherwise row-major.
 fn strides_of_copy(tensor: &Tensor) -> Vec<usize> {
@@ -63,7 +72,7 @@ impl Tensor {
     /// # Ok(()) }
     /// ```
     pub fn is_shared(&self) -> bool {
-        self.inner.storage().is_some_and(|storage| storage.shared_file().is_some())
+        self.as_ref().storage().is_some_and(|storage| storage.shared_file().is_some())
     }
 
     /// A copy in memory that other processes can map, without history; the tensor itself, detached, if it is in such memory.
@@ -285,7 +294,7 @@ impl Tensor {
             let path = path.as_ref();
             let bytes = numel(OP, &[size])?.saturating_mul(dtype.storage_size()?);
             if !shared || bytes == 0 {
-                return crate::io::raw::read(OP, path, size, dtype);
+                return raw::read(OP, path, size, dtype);
             }
             let storage = Storage::map_file(OP, path, bytes)?;
             let geometry = Geometry { dtype, offset: 0, sizes: vec![size], strides: vec![1] };
