@@ -58,7 +58,7 @@ pub fn grad(
         ..BackwardOptions::default()
     };
     let made = py.detach(|| keyway::autograd::grad(&outputs, &inputs, options)).or_raise()?;
-    Ok(made.into_iter().map(|gradient| gradient.map(PyTensor::of)).collect())
+    Ok(made.into_iter().map(|gradient| gradient.map(PyTensor)).collect())
 }
 
 /// Whether calls are recorded on this thread.

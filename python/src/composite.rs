@@ -11,12 +11,12 @@ use pyo3::types::PyTuple;
 
 /// The result of a call as a Python tensor.
 fn made(result: keyway::Result<Tensor>) -> PyResult<PyTensor> {
-    result.or_raise().map(PyTensor::of)
+    result.or_raise().map(PyTensor)
 }
 
 /// Several results as a tuple.
 fn tuple<'py>(py: Python<'py>, result: keyway::Result<Vec<Tensor>>) -> PyResult<Bound<'py, PyTuple>> {
-    let each = result.or_raise()?.into_iter().map(|tensor| Bound::new(py, PyTensor::of(tensor)));
+    let each = result.or_raise()?.into_iter().map(|tensor| Bound::new(py, PyTensor(tensor)));
     PyTuple::new(py, each.collect::<PyResult<Vec<_>>>()?)
 }
 
@@ -82,7 +82,7 @@ impl PyTensor {
     #[getter]
     fn real(&self) -> PyResult<PyTensor> {
         if !self.0.dtype().is_complex() {
-            return Ok(PyTensor::of(self.0.clone()));
+            return Ok(PyTensor(self.0.clone()));
         }
         made(self.0.real())
     }
@@ -143,7 +143,7 @@ impl PyTensor {
 
     /// The sign of each determinant, and the logarithm of its absolute value.
     pub fn slogdet(&self) -> PyResult<(PyTensor, PyTensor)> {
-        self.0.slogdet().or_raise().map(|(sign, logarithm)| (PyTensor::of(sign), PyTensor::of(logarithm)))
+        self.0.slogdet().or_raise().map(|(sign, logarithm)| (PyTensor(sign), PyTensor(logarithm)))
     }
 
     /// The `n`th power of each matrix, of its inverse if `n` is negative.

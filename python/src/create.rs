@@ -223,14 +223,14 @@ pub fn randint(
     let shape = shape("randint", &PyTuple::new(py, [size])?)?;
     let mut options = options(dtype, device)?;
     options.dtype = options.dtype.or(Some(DType::I64));
-    Tensor::randint_with(low, high, &shape[..], options).or_raise().map(PyTensor::of)
+    Tensor::randint_with(low, high, &shape[..], options).or_raise().map(PyTensor)
 }
 
 /// A random permutation of the integers from 0 to `n`, which is excluded.
 #[pyfunction]
 pub fn randperm(py: Python<'_>, n: usize) -> PyResult<PyTensor> {
     runtime::start(py)?;
-    Tensor::randperm(n).or_raise().map(PyTensor::of)
+    Tensor::randperm(n).or_raise().map(PyTensor)
 }
 
 /// Sets the seed of random numbers.

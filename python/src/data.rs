@@ -294,9 +294,9 @@ pub fn finish(
         _ => made,
     };
     if requires_grad {
-        return made.requires_grad_(true).or_raise().map(PyTensor::of);
+        return made.requires_grad_(true).or_raise().map(PyTensor);
     }
-    Ok(PyTensor::of(made))
+    Ok(PyTensor(made))
 }
 
 /// The dtype of new tensors of floats.

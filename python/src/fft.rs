@@ -33,7 +33,7 @@ macro_rules! of_dimension {
             norm: Option<&str>,
         ) -> PyResult<PyTensor> {
             let (x, options) = (&x.get().0, FftOptions { n, dim, norm: self::norm(norm)? });
-            py.detach(|| $call(x, options)).or_raise().map(PyTensor::of)
+            py.detach(|| $call(x, options)).or_raise().map(PyTensor)
         }
     )*};
 }
@@ -67,7 +67,7 @@ macro_rules! of_dimensions {
             norm: Option<&str>,
         ) -> PyResult<PyTensor> {
             let (x, options) = (&x.get().0, FftnOptions { s, dim, norm: self::norm(norm)? });
-            py.detach(|| $call(x, &options)).or_raise().map(PyTensor::of)
+            py.detach(|| $call(x, &options)).or_raise().map(PyTensor)
         }
     )*};
 }
@@ -110,7 +110,7 @@ fn fftfreq(
     device: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyTensor> {
     runtime::start(py)?;
-    transforms::fftfreq_with(n, d, options(dtype, device)?).or_raise().map(PyTensor::of)
+    transforms::fftfreq_with(n, d, options(dtype, device)?).or_raise().map(PyTensor)
 }
 
 /// The frequencies of `rfft` of `n` samples at distance `d`.
@@ -124,7 +124,7 @@ fn rfftfreq(
     device: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyTensor> {
     runtime::start(py)?;
-    transforms::rfftfreq_with(n, d, options(dtype, device)?).or_raise().map(PyTensor::of)
+    transforms::rfftfreq_with(n, d, options(dtype, device)?).or_raise().map(PyTensor)
 }
 
 /// The dimensions of an argument: one, several, or all of the tensor.
@@ -139,14 +139,14 @@ fn dimensions(x: &PyTensor, dim: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<i64>
 #[pyfunction]
 #[pyo3(signature = (x, dim=None))]
 fn fftshift(x: &Bound<'_, PyTensor>, dim: Option<&Bound<'_, PyAny>>) -> PyResult<PyTensor> {
-    transforms::fftshift(&x.get().0, &dimensions(x.get(), dim)?[..]).or_raise().map(PyTensor::of)
+    transforms::fftshift(&x.get().0, &dimensions(x.get(), dim)?[..]).or_raise().map(PyTensor)
 }
 
 /// The inverse of `fftshift`.
 #[pyfunction]
 #[pyo3(signature = (x, dim=None))]
 fn ifftshift(x: &Bound<'_, PyTensor>, dim: Option<&Bound<'_, PyAny>>) -> PyResult<PyTensor> {
-    transforms::ifftshift(&x.get().0, &dimensions(x.get(), dim)?[..]).or_raise().map(PyTensor::of)
+    transforms::ifftshift(&x.get().0, &dimensions(x.get(), dim)?[..]).or_raise().map(PyTensor)
 }
 
 /// The submodule of the extension module.

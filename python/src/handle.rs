@@ -10,12 +10,14 @@ use std::sync::OnceLock;
 
 /// An array of numbers of one dtype on a device, whose calls autograd can record.
 #[pyclass(name = "Tensor", module = "keyway", frozen, weakref, dict)]
-pub struct PyTensor(pub Handle);
+pub struct TensorObject(pub Handle);
 
-impl PyTensor {
-    pub fn of(tensor: Tensor) -> PyTensor {
-        PyTensor(Handle { first: tensor, moved: OnceLock::new() })
-    }
+pub type PyTensor = TensorObject;
+
+/// The object of a tensor: a constructor of the name of the type, whose field is the handle.
+#[allow(non_snake_case)]
+pub fn PyTensor(tensor: Tensor) -> PyTensor {
+    TensorObject(Handle { first: tensor, moved: OnceLock::new() })
 }
 
 /// The tensor of an object. It changes at most once: `share_memory_` moves it to other memory.

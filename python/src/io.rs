@@ -59,14 +59,14 @@ pub fn load<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyAny>> 
     let tensors = match extension(&path)? {
         "npy" => {
             let tensor = py.detach(|| npy::load(&path)).or_raise()?;
-            return Ok(Bound::new(py, PyTensor::of(tensor))?.into_any());
+            return Ok(Bound::new(py, PyTensor(tensor))?.into_any());
         }
         "npz" => py.detach(|| npz::load(&path)).or_raise()?,
         _ => py.detach(|| safetensors::load(&path)).or_raise()?,
     };
     let dict = PyDict::new(py);
     for (name, tensor) in tensors {
-        dict.set_item(name, Bound::new(py, PyTensor::of(tensor))?)?;
+        dict.set_item(name, Bound::new(py, PyTensor(tensor))?)?;
     }
     Ok(dict.into_any())
 }

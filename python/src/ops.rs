@@ -159,7 +159,7 @@ fn with_rest<'a>(left: &'a Value, right: &'a Value, rest: Option<Arg<'static>>) 
 
 /// One tensor, or a tuple of several.
 fn results<'py>(py: Python<'py>, op: &OpEntry, made: Vec<Tensor>) -> PyResult<Bound<'py, PyAny>> {
-    let mut made = made.into_iter().map(PyTensor::of);
+    let mut made = made.into_iter().map(PyTensor);
     match (op.schema.outputs, made.len()) {
         (Some(1), 1) => Ok(made.next().into_pyobject(py)?.into_any()),
         _ => Ok(PyTuple::new(py, made.map(|tensor| Bound::new(py, tensor)).collect::<PyResult<Vec<_>>>()?)?
@@ -220,7 +220,7 @@ pub fn operator<'py>(
     };
     let args = with_rest(&left, &right, rest);
     let made = released(py, elements(&left) + elements(&right), || op.run(&args))?;
-    Ok(Bound::new(py, PyTensor::of(made))?.into_any())
+    Ok(Bound::new(py, PyTensor(made))?.into_any())
 }
 
 /// An operator in place: `left += right`.
@@ -244,7 +244,7 @@ pub fn in_place(
 /// The result of an op of one tensor.
 pub fn unary(py: Python<'_>, op: &'static OpDef, tensor: &Tensor) -> PyResult<PyTensor> {
     runtime::start(py)?;
-    released(py, tensor.elem_count(), || op.run(&[tensor.into()])).map(PyTensor::of)
+    released(py, tensor.elem_count(), || op.run(&[tensor.into()])).map(PyTensor)
 }
 
 /// The ops of this build: name, schema, documentation in Markdown, and whether there is a form in place.

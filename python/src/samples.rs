@@ -26,5 +26,5 @@ pub fn _with_seed(py: Python<'_>, seed: u64, function: &Bound<'_, PyAny>) -> PyR
 pub fn _digits(py: Python<'_>) -> PyResult<[(PyTensor, PyTensor); 2]> {
     runtime::start(py)?;
     let (train, test) = Digits::train_test().or_raise()?;
-    Ok([train, test].map(|part| (PyTensor::of(part.inputs().clone()), PyTensor::of(part.targets().clone()))))
+    Ok([train, test].map(|part| (PyTensor(part.inputs().clone()), PyTensor(part.targets().clone()))))
 }

@@ -50,7 +50,7 @@ impl PyTensor {
 
     /// A copy in memory that other processes can map, without history, or the tensor itself, detached, if it is in such memory.
     fn _to_shared(&self) -> PyResult<PyTensor> {
-        self.0.to_shared_memory().or_raise().map(PyTensor::of)
+        self.0.to_shared_memory().or_raise().map(PyTensor)
     }
 
     /// A text by which another process of the same user opens the tensor's memory with `keyway.open_shared`, as long as this
@@ -85,7 +85,7 @@ pub fn _from_shared_parts(
     // SAFETY: it is not negative, and is used for one system call alone, which refuses a descriptor that is not open.
     let file = unsafe { BorrowedFd::borrow_raw(file) }.try_clone_to_owned()?;
     let handle = SharedHandle::new(file, dtype::convert(dtype)?, offset, &sizes, &strides);
-    Tensor::from_shared_handle(&handle).or_raise().map(PyTensor::of)
+    Tensor::from_shared_handle(&handle).or_raise().map(PyTensor)
 }
 
 /// The tensor of a name that `Tensor.shared_name` returned in this or another process of the same user: the same memory.
@@ -94,7 +94,7 @@ pub fn _from_shared_parts(
 #[pyfunction]
 pub fn open_shared(py: Python<'_>, name: &str) -> PyResult<PyTensor> {
     runtime::start(py)?;
-    Tensor::open_shared(name).or_raise().map(PyTensor::of)
+    Tensor::open_shared(name).or_raise().map(PyTensor)
 }
 
 /// Zeros in memory that other processes can map.
@@ -107,7 +107,7 @@ pub fn _zeros_shared(
 ) -> PyResult<PyTensor> {
     runtime::start(py)?;
     let dtype = dtype.map(dtype::convert).transpose()?.unwrap_or_else(keyway::default_dtype);
-    Tensor::zeros_shared(&size[..], dtype).or_raise().map(PyTensor::of)
+    Tensor::zeros_shared(&size[..], dtype).or_raise().map(PyTensor)
 }
 
 /// The first `size` values of a file of raw values, as one dimension.
@@ -130,5 +130,5 @@ pub fn from_file(
     if requires_grad {
         made.requires_grad_(true).or_raise()?;
     }
-    Ok(PyTensor::of(made))
+    Ok(PyTensor(made))
 }

@@ -164,7 +164,7 @@ impl PyTensor {
 
     /// The tensor, or a copy in row-major order.
     fn contiguous(&self) -> PyResult<PyTensor> {
-        self.0.contiguous().or_raise().map(PyTensor::of)
+        self.0.contiguous().or_raise().map(PyTensor)
     }
 
     /// Whether in-place changes are errors, as over memory that its owner exports read-only.
@@ -176,13 +176,13 @@ impl PyTensor {
     /// The transpose of a tensor of at most two dimensions.
     #[getter(T)]
     fn transposed(&self) -> PyResult<PyTensor> {
-        self.0.t().or_raise().map(PyTensor::of)
+        self.0.t().or_raise().map(PyTensor)
     }
 
     /// The tensor with its last two dimensions exchanged.
     #[getter(mT)]
     fn matrix_transposed(&self) -> PyResult<PyTensor> {
-        self.0.transpose(-2, -1).or_raise().map(PyTensor::of)
+        self.0.transpose(-2, -1).or_raise().map(PyTensor)
     }
 
     /// The value of a tensor of one element.
@@ -240,7 +240,7 @@ impl PyTensor {
     /// The gradient of the last backward passes, summed, or `None`.
     #[getter(grad)]
     fn get_grad(&self) -> Option<PyTensor> {
-        self.0.grad().map(PyTensor::of)
+        self.0.grad().map(PyTensor)
     }
 
     #[setter(grad)]
@@ -273,7 +273,7 @@ impl PyTensor {
 
     /// The tensor without its history; the memory is shared.
     fn detach(&self) -> PyTensor {
-        PyTensor::of(self.0.detach())
+        PyTensor(self.0.detach())
     }
 
     /// Calls a function with each gradient of this tensor that a backward pass computes; a tensor that it returns replaces the
@@ -281,7 +281,7 @@ impl PyTensor {
     fn register_hook(&self, hook: Py<PyAny>) -> PyResult<PyHook> {
         let called = move |gradient: &Tensor| {
             Python::attach(|py| {
-                let made = hook.call1(py, (PyTensor::of(gradient.clone()),)).map_err(keyway::Error::other)?;
+                let made = hook.call1(py, (PyTensor(gradient.clone()),)).map_err(keyway::Error::other)?;
                 if made.is_none(py) {
                     return Ok(None);
                 }
@@ -362,7 +362,7 @@ impl PyTensor {
     }
 
     fn __getitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
-        index::get(&self.0, key).map(PyTensor::of)
+        index::get(&self.0, key).map(PyTensor)
     }
 
     fn __setitem__(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -381,7 +381,7 @@ impl PyTensor {
         if self.0.rank() == 0 {
             return Err(PyTypeError::new_err("a tensor without dimensions cannot be iterated over"));
         }
-        let rows = self.0.unbind(0).or_raise()?.into_iter().map(|row| Bound::new(py, PyTensor::of(row)));
+        let rows = self.0.unbind(0).or_raise()?.into_iter().map(|row| Bound::new(py, PyTensor(row)));
         Ok(PyTuple::new(py, rows.collect::<PyResult<Vec<_>>>()?)?.try_iter()?.into_any())
     }
 
@@ -462,7 +462,7 @@ impl PyTensor {
                 copy.set_grad(gradient.copy().or_raise()?).or_raise()?;
             }
         }
-        let copy = Bound::new(slf.py(), PyTensor::of(copy))?;
+        let copy = Bound::new(slf.py(), PyTensor(copy))?;
         copy.getattr("__dict__")?.call_method1("update", (slf.getattr("__dict__")?,))?;
         Ok(copy)
     }
