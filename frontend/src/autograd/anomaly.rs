@@ -1,6 +1,7 @@
 //! Anomaly detection: while it is on, each node records the source location of its forward call, and the engine checks every
 //! gradient for NaN.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 static ON: AtomicUsize = AtomicUsize::new(0);
@@ -46,11 +47,28 @@ impl Drop for AnomalyGuard {
     }
 }
 
+static SOURCE: OnceLock<fn() -> Option<String>> = OnceLock::new();
+
+/// Sets the function that describes the caller of a recorded call, for programs in another language; `None` means this one's trace.
+/// The first call decides.
+#[doc(hidden)]
+pub fn set_trace_source(source: fn() -> Option<String>) {
+    let _ = SOURCE.set(source);
+}
+
 /// Source location of the call that is being recorded.
 #[inline]
 pub(super) fn trace() -> Option<Box<str>> {
     if ON.load(Ordering::Relaxed) == 0 {
         return None;
+    }
+    foreign_or_own()
+}
+
+#[cold]
+fn foreign_or_own() -> Option<Box<str>> {
+    if let Some(trace) = SOURCE.get().and_then(|source| source()) {
+        return Some(trace.into());
     }
     let all = std::backtrace::Backtrace::force_capture().to_string();
     Some(from_the_caller(&all).into())

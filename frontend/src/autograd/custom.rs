@@ -12,6 +12,7 @@ use crate::error::autograd::AutogradError;
 use crate::tensor::handles;
 use keyway_dispatcher::memory::Shared;
 use smallvec::SmallVec;
+use std::any::Any;
 use std::borrow::Borrow;
 use std::sync::{Arc, Mutex};
 
@@ -29,6 +30,9 @@ use std::sync::{Arc, Mutex};
 #[derive(Default)]
 pub struct Context {
     saved: Vec<Tensor>,
+    dirty: Vec<Tensor>,
+    /// Whether a gradient came for each output.
+    came: SmallVec<[bool; 2]>,
 }
 
 impl Context {
@@ -60,6 +64,51 @@ impl Context {
     pub fn saved(&self) -> &[Tensor] {
         &self.saved
     }
+
+    /// Marks inputs that `forward` changes in place and returns: each such result is the input itself, with the function as its
+    /// history.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Result, Tensor, autograd::{self, Context, Function}};
+    /// struct Negate;
+    /// impl Function for Negate {
+    ///     fn name(&self) -> &'static str {
+    ///         "negate"
+    ///     }
+    ///     fn forward(&self, context: &mut Context, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+    ///         context.mark_dirty(&[inputs[0].mul_(-1.0)?]);
+    ///         Ok(vec![inputs[0].clone()])
+    ///     }
+    ///     fn backward(&self, _: &Context, grads: &[Tensor]) -> Result<Vec<Option<Tensor>>> {
+    ///         Ok(vec![Some(grads[0].neg()?)])
+    ///     }
+    /// }
+    /// let x = Tensor::new([1.0f32, 2.0])?.requires_grad_(true)?;
+    /// let y = x.mul(3.0)?;
+    /// autograd::apply(Negate, &[y.clone()])?;
+    /// y.sum_all()?.backward()?;
+    /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [-3.0, -3.0]);
+    /// # Ok(()) }
+    /// ```
+    pub fn mark_dirty<T: Borrow<Tensor>>(&mut self, inputs: &[T]) {
+        self.dirty.extend(handles(inputs));
+    }
+
+    /// In `backward`, whether a gradient of this output came. The gradient of one that did not is zeros.
+    ///
+    /// ```
+    /// use keyway::autograd::Context;
+    /// assert!(!Context::default().has_grad(0));
+    /// ```
+    #[doc(alias = "set_materialize_grads")]
+    pub fn has_grad(&self, output: usize) -> bool {
+        self.came.get(output).copied().unwrap_or(false)
+    }
+
+    fn is_dirty(&self, tensor: &Tensor) -> bool {
+        self.dirty.iter().any(|dirty| dirty.ptr_eq(tensor))
+    }
 }
 
 /// A function with a custom derivative.
@@ -87,7 +136,7 @@ impl Context {
 /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [1.0, 1.0]);
 /// # Ok(()) }
 /// ```
-pub trait Function: Send + Sync + 'static {
+pub trait Function: Any + Send + Sync {
     /// The name that the graph shows.
     ///
     /// ```
@@ -226,7 +275,10 @@ pub fn apply(function: impl Function, inputs: &[Tensor]) -> Result<Vec<Tensor>> 
     if !is_grad_enabled() || !wanted {
         return Ok(outputs);
     }
-    let is_changed = |(input, version): (&Tensor, &u32)| input.requires_grad() && input.version() != *version;
+    context.dirty.iter().try_for_each(|input| check_dirty(function.name(), input))?;
+    let is_changed = |(input, version): (&Tensor, &u32)| {
+        input.requires_grad() && input.version() != *version && !context.is_dirty(input)
+    };
     if let Some(input) = inputs.iter().zip(&versions).position(is_changed) {
         return Err(AutogradError::InputChanged { function: function.name(), input }.into());
     }
@@ -234,8 +286,9 @@ pub fn apply(function: impl Function, inputs: &[Tensor]) -> Result<Vec<Tensor>> 
     // A result that is also an input, a tensor that the function captured, or a view of either becomes a tensor of its own
     // over the same memory, so that it holds its own history.
     let is_own = |o: &Tensor, alias: &Option<_>| !o.requires_grad() && alias.is_none() && !is_view_of_own(o);
-    let own = |(o, alias)| if is_own(&o, alias) { o } else { o.detach() };
-    let is_result = |t: &Tensor| !t.requires_grad() && inputs.iter().all(|i| !i.ptr_eq(t));
+    let own = |(o, alias)| if context.is_dirty(&o) || is_own(&o, alias) { o } else { o.detach() };
+    let is_result =
+        |t: &Tensor| context.is_dirty(t) || (!t.requires_grad() && inputs.iter().all(|i| !i.ptr_eq(t)));
     let position = |t: &Tensor| outputs.iter().position(|o| o.ptr_eq(t)).filter(|_| is_result(t));
     let saved_as: Vec<_> = context.saved.iter().map(position).collect();
     let outputs: Vec<Tensor> = outputs.into_iter().zip(&aliases).map(own).collect();
@@ -258,16 +311,31 @@ pub fn apply(function: impl Function, inputs: &[Tensor]) -> Result<Vec<Tensor>> 
     let body = Body::Custom(CustomCall { name, function, inputs, saved: Mutex::new(Some(Arc::new(saved))) });
     let node = Node::new(body, edges, shapes);
     for (output, tensor) in outputs.iter().enumerate() {
-        if tensor.dtype().is_differentiable() {
-            meta::set_edge(tensor.as_ref(), Edge { node: node.clone(), output });
+        let edge = Edge { node: node.clone(), output };
+        match tensor.dtype().is_differentiable() {
+            true if context.is_dirty(tensor) => meta::rebase_history(tensor.as_ref(), edge),
+            true => meta::set_edge(tensor.as_ref(), edge),
+            false => {}
         }
     }
     for (tensor, alias) in outputs.iter().zip(aliases) {
-        if let Some(alias) = alias {
+        if let Some(alias) = alias.filter(|_| !context.is_dirty(tensor)) {
             meta::set_alias(tensor.as_ref(), alias);
         }
     }
     Ok(outputs)
+}
+
+/// Refuses an input that is marked dirty and whose history cannot be replaced.
+fn check_dirty(op: &'static str, input: &Tensor) -> Result<()> {
+    if meta::is_collecting_leaf(input.as_ref()) {
+        return Err(AutogradError::LeafInPlace { op }.into());
+    }
+    if input.as_ref().base().is_some() {
+        let reason = "is a view, and `mark_dirty` takes whole tensors";
+        return Err(AutogradError::ViewInPlace { op, reason }.into());
+    }
+    Ok(())
 }
 
 /// Whether a result is a view of a tensor that the function created and that has no other handle.
@@ -307,16 +375,18 @@ pub(super) fn again(node: &Node, index: usize, input: Option<Edge>) -> Option<Sh
 pub(super) fn backward(
     node: &Shared<Node>,
     call: &CustomCall,
-    grads: &[Tensor],
+    grads: SmallVec<[Option<Tensor>; 2]>,
     wanted: &[bool],
 ) -> Result<Vec<Option<Tensor>>> {
+    let came = grads.iter().map(Option::is_some).collect();
+    let grads = node.materialised(grads)?;
     let context = {
         let saved = lock(&call.saved).clone();
         let saved = saved.as_ref().ok_or_else(|| AutogradError::Freed { op: call.name.to_string() })?;
         let tensors = saved.iter().map(|s| s.unpack(node, "a saved tensor")).collect::<Result<_>>()?;
-        Context { saved: tensors }
+        Context { saved: tensors, came, ..Context::default() }
     };
-    let made = call.function.backward(&context, grads)?;
+    let made = call.function.backward(&context, &grads)?;
     if made.len() != call.inputs.len() {
         let (expected, got) = (call.inputs.len(), made.len());
         return Err(AutogradError::GradientCount { op: call.name.to_string(), expected, got }.into());
@@ -330,4 +400,24 @@ pub(super) fn backward(
             _ => Ok(None),
         })
         .collect()
+}
+
+/// Calls `visit` with the function of a tensor's history if it belongs to this handle alone: nothing else refers to the tensor, to
+/// its node, or to the function. A garbage collector of another language finds cycles through functions by it.
+#[doc(hidden)]
+pub fn visit_owned_function(tensor: &Tensor, visit: &mut dyn FnMut(&dyn Any)) {
+    if owns_hooks(tensor, 1)
+        && let Some(edge) = meta::recorded_edge(tensor.as_ref())
+        && let Body::Custom(call) = &edge.node.body
+        && Arc::strong_count(&call.function) == 1
+    {
+        visit(&*call.function);
+    }
+}
+
+/// Whether the hooks of a tensor belong to its handles alone, whose number is `handles`.
+#[doc(hidden)]
+pub fn owns_hooks(tensor: &Tensor, handles: usize) -> bool {
+    let alone = Shared::strong_count(tensor.as_ref()) == handles;
+    alone && meta::recorded_edge(tensor.as_ref()).is_none_or(|edge| Shared::strong_count(&edge.node) == 2)
 }

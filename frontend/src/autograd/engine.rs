@@ -304,6 +304,9 @@ fn run(
                 && let Some(grad) = grads[0].take()
             {
                 accumulate(&leaf, grad, options)?;
+                for hook in meta::hooks(&leaf, hooks::When::After) {
+                    hook(&Tensor::from_ref(leaf.clone()))?;
+                }
             }
             continue;
         }
@@ -329,7 +332,7 @@ fn run(
 /// Runs the hooks of a node, or of the leaf whose gradient it accumulates.
 fn run_hooks(node: &Shared<Node>, leaf: Option<&TensorRef>, grads: &mut Slots) -> Result<()> {
     if let Some(leaf) = leaf {
-        for (_, hook) in meta::hooks(leaf) {
+        for hook in meta::hooks(leaf, hooks::When::Before) {
             apply_hook(&hook, &node.outputs[0], &mut grads[0])?;
         }
         return Ok(());

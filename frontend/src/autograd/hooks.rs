@@ -26,6 +26,22 @@ use std::sync::{Arc, Mutex};
 pub type HookFn = dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync;
 pub(crate) type Hook = Arc<HookFn>;
 
+/// When a hook of a leaf is called.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    /// With the gradient, before it is accumulated.
+    Before,
+    /// With the leaf, after its gradient was accumulated.
+    After,
+}
+
+/// A hook on the gradient of a leaf.
+pub(crate) struct LeafHook {
+    pub(crate) id: u64,
+    pub(crate) when: When,
+    pub(crate) hook: Hook,
+}
+
 enum Place {
     Leaf(Weak<TensorImpl>),
     Nodes(Arc<Nodes>),
@@ -87,9 +103,9 @@ impl Drop for HookHandle {
         match self.place.take() {
             Some(Place::Leaf(tensor)) => {
                 if let Some(tensor) = tensor.upgrade() {
-                    let take = |hooks: &mut Vec<(u64, Hook)>| -> Option<Hook> {
-                        let at = hooks.iter().position(|(id, _)| *id == self.id)?;
-                        Some(hooks.remove(at).1)
+                    let take = |hooks: &mut Vec<LeafHook>| -> Option<LeafHook> {
+                        let at = hooks.iter().position(|of| of.id == self.id)?;
+                        Some(hooks.remove(at))
                     };
                     drop(meta::with_hooks(&tensor, take));
                 }
@@ -154,20 +170,39 @@ pub(super) fn copy_hooks(from: &Edge, to: &Edge) {
     }
 }
 
+/// The identifier of a new hook.
+fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Registers a hook on a leaf.
+fn register_on_leaf(leaf: &TensorRef, when: When, hook: Hook) -> HookHandle {
+    let id = next_id();
+    meta::with_hooks(leaf, |hooks| hooks.push(LeafHook { id, when, hook }));
+    HookHandle { id, place: Some(Place::Leaf(Shared::downgrade(leaf))) }
+}
+
+/// Registers a hook that is called with a leaf after each accumulation of its gradient.
+pub(crate) fn register_after(tensor: &TensorRef, hook: Box<HookFn>) -> Result<HookHandle> {
+    let op = "register_post_accumulate_grad_hook";
+    let edge = meta::edge(tensor).ok_or(AutogradError::RequiresNoGrad { op })?;
+    if !edge.node.is_accumulator() {
+        return Err(AutogradError::NotLeaf.into());
+    }
+    Ok(register_on_leaf(tensor, When::After, hook.into()))
+}
+
 /// Registers a hook, on the tensor if it is a leaf, otherwise on the node that computed it.
 pub(crate) fn register(tensor: &TensorRef, hook: Box<HookFn>) -> Result<HookHandle> {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    let id = NEXT.fetch_add(1, Ordering::Relaxed);
     let edge = meta::edge(tensor).ok_or(AutogradError::RequiresNoGrad { op: "register_hook" })?;
     let hook: Hook = hook.into();
-    let place = if edge.node.is_accumulator() {
-        meta::with_hooks(tensor, |hooks| hooks.push((id, hook)));
-        Place::Leaf(Shared::downgrade(tensor))
-    } else {
-        let nodes = Arc::new(Mutex::new(SmallVec::from_iter([Shared::downgrade(&edge.node)])));
-        let hooked = Hooked { output: edge.output, id, hook, nodes: Some(nodes.clone()) };
-        lock(edge.node.hooks_or_init()).push(hooked);
-        Place::Nodes(nodes)
-    };
-    Ok(HookHandle { id, place: Some(place) })
+    if edge.node.is_accumulator() {
+        return Ok(register_on_leaf(tensor, When::Before, hook));
+    }
+    let id = next_id();
+    let nodes = Arc::new(Mutex::new(SmallVec::from_iter([Shared::downgrade(&edge.node)])));
+    let hooked = Hooked { output: edge.output, id, hook, nodes: Some(nodes.clone()) };
+    lock(edge.node.hooks_or_init()).push(hooked);
+    Ok(HookHandle { id, place: Some(Place::Nodes(nodes)) })
 }

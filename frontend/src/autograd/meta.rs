@@ -1,7 +1,7 @@
 //! The autograd metadata of a tensor, stored in its extension slot.
 
 use super::alias::{self, Alias};
-use super::hooks::{self, Hook};
+use super::hooks::{self, Hook, LeafHook, When};
 use super::node::{Edge, Node};
 use super::unlink;
 use crate::Tensor;
@@ -39,7 +39,7 @@ pub(crate) struct Meta {
 struct State {
     grad: Option<Tensor>,
     edge: Option<Edge>,
-    hooks: Vec<(u64, Hook)>,
+    hooks: Vec<LeafHook>,
     /// The base's `rebased` when `edge` was created.
     seen: u32,
     /// Extensions of the program's handlers, by key.
@@ -360,10 +360,7 @@ pub(crate) fn set_extension(tensor: &TensorRef, key: DispatchKey, extension: Opt
 }
 
 /// The hooks of a leaf; those of other tensors are stored in their node.
-pub(crate) fn with_hooks<R>(
-    tensor: &TensorRef,
-    change: impl FnOnce(&mut Vec<(u64, Hook)>) -> R,
-) -> Option<R> {
+pub(crate) fn with_hooks<R>(tensor: &TensorRef, change: impl FnOnce(&mut Vec<LeafHook>) -> R) -> Option<R> {
     let meta = ensure(tensor)?;
     let mut state = meta.state();
     let result = change(&mut state.hooks);
@@ -372,9 +369,11 @@ pub(crate) fn with_hooks<R>(
 }
 
 /// The current hooks of a leaf.
-pub(crate) fn hooks(tensor: &TensorRef) -> Vec<(u64, Hook)> {
+pub(crate) fn hooks(tensor: &TensorRef, when: When) -> Vec<Hook> {
     match get(tensor) {
-        Some(meta) if meta.hooked.load(Ordering::Acquire) => meta.state().hooks.clone(),
+        Some(meta) if meta.hooked.load(Ordering::Acquire) => {
+            meta.state().hooks.iter().filter(|of| of.when == when).map(|of| of.hook.clone()).collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -28,10 +28,14 @@ mod view;
 mod watch;
 
 pub use crate::error::autograd::AutogradError;
+#[doc(hidden)]
+pub use anomaly::set_trace_source;
 pub use anomaly::{AnomalyGuard, detect_anomaly};
 pub use checkpoint::checkpoint;
 pub use context::{Backward, Grads, SavedArg};
 pub use custom::{Context, Function, apply};
+#[doc(hidden)]
+pub use custom::{owns_hooks, visit_owned_function};
 pub use engine::{BackwardOptions, backward, grad};
 pub use grad_fn::{GradFn, SavedSource, SavedTensor};
 pub(crate) use handler::install;

@@ -398,6 +398,12 @@ impl Node {
         }
     }
 
+    /// The gradients of the outputs, zeros for missing ones.
+    pub(super) fn materialised(&self, grads: SmallVec<[Option<Tensor>; 2]>) -> Result<SmallVec<[Tensor; 2]>> {
+        let all = grads.into_iter().zip(&self.outputs);
+        all.map(|(grad, shape)| grad.map_or_else(|| shape.zeros(), Ok)).collect()
+    }
+
     /// The hooks, if there ever was one.
     pub(crate) fn hooks(&self) -> Option<&Mutex<Hooks>> {
         self.hooks.get()

@@ -33,24 +33,16 @@ pub(super) fn run_node(node: &Shared<Node>, grads: Slots, wanted: &[bool], retai
     let made = match &node.body {
         Body::Accumulate(_) | Body::Gone => return Ok(Made::new()),
         Body::Op(call) => op_backward(node, call, grads, wanted)?,
-        Body::CopySlices(slices) => copy_slices_backward(slices, &materialised(node, grads)?[0], wanted)?,
+        Body::CopySlices(slices) => copy_slices_backward(slices, &node.materialised(grads)?[0], wanted)?,
         Body::ViewOfBase(geometry) => {
-            Made::from_iter([Some(view_of_base_backward(geometry, &materialised(node, grads)?[0])?)])
+            Made::from_iter([Some(view_of_base_backward(geometry, &node.materialised(grads)?[0])?)])
         }
-        Body::Custom(call) => {
-            Made::from_vec(custom::backward(node, call, &materialised(node, grads)?, wanted)?)
-        }
+        Body::Custom(call) => Made::from_vec(custom::backward(node, call, grads, wanted)?),
     };
     if !retain {
         node.free();
     }
     Ok(made)
-}
-
-/// The gradients of a node's outputs, zeros for missing ones.
-fn materialised(node: &Node, grads: Slots) -> Result<SmallVec<[Tensor; 2]>> {
-    let all = grads.into_iter().zip(&node.outputs);
-    all.map(|(grad, shape)| grad.map_or_else(|| shape.zeros(), Ok)).collect()
 }
 
 /// Runs the formula of an op. Zeros for missing gradients are created on request: most formulas read only the first

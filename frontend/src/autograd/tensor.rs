@@ -255,6 +255,32 @@ impl Tensor {
         hooks::register(self.as_ref(), Box::new(hook))
     }
 
+    /// Calls `hook` with this leaf whenever a backward pass has accumulated its gradient, for example to update the parameter and
+    /// drop the gradient. Store the handle: dropping it removes the hook.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::Tensor;
+    /// let w = Tensor::new([2.0f32])?.requires_grad_(true)?;
+    /// let _step = w.register_post_accumulate_grad_hook(|w| {
+    ///     w.detach().sub_(&w.grad().unwrap())?;
+    ///     w.zero_grad();
+    ///     Ok(())
+    /// })?;
+    /// w.mul(3.0)?.sum_all()?.backward()?;
+    /// assert_eq!((w.to_vec::<f32>()?, w.grad().is_none()), (vec![-1.0], true));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A tensor that does not require grad; a result of the graph.
+    pub fn register_post_accumulate_grad_hook(
+        &self,
+        hook: impl Fn(&Tensor) -> Result<()> + Send + Sync + 'static,
+    ) -> Result<HookHandle> {
+        hooks::register_after(self.as_ref(), Box::new(move |leaf| hook(leaf).map(|()| None)))
+    }
+
     /// Computes the gradients of this one-element tensor with respect to every leaf that it was computed from.
     ///
     /// ```
