@@ -3,8 +3,8 @@
 use super::Optimizer;
 use super::fused::{is_half, keep};
 use super::group::{
-    Group, InitialRates, Loaded, Options, load, memory_of, parameters, refuse, require_not_negative, save,
-    set_initial, set_rates, steps_of, warn_without_gradients, with_options,
+    Group, InitialRates, Loaded, Options, change, load, memory_of, named, parameters, refuse,
+    require_not_negative, save, set_initial, set_rates, steps_of, warn_without_gradients, with_options,
 };
 use super::rows::Gradient;
 use crate::autograd::no_grad;
@@ -249,6 +249,14 @@ impl Optimizer for Adagrad {
 
     fn set_initial_learning_rates(&mut self, rates: Option<&[f64]>) -> Result<()> {
         set_initial(OWNER, &self.groups, &mut self.initial, rates)
+    }
+
+    fn options(&self) -> Vec<Vec<(&'static str, f64)>> {
+        named(&self.groups)
+    }
+
+    fn set_options(&mut self, group: usize, options: &[(&str, f64)]) -> Result<()> {
+        change(OWNER, &mut self.groups, group, options)
     }
 
     fn state_dict(&self) -> Result<StateDict> {

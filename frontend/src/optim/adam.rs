@@ -4,8 +4,8 @@ use super::Optimizer;
 use super::clock::{Clock, check_same, common_steps, refuse_captured, refuse_first};
 use super::fused::{Batch, Batches, is_half, numbered};
 use super::group::{
-    Group, InitialRates, Options, check_moments, memory_of, parameters, refuse, require_not_negative,
-    set_initial, set_rates, warn_without_gradients,
+    Group, InitialRates, Options, change, check_moments, memory_of, named, parameters, refuse,
+    require_not_negative, set_initial, set_rates, warn_without_gradients,
 };
 use super::moments::{Moments, lazy_step};
 use super::rows::Gradient;
@@ -391,6 +391,14 @@ macro_rules! optimizer {
 
             fn set_initial_learning_rates(&mut self, rates: Option<&[f64]>) -> Result<()> {
                 set_initial(self.0.owner, &self.0.groups, &mut self.0.initial, rates)
+            }
+
+            fn options(&self) -> Vec<Vec<(&'static str, f64)>> {
+                named(&self.0.groups)
+            }
+
+            fn set_options(&mut self, group: usize, options: &[(&str, f64)]) -> Result<()> {
+                change(self.0.owner, &mut self.0.groups, group, options)
             }
 
             fn state_dict(&self) -> Result<StateDict> {

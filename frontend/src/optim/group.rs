@@ -140,6 +140,41 @@ pub(super) fn set_initial<O>(
     Ok(())
 }
 
+/// The options of each group by name.
+pub(super) fn named<O: Options>(groups: &[Group<O>]) -> Vec<Vec<(&'static str, f64)>> {
+    let of = |group: &Group<O>| O::NAMES.iter().copied().zip(group.options.values()).collect();
+    groups.iter().map(of).collect()
+}
+
+/// Sets options of a group by name; nothing is changed on an error.
+pub(super) fn change<O: Options>(
+    owner: &'static str,
+    groups: &mut [Group<O>],
+    group: usize,
+    options: &[(&str, f64)],
+) -> Result<()> {
+    let count = groups.len();
+    let Some(found) = groups.get_mut(group) else {
+        return Err(
+            refuse(owner, "group", "one of the optimiser's groups", format!("{group} of {count}")).into()
+        );
+    };
+    let mut values = found.options.values();
+    for &(name, value) in options {
+        match O::NAMES.iter().position(|known| *known == name) {
+            Some(at) => values[at] = value,
+            None => {
+                let got = format!("`{name}`; there are {}", O::NAMES.join(", "));
+                return Err(refuse(owner, "option", "one that the optimiser has", got).into());
+            }
+        }
+    }
+    let changed = O::from_values(&values);
+    changed.check(owner)?;
+    found.options = changed;
+    Ok(())
+}
+
 fn check_rates<O>(owner: &'static str, groups: &[Group<O>], rates: &[f64]) -> Result<()> {
     if rates.len() != groups.len() {
         let got = format!("{} for {}", rates.len(), groups.len());

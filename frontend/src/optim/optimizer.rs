@@ -170,6 +170,40 @@ pub trait Optimizer {
         self.set_learning_rates(&vec![rate; self.learning_rates().len()])
     }
 
+    /// The options of each group by name, `lr` first; flags are 0 or 1. Empty for an optimiser that names none.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::{Optimizer, Sgd, SgdOptions};
+    /// let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let optimizer = Sgd::new(vec![w], SgdOptions { lr: 0.5, momentum: 0.9, ..SgdOptions::default() })?;
+    /// assert_eq!(optimizer.options()[0][..2], [("lr", 0.5), ("momentum", 0.9)]);
+    /// # Ok(()) }
+    /// ```
+    fn options(&self) -> Vec<Vec<(&'static str, f64)>> {
+        Vec::new()
+    }
+
+    /// Sets options of a group by name; the others stay, and so do the initial rates of schedules.
+    ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::optim::{Optimizer, Sgd};
+    /// let w = keyway::Tensor::new(1.0f32)?.requires_grad_(true)?;
+    /// let mut optimizer = Sgd::new(vec![w], 0.5)?;
+    /// optimizer.set_options(0, &[("momentum", 0.9)])?;
+    /// assert_eq!((optimizer.groups()[0].options.lr, optimizer.groups()[0].options.momentum), (0.5, 0.9));
+    /// assert!(optimizer.set_options(0, &[("beta1", 0.9)]).is_err());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// No such group, an unknown name, a value out of range; nothing is changed then.
+    fn set_options(&mut self, group: usize, options: &[(&str, f64)]) -> Result<()> {
+        let got = options.first().map_or_else(|| format!("group {group}"), |(name, _)| (*name).to_string());
+        Err(super::group::refuse("Optimizer", "option", "one that the optimiser names", got).into())
+    }
+
     /// Makes one step by the gradients of only this loss: clears the gradients, computes those of the loss, and steps.
     ///
     /// ```

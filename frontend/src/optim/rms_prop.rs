@@ -3,7 +3,7 @@
 use super::Optimizer;
 use super::fused::keep;
 use super::group::{
-    Group, InitialRates, Loaded, Options, load, memory_of, parameters, refuse_gradients,
+    Group, InitialRates, Loaded, Options, change, load, memory_of, named, parameters, refuse_gradients,
     require_not_negative, save, set_initial, set_rates, warn_without_gradients, with_options,
 };
 use crate::autograd::no_grad;
@@ -100,6 +100,17 @@ impl Memory {
         let zeros = || p.detach().zeros_like();
         let some = |name: &str| if o.remembers(name) { zeros().map(Some) } else { Ok(None) };
         Ok(Memory { squares: zeros()?, direction: some(DIRECTION)?, mean: some(MEAN)? })
+    }
+
+    /// Adds the state of options that were set since the first step.
+    fn complete(&mut self, p: &Tensor, o: &RmsPropOptions) -> Result<()> {
+        if o.momentum != 0.0 && self.direction.is_none() {
+            self.direction = Some(p.detach().zeros_like()?);
+        }
+        if o.centered && self.mean.is_none() {
+            self.mean = Some(p.detach().zeros_like()?);
+        }
+        Ok(())
     }
 
     fn by_name(&self) -> Vec<(&'static str, Tensor)> {
@@ -260,6 +271,7 @@ impl Optimizer for RmsProp {
                 Some(memory) => memory,
                 None => memory.insert(Memory::new(p, o)?),
             };
+            memory.complete(p, o)?;
             update(p, &grad, memory, o)?;
         }
         Ok(())
@@ -283,6 +295,14 @@ impl Optimizer for RmsProp {
 
     fn set_initial_learning_rates(&mut self, rates: Option<&[f64]>) -> Result<()> {
         set_initial(OWNER, &self.groups, &mut self.initial, rates)
+    }
+
+    fn options(&self) -> Vec<Vec<(&'static str, f64)>> {
+        named(&self.groups)
+    }
+
+    fn set_options(&mut self, group: usize, options: &[(&str, f64)]) -> Result<()> {
+        change(OWNER, &mut self.groups, group, options)
     }
 
     fn state_dict(&self) -> Result<StateDict> {

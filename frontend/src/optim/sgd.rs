@@ -4,8 +4,8 @@ use super::Optimizer;
 use super::clock::refuse_first;
 use super::fused::{Batch, Batches, is_half, numbered};
 use super::group::{
-    Group, InitialRates, Loaded, Options, load, memory_of, parameters, refuse, require_not_negative, save,
-    set_initial, set_rates, warn_without_gradients,
+    Group, InitialRates, Loaded, Options, change, load, memory_of, named, parameters, refuse,
+    require_not_negative, save, set_initial, set_rates, warn_without_gradients,
 };
 use crate::autograd::no_grad;
 use crate::nn::{ModuleError, StateDict};
@@ -302,6 +302,14 @@ impl Optimizer for Sgd {
 
     fn set_initial_learning_rates(&mut self, rates: Option<&[f64]>) -> Result<()> {
         set_initial(OWNER, &self.groups, &mut self.initial, rates)
+    }
+
+    fn options(&self) -> Vec<Vec<(&'static str, f64)>> {
+        named(&self.groups)
+    }
+
+    fn set_options(&mut self, group: usize, options: &[(&str, f64)]) -> Result<()> {
+        change(OWNER, &mut self.groups, group, options)
     }
 
     fn state_dict(&self) -> Result<StateDict> {

@@ -2,7 +2,7 @@
 
 use super::Optimizer;
 use super::group::{
-    Group, InitialRates, Options, check_moments, memory_of, parameters, refuse_gradients,
+    Group, InitialRates, Options, change, check_moments, memory_of, named, parameters, refuse_gradients,
     require_not_negative, set_initial, set_rates, warn_without_gradients, with_options,
 };
 use super::moments::{Moments, lazy_step};
@@ -205,6 +205,14 @@ impl Optimizer for SparseAdam {
 
     fn set_initial_learning_rates(&mut self, rates: Option<&[f64]>) -> Result<()> {
         set_initial(OWNER, &self.groups, &mut self.initial, rates)
+    }
+
+    fn options(&self) -> Vec<Vec<(&'static str, f64)>> {
+        named(&self.groups)
+    }
+
+    fn set_options(&mut self, group: usize, options: &[(&str, f64)]) -> Result<()> {
+        change(OWNER, &mut self.groups, group, options)
     }
 
     fn state_dict(&self) -> Result<StateDict> {
