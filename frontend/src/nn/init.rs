@@ -358,6 +358,27 @@ pub fn xavier_uniform_with(shape: impl IntoShape, gain: f64) -> Result<Tensor> {
     })
 }
 
+/// Glorot initialization from the normal distribution of standard deviation `gain * sqrt(2 / (fan_in + fan_out))`.
+///
+/// ```
+/// # fn main() -> keyway::Result<()> {
+/// use keyway::nn::init;
+/// let weight = init::xavier_normal((64, 64), 1.0)?;
+/// let deviation = weight.std(..)?.item::<f32>()?;
+/// assert!((deviation - 0.125).abs() < 0.02);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Sizes whose product overflows.
+pub fn xavier_normal(shape: impl IntoShape, gain: f64) -> Result<Tensor> {
+    called("xavier_normal", &["shape", "gain"], || {
+        let sizes = sizes(shape)?;
+        let (fan_in, fan_out) = fans(&sizes);
+        normal(&sizes[..], gain * (2.0 / (fan_in + fan_out)).sqrt())
+    })
+}
+
 /// `(fan_in, fan_out)` of a weight `[out, in, window…]`.
 fn fans(sizes: &[usize]) -> (f64, f64) {
     // In f64, since the product may overflow usize if one size is 0.

@@ -174,18 +174,21 @@ impl PackedSequence {
     }
 
     /// The same sequences with other rows.
-    pub(super) fn with_data(&self, data: Tensor) -> PackedSequence {
+    #[doc(hidden)]
+    pub fn with_data(&self, data: Tensor) -> PackedSequence {
         PackedSequence { data, ..self.clone() }
     }
 
     /// The sequences from the longest to the shortest, as indices.
-    pub(super) fn sorted(&self) -> Result<Tensor> {
+    #[doc(hidden)]
+    pub fn sorted(&self) -> Result<Tensor> {
         let order: Vec<i64> = self.order.iter().map(|&i| i as i64).collect();
         indices(&order, &self.data)
     }
 
     /// The rank of each sequence by length, as indices.
-    pub(super) fn unsorted(&self) -> Result<Tensor> {
+    #[doc(hidden)]
+    pub fn unsorted(&self) -> Result<Tensor> {
         let mut ranks = vec![0; self.order.len()];
         self.order.iter().enumerate().for_each(|(rank, &sequence)| ranks[sequence] = rank as i64);
         indices(&ranks, &self.data)
