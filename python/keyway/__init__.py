@@ -11,7 +11,7 @@ import builtins
 import sys
 from math import e, inf, nan, pi
 
-from . import _ops, _tensor
+from . import _device, _ops, _random, _tensor
 from ._errors import (
     AutogradError,
     BackendError,
@@ -24,8 +24,9 @@ from ._errors import (
     ReadOnlyError,
     ShapeError,
 )
-from ._functions import as_tensor, broadcast_to, clip, concatenate, is_tensor, numel
+from ._functions import as_tensor, bernoulli, broadcast_to, clip, concatenate, is_tensor, multinomial, numel, poisson
 from ._keyway import (
+    Generator,
     Tensor,
     __version__,
     _dtype,
@@ -33,9 +34,11 @@ from ._keyway import (
     asarray,
     backends,
     bfloat16,
+    block_diag,
     bool,
     complex128,
     complex64,
+    dstack,
     dtype,
     empty,
     empty_like,
@@ -48,15 +51,18 @@ from ._keyway import (
     full_like,
     get_default_dtype,
     get_num_threads,
+    get_rng_state,
     hstack,
+    initial_seed,
     int16,
     int32,
     int64,
     int8,
     linspace,
-    load,
+    logspace,
     manual_seed,
     meshgrid,
+    normal,
     ones,
     ones_like,
     rand,
@@ -65,10 +71,15 @@ from ._keyway import (
     randn,
     randn_like,
     randperm,
-    save,
     set_default_dtype,
     set_num_threads,
+    set_printoptions,
+    set_rng_state,
+    sparse_coo_tensor,
+    sparse_csr_tensor,
     tensor,
+    tril_indices,
+    triu_indices,
     uint16,
     uint32,
     uint64,
@@ -79,11 +90,26 @@ from ._keyway import (
 )
 if sys.platform == "linux":
     from ._keyway import from_file, open_shared
-from . import autograd, fft, linalg, nn, ops, optim
-from .autograd import enable_grad, grad, is_grad_enabled, no_grad, set_grad_enabled
+from . import amp, autograd, cuda, fft, linalg, nn, ops, optim, profiler, sparse, utils
+from ._device import device
+from ._files import load, save
+from ._torch import from_torch
+from .amp import autocast
+from .autograd import (
+    enable_grad,
+    grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 
+_device.install()
 _tensor.install()
 _ops.install(globals())
+_ops.install_composed(globals())
+_random.install(globals())
 
 newaxis = None
 from_numpy = asarray
@@ -99,11 +125,31 @@ concat = cat  # noqa: F821  # an op
 half, float, double, short, int, long = float16, float32, float64, int16, int32, int64
 cfloat, cdouble = complex64, complex128
 
+# Names of PyTorch that are not here, and what to write.
+_OTHERS = {
+    "FloatTensor": "kw.tensor(data, dtype=kw.float32)",
+    "DoubleTensor": "kw.tensor(data, dtype=kw.float64)",
+    "LongTensor": "kw.tensor(data, dtype=kw.int64)",
+    "IntTensor": "kw.tensor(data, dtype=kw.int32)",
+    "BoolTensor": "kw.tensor(data, dtype=kw.bool)",
+    "compile": "the function itself",
+    "jit": "the function itself",
+    "vmap": "an op with a batch dimension, or a loop",
+    "func": "kw.autograd.functional",
+    "is_autocast_enabled": "kw.amp.is_autocast_enabled",
+    "backends": "kw.backends()",
+}
+
 
 def __getattr__(name: str) -> object:
+    """A method of ``Tensor`` as a function; a name of PyTorch that is missing is an error that names another."""
     # Imported at first use: they need the modules of the standard library for processes.
     if name in ("data", "multiprocessing"):
         import importlib
 
         return importlib.import_module(f".{name}", __name__)
-    raise builtins.AttributeError(f"module `keyway` has no attribute `{name}`")
+    method = getattr(Tensor, name, None) if not name.startswith("__") else None
+    if callable(method):
+        return method
+    hint = f"; use {_OTHERS[name]}" if name in _OTHERS else ""
+    raise builtins.AttributeError(f"module `keyway` has no attribute `{name}`{hint}")

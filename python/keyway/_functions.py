@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
-from ._keyway import Tensor, asarray, call_op
+from ._keyway import Tensor, asarray, call_op, composed
 
 
 def as_tensor(data: Any, dtype: Any = None, device: str | None = None) -> Tensor:
@@ -39,4 +39,34 @@ def is_tensor(obj: object) -> bool:
 def clip(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """The elements with those below ``min`` or above ``max`` set to these."""
     made: Tensor = call_op("clamp", (input, min, max))
+    return made
+
+
+def bernoulli(input: Tensor) -> Tensor:
+    """Ones with the probabilities of the input, and zeros."""
+    made: Tensor = composed.bernoulli(input)
+    return made
+
+
+def multinomial(input: Tensor, num_samples: int, replacement: bool = False) -> Tensor:
+    """Indices that are drawn with the weights of each row."""
+    made: Tensor = composed.multinomial(input, num_samples, replacement)
+    return made
+
+
+def poisson(input: Tensor) -> Tensor:
+    """Counts of Poisson distributions with the rates of the input."""
+    made: Tensor = composed.poisson(input)
+    return made
+
+
+def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Tensors one after another along a dimension."""
+    made: Tensor = call_op("cat", (list(tensors), dim))
+    return made
+
+
+def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Tensors of one shape along a new dimension."""
+    made: Tensor = call_op("stack", (list(tensors), dim))
     return made

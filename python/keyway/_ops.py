@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import namedtuple
 from typing import Any, Callable
 
-from ._keyway import Tensor, call_op, op_table
+from ._keyway import Tensor, call_op, op_table, tensors
 
 # A parameter that the Rust side fills in: ops with it are called through other functions, such as `rand`.
 _INTERNAL = "int seed"
@@ -82,11 +82,26 @@ def _call_variadic(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     return call_op(name, args, kwargs or None)
 
 
+# Ops whose divisor PyTorch's argument `unbiased` chooses.
+_SPREADS = ("std", "std_mean", "var", "var_mean")
+
+
+def _call_spread(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call with ``unbiased``, also as the only argument after the tensor."""
+    if len(args) == 2 and isinstance(args[-1], bool):
+        kwargs["unbiased"] = args[-1]
+        args = args[:1]
+    if "unbiased" in kwargs:
+        kwargs["correction"] = int(kwargs.pop("unbiased"))
+    return call_named(name, args, kwargs) if name in _RESULTS else call_op(name, args, kwargs or None)
+
+
 # The ops whose calls differ from those of their schema.
 _CALLS: dict[str, Callable[[str, tuple[Any, ...], dict[str, Any]], Any]] = {
     **dict.fromkeys(_RESULTS, call_named),
     **dict.fromkeys(_CONVERTED, _call_converted),
     **dict.fromkeys(_VARIADIC, _call_variadic),
+    **dict.fromkeys(_SPREADS, _call_spread),
     "unique": _call_unique,
 }
 
@@ -125,6 +140,39 @@ def install(namespace: dict[str, Any]) -> None:
             setattr(Tensor, name, function)
         if has_in_place and not hasattr(Tensor, name + "_"):
             setattr(Tensor, name + "_", _function(name, True))
+
+
+_PAIRS = {**dict.fromkeys(("kthvalue", "median", "mode", "nanmedian"), _VALUES), "aminmax": _results("min", "max")}
+
+
+def _composed(name: str) -> Callable[..., Any]:
+    """A function of the Rust side that is no op."""
+    own, pair = getattr(tensors, name), _PAIRS.get(name)
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if "axis" in kwargs:
+            kwargs["dim"] = kwargs.pop("axis")
+        made = own(*args, **kwargs)
+        return pair(*made) if pair is not None and isinstance(made, tuple) else made
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "keyway"
+    function.__doc__ = f"{name}{own.__text_signature__}\n\n{own.__doc__}"
+    return function
+
+
+# Functions that are combinations of ops, which are methods of tensors too.
+COMPOSED = sorted(name for name in vars(tensors) if not name.startswith("_"))
+
+
+def install_composed(namespace: dict[str, Any]) -> None:
+    """Adds the functions that are no ops to ``Tensor`` and to ``namespace``; what is there stays."""
+    for name in COMPOSED:
+        function = _composed(name)
+        if not name.endswith("_"):
+            namespace.setdefault(name, function)
+        if not hasattr(Tensor, name):
+            setattr(Tensor, name, function)
 
 
 def function_of(name: str) -> Callable[..., Any] | None:

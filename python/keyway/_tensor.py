@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from . import _functions, _keyway, _ops
+from . import _functions, _keyway, _ops, _torch
 from ._keyway import Tensor, call_op
 
 _DTYPE_METHODS = {
@@ -112,6 +112,20 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
     return self.to(dtype=other.dtype)
 
 
+def type(self: Tensor, dtype: Any = None) -> Any:
+    """The tensor converted to a dtype, or the name of its dtype."""
+    return f"keyway.{self.dtype.name}" if dtype is None else self.to(dtype=dtype)
+
+
+def _set_data(self: Tensor, value: Tensor) -> None:
+    if value.shape != self.shape or value.dtype != self.dtype or value.device != self.device:
+        raise ValueError(
+            f"data: expected a tensor of shape {tuple(self.shape)} and dtype {self.dtype.name} on {self.device}, got "
+            f"{tuple(value.shape)}, {value.dtype.name} on {value.device}; assign a new Parameter to the module instead"
+        )
+    self.detach().copy_(value)
+
+
 def ravel(self: Tensor) -> Tensor:
     """The elements as one dimension."""
     return self.reshape(-1)
@@ -184,6 +198,7 @@ _METHODS = (
     reshape_as,
     share_memory_,
     t,
+    type,
     type_as,
     where,
 )
@@ -202,9 +217,10 @@ def install() -> None:
         convert.__doc__ = f"The tensor converted to {dtype.name}."
         setattr(Tensor, name, convert)
     Tensor.clip = _functions.clip
+    Tensor.to_torch = _torch.to_torch
     Tensor.view_as = reshape_as
     Tensor.swapdims = Tensor.swapaxes
-    Tensor.data = property(Tensor.detach, doc="The tensor without its history; the memory is shared.")
+    Tensor.data = property(Tensor.detach, _set_data, doc="The tensor without its history; the memory is shared.")
     Tensor.is_cuda = property(lambda self: self.device.startswith("cuda"), doc="Whether it is on a GPU of NVIDIA.")
     Tensor.H = property(lambda self: self.T.conj() if self.dtype.is_complex else self.T, doc="The adjoint matrix.")
     Tensor.mH = property(lambda self: self.mT.conj() if self.dtype.is_complex else self.mT, doc="The adjoint matrices.")

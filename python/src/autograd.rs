@@ -1,11 +1,13 @@
 //! Gradients.
 
 use crate::error::OrRaise;
+use crate::function::detached;
 use crate::handle::PyTensor;
 use keyway::Tensor;
 use keyway::autograd::BackwardOptions;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 /// Tensors of one object or a sequence.
 pub fn tensors(object: &Bound<'_, PyAny>) -> PyResult<Vec<Tensor>> {
@@ -34,44 +36,66 @@ pub fn backward(
         create_graph,
         ..BackwardOptions::default()
     };
-    py.detach(|| keyway::autograd::backward(outputs, options)).or_raise()
+    detached(py, || keyway::autograd::backward(outputs, options)).or_raise()
+}
+
+/// Adds the gradients of outputs to `grad` of the leaves that they depend on.
+#[pyfunction]
+#[pyo3(signature = (outputs, gradients=None, retain_graph=None, create_graph=false))]
+pub fn _backward(
+    py: Python<'_>,
+    outputs: &Bound<'_, PyAny>,
+    gradients: Option<&Bound<'_, PyAny>>,
+    retain_graph: Option<bool>,
+    create_graph: bool,
+) -> PyResult<()> {
+    backward(py, &tensors(outputs)?, gradients.map(tensors).transpose()?, retain_graph, create_graph)
 }
 
 /// The gradients of outputs with respect to inputs, `None` for an input that they do not depend on if `allow_unused`.
 #[pyfunction]
-#[pyo3(signature = (outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=false, allow_unused=false))]
-pub fn grad(
-    py: Python<'_>,
-    outputs: &Bound<'_, PyAny>,
-    inputs: &Bound<'_, PyAny>,
-    grad_outputs: Option<&Bound<'_, PyAny>>,
+#[pyo3(signature = (
+    outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=false, allow_unused=None, only_inputs=true,
+    materialize_grads=false
+))]
+#[allow(clippy::too_many_arguments)]
+pub fn grad<'py>(
+    py: Python<'py>,
+    outputs: &Bound<'py, PyAny>,
+    inputs: &Bound<'py, PyAny>,
+    grad_outputs: Option<&Bound<'py, PyAny>>,
     retain_graph: Option<bool>,
     create_graph: bool,
-    allow_unused: bool,
-) -> PyResult<Vec<Option<PyTensor>>> {
+    allow_unused: Option<bool>,
+    only_inputs: bool,
+    materialize_grads: bool,
+) -> PyResult<Bound<'py, PyTuple>> {
+    if !only_inputs {
+        return Err(PyTypeError::new_err(
+            "grad: `only_inputs=False` is not supported; call `backward` for all leaves",
+        ));
+    }
     let (outputs, inputs) = (tensors(outputs)?, tensors(inputs)?);
     let options = BackwardOptions {
         gradients: grad_outputs.map(tensors).transpose()?,
         retain_graph: retain_graph.unwrap_or(create_graph),
         create_graph,
-        allow_unused,
+        allow_unused: allow_unused.unwrap_or(materialize_grads),
         ..BackwardOptions::default()
     };
-    let made = py.detach(|| keyway::autograd::grad(&outputs, &inputs, options)).or_raise()?;
-    Ok(made.into_iter().map(|gradient| gradient.map(PyTensor)).collect())
+    let made = detached(py, || keyway::autograd::grad(&outputs, &inputs, options)).or_raise()?;
+    let each = made.into_iter().zip(&inputs).map(|(gradient, input)| {
+        let gradient = match gradient {
+            None if materialize_grads => Some(input.detach().zeros_like().or_raise()?),
+            gradient => gradient,
+        };
+        gradient.map(PyTensor).into_pyobject(py)
+    });
+    PyTuple::new(py, each.collect::<PyResult<Vec<_>>>()?)
 }
 
 /// Whether calls are recorded on this thread.
 #[pyfunction]
 pub fn is_grad_enabled() -> bool {
     keyway::is_grad_enabled()
-}
-
-/// Sets whether calls are recorded on this thread, and returns what was set before.
-#[pyfunction]
-pub fn _set_grad_enabled(on: bool) -> bool {
-    let before = keyway::is_grad_enabled();
-    // The guard would undo it at the end of this function; the caller does, by another call.
-    std::mem::forget(keyway::set_grad_enabled(on));
-    before
 }

@@ -238,3 +238,92 @@ pub fn randperm(py: Python<'_>, n: usize) -> PyResult<PyTensor> {
 pub fn manual_seed(seed: u64) {
     keyway::manual_seed(seed);
 }
+
+/// Powers of `base` whose exponents are evenly spaced from `start` to `end`.
+#[pyfunction]
+#[pyo3(signature = (start, end, steps, base=10.0, *, dtype=None, device=None, requires_grad=false))]
+#[allow(clippy::too_many_arguments)]
+pub fn logspace(
+    py: Python<'_>,
+    start: f64,
+    end: f64,
+    steps: usize,
+    base: f64,
+    dtype: Option<&Bound<'_, PyAny>>,
+    device: Option<&Bound<'_, PyAny>>,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
+    crate::runtime::start(py)?;
+    let dtype = dtype.map(crate::dtype::convert).transpose()?;
+    let made = match dtype {
+        Some(dtype) => Tensor::logspace_with(start, end, steps, base, dtype),
+        None => Tensor::logspace_with(start, end, steps, base, ()),
+    };
+    crate::data::finish(made.or_raise()?, None, device, requires_grad)
+}
+
+/// Normally distributed numbers: `mean` and `std` are numbers with a `size`, or tensors.
+#[pyfunction]
+#[pyo3(signature = (mean, std=None, size=None))]
+pub fn normal(
+    py: Python<'_>,
+    mean: &Bound<'_, PyAny>,
+    std: Option<&Bound<'_, PyAny>>,
+    size: Option<Vec<usize>>,
+) -> PyResult<PyTensor> {
+    crate::runtime::start(py)?;
+    let value =
+        |object: Option<&Bound<'_, PyAny>>| object.map(crate::arg::operand).transpose().map(Option::flatten);
+    let (mean, std) = (value(Some(mean))?, value(std)?);
+    let of_tensor = [&mean, &std].into_iter().find_map(|value| match value {
+        Some(crate::arg::Value::Tensor(tensor)) => Some(tensor.shape().to_vec()),
+        _ => None,
+    });
+    let Some(size) = size.or(of_tensor) else {
+        return Err(pyo3::exceptions::PyTypeError::new_err(
+            "normal: expected a `size` where mean and std are numbers",
+        ));
+    };
+    let drawn = Tensor::randn(size).or_raise()?;
+    let scaled = match &std {
+        Some(std) => drawn.mul(std.arg(&[])).or_raise()?,
+        None => drawn,
+    };
+    match &mean {
+        Some(mean) => scaled.add(mean.arg(&[])).or_raise().map(PyTensor),
+        None => Ok(PyTensor(scaled)),
+    }
+}
+
+/// The coordinates of a triangle of a matrix, `[2, elements]`.
+macro_rules! triangles {
+    ($($(#[$doc:meta])* $name:ident $with:ident;)*) => {$(
+        $(#[$doc])*
+        #[pyfunction]
+        #[pyo3(signature = (row, col, offset=0))]
+        pub fn $name(py: Python<'_>, row: usize, col: usize, offset: i64) -> PyResult<PyTensor> {
+            crate::runtime::start(py)?;
+            Tensor::$with(row, col, offset, ()).or_raise().map(PyTensor)
+        }
+    )*};
+}
+
+triangles! {
+    /// The coordinates of the lower triangle, `[2, elements]`.
+    tril_indices tril_indices_with;
+    /// The coordinates of the upper triangle, `[2, elements]`.
+    triu_indices triu_indices_with;
+}
+
+/// A matrix with matrices along its diagonal.
+#[pyfunction]
+#[pyo3(signature = (*tensors))]
+pub fn block_diag(tensors: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+    Tensor::block_diag(&crate::autograd::tensors(tensors)?).or_raise().map(PyTensor)
+}
+
+/// Tensors one after another along the third dimension.
+#[pyfunction]
+pub fn dstack(tensors: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+    Tensor::dstack(&crate::autograd::tensors(tensors)?).or_raise().map(PyTensor)
+}

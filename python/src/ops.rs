@@ -3,7 +3,7 @@
 use crate::arg::{self, Value};
 use crate::error::OrRaise;
 use crate::handle::PyTensor;
-use crate::runtime;
+use crate::{modes, runtime};
 use keyway::dispatcher::op::OpEntry;
 use keyway::dispatcher::registry;
 use keyway::dispatcher::schema::Kind;
@@ -144,12 +144,12 @@ fn elements(value: &Value) -> usize {
 }
 
 /// Runs a call on this many elements, without the interpreter's lock if it computes for long.
-fn released<R: Send>(
+pub fn released<R: Send>(
     py: Python<'_>,
     elements: usize,
     run: impl FnOnce() -> keyway::Result<R> + Send,
 ) -> PyResult<R> {
-    if elements < RELEASED_FROM { run().or_raise() } else { py.detach(run).or_raise() }
+    if elements < RELEASED_FROM || modes::keeps_lock() { run().or_raise() } else { py.detach(run).or_raise() }
 }
 
 /// The arguments of an operator: the operands, and the one of its op that follows, if any.

@@ -69,3 +69,10 @@ pub fn set_num_threads(count: usize) -> PyResult<()> {
     keyway::set_num_threads(count);
     Ok(())
 }
+
+/// The number of devices of a kind, such as `cuda`; 0 without a backend of it.
+#[pyfunction]
+pub fn _count_devices(py: Python<'_>, kind: &str) -> PyResult<usize> {
+    start(py)?;
+    Ok(py.detach(|| keyway::device::count(kind)))
+}

@@ -3,18 +3,19 @@
 use crate::dtype::{self, PyDType};
 use crate::error::OrRaise;
 use crate::handle::{Operand, PyTensor};
-use crate::{autograd, buffer, data, dlpack, exchange, index, ops};
-use keyway::autograd::HookHandle;
+use crate::node::PyNode;
+use crate::{autograd, buffer, data, dlpack, exchange, function, hooks, index, ops};
 use keyway::ops::pointwise;
 use keyway::{DType, Tensor};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use std::ffi::c_int;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The value of a tensor of one element as a Python number.
 fn number(py: Python<'_>, tensor: &Tensor) -> PyResult<Py<PyAny>> {
@@ -197,13 +198,17 @@ impl PyTensor {
     }
 
     /// A tensor with another dtype or device: `x.to("cuda")`, `x.to(keyway.float64)`, `x.to(device=..., dtype=...)`.
-    #[pyo3(signature = (*args, dtype=None, device=None))]
+    /// `copy` copies in any case; the host waits for copies whether they may be `non_blocking` or not.
+    #[pyo3(signature = (*args, dtype=None, device=None, non_blocking=false, copy=false))]
     fn to(
         &self,
         args: &Bound<'_, PyTuple>,
         dtype: Option<&Bound<'_, PyAny>>,
         device: Option<&Bound<'_, PyAny>>,
+        non_blocking: bool,
+        copy: bool,
     ) -> PyResult<PyTensor> {
+        let _ = non_blocking;
         let (mut to_dtype, mut to_device) = (dtype.map(dtype::convert).transpose()?, device.cloned());
         for object in args {
             if let Ok(other) = object.cast::<PyTensor>() {
@@ -216,7 +221,8 @@ impl PyTensor {
                 to_device = Some(object);
             }
         }
-        data::finish(self.0.clone(), to_dtype, to_device.as_ref(), false)
+        let made = data::finish(self.0.clone(), to_dtype, to_device.as_ref(), false)?;
+        if copy && made.0.ptr_eq(&self.0) { self.0.copy().or_raise().map(PyTensor) } else { Ok(made) }
     }
 
     /// Whether gradients of this tensor are computed.
@@ -260,10 +266,10 @@ impl PyTensor {
         self.0.is_leaf()
     }
 
-    /// The name of the recorded call whose result this is, or `None`.
+    /// The recorded call whose result this is, or `None`.
     #[getter]
-    fn grad_fn(&self) -> Option<&'static str> {
-        self.0.grad_fn().map(|function| function.name())
+    fn grad_fn(&self) -> Option<PyNode> {
+        self.0.grad_fn().map(PyNode)
     }
 
     /// Keeps the gradient of a tensor that is no leaf.
@@ -276,37 +282,22 @@ impl PyTensor {
         PyTensor(self.0.detach())
     }
 
-    /// Calls a function with each gradient of this tensor that a backward pass computes; a tensor that it returns replaces the
-    /// gradient. The result's `remove()` ends that.
-    fn register_hook(&self, hook: Py<PyAny>) -> PyResult<PyHook> {
-        let called = move |gradient: &Tensor| {
-            Python::attach(|py| {
-                let made = hook.call1(py, (PyTensor(gradient.clone()),)).map_err(keyway::Error::other)?;
-                if made.is_none(py) {
-                    return Ok(None);
-                }
-                let made = made
-                    .bind(py)
-                    .cast::<PyTensor>()
-                    .map_err(|wrong| keyway::Error::other(PyErr::from(wrong)))?;
-                Ok(Some(made.get().0.clone()))
-            })
-        };
-        let handle = self.0.register_hook(called).or_raise()?;
-        Ok(PyHook(Mutex::new(Some(handle))))
-    }
-
-    /// Adds the gradients of this tensor to `grad` of the leaves that it depends on.
-    #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false))]
+    /// Adds the gradients of this tensor to `grad` of the leaves that it depends on, or of `inputs` alone.
+    #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false, inputs=None))]
     fn backward(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         gradient: Option<&Bound<'_, PyTensor>>,
         retain_graph: Option<bool>,
         create_graph: bool,
+        inputs: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
+        let (py, own) = (slf.py(), &slf.get().0);
+        if let Some(inputs) = inputs {
+            let of_several = py.import("keyway.autograd")?.getattr("backward")?;
+            return of_several.call1((slf, gradient, retain_graph, create_graph, inputs)).map(drop);
+        }
         let gradients = gradient.map(|gradient| vec![gradient.get().0.clone()]);
-        autograd::backward(py, std::slice::from_ref(&self.0), gradients, retain_graph, create_graph)
+        autograd::backward(py, std::slice::from_ref(own), gradients, retain_graph, create_graph)
     }
 
     fn __neg__(&self, py: Python<'_>) -> PyResult<PyTensor> {
@@ -420,7 +411,8 @@ impl PyTensor {
 
     fn __repr__(&self) -> String {
         // The names of this language.
-        let text = self.0.to_string().replace("requires_grad=true", "requires_grad=True");
+        let digits = PRECISION.load(Ordering::Relaxed);
+        let text = format!("{:.digits$}", self.0).replace("requires_grad=true", "requires_grad=True");
         let dtype = self.0.dtype();
         text.replace(&format!("dtype={}", dtype.name()), &format!("dtype={}", dtype::name(dtype)))
     }
@@ -445,7 +437,7 @@ impl PyTensor {
         Ok((
             py.import("keyway._keyway")?.getattr("_rebuild")?,
             rest.into_pyobject(py)?,
-            slf.getattr("__dict__")?,
+            attributes(slf)?.into_any(),
         ))
     }
 
@@ -463,8 +455,12 @@ impl PyTensor {
             }
         }
         let copy = Bound::new(slf.py(), PyTensor(copy))?;
-        copy.getattr("__dict__")?.call_method1("update", (slf.getattr("__dict__")?,))?;
+        copy.getattr("__dict__")?.call_method1("update", (attributes(slf)?,))?;
         Ok(copy)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        if function::is_backward_running() { Ok(()) } else { function::traverse(&self.0, &visit) }
     }
 
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
@@ -519,24 +515,13 @@ impl PyTensor {
     }
 }
 
-/// A registered hook. It lasts until `remove()`, also when this object is gone.
-#[pyclass(name = "RemovableHandle", module = "keyway", frozen)]
-pub struct PyHook(Mutex<Option<HookHandle>>);
-
-#[pymethods]
-impl PyHook {
-    /// Ends the calls of the hook.
-    fn remove(&self) {
-        drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+/// The attributes that Python set, without those of this module.
+fn attributes<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyDict>> {
+    let copy = tensor.getattr("__dict__")?.cast_into::<PyDict>()?.copy()?;
+    if copy.contains(hooks::KEY)? {
+        copy.del_item(hooks::KEY)?;
     }
-}
-
-impl Drop for PyHook {
-    fn drop(&mut self) {
-        if let Some(handle) = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
-            handle.keep();
-        }
-    }
+    Ok(copy)
 }
 
 /// A tuple of values by dimension, or the value of one dimension, negative from the end.
@@ -548,6 +533,23 @@ fn of_dimension<'py>(py: Python<'py>, values: &[usize], dim: Option<isize>) -> P
         pyo3::exceptions::PyIndexError::new_err(format!("expected a dimension of {rank}, got {dim}"))
     })?;
     Ok(value.into_pyobject(py)?.into_any())
+}
+
+/// Digits behind the point of printed elements.
+static PRECISION: AtomicUsize = AtomicUsize::new(4);
+
+/// Sets the number of digits behind the point of printed elements, 4 at the start.
+#[pyfunction]
+#[pyo3(signature = (precision=None))]
+pub fn set_printoptions(precision: Option<usize>) -> PyResult<()> {
+    let digits = precision.unwrap_or(4);
+    if digits > 17 {
+        return Err(PyValueError::new_err(format!(
+            "set_printoptions: expected at most 17 digits, got {digits}"
+        )));
+    }
+    PRECISION.store(digits, Ordering::Relaxed);
+    Ok(())
 }
 
 /// The tensor of pickled bytes.

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable, Iterator, cast
+from typing import Any, Callable, Iterator, Mapping, NamedTuple, cast
 
+from .._errors import ShapeError
 from .._keyway import Tensor, asarray, zeros
 from ..autograd import no_grad
+from .hooks import Handle, Hooks
+
+
+class LoadResult(NamedTuple):
+    """The names that a state lacks, and those that a module does not have."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+class StateDictError(KeyError, RuntimeError):
+    """A state whose names are not those of the module."""
+
+    __str__ = Exception.__str__
 
 
 class _ParameterType(type):
@@ -16,7 +31,11 @@ class _ParameterType(type):
 class Parameter(metaclass=_ParameterType):
     """A tensor that a module registers when it becomes an attribute. ``requires_grad=False`` freezes it."""
 
-    def __new__(cls, data: Tensor, requires_grad: bool = True) -> Any:
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Any:
+        if data is None:
+            data = zeros(0)
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Parameter: expected a tensor, got {type(data).__name__}; call `kw.tensor` on it")
         tensor = data.detach().requires_grad_(requires_grad)
         tensor._is_parameter = True
         return tensor
@@ -70,9 +89,17 @@ class Module:
                 return
         object.__delattr__(self, name)
 
-    def register_buffer(self, name: str, tensor: Tensor | None) -> None:
-        """Makes a tensor part of the state without being trained; ``None`` reserves the name."""
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Makes a tensor part of the module without being trained; ``None`` reserves the name.
+
+        One that is not ``persistent`` moves with the module, and is no part of ``state_dict``.
+        """
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(f"register_buffer: expected a tensor or None as `{name}`, got {type(tensor).__name__}")
+        self.__dict__.pop(name, None)
         self._buffers[name] = tensor
+        passing = self.__dict__.setdefault("_passing", set())
+        passing.discard(name) if persistent else passing.add(name)
 
     def register_parameter(self, name: str, parameter: Tensor | None) -> None:
         """Makes a tensor a parameter; ``None`` sets an attribute that is none."""
@@ -89,7 +116,38 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} defines no forward")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.forward(*args, **kwargs)
+        hooks = self.__dict__.get("_hooks")
+        return self.forward(*args, **kwargs) if hooks is None else hooks.call(self, args, kwargs)
+
+    def _own_hooks(self) -> Hooks:
+        hooks: Hooks = self.__dict__.setdefault("_hooks", Hooks())
+        return hooks
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> Handle:
+        """Calls ``hook(module, args)`` before ``forward``; arguments that it returns replace the others.
+
+        ``with_kwargs`` is ``hook(module, args, kwargs)``, which returns both or None.
+        """
+        return Handle.of(self._own_hooks().before, (hook, with_kwargs), prepend)
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> Handle:
+        """Calls ``hook(module, args, output)`` after ``forward``; what it returns replaces the output.
+
+        ``with_kwargs`` is ``hook(module, args, kwargs, output)``.
+        """
+        return Handle.of(self._own_hooks().after, (hook, with_kwargs), prepend)
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+        """Calls ``hook(module, grad_output)`` in a backward pass; gradients that it returns replace the others."""
+        return Handle.of(self._own_hooks().before_backward, hook, prepend)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+        """Calls ``hook(module, grad_input, grad_output)`` in a backward pass; what it returns replaces ``grad_input``."""
+        return Handle.of(self._own_hooks().after_backward, hook, prepend)
 
     def named_modules(self, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
         """This module and all below it with their dotted names, one that occurs twice once."""
@@ -124,58 +182,75 @@ class Module:
         """The modules directly below this one."""
         return iter(self._modules.values())
 
-    def _named(self, kind: str) -> Iterator[tuple[str, Tensor]]:
+    def _named(self, kind: str, prefix: str, recurse: bool) -> Iterator[tuple[str, Tensor]]:
         seen: set[int] = set()
-        for prefix, module in self.named_modules():
+        modules = self.named_modules(prefix) if recurse else iter([(prefix, self)])
+        for prefix, module in modules:
             for name, tensor in getattr(module, kind).items():
                 if tensor is not None and id(tensor) not in seen:
                     seen.add(id(tensor))
                     yield (f"{prefix}.{name}" if prefix else name), tensor
 
-    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
+    def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
         """The parameters of this module and all below it with their dotted names, a shared one once."""
-        return self._named("_parameters")
+        return self._named("_parameters", prefix, recurse)
 
-    def parameters(self) -> Iterator[Tensor]:
+    def parameters(self, recurse: bool = True) -> Iterator[Tensor]:
         """The parameters of this module and all below it."""
-        return (tensor for _, tensor in self.named_parameters())
+        return (tensor for _, tensor in self.named_parameters(recurse=recurse))
 
-    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+    def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
         """The buffers of this module and all below it with their dotted names."""
-        return self._named("_buffers")
+        return self._named("_buffers", prefix, recurse)
 
-    def buffers(self) -> Iterator[Tensor]:
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """The buffers of this module and all below it."""
-        return (tensor for _, tensor in self.named_buffers())
+        return (tensor for _, tensor in self.named_buffers(recurse=recurse))
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """All parameters and buffers by dotted name, a shared one under each; without history, sharing memory with the module."""
+    def get_parameter(self, target: str) -> Tensor:
+        """The parameter of a dotted name."""
+        path, _, name = target.rpartition(".")
+        found = self.get_submodule(path)._parameters.get(name)
+        if found is None:
+            raise AttributeError(f"{type(self).__name__} has no parameter `{target}`")
+        return found
+
+    def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
+        """All parameters and buffers by dotted name, a shared one under each; without history, sharing memory with the module.
+
+        With ``keep_vars`` they are the tensors themselves.
+        """
         state = {}
-        for prefix, module in self.named_modules(remove_duplicate=False):
+        for path, module in self.named_modules(remove_duplicate=False):
+            passing = module.__dict__.get("_passing", ())
             for kind in (module._parameters, module._buffers):
                 for name, tensor in kind.items():
-                    if tensor is not None:
-                        state[f"{prefix}.{name}" if prefix else name] = tensor.detach()
+                    if tensor is not None and name not in passing:
+                        named = prefix + (f"{path}.{name}" if path else name)
+                        state[named] = tensor if keep_vars else tensor.detach()
         return state
 
-    def load_state_dict(self, state: dict[str, Any], strict: bool = True) -> tuple[list[str], list[str]]:
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> LoadResult:
         """Copies tensors or arrays into the parameters and buffers of the same names.
 
-        Returns the names of missing and of unexpected entries. Raises KeyError naming them if ``strict``, and ValueError for other
-        shapes; nothing is changed then.
+        Returns the names of missing and of unexpected entries. Raises StateDictError, a KeyError and RuntimeError, naming them if
+        ``strict``, and ShapeError for other shapes; nothing is changed then.
         """
+        if assign:
+            raise NotImplementedError("load_state_dict: `assign` is not supported; values are copied into the parameters")
+        state = state_dict
         own = self.state_dict()
         missing, unexpected = sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys())
         if strict and (missing or unexpected):
-            raise KeyError(f"load_state_dict: missing {missing}, unexpected {unexpected}")
+            raise StateDictError(f"load_state_dict: missing {missing}, unexpected {unexpected}")
         found = {name: asarray(state[name]) for name in own if name in state}
         for name, tensor in found.items():
             if tensor.shape != own[name].shape:
-                raise ValueError(f"load_state_dict: expected {name} of shape {own[name].shape}, got {tensor.shape}")
+                raise ShapeError(f"load_state_dict: expected {name} of shape {own[name].shape}, got {tensor.shape}")
         with no_grad():
             for name, tensor in found.items():
                 own[name].copy_(tensor.to(dtype=own[name].dtype, device=own[name].device))
-        return missing, unexpected
+        return LoadResult(missing, unexpected)
 
     def train(self, mode: bool = True) -> Module:
         """Sets this module and all below it to training, or to evaluation."""
@@ -193,10 +268,11 @@ class Module:
             parameter.requires_grad_(requires_grad)
         return self
 
-    def zero_grad(self) -> None:
-        """Removes the gradients of all parameters."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Removes the gradients of all parameters, or sets them to 0."""
         for parameter in self.parameters():
-            parameter.grad = None
+            gradient = parameter.grad
+            parameter.grad = None if set_to_none or gradient is None else gradient.detach() * 0
 
     def share_memory(self) -> Module:
         """Moves the parameters and buffers to memory that other processes can map.
@@ -222,7 +298,7 @@ class Module:
         optimisers afterwards: one that holds a replaced parameter raises an error.
         """
         probe = zeros(0).to(*args, **kwargs)
-        target = {"device": probe.device} if probe.device != zeros(0).device or "device" in kwargs else {}
+        target: dict[str, Any] = {"device": probe.device} if probe.device != zeros(0).device or "device" in kwargs else {}
         replaced: dict[int, tuple[Tensor, Tensor]] = {}
 
         def convert(tensor: Tensor) -> Tensor:
@@ -272,6 +348,11 @@ class Module:
         """Moves the module to a GPU of NVIDIA."""
         return self.to(device=f"cuda:{index}")
 
+    def _place(self, device: str | None, dtype: Any) -> None:
+        """Converts new parameters to the device and dtype of the constructor's arguments."""
+        if device is not None or dtype is not None:
+            self.to(device=device, dtype=dtype)
+
     def extra_repr(self) -> str:
         """The arguments that ``repr`` shows."""
         return ""
@@ -281,88 +362,3 @@ class Module:
             return f"{type(self).__name__}({self.extra_repr()})"
         lines = [f"  ({name}): " + repr(child).replace("\n", "\n  ") for name, child in self._modules.items()]
         return "\n".join([f"{type(self).__name__}(", *lines, ")"])
-
-
-class Sequential(Module):
-    """Modules that are called one after another: as arguments, or a dict of them by name."""
-
-    def __init__(self, *modules: Module | dict[str, Module]) -> None:
-        super().__init__()
-        if len(modules) == 1 and isinstance(modules[0], dict):
-            named: Iterable[tuple[str, Any]] = modules[0].items()
-        else:
-            named = ((str(index), module) for index, module in enumerate(modules))
-        for name, module in named:
-            self.add_module(name, module)
-
-    def forward(self, x: Any) -> Any:
-        for module in self._modules.values():
-            x = module(x)
-        return x
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Module]:
-        return self.children()
-
-    def __getitem__(self, index: int | slice) -> Module:
-        if isinstance(index, slice):
-            return Sequential(dict(list(self._modules.items())[index]))
-        return list(self.children())[index]
-
-
-class ModuleList(Module):
-    """A list of modules, which are parts of the module that holds it."""
-
-    def __init__(self, modules: Iterable[Module] = ()) -> None:
-        super().__init__()
-        self.extend(modules)
-
-    def append(self, module: Module) -> ModuleList:
-        """Adds a module at the end."""
-        self.add_module(str(len(self)), module)
-        return self
-
-    def extend(self, modules: Iterable[Module]) -> ModuleList:
-        """Adds modules at the end."""
-        for module in modules:
-            self.append(module)
-        return self
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Module]:
-        return self.children()
-
-    def __getitem__(self, index: int) -> Module:
-        return list(self._modules.values())[index]
-
-    def __setitem__(self, index: int, module: Module) -> None:
-        self.add_module(list(self._modules)[index], module)
-
-
-class ModuleDict(Module):
-    """Modules by name, which are parts of the module that holds them."""
-
-    def __init__(self, modules: dict[str, Module] | None = None) -> None:
-        super().__init__()
-        for name, module in (modules or {}).items():
-            self[name] = module
-
-    def __getitem__(self, name: str) -> Module:
-        return self._modules[name]
-
-    def __setitem__(self, name: str, module: Module) -> None:
-        self.add_module(name, module)
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._modules)
-
-    def items(self) -> Iterator[tuple[str, Module]]:
-        """The names and modules."""
-        return iter(self._modules.items())

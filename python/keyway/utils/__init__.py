@@ -1,0 +1,5 @@
+"""Aids of training."""
+
+from . import checkpoint
+
+__all__ = ["checkpoint"]
