@@ -5,7 +5,7 @@ use crate::ops::def::{Derivative, Dtypes, OpDef};
 use crate::ops::rules;
 use crate::ops::sample::{ErrorSample, Fill, PAIRS, Sample, error, fixed, sample, tensor};
 use keyway_dispatcher::error::Result as RuleResult;
-use keyway_dispatcher::op::{Args, Typing};
+use keyway_dispatcher::op::{Arg, Args, Typing};
 
 /// The definition of `bitwise_and`, `bitwise_or` or `bitwise_xor`.
 pub(super) const fn def(schema: &'static str) -> OpDef {
@@ -48,7 +48,12 @@ fn shift_rule(args: &Args<'_>) -> RuleResult<Typing> {
 /// The rule of an op on dtypes that satisfy `fits`; if `self` does, the error names the other argument.
 fn of_integers(args: &Args<'_>, fits: fn(DType) -> bool, expected: &'static str) -> RuleResult<Typing> {
     let typing = rules::binary(args)?;
-    let at_fault = usize::from(fits(args.tensor(0)?.dtype()));
+    let first_fits = match args.get(0) {
+        Arg::Tensor(first) => fits(first.dtype()),
+        Arg::Float(_) => false,
+        _ => true,
+    };
+    let at_fault = usize::from(first_fits);
     rules::require(args, at_fault, typing.compute, fits(typing.compute), expected)?;
     Ok(typing)
 }
