@@ -1,7 +1,7 @@
 //! Batches of matrices: reading the arguments, splitting the outputs, running one job for each matrix.
 
 use crate::memory::Workspace;
-use crate::number::Number;
+use crate::number::{Number, Part};
 use faer::MatRef;
 use faer::dyn_stack::StackReq;
 use keyway_cpu_loops::{Contiguous, ViewExt};
@@ -185,4 +185,20 @@ pub fn finite<T: Number>(matrix: &[T], columns: usize, nth: usize, lead: &[i64])
             Err(wrong("self", "finite elements", got, nth, lead))
         }
     }
+}
+
+/// Copies a row-major matrix into columns, divided by the power of two that brings its largest element near 1, and returns this
+/// power: `faer` squares elements.
+pub fn scaled<T: Number>(given: &[T], rows: usize, columns: usize, out: &mut [T]) -> T::Part {
+    let largest = given.iter().fold(T::Part::ZERO, |most, x| {
+        let modulus = x.modulus();
+        if modulus > most { modulus } else { most }
+    });
+    let scale = T::Part::power_of_two(largest);
+    for i in 0..rows {
+        for j in 0..columns {
+            out[j * rows + i] = given[i * columns + j].over(scale);
+        }
+    }
+    scale
 }

@@ -72,3 +72,12 @@ def test_the_gradient_of_a_determinant_is_its_adjugate():
 def test_a_singular_matrix_is_named():
     with pytest.raises(RuntimeError, match="singular"):
         kw.linalg.inv(kw.zeros(2, 2))
+
+
+@pytest.mark.parametrize(("dtype", "scale"), [("float32", 1e20), ("float32", 1e-25), ("float64", 1e200), ("float64", 1e-250)])
+def test_singular_values_far_from_one(dtype, scale):
+    a = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 7.0]]).astype(dtype)
+    expected = np.linalg.svd(a.astype(np.float64))[1]
+    x = kw.tensor(a * np.asarray(scale, dtype))
+    for values in (kw.linalg.svdvals(x), kw.linalg.svd(x).S, kw.linalg.svd(x * (1 + 0j)).S):
+        np.testing.assert_allclose(np.asarray(values, np.float64) / scale, expected, rtol=1e-5)

@@ -1,7 +1,7 @@
 //! `eig`, `eigvals`: Hessenberg form by Householder reflections, then the multishift QR algorithm, of `faer`. Scratch: two
 //! matrices for each task.
 
-use crate::matrices::{Batch, Need, diverged, each, finite, pieces, wrong};
+use crate::matrices::{Batch, Need, diverged, each, finite, pieces, scaled, wrong};
 use crate::number::{Number, Part};
 use crate::signs::{phase, with_phase};
 use faer::linalg::evd::ComputeEigenvectors;
@@ -13,22 +13,6 @@ type Complex<T> = <<T as Number>::Part as Part>::Complex;
 
 fn need<T: Number>(n: usize, vectors: ComputeEigenvectors) -> Need {
     Need { elements: 2 * n * n + 2 * n, stack: T::eigen_scratch(n, vectors), cost: 25 * n * n * n }
-}
-
-/// Copies a row-major matrix into columns, divided by the power of two that brings its largest element near 1, and returns this
-/// power: `faer` squares elements.
-fn scaled<T: Number>(given: &[T], n: usize, out: &mut [T]) -> T::Part {
-    let largest = given.iter().fold(T::Part::ZERO, |most, x| {
-        let modulus = x.modulus();
-        if modulus > most { modulus } else { most }
-    });
-    let scale = T::Part::power_of_two(largest);
-    for i in 0..n {
-        for j in 0..n {
-            out[j * n + i] = given[i * n + j].over(scale);
-        }
-    }
-    scale
 }
 
 fn eig<T: Number>(call: &Call<'_>) -> Result<(), Error> {
@@ -47,7 +31,7 @@ fn eig<T: Number>(call: &Call<'_>) -> Result<(), Error> {
         let (columns, packed) = rest.split_at_mut(n * n);
         let given = batch.at(nth, batch.lead);
         finite(given, n, nth, batch.lead)?;
-        let scale = scaled(given, n, a);
+        let scale = scaled(given, n, n, a);
         let a = MatRef::from_column_major_slice(a, n, n);
         let mut columns = MatMut::from_column_major_slice_mut(columns, n, n);
         T::eigen(a, packed, Some(columns.as_mut()), stack)
@@ -97,7 +81,7 @@ fn eigvals<T: Number>(call: &Call<'_>) -> Result<(), Error> {
         let (a, packed) = elements.split_at_mut(n * n);
         let given = batch.at(nth, batch.lead);
         finite(given, n, nth, batch.lead)?;
-        let scale = scaled(given, n, a);
+        let scale = scaled(given, n, n, a);
         let packed = &mut packed[..2 * n];
         T::eigen(MatRef::from_column_major_slice(a, n, n), packed, None, stack)
             .map_err(|_| diverged("eigenvalues", nth, batch.lead))?;

@@ -1,7 +1,7 @@
 //! `svd`, `svdvals`: bidiagonal form by Householder reflections, then QR iteration, or divide and conquer for large matrices,
 //! of `faer`. Scratch: the matrix, both bases and the values for each task.
 
-use crate::matrices::{Batch, Need, diverged, each, finite, pieces};
+use crate::matrices::{Batch, Need, diverged, each, finite, pieces, scaled};
 use crate::number::Number;
 use crate::signs::{phase, with_phase};
 use faer::diag::DiagMut;
@@ -47,13 +47,12 @@ fn svd<T: Number>(call: &Call<'_>) -> Result<(), Error> {
         }
         let given = batch.at(nth, batch.lead);
         finite(given, n, nth, batch.lead)?;
-        let mut a = MatMut::from_column_major_slice_mut(a, m, n);
-        a.copy_from(MatRef::from_row_major_slice(given, m, n));
+        let scale = scaled(given, m, n, a);
         // `faer` 0.24 reads a block of the full bases that it does not write.
         left.fill(T::ZERO);
         right.fill(T::ZERO);
         decompose(
-            a.as_ref(),
+            MatRef::from_column_major_slice(a, m, n),
             DiagMut::from_slice_mut(&mut diagonal[..k]),
             Some(MatMut::from_column_major_slice_mut(left, m, of_u)),
             Some(MatMut::from_column_major_slice_mut(right, n, of_v)),
@@ -62,7 +61,7 @@ fn svd<T: Number>(call: &Call<'_>) -> Result<(), Error> {
             Spec::default(),
         )
         .map_err(|_| diverged("singular values", nth, batch.lead))?;
-        s.iter_mut().zip(&*diagonal).for_each(|(value, x)| *value = x.part());
+        s.iter_mut().zip(&*diagonal).for_each(|(value, x)| *value = x.part() * scale);
         let columns = left.chunks_exact(m);
         // The phase of a pair of vectors is that of the left one.
         let phase = |j: usize, column: &[T]| match j < k {
@@ -100,12 +99,12 @@ fn svdvals<T: Number>(call: &Call<'_>) -> Result<(), Error> {
         let given = batch.at(nth, batch.lead);
         finite(given, n, nth, batch.lead)?;
         let (a, diagonal) = elements.split_at_mut(m * n);
-        let mut a = MatMut::from_column_major_slice_mut(a, m, n);
-        a.copy_from(MatRef::from_row_major_slice(given, m, n));
+        let scale = scaled(given, m, n, a);
+        let a = MatRef::from_column_major_slice(a, m, n);
         let singular = DiagMut::from_slice_mut(&mut diagonal[..k]);
-        decompose(a.as_ref(), singular, None, None, Par::Seq, stack, Spec::default())
+        decompose(a, singular, None, None, Par::Seq, stack, Spec::default())
             .map_err(|_| diverged("singular values", nth, batch.lead))?;
-        values.iter_mut().zip(&*diagonal).for_each(|(value, x)| *value = x.part());
+        values.iter_mut().zip(&*diagonal).for_each(|(value, x)| *value = x.part() * scale);
         Ok(())
     })
 }
