@@ -24,7 +24,31 @@ from ._errors import (
     ReadOnlyError,
     ShapeError,
 )
-from ._functions import as_tensor, bernoulli, broadcast_to, clip, concatenate, is_tensor, multinomial, numel, poisson
+from ._dtypes import finfo, iinfo
+from ._functions import (
+    as_tensor,
+    bernoulli,
+    broadcast_to,
+    clamp,
+    clip,
+    concatenate,
+    conj,
+    diff,
+    imag,
+    is_tensor,
+    isin,
+    multinomial,
+    nonzero,
+    norm,
+    numel,
+    poisson,
+    real,
+    searchsorted,
+    sgn,
+    signbit,
+    slogdet,
+    tensordot,
+)
 from ._keyway import (
     Generator,
     Tensor,
@@ -36,8 +60,12 @@ from ._keyway import (
     bfloat16,
     block_diag,
     bool,
+    broadcast_shapes,
+    broadcast_tensors,
+    can_cast,
     complex128,
     complex64,
+    devices,
     dstack,
     dtype,
     empty,
@@ -65,12 +93,14 @@ from ._keyway import (
     normal,
     ones,
     ones_like,
+    promote_types,
     rand,
     rand_like,
     randint,
     randn,
     randn_like,
     randperm,
+    result_type,
     set_default_dtype,
     set_num_threads,
     set_printoptions,
@@ -120,8 +150,12 @@ allclose, chunk, det, diag, equal, flatten = (
 matrix_exp, matrix_power, max, min, movedim = (
     Tensor.matrix_exp, Tensor.matrix_power, Tensor.max, Tensor.min, Tensor.movedim
 )
-narrow, slogdet, split, t = Tensor.narrow, Tensor.slogdet, Tensor.split, Tensor.t
-concat = cat  # noqa: F821  # an op
+narrow, split, t = Tensor.narrow, Tensor.split, Tensor.t
+repeat_interleave, take = Tensor.repeat_interleave, Tensor.take
+moveaxis = movedim
+# Ops by their second names.
+concat, divide, multiply, negative, subtract = cat, div, mul, neg, sub  # noqa: F821
+not_equal, greater, greater_equal, less, less_equal = ne, gt, ge, lt, le  # noqa: F821
 half, float, double, short, int, long = float16, float32, float64, int16, int32, int64
 cfloat, cdouble = complex64, complex128
 
@@ -139,6 +173,8 @@ _OTHERS = {
     "is_autocast_enabled": "kw.amp.is_autocast_enabled",
     "backends": "kw.backends()",
 }
+
+from . import array_api  # noqa: E402  # its functions are those above
 
 
 def __getattr__(name: str) -> object:

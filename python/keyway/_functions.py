@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, NamedTuple, Sequence
 
 from ._keyway import Tensor, asarray, call_op, composed
 
@@ -36,9 +36,118 @@ def is_tensor(obj: object) -> bool:
     return isinstance(obj, Tensor)
 
 
+def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """The elements with those below ``min`` or above ``max`` set to these, which are numbers or tensors that broadcast."""
+    made: Tensor
+    if isinstance(min, Tensor) or isinstance(max, Tensor):
+        made = input if min is None else call_op("maximum", (input, min))
+        return made if max is None else call_op("minimum", (made, max))
+    made = call_op("clamp", (input, min, max))
+    return made
+
+
 def clip(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """The elements with those below ``min`` or above ``max`` set to these."""
-    made: Tensor = call_op("clamp", (input, min, max))
+    """``clamp`` by NumPy's name."""
+    return clamp(input, min, max)
+
+
+def signbit(input: Tensor) -> Tensor:
+    """Whether the sign bit is set: of negative numbers, -0.0 and NaNs with a sign."""
+    if input.dtype.is_floating_point:
+        input = call_op("copysign", (1.0, input))
+    made: Tensor = call_op("lt", (input, 0))
+    return made
+
+
+def real(input: Tensor) -> Tensor:
+    """A view of the real parts; a real tensor itself."""
+    return input.real
+
+
+def imag(input: Tensor) -> Tensor:
+    """A view of the imaginary parts of a complex tensor."""
+    return input.imag
+
+
+def conj(input: Tensor) -> Tensor:
+    """The complex conjugates; a real tensor itself."""
+    made: Tensor = call_op("conj", (input,)) if input.dtype.is_complex else input
+    return made
+
+
+def sgn(input: Tensor) -> Tensor:
+    """The signs: of a complex number the number divided by its absolute value, 0 of 0."""
+    made: Tensor = call_op("sgn" if input.dtype.is_complex else "sign", (input,))
+    return made
+
+
+def norm(input: Tensor, p: float = 2, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """The norm of all elements, or of vectors along ``dim``; of complex numbers that of their absolute values."""
+    magnitudes = call_op("abs", (input,)) if input.dtype.is_complex else input
+    made: Tensor = call_op("norm", (magnitudes, p, dim, keepdim))
+    return made
+
+
+def isin(elements: Any, test_elements: Any, invert: bool = False) -> Tensor:
+    """Whether each element is one of ``test_elements``, or with ``invert`` is none of them; one of both may be a number."""
+    if not isinstance(elements, Tensor):
+        elements = asarray(elements, dtype=test_elements.dtype)
+    if not isinstance(test_elements, Tensor):
+        test_elements = asarray(test_elements, dtype=elements.dtype)
+    made: Tensor = call_op("isin", (elements, test_elements, invert))
+    return made
+
+
+class Slogdet(NamedTuple):
+    """The result of ``slogdet``."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+def slogdet(input: Tensor) -> Slogdet:
+    """The sign of each determinant, and the logarithm of its absolute value."""
+    return Slogdet(*input._slogdet())
+
+
+def diff(
+    input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
+) -> Tensor:
+    """The differences of neighbours along a dimension, ``n`` times, after joining ``prepend`` and ``append`` to the tensor."""
+    parts = [part for part in (prepend, input, append) if part is not None]
+    made: Tensor = call_op("diff", (call_op("cat", (parts, dim)) if len(parts) > 1 else input, n, dim))
+    return made
+
+
+def searchsorted(
+    sorted_sequence: Tensor, values: Any, right: bool = False, side: str | None = None, sorter: Tensor | None = None
+) -> Tensor:
+    """The first insertion index of each value that preserves the order of the sequence's last dimension, or with ``right`` or
+    ``side="right"`` the last one. ``sorter`` has the indices that sort the sequence, as ``argsort`` returns them."""
+    if side not in (None, "left", "right"):
+        raise ValueError(f"searchsorted: expected side to be 'left' or 'right', got {side!r}")
+    if right and side == "left":
+        raise ValueError("searchsorted: expected `right` and `side` to agree, got right=True with side='left'")
+    if sorter is not None:
+        sorted_sequence = call_op("take_along_dim", (sorted_sequence, sorter, -1))
+    made: Tensor = call_op("searchsorted", (sorted_sequence, values, right or side == "right"))
+    return made
+
+
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+    """The indices of the elements that are not zero: a row for each, or with ``as_tuple`` a tensor for each dimension."""
+    found: Tensor = call_op("nonzero", (input,))
+    return call_op("unbind", (found, 1)) if as_tuple else found
+
+
+def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Sequence[int]] = 2) -> Tensor:
+    """The sum of products over the last ``dims`` dimensions of ``a`` and the first of ``b``, or over pairs of dimensions: a
+    sequence of those of ``a``, and one of those of ``b``."""
+    if isinstance(dims, int):
+        if not 0 <= dims <= min(a.ndim, b.ndim):
+            raise ValueError(f"tensordot: expected at most {min(a.ndim, b.ndim)} dimensions, got {dims}")
+        dims = (range(a.ndim - dims, a.ndim), range(dims))
+    made: Tensor = call_op("tensordot", (a, b, list(dims[0]), list(dims[1])))
     return made
 
 

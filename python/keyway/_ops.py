@@ -68,11 +68,13 @@ def _call_unique(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 
 
 def _call_converted(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A call with PyTorch's argument ``dtype``, which converts the tensor before."""
+    """A call with PyTorch's argument ``dtype``, which converts the tensor before; the result has that dtype, also of sums of narrow
+    integers."""
     dtype = kwargs.pop("dtype", None)
-    if dtype is not None and args:
-        args = (args[0].to(dtype=dtype), *args[1:])
-    return call_op(name, args, kwargs or None)
+    if dtype is None or not args:
+        return call_op(name, args, kwargs or None)
+    made = call_op(name, (args[0].to(dtype=dtype), *args[1:]), kwargs or None)
+    return made if "out" in kwargs else made.to(dtype=dtype)
 
 
 def _call_variadic(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -141,6 +141,42 @@ def is_complex(self: Tensor) -> builtins.bool:
     return self.dtype.is_complex
 
 
+class _Size(int):
+    """The number of elements, as in NumPy; a call returns the shape or the size of a dimension, as in PyTorch."""
+
+    _tensor: Tensor
+
+    def __call__(self, dim: int | None = None) -> Any:
+        """The shape, or the size of one dimension."""
+        return self._tensor._size(dim)
+
+    def __reduce__(self) -> Any:
+        return int, (int(self),)
+
+
+def _size(self: Tensor) -> _Size:
+    made = _Size(self.numel())
+    made._tensor = self
+    return made
+
+
+_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+
+
+def __array_namespace__(self: Tensor, *, api_version: str | None = None) -> Any:
+    """The namespace of the array API standard, ``keyway.array_api``."""
+    if api_version is not None and api_version not in _VERSIONS:
+        raise ValueError(f"expected an array API version of {', '.join(_VERSIONS)}, got {api_version!r}")
+    from . import array_api
+
+    return array_api
+
+
+def to_device(self: Tensor, device: str, /, *, stream: Any = None) -> Tensor:
+    """The tensor on a device; ``stream`` has no effect."""
+    return self.to(device=device)
+
+
 def _format(self: Tensor, spec: str) -> str:
     if self.ndim == 0 and spec:
         return format(self.item(), spec)
@@ -181,6 +217,17 @@ def _html(self: Tensor) -> str:
 
 
 _METHODS = (
+    __array_namespace__,
+    _functions.clamp,
+    _functions.clip,
+    _functions.conj,
+    _functions.diff,
+    _functions.isin,
+    _functions.nonzero,
+    _functions.norm,
+    _functions.sgn,
+    _functions.signbit,
+    _functions.slogdet,
     astype,
     clamp_max,
     clamp_min,
@@ -198,6 +245,7 @@ _METHODS = (
     reshape_as,
     share_memory_,
     t,
+    to_device,
     type,
     type_as,
     where,
@@ -216,8 +264,9 @@ def install() -> None:
         convert.__name__ = name
         convert.__doc__ = f"The tensor converted to {dtype.name}."
         setattr(Tensor, name, convert)
-    Tensor.clip = _functions.clip
     Tensor.to_torch = _torch.to_torch
+    Tensor.moveaxis = Tensor.movedim
+    Tensor.size = property(_size, doc=_Size.__doc__)
     Tensor.view_as = reshape_as
     Tensor.swapdims = Tensor.swapaxes
     Tensor.data = property(Tensor.detach, _set_data, doc="The tensor without its history; the memory is shared.")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _ops
-from ._keyway import Tensor, call_op
+from . import _functions, _ops
+from ._functions import slogdet, tensordot
+from ._keyway import Tensor
 
 # The ops of this namespace have their own names, arguments and documentation.
 _NAMES = (
@@ -26,21 +27,19 @@ _NAMES = (
     "solve_triangular",
     "svd",
     "svdvals",
-    "tensordot",
     "trace",
-    "vecdot",
 )
 globals().update({_name: _ops.function_of(_name) for _name in _NAMES})
 
 
 def norm(x: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The norm of all elements, or of vectors along ``dim``."""
-    made: Tensor = call_op("norm", (x, ord, dim, keepdim))
-    return made
+    return _functions.norm(x, ord, dim, keepdim)
 
 
 vector_norm = norm
-det, matrix_exp, matrix_power, slogdet = Tensor.det, Tensor.matrix_exp, Tensor.matrix_power, Tensor.slogdet
+matrix_norm, matrix_rank, vecdot = Tensor.matrix_norm, Tensor.matrix_rank, Tensor.vecdot
+det, matrix_exp, matrix_power = Tensor.det, Tensor.matrix_exp, Tensor.matrix_power
 
 
 def matrix_transpose(a: Tensor) -> Tensor:

@@ -67,11 +67,11 @@ fn mismatch(op: &str, param: &Param, object: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("{op}: expected `{}` to be {expected}{or_none}, got {got}", param.name))
 }
 
-/// A Python number as an integer, a float or a bool; a complex one as a tensor without dimensions.
+/// A Python number as an integer, a float or a bool; a complex one, and an int above i64, as a tensor without dimensions.
 ///
 /// # Errors
 /// `OverflowError` for an int beyond 64 bits. `None` for an object of another type.
-fn number(object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+fn number(object: &Bound<'_, PyAny>, parts: Parts) -> PyResult<Option<Value>> {
     if let Ok(value) = object.cast_exact::<PyFloat>() {
         return Ok(Some(Value::Float(value.value())));
     }
@@ -79,26 +79,56 @@ fn number(object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
         return Ok(Some(Value::Bool(value.is_true())));
     }
     if object.is_instance_of::<PyInt>() {
-        return int(object).map(|value| Some(Value::Int(value)));
+        if let Ok(value) = int(object) {
+            return Ok(Some(Value::Int(value)));
+        }
+        // Beyond i64, a tensor without dimensions of u64 holds it.
+        let made = data::from_nested(object, Some(DType::U64))
+            .map_err(|_| PyOverflowError::new_err(format!("expected an int of 64 bits, got {object}")))?;
+        return Ok(Some(Value::Tensor(made)));
     }
     if object.is_instance_of::<PyFloat>() {
         return Ok(Some(Value::Float(object.extract()?)));
     }
     if object.is_instance_of::<PyComplex>() {
-        return data::from_nested(object, None).map(|tensor| Some(Value::Tensor(tensor)));
+        let dtype = if parts == Parts::Double { Some(DType::C128) } else { None };
+        return data::from_nested(object, dtype).map(|tensor| Some(Value::Tensor(tensor)));
     }
     Ok(None)
+}
+
+/// The width of the parts of a Python complex number beside tensors: that of the default dtype, or double beside one of f64 or
+/// c128, so that no digit is lost.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Parts {
+    Default,
+    Double,
+}
+
+impl Parts {
+    /// The width beside a tensor of this dtype.
+    pub fn beside(dtype: DType) -> Parts {
+        if matches!(dtype, DType::F64 | DType::C128) { Parts::Double } else { Parts::Default }
+    }
+
+    /// The width beside these objects.
+    pub fn among<'a, 'py: 'a>(objects: impl IntoIterator<Item = &'a Bound<'py, PyAny>>) -> Parts {
+        let double = |object: &Bound<'_, PyAny>| {
+            object.cast::<PyTensor>().is_ok_and(|x| Parts::beside(x.get().0.dtype()) == Parts::Double)
+        };
+        if objects.into_iter().any(double) { Parts::Double } else { Parts::Default }
+    }
 }
 
 /// A tensor, a number, or an array whose memory is shared; `None` for an object of another type.
 ///
 /// # Errors
 /// `OverflowError` for an int beyond 64 bits; those of [`tensor`] for an array.
-pub fn operand(object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+pub fn operand(object: &Bound<'_, PyAny>, parts: Parts) -> PyResult<Option<Value>> {
     if let Ok(tensor) = object.cast::<PyTensor>() {
         return Ok(Some(Value::Tensor(tensor.get().0.clone())));
     }
-    match number(object)? {
+    match number(object, parts)? {
         Some(value) => Ok(Some(value)),
         None => Ok(tensor(object)?.map(Value::Tensor)),
     }
@@ -133,7 +163,7 @@ fn elements<'py>(object: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
 ///
 /// # Errors
 /// `TypeError` naming the parameter; `OverflowError` for an int beyond 64 bits.
-pub fn convert(op: &str, param: &Param, object: &Bound<'_, PyAny>) -> PyResult<Value> {
+pub fn convert(op: &str, param: &Param, object: &Bound<'_, PyAny>, parts: Parts) -> PyResult<Value> {
     let wrong = || mismatch(op, param, object);
     if object.is_none() {
         return if param.optional || param.kind == Kind::OptionalTensor {
@@ -143,13 +173,13 @@ pub fn convert(op: &str, param: &Param, object: &Bound<'_, PyAny>) -> PyResult<V
         };
     }
     Ok(match param.kind {
-        Kind::Tensor | Kind::OptionalTensor => operand(object)?.ok_or_else(wrong)?,
+        Kind::Tensor | Kind::OptionalTensor => operand(object, parts)?.ok_or_else(wrong)?,
         Kind::Tensors => {
             let tensors = elements(object).ok_or_else(wrong)?;
             let each = tensors.iter().map(|element| tensor(element)?.ok_or_else(wrong));
             Value::Tensors(each.collect::<PyResult<_>>()?)
         }
-        Kind::Scalar => match number(object)? {
+        Kind::Scalar => match number(object, parts)? {
             Some(value) => value,
             None if object.hasattr("__float__")? => Value::Float(object.extract().map_err(|_| wrong())?),
             None => return Err(wrong()),

@@ -5,7 +5,8 @@ use crate::error::OrRaise;
 use crate::handle::PyTensor;
 use crate::runtime;
 use keyway::Tensor;
-use pyo3::exceptions::PyTypeError;
+use keyway::ops::linalg::MatrixNorm;
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -63,9 +64,41 @@ impl PyTensor {
         tuple(py, self.0.chunk(chunks, dim))
     }
 
-    /// The tensor with one dimension moved to another index.
-    pub fn movedim(&self, source: i64, destination: i64) -> PyResult<PyTensor> {
-        made(self.0.movedim(source, destination))
+    /// The tensor with one dimension, or several, moved to other indices; the others stay in their order.
+    pub fn movedim(&self, source: &Bound<'_, PyAny>, destination: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+        if let (Ok(source), Ok(destination)) = (source.extract::<i64>(), destination.extract::<i64>()) {
+            return made(self.0.movedim(source, destination));
+        }
+        let (sources, targets): (Vec<i64>, Vec<i64>) = (source.extract()?, destination.extract()?);
+        if sources.len() != targets.len() {
+            let (expected, got) = (sources.len(), targets.len());
+            return Err(PyValueError::new_err(format!(
+                "movedim: expected as many destinations as sources, {expected}, got {got}"
+            )));
+        }
+        let rank = self.0.rank() as i64;
+        let wrapped = |dims: &[i64]| -> PyResult<Vec<i64>> {
+            let found: Vec<i64> = dims.iter().map(|dim| if *dim < 0 { dim + rank } else { *dim }).collect();
+            if let Some(at) = found.iter().position(|dim| !(0..rank).contains(dim)) {
+                let got = dims[at];
+                return Err(PyIndexError::new_err(format!(
+                    "movedim: expected a dimension of {rank}, got {got}"
+                )));
+            }
+            if (1..found.len()).any(|at| found[..at].contains(&found[at])) {
+                return Err(PyValueError::new_err(format!(
+                    "movedim: expected different dimensions, got {dims:?}"
+                )));
+            }
+            Ok(found)
+        };
+        let (sources, targets) = (wrapped(&sources)?, wrapped(&targets)?);
+        let mut rest = (0..rank).filter(|dim| !sources.contains(dim));
+        let order = (0..rank).filter_map(|at| match targets.iter().position(|target| *target == at) {
+            Some(moved) => sources.get(moved).copied(),
+            None => rest.next(),
+        });
+        made(self.0.permute(&order.collect::<Vec<_>>()[..]))
     }
 
     /// The tensor with two dimensions exchanged.
@@ -142,7 +175,7 @@ impl PyTensor {
     }
 
     /// The sign of each determinant, and the logarithm of its absolute value.
-    pub fn slogdet(&self) -> PyResult<(PyTensor, PyTensor)> {
+    fn _slogdet(&self) -> PyResult<(PyTensor, PyTensor)> {
         self.0.slogdet().or_raise().map(|(sign, logarithm)| (PyTensor(sign), PyTensor(logarithm)))
     }
 
@@ -155,6 +188,80 @@ impl PyTensor {
     pub fn matrix_exp(&self) -> PyResult<PyTensor> {
         made(self.0.matrix_exp())
     }
+}
+
+#[pymethods]
+impl PyTensor {
+    /// The elements at row-major indices, in the shape of `index`; negative indices count from the end.
+    pub fn take(&self, index: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
+        made(self.0.take(&index.get().0))
+    }
+
+    /// The dot products along a dimension of two tensors that broadcast, the first one conjugated.
+    #[pyo3(signature = (other, dim=-1))]
+    pub fn vecdot(&self, other: &Bound<'_, PyTensor>, dim: i64) -> PyResult<PyTensor> {
+        made(self.0.vecdot(&other.get().0, dim))
+    }
+
+    /// The tensor with each slice of a dimension, or each element if `dim` is `None`, repeated: `repeats` times, or slice `i`
+    /// `repeats[i]` times.
+    #[pyo3(signature = (repeats, dim=None))]
+    pub fn repeat_interleave(&self, repeats: &Bound<'_, PyAny>, dim: Option<i64>) -> PyResult<PyTensor> {
+        let flat = if dim.is_none() { Some(self.0.reshape([-1]).or_raise()?) } else { None };
+        let (x, dim) = (flat.as_ref().unwrap_or(&self.0), dim.unwrap_or(0));
+        match repeats.cast::<PyTensor>() {
+            Ok(repeats) => made(x.repeat_interleave_each(&repeats.get().0, dim)),
+            Err(_) => made(x.repeat_interleave(repeats.extract()?, dim)),
+        }
+    }
+
+    /// The rank of each matrix: the number of singular values above `max(atol, rtol * largest)`.
+    #[pyo3(signature = (*, atol=None, rtol=None))]
+    pub fn matrix_rank(&self, atol: Option<f64>, rtol: Option<f64>) -> PyResult<PyTensor> {
+        made(match (atol, rtol) {
+            (None, None) => self.0.matrix_rank(),
+            (atol, rtol) => self.0.matrix_rank_with(atol.unwrap_or(0.0), rtol.unwrap_or(0.0)),
+        })
+    }
+
+    /// The norm of each matrix in the last two dimensions: `"fro"`, `"nuc"`, or 1, 2, infinity or the negative of one.
+    #[pyo3(signature = (ord=None))]
+    pub fn matrix_norm(&self, ord: Option<&Bound<'_, PyAny>>) -> PyResult<PyTensor> {
+        let ord = match ord {
+            None => MatrixNorm::Frobenius,
+            Some(ord) => match ord.extract::<String>().as_deref() {
+                Ok("fro") => MatrixNorm::Frobenius,
+                Ok("nuc") => MatrixNorm::Nuclear,
+                Ok(other) => {
+                    return Err(PyValueError::new_err(format!(
+                        "matrix_norm: expected \"fro\", \"nuc\" or a number, got `{other}`"
+                    )));
+                }
+                Err(_) => MatrixNorm::P(ord.extract()?),
+            },
+        };
+        made(self.0.matrix_norm_with(ord))
+    }
+}
+
+/// Views of tensors in the shape to which they broadcast.
+#[pyfunction]
+#[pyo3(signature = (*tensors))]
+pub fn broadcast_tensors<'py>(
+    py: Python<'py>,
+    tensors: &Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    tuple(py, Tensor::broadcast_tensors(&self::tensors(tensors)?))
+}
+
+/// The shape to which shapes broadcast.
+#[pyfunction]
+#[pyo3(signature = (*shapes))]
+pub fn broadcast_shapes<'py>(py: Python<'py>, shapes: Vec<Vec<usize>>) -> PyResult<Bound<'py, PyTuple>> {
+    let folded = shapes
+        .into_iter()
+        .try_fold(Vec::new(), |sizes, shape| Tensor::broadcast_shapes(&sizes[..], &shape[..]));
+    PyTuple::new(py, folded.or_raise()?)
 }
 
 /// Tensors one after another along the second dimension, or the only one.

@@ -1,6 +1,6 @@
 //! Tensors without data: filled, ranges, random numbers.
 
-use crate::arg::{self, Value};
+use crate::arg::{self, Parts, Value};
 use crate::error::OrRaise;
 use crate::handle::PyTensor;
 use crate::{data, dtype, runtime};
@@ -17,7 +17,7 @@ const FILL: Param = Param { name: "fill_value", kind: Kind::Scalar, optional: fa
 /// The shape of `zeros(2, 3)` or `zeros((2, 3))`.
 fn shape(op: &str, sizes: &Bound<'_, PyTuple>) -> PyResult<Vec<i64>> {
     let sizes = if sizes.len() == 1 { sizes.get_item(0)? } else { sizes.clone().into_any() };
-    match arg::convert(op, &SHAPE, &sizes)? {
+    match arg::convert(op, &SHAPE, &sizes, Parts::Default)? {
         Value::Ints(sizes) => Ok(sizes),
         _ => Err(PyTypeError::new_err(format!("{op}: expected a shape"))),
     }
@@ -108,9 +108,14 @@ pub fn full_like(
     device: Option<&Bound<'_, PyAny>>,
     requires_grad: bool,
 ) -> PyResult<PyTensor> {
-    let value = arg::convert("full_like", &FILL, fill_value)?;
-    let made = input.get().0.full_like_with(value.arg(&[]), options(dtype, device)?).or_raise()?;
-    data::finish(made, None, None, requires_grad)
+    let (input, options) = (&input.get().0, options(dtype, device)?);
+    let parts = Parts::beside(options.dtype.unwrap_or(input.dtype()));
+    let value = arg::convert("full_like", &FILL, fill_value, parts)?;
+    let made = match &value {
+        Value::Tensor(value) => input.empty_like_with(options).and_then(|made| made.copy_(value)),
+        number => input.full_like_with(number.arg(&[]), options),
+    };
+    data::finish(made.or_raise()?, None, None, requires_grad)
 }
 
 /// A tensor whose elements are all `fill_value`; its dtype is that of the value if none is given.
@@ -126,19 +131,21 @@ pub fn full(
 ) -> PyResult<PyTensor> {
     runtime::start(py)?;
     let shape = shape("full", &PyTuple::new(py, [size])?)?;
-    let value = arg::convert("full", &FILL, fill_value)?;
     let mut options = options(dtype, device)?;
+    let parts = options.dtype.map_or(Parts::Default, Parts::beside);
+    let value = arg::convert("full", &FILL, fill_value, parts)?;
     options.dtype = options.dtype.or(match value {
         Value::Bool(_) => Some(DType::BOOL),
         Value::Int(_) => Some(DType::I64),
+        Value::Tensor(ref value) => Some(value.dtype()),
         _ => None,
     });
-    data::finish(
-        Tensor::full_with(&shape[..], value.arg(&[]), options).or_raise()?,
-        None,
-        None,
-        requires_grad,
-    )
+    let made = match &value {
+        // A complex number, or an int above i64.
+        Value::Tensor(value) => Tensor::empty_with(&shape[..], options).and_then(|made| made.copy_(value)),
+        number => Tensor::full_with(&shape[..], number.arg(&[]), options),
+    };
+    data::finish(made.or_raise()?, None, None, requires_grad)
 }
 
 /// Numbers from `start` (0) to `end`, which is excluded, in steps: `arange(5)`, `arange(1, 5, 2)`. Integers give int64, others the
@@ -155,7 +162,7 @@ pub fn arange(
     requires_grad: bool,
 ) -> PyResult<PyTensor> {
     runtime::start(py)?;
-    let scalar = |object: &Bound<'_, PyAny>| arg::convert("arange", &FILL, object);
+    let scalar = |object: &Bound<'_, PyAny>| arg::convert("arange", &FILL, object, Parts::Default);
     let (first, last) = match end {
         Some(end) => (scalar(start)?, scalar(end)?),
         None => (Value::Int(0), scalar(start)?),

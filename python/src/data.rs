@@ -262,7 +262,21 @@ pub fn asarray(
     } else {
         from_nested(data, dtype)?
     };
-    finish(made, dtype, device, false)
+    shared(finish(made.clone(), dtype, device, false)?, &made, copy, "asarray")
+}
+
+/// The result of a conversion, which is an error if it had to copy and `copy` is false.
+fn shared(result: PyTensor, source: &Tensor, copy: Option<bool>, name: &str) -> PyResult<PyTensor> {
+    let (made, from) = (&result.0, source);
+    if copy != Some(false) || (made.dtype() == from.dtype() && made.device() == from.device()) {
+        return Ok(result);
+    }
+    let (got, expected) = (dtype::name(from.dtype()), dtype::name(made.dtype()));
+    Err(PyValueError::new_err(format!(
+        "{name}: the memory of {got} on {} cannot be shared as {expected} on {}; leave `copy` out",
+        from.device(),
+        made.device()
+    )))
 }
 
 /// A tensor over the memory of an object with `__dlpack__`: of NumPy, PyTorch, JAX.
@@ -275,7 +289,8 @@ pub fn from_dlpack(
     copy: Option<bool>,
 ) -> PyResult<PyTensor> {
     runtime::start(py)?;
-    finish(dlpack::import(x, copy)?, None, device, false)
+    let made = dlpack::import(x, copy)?;
+    shared(finish(made.clone(), None, device, false)?, &made, copy, "from_dlpack")
 }
 
 /// Applies the options that all constructors have.

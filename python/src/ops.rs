@@ -1,6 +1,6 @@
 //! Calls of ops by name, from the schemas of their definitions.
 
-use crate::arg::{self, Value};
+use crate::arg::{self, Parts, Value};
 use crate::error::OrRaise;
 use crate::handle::PyTensor;
 use crate::{modes, runtime};
@@ -91,9 +91,10 @@ fn bind<'py>(
 
 /// The arguments as values; one that was left out takes the default of the schema.
 fn values(op: &'static OpEntry, bound: &[Option<Bound<'_, PyAny>>]) -> PyResult<Vec<Value>> {
+    let parts = Parts::among(bound.iter().flatten());
     let objects = bound.iter().map(Option::as_ref).chain(std::iter::repeat(None));
     let each = op.schema.params.iter().zip(objects).map(|(param, object)| match object {
-        Some(object) => arg::convert(op.name, param, object),
+        Some(object) => arg::convert(op.name, param, object, parts),
         None => match param.default_arg() {
             Some(Arg::Int(value)) => Ok(Value::Int(value)),
             Some(Arg::Float(value)) => Ok(Value::Float(value)),
@@ -186,7 +187,11 @@ pub fn call_op<'py>(
         None => None,
     };
     let positional: Vec<Bound<'py, PyAny>> = args.iter().collect();
-    let values = values(op, &bind(op, &positional, kwargs)?)?;
+    let bound = bind(op, &positional, kwargs)?;
+    let mut values = values(op, &bound)?;
+    if !in_place {
+        promote_operands(op, &bound, &mut values)?;
+    }
     let Some(out) = out else {
         if in_place {
             run(py, name, &values, &Target::First)?;
@@ -205,6 +210,37 @@ pub fn call_op<'py>(
     Ok(out)
 }
 
+/// Whether an object is a tensor rather than a number or an array.
+fn is_tensor(object: &Bound<'_, PyAny>) -> bool {
+    object.cast::<PyTensor>().is_ok()
+}
+
+/// Converts a tensor with dimensions to the dtype to which it and a tensor without dimensions promote, by their dtypes alone as in
+/// NumPy and the array API. The Rust side promotes a tensor without dimensions like a number, as PyTorch does.
+fn promote_pair(left: &mut Value, right: &mut Value) -> PyResult<()> {
+    let (Value::Tensor(left), Value::Tensor(right)) = (left, right) else { return Ok(()) };
+    if left.dtype() == right.dtype() || (left.rank() == 0) == (right.rank() == 0) {
+        return Ok(());
+    }
+    let Some(common) = left.dtype().promote(right.dtype()) else { return Ok(()) };
+    let dimensioned = if left.rank() == 0 { right } else { left };
+    if dimensioned.dtype() != common {
+        *dimensioned = dimensioned.to_dtype(common).or_raise()?;
+    }
+    Ok(())
+}
+
+/// [`promote_pair`] of the operands of an op of `self` and `other`, if both are tensors.
+fn promote_operands(op: &OpEntry, bound: &[Option<Bound<'_, PyAny>>], values: &mut [Value]) -> PyResult<()> {
+    let at = |name: &str| op.schema.params.iter().position(|param| param.name == name);
+    let (Some(first), Some(second)) = (at("self"), at("other")) else { return Ok(()) };
+    let given = |i: usize| bound.get(i).and_then(Option::as_ref).is_some_and(is_tensor);
+    match values.get_disjoint_mut([first, second]) {
+        Ok([left, right]) if given(first) && given(second) => promote_pair(left, right),
+        _ => Ok(()),
+    }
+}
+
 /// The result of a binary operator with the argument `rest` of its op, if it has one; `NotImplemented` for an operand of another type than a
 /// number, tensor or array.
 pub fn operator<'py>(
@@ -215,9 +251,14 @@ pub fn operator<'py>(
     right: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     runtime::start(py)?;
-    let (Some(left), Some(right)) = (arg::operand(left)?, arg::operand(right)?) else {
+    let both_tensors = is_tensor(left) && is_tensor(right);
+    let parts = Parts::among([left, right]);
+    let (Some(mut left), Some(mut right)) = (arg::operand(left, parts)?, arg::operand(right, parts)?) else {
         return Ok(py.NotImplemented().into_bound(py));
     };
+    if both_tensors {
+        promote_pair(&mut left, &mut right)?;
+    }
     let args = with_rest(&left, &right, rest);
     let made = released(py, elements(&left) + elements(&right), || op.run(&args))?;
     Ok(Bound::new(py, PyTensor(made))?.into_any())
@@ -232,7 +273,7 @@ pub fn in_place(
     right: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
     runtime::start(py)?;
-    let Some(right) = arg::operand(right)? else {
+    let Some(right) = arg::operand(right, Parts::beside(left.get().0.dtype()))? else {
         let got = right.get_type().name()?;
         return Err(PyTypeError::new_err(format!("{}: expected a tensor or a number, got {got}", op.name())));
     };

@@ -1,6 +1,7 @@
 //! The start of the runtime: where backends are looked for.
 
 use crate::error::OrRaise;
+use keyway::Device;
 use keyway::dispatcher::registry;
 use keyway::runtime;
 use pyo3::exceptions::PyValueError;
@@ -47,6 +48,19 @@ pub fn backends(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         entry.set_item("path", rejected.path.display().to_string())?;
         entry.set_item("error", rejected.error.to_string())?;
         all.push(entry);
+    }
+    Ok(all)
+}
+
+/// The devices that the loaded backends serve: `cpu`, `cuda:0`.
+#[pyfunction]
+pub fn devices(py: Python<'_>) -> PyResult<Vec<String>> {
+    start(py)?;
+    let mut all = vec![Device::CPU.to_string()];
+    for entry in registry::devices().into_iter().filter(|entry| entry.kind != Device::CPU.kind) {
+        let name = Device { kind: entry.kind, index: 0 }.name();
+        let served = (0..keyway::device::count(name)).filter_map(|index| u16::try_from(index).ok());
+        all.extend(served.map(|index| Device { kind: entry.kind, index }.to_string()));
     }
     Ok(all)
 }

@@ -142,9 +142,9 @@ impl PyTensor {
         of_dimension(py, self.0.strides(), dim)
     }
 
-    /// The shape, or the size of one dimension.
+    /// The shape, or the size of one dimension. The package's property `size` calls it.
     #[pyo3(signature = (dim=None))]
-    fn size<'py>(&self, py: Python<'py>, dim: Option<isize>) -> PyResult<Bound<'py, PyAny>> {
+    fn _size<'py>(&self, py: Python<'py>, dim: Option<isize>) -> PyResult<Bound<'py, PyAny>> {
         of_dimension(py, self.0.shape(), dim)
     }
 
@@ -333,6 +333,10 @@ impl PyTensor {
         _modulo: &Bound<'py, PyAny>,
     ) -> Operand<'py> {
         ops::operator(slf.py(), &pointwise::pow::DEF, None, other, slf)
+    }
+
+    fn __ipow__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, _modulo: &Bound<'_, PyAny>) -> PyResult<()> {
+        ops::in_place(slf.py(), &pointwise::pow::DEF, None, slf, other)
     }
 
     fn __richcmp__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>, order: CompareOp) -> Operand<'py> {

@@ -115,7 +115,7 @@ def test_assignment_is_that_of_numpy(key):
         assert x.tolist() == array.tolist()
 
 
-@pytest.mark.parametrize("key", [4, (0, 3), (0, 0, 0, 0), 1.5, "a", slice(None, None, -1), [5], True, np.array([0.5])])
+@pytest.mark.parametrize("key", [4, (0, 3), (0, 0, 0, 0), 1.5, "a", [5], True, np.array([0.5])])
 def test_a_wrong_index_is_an_index_error(key):
     x = kw.zeros(4, 3, 2)
     with pytest.raises((IndexError, TypeError)):

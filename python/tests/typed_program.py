@@ -19,8 +19,12 @@ optimizer = optim.SGD(model.parameters(), lr=0.1)
 with kw.no_grad():
     z = kw.add(x, y, alpha=2)
 z += 1
+xp = kw.array_api
+total: kw.Tensor = xp.sum(xp.clip(x, 0, y), axis=(0, 1), keepdims=True, dtype=xp.float64)
+largest: float = kw.finfo(kw.result_type(x, 1.0)).max
+count: int = x.size + x[::-1].moveaxis((0, 1), (1, 0)).size(0)
 shape: tuple[int, ...] = z.float().T.shape
-print(kw.float32.name, shape, kw.cat([x, x], dim=0), x < 3, 2 - x, values.item(), indices, number, array)
+print(kw.float32.name, shape, kw.cat([x, x], dim=0), x < 3, 2 - x, values.item(), indices, number, array, total, largest, count)
 shared: kw.Tensor = kw.zeros(3).share_memory_()
 name: str = shared.shared_name()
 opened = kw.open_shared(name)

@@ -66,6 +66,8 @@ enum Task {
     Gpu,
     /// Build the wheels of the Python package in `dist/wheels`; needs CPython 3.11 or later and maturin, which it installs.
     Wheel,
+    /// Run the public suite of the array API standard, from a checkout of it, on the Python package.
+    ArrayApi(python::ArrayApi),
     /// Run the benches and print one JSON line a case.
     Bench(bench::Options),
     /// Write `benches/RESULTS.md` from `benches/results`, after adding the lines of a run.
@@ -88,6 +90,7 @@ fn main() -> ExitCode {
         Task::Cuda(task) => cuda::run(&workspace, &task),
         Task::Gpu => gpu::run(&workspace),
         Task::Wheel => python::wheel(&workspace),
+        Task::ArrayApi(options) => python::array_api(&workspace, &options),
         Task::Bench(options) => bench::run(&workspace, &options),
         Task::Results(options) => results::run(&workspace, &options),
     });

@@ -1,6 +1,6 @@
-//! The Python package: its tests, which `cargo xtask test` runs, and `cargo xtask wheel`.
+//! The Python package: its tests, which `cargo xtask test` runs, `cargo xtask wheel` and `cargo xtask array-api`.
 //!
-//! Both need CPython 3.11 or later with `venv`, and an index from which pip fetches NumPy, pytest and mypy, or maturin. Where one is
+//! All need CPython 3.11 or later with `venv`, and an index from which pip fetches NumPy, pytest and mypy, or maturin. Where one is
 //! missing, the tests are skipped with a line that says which; everything else needs no Python.
 
 use crate::dist;
@@ -14,8 +14,18 @@ use std::process::{Command, Stdio};
 const PACKAGE: &str = "python";
 /// The least version, which the stable ABI of the extension module needs as well.
 const PYTHON: &str = "import sys, venv; sys.exit(sys.version_info < (3, 11))";
+/// The tests of the public suite that fail, and why, in the suite's format.
+const KNOWN: &str = "python/array_api_xfails.txt";
 /// The variable by which PyO3's build script knows that it builds an extension module, which does not link to Python.
 const EXTENSION: (&str, &str) = ("PYO3_BUILD_EXTENSION_MODULE", "1");
+
+/// The module of a package.
+fn module(package: &str) -> &str {
+    match package {
+        "pytest-json-report" => "pytest_jsonreport",
+        same => same,
+    }
+}
 
 /// Creates a virtual environment in the target folder, once, and installs packages; returns its Python, or why there is none.
 fn environment(workspace: &Workspace, name: &str, packages: &[&str]) -> std::result::Result<PathBuf, String> {
@@ -37,7 +47,7 @@ fn environment(workspace: &Workspace, name: &str, packages: &[&str]) -> std::res
             return Err("`python3 -m venv` failed; Debian has it in the package `python3-venv`".to_string());
         }
     }
-    let imports: Vec<String> = packages.iter().map(|name| format!("import {name}")).collect();
+    let imports: Vec<String> = packages.iter().map(|name| format!("import {}", module(name))).collect();
     if quiet(Command::new(&python).args(["-c", &imports.join("; ")])) {
         return Ok(python);
     }
@@ -122,6 +132,55 @@ impl Tests {
         command.env("KEYWAY_BACKEND_PATH", backends);
         Ok(command)
     }
+}
+
+/// The options of `cargo xtask array-api`.
+#[derive(clap::Args, Debug)]
+pub struct ArrayApi {
+    /// A checkout of `data-apis/array-api-tests` with its submodule.
+    pub suite: PathBuf,
+    /// Arguments for pytest, such as `--max-examples 100`; `--max-examples 20` without any.
+    #[arg(last = true)]
+    pub arguments: Vec<String>,
+}
+
+/// Runs the public suite of the array API standard on `keyway.array_api`, with the backends of `KEYWAY_BACKEND_PATH`, or else those
+/// that it stages for this machine.
+pub fn array_api(workspace: &Workspace, options: &ArrayApi) -> Result<()> {
+    let needed = |reason| Failure::Output {
+        command: "cargo xtask array-api".to_string(),
+        expected: "a Python with the packages of the suite",
+        got: reason,
+    };
+    let packages = ["numpy", "pytest", "hypothesis", "ndindex", "pytest-json-report"];
+    let python = environment(workspace, "array-api", &packages).map_err(needed)?;
+    let tests = Tests { python, report: workspace.target().join("python/array-api.xml") };
+    let advice = "the lines above name the error";
+    workspace::run(&mut tests.build(workspace, &[]), advice)?;
+    let backends = match std::env::var_os("KEYWAY_BACKEND_PATH") {
+        Some(path) => PathBuf::from(path),
+        None => {
+            dist::build_and_stage(workspace, &dist::Options { native: true, ..dist::Options::default() })?;
+            workspace.path("dist/backends")
+        }
+    };
+    let site = stage(workspace, &workspace.target().join("debug/lib_keyway.so"))?;
+    let mut command = workspace.command(&tests.python);
+    command.current_dir(&options.suite).env("PYTHONPATH", site).env("KEYWAY_BACKEND_PATH", backends);
+    command.env("ARRAY_API_TESTS_MODULE", "keyway.array_api").args([
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "array_api_tests",
+        "-rxXfE",
+    ]);
+    command.arg("--junitxml").arg(&tests.report).arg("--xfails-file").arg(workspace.path(KNOWN));
+    if options.arguments.is_empty() {
+        command.args(["--max-examples", "20"]);
+    }
+    workspace::run(command.args(&options.arguments), advice)
 }
 
 /// Builds the wheels in `dist/wheels`: the package with the CPU backend, and one of each other staged backend.
