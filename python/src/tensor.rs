@@ -416,7 +416,7 @@ impl PyTensor {
     fn __repr__(&self) -> String {
         // The names of this language.
         let digits = PRECISION.load(Ordering::Relaxed);
-        let text = format!("{:.digits$}", self.0).replace("requires_grad=true", "requires_grad=True");
+        let text = format!("{:.digits$}", *self.0).replace("requires_grad=true", "requires_grad=True");
         let dtype = self.0.dtype();
         text.replace(&format!("dtype={}", dtype.name()), &format!("dtype={}", dtype::name(dtype)))
     }

@@ -43,7 +43,7 @@ pub fn multi_margin_loss(
     reduction: &str,
 ) -> PyResult<PyTensor> {
     let (target, reduction) = (&target.get().0, self::reduction(reduction)?);
-    let weight = weight.map(|weight| &weight.get().0);
+    let weight = weight.map(|weight| &*weight.get().0);
     called(input, |x| x.multi_margin_loss_with(target, p, margin, weight, reduction))
 }
 

@@ -96,7 +96,7 @@ macro_rules! of_dimensions {
             dilation: Option<Object>,
             groups: usize,
         ) -> PyResult<PyTensor> {
-            let (weight, bias) = (&weight.get().0, bias.map(|bias| &bias.get().0));
+            let (weight, bias) = (&weight.get().0, bias.map(|bias| &*bias.get().0));
             let options = ConvOptions::<$n> {
                 stride: each_or("stride", stride, PerDim([1; $n]))?,
                 padding: self::padding(padding)?,
@@ -120,7 +120,7 @@ macro_rules! of_dimensions {
             groups: usize,
             dilation: Option<Object>,
         ) -> PyResult<PyTensor> {
-            let (weight, bias) = (&weight.get().0, bias.map(|bias| &bias.get().0));
+            let (weight, bias) = (&weight.get().0, bias.map(|bias| &*bias.get().0));
             let options = ConvTransposeOptions::<$n> {
                 stride: each_or("stride", stride, PerDim([1; $n]))?,
                 padding: each_or("padding", padding, PerDim([0; $n]))?,

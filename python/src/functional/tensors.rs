@@ -236,7 +236,7 @@ pub fn histc(input: Input, bins: usize, min: f64, max: f64) -> PyResult<PyTensor
 #[pyfunction]
 #[pyo3(signature = (input, weights=None, minlength=0))]
 pub fn bincount(input: Input, weights: Option<Input>, minlength: usize) -> PyResult<PyTensor> {
-    let weights = weights.map(|weights| &weights.get().0);
+    let weights = weights.map(|weights| &*weights.get().0);
     called(input, |x| x.bincount_with(weights, minlength))
 }
 
