@@ -51,7 +51,7 @@ from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as _np
 
-from ._device import device as _device
+from keyway._device import device as _device
 
 '''
 

@@ -279,8 +279,9 @@ pub fn normal(
     size: Option<Vec<usize>>,
 ) -> PyResult<PyTensor> {
     crate::runtime::start(py)?;
-    let value =
-        |object: Option<&Bound<'_, PyAny>>| object.map(crate::arg::operand).transpose().map(Option::flatten);
+    let value = |object: Option<&Bound<'_, PyAny>>| {
+        object.map(|object| crate::arg::operand(object, Parts::Default)).transpose().map(Option::flatten)
+    };
     let (mean, std) = (value(Some(mean))?, value(std)?);
     let of_tensor = [&mean, &std].into_iter().find_map(|value| match value {
         Some(crate::arg::Value::Tensor(tensor)) => Some(tensor.shape().to_vec()),

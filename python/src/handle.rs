@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::ops::Deref;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An array of numbers of one dtype on a device, whose calls autograd can record.
 #[pyclass(name = "Tensor", module = "keyway", frozen, weakref, dict)]
@@ -17,7 +18,7 @@ pub type PyTensor = TensorObject;
 /// The object of a tensor: a constructor of the name of the type, whose field is the handle.
 #[allow(non_snake_case)]
 pub fn PyTensor(tensor: Tensor) -> PyTensor {
-    TensorObject(Handle { first: tensor, moved: OnceLock::new() })
+    TensorObject(Handle { first: tensor, moved: OnceLock::new(), is_initialised: AtomicBool::new(true) })
 }
 
 /// The tensor of an object. It changes at most once: `share_memory_` moves it to other memory.
@@ -26,9 +27,16 @@ pub fn PyTensor(tensor: Tensor) -> PyTensor {
 pub struct Handle {
     first: Tensor,
     moved: OnceLock<Tensor>,
+    is_initialised: AtomicBool,
 }
 
 impl Handle {
+    /// Whether the object has its tensor. CPython 3.11 creates the dict of a new object after the object is known to the garbage
+    /// collector, which may visit it then: its memory is zero until the tensor is written.
+    pub fn is_initialised(&self) -> bool {
+        self.is_initialised.load(Ordering::Relaxed)
+    }
+
     /// Replaces the tensor by one with the same elements in other memory; later calls have no effect.
     pub fn move_to(&self, tensor: Tensor) {
         let _ = self.moved.set(tensor);

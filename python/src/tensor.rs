@@ -464,7 +464,10 @@ impl PyTensor {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        if function::is_backward_running() { Ok(()) } else { function::traverse(&self.0, &visit) }
+        if !self.0.is_initialised() || function::is_backward_running() {
+            return Ok(());
+        }
+        function::traverse(&self.0, &visit)
     }
 
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {

@@ -409,3 +409,13 @@ def test_nodes_of_the_graph():
     assert accumulates.name() == "accumulate_grad" and accumulates.variable.tolist() == [1.0]
     assert x.grad_fn is None and node == y.grad_fn.next_functions[0][0] and len({node, y.grad_fn}) == 2
     assert repr(node) == "<mul>" and node.output_shapes == ((1,),)
+
+
+def test_a_collection_while_an_object_is_created_does_not_visit_it():
+    # Each allocation collects, also that of the dict of a new tensor.
+    threshold = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        assert len([kw.full((2,), float(n)) for n in range(200)]) == 200
+    finally:
+        gc.set_threshold(*threshold)

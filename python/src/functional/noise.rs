@@ -65,7 +65,7 @@ impl PyTensor {
     fn bernoulli_<'py>(slf: Bound<'py, Self>, p: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, Self>> {
         use crate::error::OrRaise;
         let own = &slf.get().0;
-        match p.map(crate::arg::operand).transpose()?.flatten() {
+        match p.map(|p| crate::arg::operand(p, crate::arg::Parts::Default)).transpose()?.flatten() {
             None => own.bernoulli_(0.5),
             Some(p) => own.bernoulli_(p.arg(&[])),
         }

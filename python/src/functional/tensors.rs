@@ -2,12 +2,12 @@
 //! and a function of the package.
 
 use super::called;
-use crate::arg;
+use crate::arg::{self, Parts};
 use crate::error::OrRaise;
 use crate::handle::PyTensor;
 use crate::{ops, runtime};
 use keyway::tensor::Interpolation;
-use keyway::{Arg, Result, Tensor};
+use keyway::{Arg, DType, Result, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -33,8 +33,6 @@ unary! {
     frac;
     /// `sin(pi x) / (pi x)`, and 1 at 0.
     sinc;
-    /// Whether the sign bit of each element is set.
-    signbit;
     /// Whether each element is plus infinity.
     isposinf;
     /// Whether each element is minus infinity.
@@ -277,12 +275,6 @@ pub fn diag_embed(input: Input, offset: i64) -> PyResult<PyTensor> {
     called(input, |x| x.diag_embed_with(offset))
 }
 
-/// The tensor with one dimension moved to another index.
-#[pyfunction]
-pub fn moveaxis(input: Input, source: i64, destination: i64) -> PyResult<PyTensor> {
-    called(input, |x| x.moveaxis(source, destination))
-}
-
 /// The tensor with the norms along a dimension held to `maxnorm`.
 #[pyfunction]
 pub fn renorm(input: Input, p: f64, dim: i64, maxnorm: f64) -> PyResult<PyTensor> {
@@ -292,7 +284,7 @@ pub fn renorm(input: Input, p: f64, dim: i64, maxnorm: f64) -> PyResult<PyTensor
 /// The tensor with the rows of indices set to a value.
 #[pyfunction]
 pub fn index_fill(input: Input, dim: i64, index: Input, value: Object) -> PyResult<PyTensor> {
-    let (index, value) = (&index.get().0, filler(value)?);
+    let (index, value) = (&index.get().0, filler(value, input.get().0.dtype())?);
     called(input, |x| x.index_fill(dim, index, value.arg(&[])))
 }
 
@@ -304,18 +296,24 @@ pub fn index_fill_<'py>(
     index: Input,
     value: Object,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    input.get().0.index_fill_(dim, &index.get().0, filler(value)?.arg(&[])).or_raise()?;
+    input
+        .get()
+        .0
+        .index_fill_(dim, &index.get().0, filler(value, input.get().0.dtype())?.arg(&[]))
+        .or_raise()?;
     Ok(input)
 }
 
-fn filler(value: Object) -> PyResult<arg::Value> {
-    arg::operand(value)?.ok_or_else(|| PyTypeError::new_err("index_fill: expected `value` to be a number"))
+/// A number, or a tensor of one element, beside elements of this dtype.
+fn filler(value: Object, dtype: DType) -> PyResult<arg::Value> {
+    arg::operand(value, Parts::beside(dtype))?
+        .ok_or_else(|| PyTypeError::new_err("index_fill: expected `value` to be a number"))
 }
 
 /// The elements to the power of a number or tensor, in float64.
 #[pyfunction]
 pub fn float_power(input: Input, exponent: Object) -> PyResult<PyTensor> {
-    let exponent = filler(exponent)?;
+    let exponent = filler(exponent, input.get().0.dtype())?;
     called(input, |x| x.float_power(Into::<Arg<'_>>::into(exponent.arg(&[]))))
 }
 
@@ -387,7 +385,6 @@ pub fn tensors(module: &Bound<'_, PyModule>) -> PyResult<()> {
         logit,
         median,
         mode,
-        moveaxis,
         nanmedian,
         nanquantile,
         pairwise_distance,
@@ -396,7 +393,6 @@ pub fn tensors(module: &Bound<'_, PyModule>) -> PyResult<()> {
         rad2deg,
         renorm,
         rot90,
-        signbit,
         sinc,
         tensor_split,
         vdot,
