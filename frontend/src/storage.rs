@@ -87,7 +87,12 @@ pub use keyway_dispatcher::memory::AccessorRef;
 pub use keyway_dispatcher::memory::Storage;
 pub use keyway_dispatcher::memory::bytes::{Element, Plain};
 /// DLPack 1.x: the structs by which libraries share tensors without a copy.
-pub use keyway_dispatcher::memory::dlpack;
+pub mod dlpack {
+    pub use keyway_dispatcher::memory::dlpack::{
+        DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor,
+        ManagedTensor, VERSION,
+    };
+}
 pub use keyway_dispatcher::memory::{
     AllocatorGuard, Blob, HostAllocator, set_host_allocator, use_host_allocator,
 };

@@ -129,7 +129,7 @@ unsafe extern "C" fn allocate(
                 if rank == 0 { &[][..] } else { std::slice::from_raw_parts((*prototype).shape, rank) };
             ((*prototype).dtype, sizes, (*prototype).device)
         };
-        keyway::storage::dlpack::empty(device, dtype, sizes).map_err(keyway::Error::from)
+        keyway::dispatcher::memory::dlpack::empty(device, dtype, sizes).map_err(keyway::Error::from)
     };
     let message = match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(managed)) => {

@@ -91,6 +91,10 @@ pub fn read() -> Table {
         accessor_mut: f(&[2]).accessor_mut::<f32, 2>().map(drop), leaf(&[2]).accessor_mut::<f32, 1>().map(drop);
         as_slice: f(&[2]).as_slice::<f64>().map(drop);
         as_slice_mut: f(&[2]).as_slice_mut::<f64>().map(drop), leaf(&[2]).as_slice_mut::<f32>().map(drop);
+        as_ndarray: f(&[2]).as_ndarray::<f64>().map(drop);
+        as_ndarray_mut: f(&[2]).as_ndarray_mut::<f64>().map(drop), leaf(&[2]).as_ndarray_mut::<f32>().map(drop);
+        to_ndarray: f(&[2]).to_ndarray::<i64>();
+        to_dlpack: leaf(&[2]).to_dlpack();
         to: f(&[2]).to(MemoryFormat::ChannelsLast), f(&[2]).to((DType::F32, DType::F64)), f(&[2]).to("nowhere"),
             f(&[2]).to("cpu:x");
         to_device: f(&[2]).to_device(keyway::Device::new("cpu", 7).unwrap());

@@ -115,6 +115,8 @@ const NEVER: &[&str] = &[
     "equal",
     "exp2",
     "flipud",
+    "from_dlpack",
+    "from_ndarray",
     "hardshrink",
     "hardsigmoid",
     "isneginf",

@@ -50,6 +50,17 @@ impl Tensor {
     ///
     /// Of another library, take the struct over by [`ManagedTensor::from_raw`], whose safety contract says who may use the memory.
     ///
+    /// ```
+    /// # fn main() -> keyway::Result<()> {
+    /// use keyway::{Tensor, storage::dlpack::ManagedTensor};
+    /// let x = Tensor::new([1.0f32, 2.0])?;
+    /// let raw = x.to_dlpack()?.into_raw();
+    /// // SAFETY: the struct is that of `into_raw`, which is taken back once.
+    /// let y = Tensor::from_dlpack(unsafe { ManagedTensor::from_raw(raw) }?)?;
+    /// assert_eq!(y.data_ptr(), x.data_ptr());
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// Memory of a device; a dtype that Keyway lacks; more than 64 dimensions; negative sizes or strides; sizes whose bytes
     /// overflow; memory that is not aligned to an element; bytes of bool that are neither 0 nor 1.

@@ -58,10 +58,12 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::to_vec`].
     pub fn to_ndarray<T: Element>(&self) -> Result<ArrayD<T>> {
-        let values = self.to_vec::<T>()?;
-        let got = values.len();
-        ArrayD::from_shape_vec(IxDyn(self.shape()), values)
-            .map_err(|_| mismatch("to_ndarray", self.shape(), got))
+        called("to_ndarray", &["self"], || {
+            let values = self.to_vec::<T>()?;
+            let got = values.len();
+            ArrayD::from_shape_vec(IxDyn(self.shape()), values)
+                .map_err(|_| mismatch("to_ndarray", self.shape(), got))
+        })
     }
 
     /// The elements of a contiguous tensor as an array view, for the lifetime of the borrow, without a copy; the tensor must be the
@@ -77,10 +79,12 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::as_slice`].
     pub fn as_ndarray<T: Element>(&mut self) -> Result<ArrayViewD<'_, T>> {
-        let sizes: Dims = self.shape().into();
-        let values = self.as_slice::<T>()?;
-        let got = values.len();
-        ArrayViewD::from_shape(IxDyn(&sizes), values).map_err(|_| mismatch("as_ndarray", &sizes, got))
+        called("as_ndarray", &["self"], || {
+            let sizes: Dims = self.shape().into();
+            let values = self.as_slice::<T>()?;
+            let got = values.len();
+            ArrayViewD::from_shape(IxDyn(&sizes), values).map_err(|_| mismatch("as_ndarray", &sizes, got))
+        })
     }
 
     /// As [`Tensor::as_ndarray`], mutably. Counts as one in-place change.

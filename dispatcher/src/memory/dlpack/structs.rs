@@ -3,6 +3,10 @@
 use std::ffi::c_void;
 
 /// `DLPackVersion`. A consumer refuses another major version.
+///
+/// ```
+/// assert_eq!(keyway_dispatcher::memory::dlpack::VERSION.major, 1);
+/// ```
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DLPackVersion {
@@ -13,6 +17,12 @@ pub struct DLPackVersion {
 }
 
 /// `DLDevice`.
+///
+/// ```
+/// use keyway_dispatcher::memory::dlpack::DLDevice;
+/// let host = DLDevice { device_type: 1, device_id: 0 };
+/// assert_eq!(size_of_val(&host), 8);
+/// ```
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DLDevice {
@@ -23,6 +33,12 @@ pub struct DLDevice {
 }
 
 /// `DLDataType`.
+///
+/// ```
+/// use keyway_dispatcher::memory::dlpack::DLDataType;
+/// let float = DLDataType { code: 2, bits: 32, lanes: 1 };
+/// assert_eq!(size_of_val(&float), 4);
+/// ```
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DLDataType {
@@ -35,6 +51,16 @@ pub struct DLDataType {
 }
 
 /// `DLTensor`: a strided tensor without its owner.
+///
+/// ```
+/// # fn main() -> keyway_dispatcher::Result<()> {
+/// use keyway_dispatcher::memory::dlpack::{DLDataType, DLDevice, DLTensor, empty};
+/// let device = DLDevice { device_type: 1, device_id: 0 };
+/// let managed = empty(device, DLDataType { code: 2, bits: 32, lanes: 1 }, &[2, 3])?;
+/// let described: &DLTensor = managed.dl_tensor();
+/// assert_eq!((described.ndim, described.byte_offset), (2, 0));
+/// # Ok(()) }
+/// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DLTensor {
@@ -55,6 +81,14 @@ pub struct DLTensor {
 }
 
 /// `DLManagedTensorVersioned`: a tensor with the function that frees it.
+///
+/// ```
+/// use keyway_dispatcher::memory::dlpack::{DLManagedTensorVersioned, ManagedTensor};
+/// /// The address for a C interface, which calls the deleter.
+/// fn give(tensor: ManagedTensor) -> *mut DLManagedTensorVersioned {
+///     tensor.into_raw()
+/// }
+/// ```
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLManagedTensorVersioned {
@@ -71,6 +105,14 @@ pub struct DLManagedTensorVersioned {
 }
 
 /// `DLManagedTensor`, the struct of DLPack before 1.0, which has neither version nor flags.
+///
+/// ```
+/// use keyway_dispatcher::memory::dlpack::{DLManagedTensor, ManagedTensor};
+/// /// The address for a C interface, which calls the deleter.
+/// fn give(tensor: ManagedTensor) -> keyway_dispatcher::Result<*mut DLManagedTensor> {
+///     tensor.into_raw_unversioned()
+/// }
+/// ```
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLManagedTensor {
