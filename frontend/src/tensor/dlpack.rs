@@ -64,7 +64,6 @@ impl Tensor {
     /// # Errors
     /// Memory of a device; a dtype that Keyway lacks; more than 64 dimensions; negative sizes or strides; sizes whose bytes
     /// overflow; memory that is not aligned to an element; bytes of bool that are neither 0 nor 1.
-    #[doc(alias = "from_blob")]
     pub fn from_dlpack(tensor: ManagedTensor) -> Result<Tensor> {
         const OP: &str = "from_dlpack";
         called(OP, &["tensor"], || {
