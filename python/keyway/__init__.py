@@ -45,7 +45,6 @@ from ._functions import (
     real,
     searchsorted,
     sgn,
-    signbit,
     slogdet,
     tensordot,
 )

@@ -51,14 +51,6 @@ def clip(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     return clamp(input, min, max)
 
 
-def signbit(input: Tensor) -> Tensor:
-    """Whether the sign bit is set: of negative numbers, -0.0 and NaNs with a sign."""
-    if input.dtype.is_floating_point:
-        input = call_op("copysign", (1.0, input))
-    made: Tensor = call_op("lt", (input, 0))
-    return made
-
-
 def real(input: Tensor) -> Tensor:
     """A view of the real parts; a real tensor itself."""
     return input.real

@@ -47,14 +47,14 @@ def astype(self: Tensor, dtype: Any) -> Tensor:
     return self.to(dtype=dtype)
 
 
-def clamp_min(self: Tensor, min: float) -> Tensor:
+def clamp_min(self: Tensor, min: Any) -> Tensor:
     """The elements with those below ``min`` set to it."""
-    return call_op("clamp", (self, min, None))
+    return _functions.clamp(self, min)
 
 
-def clamp_max(self: Tensor, max: float) -> Tensor:
+def clamp_max(self: Tensor, max: Any) -> Tensor:
     """The elements with those above ``max`` set to it."""
-    return call_op("clamp", (self, None, max))
+    return _functions.clamp(self, max=max)
 
 
 def _reduced(name: str, over_all: str, self: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -226,7 +226,6 @@ _METHODS = (
     _functions.nonzero,
     _functions.norm,
     _functions.sgn,
-    _functions.signbit,
     _functions.slogdet,
     astype,
     clamp_max,

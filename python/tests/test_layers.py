@@ -260,3 +260,13 @@ def test_modules_that_are_missing_name_another():
         F.softmax(kw.ones(2))
     with pytest.raises(ValueError, match="expected an input of 4 dimensions"):
         nn.BatchNorm2d(3)(kw.ones(2, 3))
+
+
+def test_former_arguments_of_losses_are_refused_everywhere():
+    x, y = kw.zeros(3), kw.ones(3)
+    for call in (nn.functional.mse_loss, nn.functional.l1_loss, nn.functional.smooth_l1_loss, nn.functional.kl_div):
+        for former in ({"size_average": False}, {"reduce": False}):
+            with pytest.raises(TypeError, match="reduction"):
+                call(x, y, **former)
+    with pytest.raises(TypeError, match="reduction"):
+        nn.MSELoss(size_average=False)

@@ -377,3 +377,31 @@ def test_profiles(tmp_path):
         assert m.usage()[0]["current"] >= kept.nbytes
     m.export(tmp_path / "memory.html")
     assert (tmp_path / "memory.html").read_text().startswith("<")
+
+
+def test_strict_derivatives_refuse_results_that_do_not_depend_on_an_input():
+    x, y = kw.ones(2), kw.ones(2)
+    assert [m.tolist() for m in functional.jacobian(lambda a, b: a * 2, (x, y))][1] == [[0.0, 0.0]] * 2
+    with pytest.raises(RuntimeError, match="input 1"):
+        functional.jacobian(lambda a, b: a * 2, (x, y), strict=True)
+    with pytest.raises(RuntimeError, match="strict"):
+        functional.vjp(lambda a: kw.ones(1), x, kw.ones(1), strict=True)
+    with pytest.raises(RuntimeError, match="strict"):
+        functional.hessian(lambda a: (a * 2).sum(), x, strict=True)
+
+
+def test_every_mode_decorates_generators():
+    @kw.inference_mode()
+    def numbers():
+        for _ in range(2):
+            yield kw.ones(1).is_inference(), kw.is_inference_mode_enabled()
+
+    inside = []
+    for inference, enabled in numbers():
+        inside.append((inference, enabled, kw.is_inference_mode_enabled()))
+    assert inside == [(True, True, False)] * 2
+
+
+def test_bounds_of_clamp_may_be_tensors_in_each_form():
+    x, bound = kw.tensor([1.0, 2.0, 3.0]), kw.tensor([2.0, 2.0, 2.0])
+    assert x.clamp_min(bound).tolist() == [2.0, 2.0, 3.0] and x.clamp_max(bound).tolist() == [1.0, 2.0, 2.0]

@@ -93,8 +93,7 @@ class Function:
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        """Keeps values for ``backward``, where ``forward`` has no ``ctx``."""
-        raise NotImplementedError
+        """Keeps values for ``backward``, where ``forward`` has no ``ctx``; not called unless a subclass defines it."""
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:

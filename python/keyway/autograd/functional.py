@@ -27,12 +27,17 @@ def _like(value: Tensors, made: Sequence[Tensor]) -> Any:
     return made[0] if isinstance(value, Tensor) else tuple(made)
 
 
-def _grads(outputs: Sequence[Tensor], inputs: Sequence[Tensor], vectors: Sequence[Tensor], create_graph: bool) -> list[Tensor]:
-    """The gradients, zeros where there is none."""
+def _grads(
+    outputs: Sequence[Tensor], inputs: Sequence[Tensor], vectors: Sequence[Tensor], create_graph: bool, strict: bool = False
+) -> list[Tensor]:
+    """The gradients; where a result does not depend on an input, zeros, or with ``strict`` an error."""
     at = [index for index, output in enumerate(outputs) if output.requires_grad]
-    if not at:
-        return [zeros_like(x) for x in inputs]
-    made = grad([outputs[index] for index in at], inputs, [vectors[index] for index in at], True, create_graph, True)
+    made: Sequence[Tensor | None] = [None] * len(inputs)
+    if at:
+        made = grad([outputs[index] for index in at], inputs, [vectors[index] for index in at], True, create_graph, True)
+    for index, gradient in enumerate(made):
+        if strict and (gradient is None or len(at) < len(outputs)):
+            raise RuntimeError(f"strict: expected each result to depend on input {index}, but one does not")
     return [zeros_like(x) if gradient is None else gradient for x, gradient in zip(inputs, made)]
 
 
@@ -60,7 +65,7 @@ def vjp(
         leaves = _leaves(inputs, create_graph)
         outputs = func(*leaves)
         made = _tuple(outputs)
-        products = _grads(made, leaves, _vectors(v, made, "vjp"), create_graph)
+        products = _grads(made, leaves, _vectors(v, made, "vjp"), create_graph, strict)
     return _like(outputs, _result(made, create_graph)), _like(inputs, _result(products, create_graph))
 
 
@@ -74,7 +79,7 @@ def jvp(
         made = _tuple(outputs)
         # Linear in the incoming gradients, so that its derivative is the product.
         dummies = [ones_like(output).requires_grad_() for output in made]
-        gradients = _grads(made, leaves, dummies, True)
+        gradients = _grads(made, leaves, dummies, True, strict)
         products = _grads(gradients, dummies, _vectors(v, leaves, "jvp"), create_graph)
     return _like(outputs, _result(made, create_graph)), _like(outputs, _result(products, create_graph))
 
@@ -93,7 +98,8 @@ def jacobian(
         for output in _tuple(outputs):
             flat = output.reshape(-1)
             rows = [
-                _grads([flat[index]], leaves, [ones_like(flat[index])], create_graph) for index in range(flat.numel())
+                _grads([flat[index]], leaves, [ones_like(flat[index])], create_graph, strict)
+                for index in range(flat.numel())
             ]
             of_inputs = []
             for number, leaf in enumerate(leaves):
@@ -104,14 +110,14 @@ def jacobian(
     return matrices[0] if isinstance(outputs, Tensor) else tuple(matrices)
 
 
-def _gradient(func: Callable[..., Any], inputs: Tensors, name: str) -> Callable[..., Any]:
+def _gradient(func: Callable[..., Any], inputs: Tensors, name: str, strict: bool) -> Callable[..., Any]:
     """The gradient of a function of one element."""
 
     def called(*leaves: Tensor) -> Any:
         output = func(*leaves)
         if not isinstance(output, Tensor) or output.numel() != 1:
             raise RuntimeError(f"{name}: expected a function whose result has one element")
-        return _like(inputs, _grads([output], leaves, [ones_like(output)], True))
+        return _like(inputs, _grads([output], leaves, [ones_like(output)], True, strict))
 
     return called
 
@@ -120,14 +126,14 @@ def hessian(
     func: Callable[..., Any], inputs: Tensors, create_graph: bool = False, strict: bool = False, vectorize: bool = False
 ) -> Any:
     """The second derivatives of a function of one element."""
-    return jacobian(_gradient(func, inputs, "hessian"), inputs, create_graph)
+    return jacobian(_gradient(func, inputs, "hessian", strict), inputs, create_graph, strict)
 
 
 def hvp(
     func: Callable[..., Any], inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """The result of a function of one element, and the product of its second derivatives with a vector."""
-    _, product = jvp(_gradient(func, inputs, "hvp"), inputs, v, create_graph)
+    _, product = jvp(_gradient(func, inputs, "hvp", strict), inputs, v, create_graph, strict)
     return func(*_tuple(inputs)), product
 
 
@@ -135,5 +141,5 @@ def vhp(
     func: Callable[..., Any], inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """The result of a function of one element, and the product of a vector with its second derivatives."""
-    _, product = vjp(_gradient(func, inputs, "vhp"), inputs, v, create_graph)
+    _, product = vjp(_gradient(func, inputs, "vhp", strict), inputs, v, create_graph, strict)
     return func(*_tuple(inputs)), product

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from abc import abstractmethod
 from typing import Any, Callable, TypeVar
 
 from .._keyway import _enter_anomaly, _enter_grad, _enter_inference, _leave, _let_last
@@ -10,24 +11,33 @@ from .._keyway import _enter_anomaly, _enter_grad, _enter_inference, _leave, _le
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class _Mode:
-    """Recording on or off for a block, or for each call of a function; an object may be entered several times."""
+class Block:
+    """A mode that lasts as long as a block, or as each call of a decorated function; an object may be entered several times."""
 
-    def __init__(self, mode: bool) -> None:
-        self._mode = mode
-        self._entered: list[int] = []
+    def __init__(self) -> None:
+        self._entered: list[int | None] = []
 
-    def __enter__(self) -> None:
-        self._entered.append(_enter_grad(self._mode))
+    @abstractmethod
+    def _begin(self) -> int | None:
+        """Enters the mode, and returns its number; ``None`` if it is switched off."""
+
+    def _copy(self) -> Block:
+        """An equal block for one call of a function."""
+        return type(self)()
+
+    def __enter__(self) -> Any:
+        self._entered.append(self._begin())
+        return self
 
     def __exit__(self, *raised: Any) -> None:
-        _leave(self._entered.pop())
+        number = self._entered.pop()
+        if number is not None:
+            _leave(number)
 
     def __call__(self, function: F) -> F:
         # It takes a fifth of the package's import, so it is imported at the first use.
         import inspect
 
-        mode = self._mode
         if inspect.isgeneratorfunction(function):
 
             @functools.wraps(function)
@@ -35,7 +45,7 @@ class _Mode:
                 values = function(*args, **kwargs)
                 sent = None
                 while True:
-                    with _Mode(mode):
+                    with self._copy():
                         try:
                             value = values.send(sent)
                         except StopIteration as end:
@@ -46,10 +56,24 @@ class _Mode:
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            with _Mode(mode):
+            with self._copy():
                 return function(*args, **kwargs)
 
         return call  # type: ignore[return-value]
+
+
+class _Mode(Block):
+    """Recording on or off."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+        self._mode = mode
+
+    def _begin(self) -> int | None:
+        return _enter_grad(self._mode)
+
+    def _copy(self) -> Block:
+        return _Mode(self._mode)
 
 
 class set_grad_enabled(_Mode):
@@ -59,12 +83,9 @@ class set_grad_enabled(_Mode):
         super().__init__(bool(mode))
         self._first: int | None = _enter_grad(self._mode)
 
-    def __enter__(self) -> None:
-        if self._first is not None:
-            self._entered.append(self._first)
-            self._first = None
-        else:
-            super().__enter__()
+    def _begin(self) -> int | None:
+        number, self._first = self._first, None
+        return super()._begin() if number is None else number
 
     def __call__(self, function: F) -> F:
         self._undo()
@@ -102,38 +123,6 @@ class enable_grad(_Switch):
     """Calls in the block or function are recorded, also inside ``no_grad``."""
 
     _on = True
-
-
-class Block:
-    """A mode that lasts as long as a block, or as each call of a decorated function."""
-
-    def __init__(self) -> None:
-        self._entered: list[int | None] = []
-
-    def _begin(self) -> int | None:
-        """Enters the mode, and returns its number; ``None`` if it is switched off."""
-        raise NotImplementedError
-
-    def _copy(self) -> Block:
-        """An equal block for one call of a function."""
-        return type(self)()
-
-    def __enter__(self) -> Any:
-        self._entered.append(self._begin())
-        return self
-
-    def __exit__(self, *raised: Any) -> None:
-        number = self._entered.pop()
-        if number is not None:
-            _leave(number)
-
-    def __call__(self, function: F) -> F:
-        @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            with self._copy():
-                return function(*args, **kwargs)
-
-        return call  # type: ignore[return-value]
 
 
 class inference_mode(Block):

@@ -125,7 +125,7 @@ class Fetcher:
         return job.collate_fn([job.dataset[index] for index in wanted])
 
 
-# What a worker sends in place of a batch behind its last samples.
+# The message of a worker whose data set has no more samples.
 END = "end"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, Iterable, Iterator, Mapping
 
 from .._keyway import Tensor
@@ -156,8 +157,9 @@ class _Dict(Module):
     def __contains__(self, name: object) -> bool:
         return name in self._members()
 
+    @abstractmethod
     def __setitem__(self, name: str, member: Any) -> None:
-        raise NotImplementedError
+        """Adds a member, or replaces the one of the name."""
 
     def keys(self) -> Iterable[str]:
         """The names."""

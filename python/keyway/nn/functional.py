@@ -17,6 +17,12 @@ def _op(name: str, *args: Any, **kwargs: Any) -> Tensor:
     return made
 
 
+def _refuse_former(name: str, size_average: Any, reduce: Any) -> None:
+    """Refuses the arguments of former versions of PyTorch that ``reduction`` replaced."""
+    if size_average is not None or reduce is not None:
+        raise TypeError(f'{name}: pass `reduction="mean"`, "sum" or "none" instead of `size_average` and `reduce`')
+
+
 def _same_shape(name: str, input: Tensor, target: Tensor, strict: bool = False) -> None:
     """Warns of shapes that are broadcast, which is rarely what a loss is meant to do, or refuses them."""
     if input.shape != target.shape:
@@ -156,13 +162,14 @@ def cross_entropy(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    size_average: None = None,
+    size_average: Any = None,
     ignore_index: int = -100,
-    reduce: None = None,
+    reduce: Any = None,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
     """Minus the logarithm of the softmax of the target's class, or of the mean by the target's probabilities."""
+    _refuse_former("cross_entropy", size_average, reduce)
     return _op("cross_entropy", input, target, weight, ignore_index, label_smoothing, reduction)
 
 
@@ -170,27 +177,30 @@ def nll_loss(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    size_average: None = None,
+    size_average: Any = None,
     ignore_index: int = -100,
-    reduce: None = None,
+    reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
     """Minus the logarithm of the probability of the target's class, from logarithms of probabilities."""
+    _refuse_former("nll_loss", size_average, reduce)
     return _op("nll_loss", input, target, weight, ignore_index, reduction)
 
 
 def mse_loss(
-    input: Tensor, target: Tensor, size_average: None = None, reduce: None = None, reduction: str = "mean"
+    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Tensor:
     """The squared differences, averaged, summed, or as they are."""
+    _refuse_former("mse_loss", size_average, reduce)
     _same_shape("mse_loss", input, target)
     return _op("mse_loss", input, target, reduction)
 
 
 def l1_loss(
-    input: Tensor, target: Tensor, size_average: None = None, reduce: None = None, reduction: str = "mean"
+    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Tensor:
     """The absolute differences, averaged, summed, or as they are."""
+    _refuse_former("l1_loss", size_average, reduce)
     _same_shape("l1_loss", input, target)
     return _op("l1_loss", input, target, reduction)
 
@@ -198,12 +208,13 @@ def l1_loss(
 def smooth_l1_loss(
     input: Tensor,
     target: Tensor,
-    size_average: None = None,
-    reduce: None = None,
+    size_average: Any = None,
+    reduce: Any = None,
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Tensor:
     """Squares of differences below ``beta``, absolute values of others (Girshick 2015)."""
+    _refuse_former("smooth_l1_loss", size_average, reduce)
     _same_shape("smooth_l1_loss", input, target)
     return _op("smooth_l1_loss", input, target, beta, reduction)
 
@@ -212,11 +223,12 @@ def binary_cross_entropy(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    size_average: None = None,
-    reduce: None = None,
+    size_average: Any = None,
+    reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
     """The binary cross entropy of probabilities."""
+    _refuse_former("binary_cross_entropy", size_average, reduce)
     _same_shape("binary_cross_entropy", input, target, strict=True)
     return _op("binary_cross_entropy", input, target, weight, reduction)
 
@@ -225,12 +237,13 @@ def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    size_average: None = None,
-    reduce: None = None,
+    size_average: Any = None,
+    reduce: Any = None,
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
     """The binary cross entropy of logits."""
+    _refuse_former("binary_cross_entropy_with_logits", size_average, reduce)
     _same_shape("binary_cross_entropy_with_logits", input, target, strict=True)
     return _op("binary_cross_entropy_with_logits", input, target, weight, pos_weight, reduction)
 
@@ -238,12 +251,13 @@ def binary_cross_entropy_with_logits(
 def kl_div(
     input: Tensor,
     target: Tensor,
-    size_average: None = None,
-    reduce: None = None,
+    size_average: Any = None,
+    reduce: Any = None,
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:
     """The Kullback-Leibler divergence of a target from logarithms of probabilities."""
+    _refuse_former("kl_div", size_average, reduce)
     return _op("kl_div", input, target, log_target, reduction)
 
 

@@ -7,45 +7,23 @@ from typing import Any
 from .._keyway import Tensor
 from . import functional as F
 from .module import Module
+from .of_function import OfFunction
 
 
-class _Loss(Module):
-    """A loss by the function of its name, with options as attributes, and a reduction: ``mean``, ``sum`` or ``none``."""
-
-    _function: str
-    # The options in the order of the constructor, with their defaults.
-    _options: dict[str, Any] = {}
-    # Options that are tensors, which move with the module.
-    _tensors: tuple[str, ...] = ()
+class _Loss(OfFunction):
+    """A loss by the function of its name, with a reduction: ``mean``, ``sum`` or ``none``."""
 
     def __init__(self, *values: Any, reduction: str = "mean", **named: Any) -> None:
-        super().__init__()
         name = type(self).__name__
-        if len(values) > len(self._options):
-            raise TypeError(f"{name}: expected at most {len(self._options)} arguments by position, got {len(values)}")
-        named.update(zip(self._options, values))
-        # Arguments of former versions of PyTorch, which `reduction` replaced.
-        if named.pop("size_average", None) is not None or named.pop("reduce", None) is not None:
-            raise TypeError(f'{name}: pass `reduction="mean"`, "sum" or "none" instead of `size_average` and `reduce`')
-        unknown = sorted(named.keys() - self._options.keys())
-        if unknown:
-            known = ", ".join([*self._options, "reduction"])
-            raise TypeError(f"{name}: unexpected arguments {', '.join(unknown)}; there are {known}")
+        F._refuse_former(name, named.pop("size_average", None), named.pop("reduce", None))
+        super().__init__(*values, **named)
         kinds = ("none", "mean", "sum", "batchmean") if self._function == "kl_div" else ("none", "mean", "sum")
         if reduction not in kinds:
             raise ValueError(f"{name}: expected `reduction` to be one of {', '.join(kinds)}, got {reduction}")
         self.reduction = reduction
-        for option, default in self._options.items():
-            value = named.get(option, default)
-            if option in self._tensors:
-                self.register_buffer(option, value)
-            else:
-                setattr(self, option, value)
 
-    def forward(self, *inputs: Tensor) -> Tensor:
-        options = {option: getattr(self, option) for option in self._options}
-        made: Tensor = getattr(F, self._function)(*inputs, **options, reduction=self.reduction)
-        return made
+    def _arguments(self) -> dict[str, Any]:
+        return {**super()._arguments(), "reduction": self.reduction}
 
     def extra_repr(self) -> str:
         return f"reduction={self.reduction}"

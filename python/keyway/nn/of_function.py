@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._keyway import Tensor
 from . import functional as F
 from .module import Module
 
@@ -15,6 +14,8 @@ class OfFunction(Module):
     _function: str
     # The options in the order of the constructor, with their defaults; the ellipsis marks those without.
     _options: dict[str, Any] = {}
+    # Options that are tensors, which move with the module.
+    _tensors: tuple[str, ...] = ()
 
     def __init__(self, *values: Any, **named: Any) -> None:
         super().__init__()
@@ -29,15 +30,19 @@ class OfFunction(Module):
         if unknown:
             raise TypeError(f"{name}: unexpected arguments {', '.join(unknown)}; there are {', '.join(self._options) or 'none'}")
         for option, default in self._options.items():
-            if named.get(option, default) is ...:
+            value = named.get(option, default)
+            if value is ...:
                 raise TypeError(f"{name}: missing argument `{option}`")
-            setattr(self, option, named.get(option, default))
+            if option in self._tensors:
+                self.register_buffer(option, value)
+            else:
+                setattr(self, option, value)
 
     def _arguments(self) -> dict[str, Any]:
         return {option: getattr(self, option) for option in self._options}
 
-    def forward(self, input: Tensor) -> Any:
-        return getattr(F, self._function)(input, **self._arguments())
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        return getattr(F, self._function)(*inputs, **named, **self._arguments())
 
     def extra_repr(self) -> str:
         return ", ".join(f"{option}={value}" for option, value in self._arguments().items() if value is not None)

@@ -125,7 +125,7 @@ class _MaxUnpool(OfFunction):
 
     _options = {"kernel_size": ..., "stride": None, "padding": 0}
 
-    def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Any:  # type: ignore[override]
+    def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Any:
         return getattr(F, self._function)(input, indices, **self._arguments(), output_size=output_size)
 
 

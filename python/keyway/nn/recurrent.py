@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Any
 
 from .._functions import cat, stack
@@ -65,8 +66,9 @@ class _Recurrent(Module):
     def flatten_parameters(self) -> None:
         """Does nothing: parameters are used as they are."""
 
+    @abstractmethod
     def _mode(self) -> str:
-        raise NotImplementedError
+        """The recurrence by its name in the op."""
 
     def _direction(
         self, data: Tensor, batches: list[int], state: list[Tensor | None], suffix: str
@@ -209,8 +211,9 @@ class _Cell(Module):
         self.register_parameter("bias_hh", uniform_parameter(bound, rows) if bias else None)
         self._place(device, dtype)
 
+    @abstractmethod
     def _mode(self) -> str:
-        raise NotImplementedError
+        """The recurrence by its name in the op."""
 
     def forward(self, input: Tensor, hx: Any = None) -> Any:
         """The next state; that of LSTMCell is a pair."""

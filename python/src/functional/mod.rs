@@ -27,16 +27,9 @@ fn called(
 
 /// A reduction by its name.
 fn reduction(name: &str) -> PyResult<Reduction> {
-    Ok(match name {
-        "mean" => Reduction::Mean,
-        "sum" => Reduction::Sum,
-        "none" => Reduction::None,
-        "batchmean" => Reduction::BatchMean,
-        _ => {
-            return Err(PyValueError::new_err(format!(
-                "expected `reduction` to be mean, sum or none, got {name}"
-            )));
-        }
+    let all = [Reduction::Mean, Reduction::Sum, Reduction::None, Reduction::BatchMean];
+    all.into_iter().find(|reduction| reduction.name() == name).ok_or_else(|| {
+        PyValueError::new_err(format!("expected `reduction` to be mean, sum or none, got {name}"))
     })
 }
 

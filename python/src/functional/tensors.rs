@@ -33,6 +33,8 @@ unary! {
     frac;
     /// `sin(pi x) / (pi x)`, and 1 at 0.
     sinc;
+    /// Whether the sign bit of each element is set, also of -0.
+    signbit;
     /// Whether each element is plus infinity.
     isposinf;
     /// Whether each element is minus infinity.
@@ -393,6 +395,7 @@ pub fn tensors(module: &Bound<'_, PyModule>) -> PyResult<()> {
         rad2deg,
         renorm,
         rot90,
+        signbit,
         sinc,
         tensor_split,
         vdot,
