@@ -100,9 +100,12 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::as_slice_mut`].
     pub fn as_ndarray_mut<T: Element>(&mut self) -> Result<ArrayViewMutD<'_, T>> {
-        let sizes: Dims = self.shape().into();
-        let values = self.as_slice_mut::<T>()?;
-        let got = values.len();
-        ArrayViewMutD::from_shape(IxDyn(&sizes), values).map_err(|_| mismatch("as_ndarray_mut", &sizes, got))
+        called("as_ndarray_mut", &["self"], || {
+            let sizes: Dims = self.shape().into();
+            let values = self.as_slice_mut::<T>()?;
+            let got = values.len();
+            ArrayViewMutD::from_shape(IxDyn(&sizes), values)
+                .map_err(|_| mismatch("as_ndarray_mut", &sizes, got))
+        })
     }
 }
