@@ -49,7 +49,7 @@ impl Tensor {
     ///
     /// ```
     /// # fn main() -> keyway::Result<()> {
-    /// let x = keyway::Tensor::arange(6)?.reshape((2, 3))?;
+    /// let x = keyway::Tensor::arange(0, 6)?.reshape((2, 3))?;
     /// let array = x.to_ndarray::<i64>()?;
     /// assert_eq!((array.shape(), array[[1, 2]]), (&[2, 3][..], 5));
     /// # Ok(()) }
