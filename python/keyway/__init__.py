@@ -29,6 +29,8 @@ from ._functions import (
     as_tensor,
     bernoulli,
     broadcast_to,
+    cholesky_inverse,
+    cholesky_solve,
     clamp,
     clip,
     concatenate,

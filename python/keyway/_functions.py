@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Sequence
 
-from ._keyway import Tensor, asarray, call_op, composed
+from ._keyway import Tensor, asarray, call_op, composed, matrices
 
 
 def as_tensor(data: Any, dtype: Any = None, device: str | None = None) -> Tensor:
@@ -100,6 +100,18 @@ class Slogdet(NamedTuple):
 def slogdet(input: Tensor) -> Slogdet:
     """The sign of each determinant, and the logarithm of its absolute value."""
     return Slogdet(*input._slogdet())
+
+
+def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
+    """The solution ``X`` of ``A @ X = input`` by the Cholesky factor ``L`` of ``A``, the lower one unless ``upper``."""
+    made: Tensor = matrices.cholesky_solve(input, L, upper)
+    return made
+
+
+def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
+    """The inverse of a matrix by its Cholesky factor, the lower one unless ``upper``."""
+    made: Tensor = matrices.cholesky_inverse(L, upper)
+    return made
 
 
 def diff(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _functions, _ops
 from ._functions import slogdet, tensordot
-from ._keyway import Tensor
+from ._keyway import Tensor, matrices
 
 # The ops of this namespace have their own names, arguments and documentation.
 _NAMES = (
@@ -39,9 +39,39 @@ def norm(x: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False) -> T
 
 vector_norm = norm
 matrix_norm, matrix_rank, vecdot = Tensor.matrix_norm, Tensor.matrix_rank, Tensor.vecdot
+cond, householder_product, multi_dot, vander = (
+    matrices.cond, matrices.householder_product, matrices.multi_dot, matrices.vander
+)
 det, matrix_exp, matrix_power = Tensor.det, Tensor.matrix_exp, Tensor.matrix_power
 
 
 def matrix_transpose(a: Tensor) -> Tensor:
     """The matrix with its last two dimensions exchanged."""
     return a.mT
+
+
+class Lu(NamedTuple):
+    """The result of ``lu``: ``A = P @ L @ U``."""
+
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+
+def lu(A: Tensor) -> Lu:
+    """The factors of each matrix with rows exchanged: a permutation, a lower and an upper triangular matrix."""
+    return Lu(*matrices.lu(A))
+
+
+class Lstsq(NamedTuple):
+    """The result of ``lstsq``."""
+
+    solution: Tensor
+
+
+def lstsq(A: Tensor, B: Tensor) -> Lstsq:
+    """The solution of least squares, (..., n, k), of the least norm if there are several.
+
+    ``matrix_rank`` and ``svdvals`` compute the other results of PyTorch's function.
+    """
+    return Lstsq(matrices.lstsq(A, B))

@@ -5,7 +5,6 @@ use crate::error::OrRaise;
 use crate::handle::PyTensor;
 use crate::runtime;
 use keyway::Tensor;
-use keyway::ops::linalg::MatrixNorm;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -168,26 +167,6 @@ impl PyTensor {
     pub fn diag(&self, diagonal: i64) -> PyResult<PyTensor> {
         made(self.0.diag_with(diagonal))
     }
-
-    /// The determinant of each matrix.
-    pub fn det(&self) -> PyResult<PyTensor> {
-        made(self.0.det())
-    }
-
-    /// The sign of each determinant, and the logarithm of its absolute value.
-    fn _slogdet(&self) -> PyResult<(PyTensor, PyTensor)> {
-        self.0.slogdet().or_raise().map(|(sign, logarithm)| (PyTensor(sign), PyTensor(logarithm)))
-    }
-
-    /// The `n`th power of each matrix, of its inverse if `n` is negative.
-    pub fn matrix_power(&self, n: i64) -> PyResult<PyTensor> {
-        made(self.0.matrix_power(n))
-    }
-
-    /// The exponential of each matrix.
-    pub fn matrix_exp(&self) -> PyResult<PyTensor> {
-        made(self.0.matrix_exp())
-    }
 }
 
 #[pymethods]
@@ -195,12 +174,6 @@ impl PyTensor {
     /// The elements at row-major indices, in the shape of `index`; negative indices count from the end.
     pub fn take(&self, index: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
         made(self.0.take(&index.get().0))
-    }
-
-    /// The dot products along a dimension of two tensors that broadcast, the first one conjugated.
-    #[pyo3(signature = (other, dim=-1))]
-    pub fn vecdot(&self, other: &Bound<'_, PyTensor>, dim: i64) -> PyResult<PyTensor> {
-        made(self.0.vecdot(&other.get().0, dim))
     }
 
     /// The tensor with each slice of a dimension, or each element if `dim` is `None`, repeated: `repeats` times, or slice `i`
@@ -213,34 +186,6 @@ impl PyTensor {
             Ok(repeats) => made(x.repeat_interleave_each(&repeats.get().0, dim)),
             Err(_) => made(x.repeat_interleave(repeats.extract()?, dim)),
         }
-    }
-
-    /// The rank of each matrix: the number of singular values above `max(atol, rtol * largest)`.
-    #[pyo3(signature = (*, atol=None, rtol=None))]
-    pub fn matrix_rank(&self, atol: Option<f64>, rtol: Option<f64>) -> PyResult<PyTensor> {
-        made(match (atol, rtol) {
-            (None, None) => self.0.matrix_rank(),
-            (atol, rtol) => self.0.matrix_rank_with(atol.unwrap_or(0.0), rtol.unwrap_or(0.0)),
-        })
-    }
-
-    /// The norm of each matrix in the last two dimensions: `"fro"`, `"nuc"`, or 1, 2, infinity or the negative of one.
-    #[pyo3(signature = (ord=None))]
-    pub fn matrix_norm(&self, ord: Option<&Bound<'_, PyAny>>) -> PyResult<PyTensor> {
-        let ord = match ord {
-            None => MatrixNorm::Frobenius,
-            Some(ord) => match ord.extract::<String>().as_deref() {
-                Ok("fro") => MatrixNorm::Frobenius,
-                Ok("nuc") => MatrixNorm::Nuclear,
-                Ok(other) => {
-                    return Err(PyValueError::new_err(format!(
-                        "matrix_norm: expected \"fro\", \"nuc\" or a number, got `{other}`"
-                    )));
-                }
-                Err(_) => MatrixNorm::P(ord.extract()?),
-            },
-        };
-        made(self.0.matrix_norm_with(ord))
     }
 }
 

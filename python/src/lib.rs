@@ -22,6 +22,7 @@ mod hooks;
 mod index;
 mod init;
 mod io;
+mod linalg;
 mod modes;
 mod node;
 mod operators;
@@ -72,6 +73,7 @@ fn _keyway(module: &Bound<'_, PyModule>) -> PyResult<()> {
     #[cfg(target_os = "linux")]
     add!(module: shared::_from_shared_parts, shared::_zeros_shared, shared::from_file, shared::open_shared);
     module.add_wrapped(wrap_pymodule!(fft::fourier))?;
+    module.add_wrapped(wrap_pymodule!(linalg::matrices))?;
     module.add_wrapped(wrap_pymodule!(functional::composed))?;
     module.add_wrapped(wrap_pymodule!(functional::tensors::tensors))?;
     Ok(())

@@ -81,3 +81,27 @@ def test_singular_values_far_from_one(dtype, scale):
     x = kw.tensor(a * np.asarray(scale, dtype))
     for values in (kw.linalg.svdvals(x), kw.linalg.svd(x).S, kw.linalg.svd(x * (1 + 0j)).S):
         np.testing.assert_allclose(np.asarray(values, np.float64) / scale, expected, rtol=1e-5)
+
+
+def test_solvers_and_factors_are_those_of_numpy():
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((5, 3)), rng.standard_normal((5, 2))
+    x, y = kw.tensor(a), kw.tensor(b)
+    solved = kw.linalg.lstsq(x, y)
+    np.testing.assert_allclose(np.asarray(solved.solution), np.linalg.lstsq(a, b, rcond=None)[0], atol=1e-12)
+    p, lower, upper = kw.linalg.lu(x)
+    np.testing.assert_allclose(np.asarray(p @ lower @ upper), a, atol=1e-12)
+    square = a.T @ a
+    s = kw.tensor(square)
+    for order in (None, 1, np.inf, "fro"):
+        np.testing.assert_allclose(kw.linalg.cond(s, order).item(), np.linalg.cond(square, order), rtol=1e-9)
+    with pytest.raises(ValueError, match="cond: expected"):
+        kw.linalg.cond(s, "other")
+    np.testing.assert_allclose(
+        np.asarray(kw.linalg.multi_dot([x.T, x, s])), np.linalg.multi_dot([a.T, a, square]), atol=1e-12
+    )
+    np.testing.assert_allclose(np.asarray(kw.linalg.vander(x[:, 0])), np.vander(a[:, 0], increasing=True))
+    factor = kw.linalg.cholesky(s)
+    np.testing.assert_allclose(np.asarray(kw.cholesky_solve(s, factor)), np.eye(3), atol=1e-10)
+    np.testing.assert_allclose(np.asarray(kw.cholesky_inverse(factor)), np.linalg.inv(square), rtol=1e-9)
+    np.testing.assert_allclose(np.asarray(kw.linalg.householder_product(kw.eye(3), kw.zeros(3))), np.eye(3))

@@ -15,7 +15,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 /// The result of a call on tensors of the size of `input`.
-fn called(
+pub fn called(
     input: &Bound<'_, PyTensor>,
     run: impl FnOnce(&Tensor) -> keyway::Result<Tensor> + Send,
 ) -> PyResult<PyTensor> {
