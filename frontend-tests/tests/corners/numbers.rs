@@ -143,3 +143,19 @@ fn a_mean_loss_has_more_targets_than_f16_counts() -> Result<()> {
     assert!((slope * -2.0 * n as f64 - 1.0).abs() < 0.05, "{slope}");
     Ok(())
 }
+
+#[test]
+fn a_number_may_be_the_first_operand_of_bitwise_ops() -> Result<()> {
+    let x = bytes(&[1, 2]);
+    let of = |op: &str, first: Arg<'_>, second: &Tensor| -> Result<Tensor> {
+        Ok(keyway::ops::by_name::call(op, &[first, second.into()])?.remove(0))
+    };
+    assert_eq!(of("bitwise_left_shift", Arg::Int(1), &x)?.to_vec::<i8>()?, [2, 4]);
+    assert_eq!(of("bitwise_right_shift", Arg::Int(8), &x)?.to_vec::<i8>()?, [4, 2]);
+    assert_eq!(of("bitwise_and", Arg::Int(3), &x)?.to_vec::<i8>()?, [1, 2]);
+    let mask = Tensor::new([true, false])?;
+    assert_eq!(of("bitwise_or", Arg::Bool(false), &mask)?.to_vec::<bool>()?, [true, false]);
+    let text = of("bitwise_xor", Arg::Float(1.5), &x).unwrap_err().to_string();
+    assert!(text.contains("`self`"), "{text}");
+    Ok(())
+}

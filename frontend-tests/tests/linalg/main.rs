@@ -370,3 +370,20 @@ fn orthogonal_initial_values_have_orthonormal_rows_or_columns() {
     assert_eq!(keyway::nn::init::orthogonal((0, 3), 1.0).unwrap().shape(), [0, 3]);
     assert!(message(keyway::nn::init::orthogonal(3, 1.0)).starts_with("orthogonal: `shape`"));
 }
+
+#[test]
+fn singular_values_far_from_one_are_exact() -> Result<()> {
+    let _one = load(PLUGINS);
+    // Of diag(3, 2) turned by a quarter: squares of the elements overflow, or vanish.
+    let a = Tensor::new([[0.0f64, -2.0], [3.0, 0.0]])?;
+    for (dtype, scale) in [(DType::F64, 1e200), (DType::F64, 1e-200), (DType::F32, 1e25), (DType::F32, 1e-25)]
+    {
+        let scaled = a.mul(scale)?.to_dtype(dtype)?;
+        for values in [scaled.svdvals()?, scaled.svd()?.1] {
+            let values = values.to_dtype(DType::F64)?.div(scale)?.to_vec::<f64>()?;
+            let near = |got: f64, expected: f64| (got / expected - 1.0).abs() < 1e-6;
+            assert!(near(values[0], 3.0) && near(values[1], 2.0), "{dtype} {scale}: {values:?}");
+        }
+    }
+    Ok(())
+}
