@@ -65,7 +65,7 @@ def _to_torch_function() -> Any:
 def from_torch(source: Any) -> Tensor:
     """A tensor over the memory of PyTorch's tensor.
 
-    If PyTorch computes its gradient, ``backward`` of a result goes on into PyTorch's graph and adds to ``grad`` there.
+    If it requires a gradient, ``backward`` of a result continues into PyTorch's graph and accumulates in ``grad`` there.
     """
     torch = _imported()
     if not isinstance(source, torch.Tensor):
@@ -81,7 +81,7 @@ def from_torch(source: Any) -> Tensor:
 def to_torch(self: Tensor) -> Any:
     """A tensor of PyTorch over the memory of this one.
 
-    If its gradient is computed, PyTorch's ``backward`` of a result goes on into this package's graph and adds to ``grad`` here.
+    If it requires a gradient, PyTorch's ``backward`` of a result continues into this package's graph and accumulates in ``grad`` here.
     """
     torch = _imported()
     if not self.requires_grad or not is_grad_enabled():

@@ -67,7 +67,7 @@ class profile(Block):
             self._memory.__exit__(*raised)
 
     def _read(self) -> Any:
-        """What was recorded, also while the block runs."""
+        """The recorded calls, also while the block runs."""
         number = self._entered[-1] if self._entered else None
         if number is not None:
             return _profile_trace(number)

@@ -8,7 +8,7 @@ __all__ = ["mm", "sampled_addmm", "softmax", "sparse_coo_tensor", "sparse_csr_te
 
 
 def mm(sparse: Tensor, dense: Tensor) -> Tensor:
-    """The product of matrices, of which either may be sparse."""
+    """The product of two matrices; either may be sparse."""
     made: Tensor = call_op("mm", (sparse, dense))
     return made
 

@@ -23,7 +23,8 @@ fn called(function: &Py<PyAny>) -> impl Fn(&[Tensor]) -> keyway::Result<Vec<Tens
     }
 }
 
-/// What differs between the derivative of a function and finite differences, or `None`. With `twice` it is the derivative's own.
+/// The difference between the derivative of a function and finite differences as text, or `None`; with `twice`, for the second
+/// derivative.
 #[pyfunction]
 pub fn _gradcheck(
     py: Python<'_>,

@@ -24,7 +24,7 @@ pub fn _enter_memory_profile(py: Python<'_>) -> PyResult<u64> {
     Ok(enter(memory()))
 }
 
-/// What a profile recorded.
+/// The recorded calls of a profile.
 #[pyclass(name = "_Trace", module = "keyway._keyway", frozen)]
 pub struct PyTrace(Trace);
 
@@ -68,7 +68,7 @@ impl PyTrace {
     }
 }
 
-/// What a profile recorded so far.
+/// The recorded calls of a profile so far.
 #[pyfunction]
 pub fn _profile_trace(number: u64) -> PyResult<PyTrace> {
     with_guard(number, |profile: &Profile| PyTrace(profile.trace()))

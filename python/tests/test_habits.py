@@ -1,4 +1,4 @@
-"""What programs of PyTorch write from habit."""
+"""Idioms of PyTorch programs."""
 
 import io
 import pickle

@@ -6,7 +6,7 @@ use keyway_dispatcher::memory::{FileId, Storage};
 use keyway_dispatcher::{DType, dims};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// What a name begins with.
+/// The prefix of a name.
 const SCHEME: &str = "keyway-memory";
 
 /// The file of a tensor in shared memory, with the tensor's dtype, offset, sizes and strides.

@@ -10,7 +10,7 @@ from ._dtypes import KINDS
 
 
 class _Info:
-    """What the namespace supports; ``__array_namespace_info__()`` returns it."""
+    """The devices, dtypes and capabilities of the namespace; ``__array_namespace_info__()`` returns it."""
 
     def capabilities(self) -> dict[str, Any]:
         """Boolean indexing and shapes that depend on elements are supported; a tensor has at most 64 dimensions."""

@@ -21,7 +21,7 @@ def backward(
 ) -> None:
     """Adds the gradients of tensors to ``grad`` of the leaves that they depend on, or of ``inputs`` alone.
 
-    ``grad_tensors`` has the incoming gradients; ``None`` stands for 1 of a tensor of one element.
+    ``grad_tensors`` has the incoming gradients; ``None`` is 1, for a tensor of one element.
     """
     outputs = _listed(tensors)
     given = None

@@ -11,9 +11,9 @@ from .modes import no_grad
 
 
 class FunctionCtx:
-    """What a call of a ``Function`` keeps from ``forward`` for ``backward``.
+    """The state that a call of a ``Function`` saves in ``forward`` for ``backward``.
 
-    Tensors are kept by ``save_for_backward``, which detects later changes in place; other values are attributes.
+    Tensors are saved by ``save_for_backward``, which detects later changes in place; other values are attributes.
     """
 
     needs_input_grad: tuple[bool, ...]
@@ -30,7 +30,7 @@ class FunctionCtx:
         self._outputs: list[int | None] = []
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keeps tensors for ``backward``, which finds them in ``saved_tensors``."""
+        """Saves tensors for ``backward``, which reads them as ``saved_tensors``."""
         self._to_save = tensors
 
     @property
@@ -93,7 +93,7 @@ class Function:
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        """Keeps values for ``backward``, where ``forward`` has no ``ctx``; not called unless a subclass defines it."""
+        """Saves values for ``backward``, where ``forward`` has no ``ctx``; called only if a subclass defines it."""
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:

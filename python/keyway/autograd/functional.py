@@ -16,7 +16,7 @@ def _tuple(value: Tensors) -> tuple[Tensor, ...]:
 
 
 def _leaves(inputs: Tensors, create_graph: bool) -> tuple[Tensor, ...]:
-    """The inputs in a graph of their own, which goes on into theirs with ``create_graph``."""
+    """Leaves with the values of the inputs; with ``create_graph``, views that stay connected to the graph of the inputs."""
     if create_graph:
         return tuple(x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in _tuple(inputs))
     return tuple(x.detach().requires_grad_() for x in _tuple(inputs))

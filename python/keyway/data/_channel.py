@@ -22,7 +22,7 @@ _SMALL = 2048
 _INLINE = 16_384
 _ANCILLARY = socket.CMSG_SPACE(_MOST_FILES * array("i").itemsize)
 
-# What a message begins with: its content, or that the content is in the last file.
+# The first byte of a message: its content follows, or is in the last file.
 _HERE, _LAST = b"\0", b"\1"
 
 class _Reading(threading.local):

@@ -35,7 +35,7 @@ def get_worker_info() -> WorkerInfo | None:
 
 @dataclass
 class Job:
-    """What a worker needs."""
+    """The data set of a loader, and the functions by which a worker makes its batches."""
 
     dataset: Any
     collate_fn: Callable[[Any], Any]

@@ -95,7 +95,7 @@ class DataLoader:
         self._pool: _Pool | None = None
 
     def set_epoch(self, epoch: int) -> None:
-        """Sets the index of the next epoch, which decides its order and random numbers: for a training that goes on."""
+        """Sets the index of the next epoch, which seeds its order and random numbers: for a resumed training."""
         self._epoch = epoch
 
     def __len__(self) -> int:
@@ -118,7 +118,7 @@ class DataLoader:
         return _Epoch(self, pool, epoch)
 
     def _requests(self, epoch: int) -> Iterator[Any]:
-        """What each batch is made of: indices, or the number of samples."""
+        """The indices of the samples of each batch, or their number."""
         if self._job.iterable:
             while True:
                 yield self.batch_size

@@ -109,7 +109,7 @@ class ModuleList(_List):
         self.add_module(str(index), member)
 
     def insert(self, index: int, module: Module) -> None:
-        """Adds a module before the one of an index."""
+        """Inserts a module at an index."""
         members = list(self)
         members.insert(index, module)
         self._modules.clear()
@@ -159,7 +159,7 @@ class _Dict(Module):
 
     @abstractmethod
     def __setitem__(self, name: str, member: Any) -> None:
-        """Adds a member, or replaces the one of the name."""
+        """Adds a member, or replaces the member of this name."""
 
     def keys(self) -> Iterable[str]:
         """The names."""

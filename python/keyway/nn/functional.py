@@ -168,7 +168,7 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """Minus the logarithm of the softmax of the target's class, or of the mean by the target's probabilities."""
+    """``-log(softmax(x))[target]``, or the mean of ``-log(softmax(x))`` weighted by the probabilities of the target."""
     _refuse_former("cross_entropy", size_average, reduce)
     return _op("cross_entropy", input, target, weight, ignore_index, label_smoothing, reduction)
 

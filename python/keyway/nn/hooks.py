@@ -124,7 +124,7 @@ class _Backward:
                     grads = made if isinstance(made, tuple) else (made,)
             self._of_outputs = grads
             if not self._waiting:
-                # No gradient goes on, so that hooks would never be called.
+                # No input has a gradient, so the hooks would never be called.
                 self._call((None,) * len(at))
             return grads
 

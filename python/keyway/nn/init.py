@@ -30,7 +30,7 @@ def _at_least_two(name: str, tensor: Tensor) -> None:
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor that keeps variances behind an activation."""
+    """The recommended gain of an activation, which preserves the variance."""
     gains = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 0.75}
     if nonlinearity == "leaky_relu":
         slope = 0.01 if param is None else float(param)

@@ -56,7 +56,7 @@ class HuberLoss(_Loss):
 
 
 class CrossEntropyLoss(_Loss):
-    """Minus the logarithm of the softmax of the target's class, or of the mean by the target's probabilities."""
+    """``-log(softmax(x))[target]``, or the mean of ``-log(softmax(x))`` weighted by the probabilities of the target."""
 
     _function = "cross_entropy"
     _options = {"weight": None, "ignore_index": -100, "label_smoothing": 0.0}
@@ -109,7 +109,7 @@ class GaussianNLLLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_Loss):
-    """The distance where the target is 1, and what it lacks of the margin where it is -1."""
+    """``x`` where the target is 1, ``max(0, margin - x)`` where it is -1."""
 
     _function = "hinge_embedding_loss"
     _options = {"margin": 1.0}
@@ -137,14 +137,14 @@ class MarginRankingLoss(_Loss):
 
 
 class CosineEmbeddingLoss(_Loss):
-    """1 less the cosine where the target is 1, and what the cosine exceeds the margin where it is -1."""
+    """``1 - cos(x1, x2)`` where the target is 1, ``max(0, cos(x1, x2) - margin)`` where it is -1."""
 
     _function = "cosine_embedding_loss"
     _options = {"margin": 0.0}
 
 
 class TripletMarginLoss(_Loss):
-    """The distance of an anchor to a positive example, less that to a negative one, plus the margin."""
+    """``max(0, |anchor - positive| - |anchor - negative| + margin)``, with norms of order ``p``."""
 
     _function = "triplet_margin_loss"
     _options = {"margin": 1.0, "p": 2.0, "eps": 1e-6, "swap": False}

@@ -15,7 +15,7 @@ _OF_IMPLEMENTATION = ("foreach", "fused", "capturable", "differentiable")
 class _Native(Optimizer):
     """An optimiser of the Rust side: it has the state, and follows the options of ``param_groups``."""
 
-    # What the Rust side calls the values that a step keeps, where that differs.
+    # The names of the state tensors on the Rust side, where they differ.
     _renamed: dict[str, str] = {}
     # Whether PyTorch counts steps where the rule needs no count.
     _counts = False

@@ -60,7 +60,7 @@ class LRScheduler:
         return None
 
     def get_lr(self) -> list[float]:
-        """The rates of ``last_epoch``."""
+        """The learning rates of ``last_epoch``."""
         rates = self._rates(max(self.last_epoch, 0))
         if rates is None:
             raise NotImplementedError(f"{type(self).__name__} defines no get_lr")
@@ -79,7 +79,7 @@ class LRScheduler:
         return list(self._last_lr)
 
     def step(self, epoch: int | None = None) -> None:
-        """Goes to the next epoch, or to the one of a number."""
+        """Sets the rates of the next epoch, or of epoch ``epoch``."""
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         rates = self._rates(epoch) if epoch is not None else None
         self._set(self.get_lr() if rates is None else rates)

@@ -11,7 +11,7 @@ from ..nn.hooks import Handle
 
 
 class Optimizer:
-    """Groups of parameters with their options, and for each parameter the values that a step keeps.
+    """Groups of parameters with their options, and the state of each parameter.
 
     ``params`` are tensors, pairs of a name and a tensor, or dicts with ``params`` and options that differ from ``defaults``.
     ``param_groups`` is the list of such dicts, and ``param_groups[0]["lr"] = 0.1`` changes an option. A subclass defines ``step``;

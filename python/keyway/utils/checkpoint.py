@@ -1,4 +1,4 @@
-"""Results that are computed again in the backward pass instead of being kept."""
+"""Gradient checkpointing: results that the backward pass recomputes instead of saving."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def checkpoint_sequential(
     use_reentrant: bool | None = None,
     preserve_rng_state: bool = True,
 ) -> Any:
-    """Calls functions one after another, in ``segments`` parts of which all but the last are checkpoints."""
+    """Calls functions one after another, in ``segments`` parts; all but the last are checkpoints."""
     all_functions = list(functions)
     size = max(len(all_functions) // segments, 1)
     starts = list(range(0, size * (segments - 1), size))

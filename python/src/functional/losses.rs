@@ -15,7 +15,7 @@ pub fn huber_loss(input: Input, target: Input, reduction: &str, delta: f64) -> P
     called(input, |x| x.huber_loss_with(target, delta, reduction))
 }
 
-/// The distance where the target is 1, and what it lacks of the margin where it is -1.
+/// `x` where the target is 1, `max(0, margin - x)` where it is -1.
 #[pyfunction]
 #[pyo3(signature = (input, target, margin=1.0, reduction="mean"))]
 pub fn hinge_embedding_loss(input: Input, target: Input, margin: f64, reduction: &str) -> PyResult<PyTensor> {
@@ -82,7 +82,7 @@ pub fn gaussian_nll_loss(
     called(input, |x| x.gaussian_nll_loss_with(target, &var, full, eps, reduction))
 }
 
-/// The distance of an anchor to a positive example, less that to a negative one, plus the margin; at least 0.
+/// `max(0, |anchor - positive| - |anchor - negative| + margin)`, with norms of order `p`.
 #[pyfunction]
 #[pyo3(signature = (anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=false, reduction="mean"))]
 #[allow(clippy::too_many_arguments)]
@@ -101,7 +101,7 @@ pub fn triplet_margin_loss(
     called(anchor, |x| x.triplet_margin_loss_with(positive, negative, options))
 }
 
-/// 1 less the cosine where the target is 1, and what the cosine exceeds the margin where it is -1.
+/// `1 - cos(x1, x2)` where the target is 1, `max(0, cos(x1, x2) - margin)` where it is -1.
 #[pyfunction]
 #[pyo3(signature = (input1, input2, target, margin=0.0, reduction="mean"))]
 pub fn cosine_embedding_loss(
