@@ -137,6 +137,33 @@ fn the_cpu_backend_passes_the_quick_run_of_many_calls() {
     assert_the_cpu_passes(SLOW[3], 1_000);
 }
 
+/// A sample is drawn by the seed alone, has about the size that was asked for, and is no whole run.
+#[test]
+fn a_sample_is_a_random_part_of_the_cases() {
+    let folder = installed();
+    let json = folder.path().join("report.json");
+    let cases = |more: &[&str]| -> Vec<String> {
+        let narrowed =
+            ["conformance", "cpu", "--op", "add", "--family", "strided", "--json", json.to_str().unwrap()];
+        let ran = in_folder(folder.path(), &[&narrowed[..], more].concat()).expect(0);
+        assert_eq!(
+            ran.out.contains("a sample of 0.25 of the cases"),
+            more.contains(&"--sample"),
+            "{}",
+            ran.out
+        );
+        report(&json)["cases"].as_array().unwrap().iter().map(|case| case["id"].to_string()).collect()
+    };
+    let (all, first) = (cases(&[]).len(), cases(&["--sample", "0.25", "--seed", "1"]));
+    assert!((all / 8..all / 2).contains(&first.len()), "{} of {all}", first.len());
+    assert_eq!(first, cases(&["--sample", "0.25", "--seed", "1"]));
+    assert_ne!(first, cases(&["--sample", "0.25", "--seed", "2"]));
+    for wrong in ["0", "1.5", "-0.1", "ten"] {
+        let ran = in_folder(folder.path(), &["conformance", "cpu", "--sample", wrong]).expect(2);
+        assert!(ran.err.contains("a share above 0 and at most 1"), "{}", ran.err);
+    }
+}
+
 /// The backend's kernels are for images in one memory format, which every family covers.
 #[test]
 fn the_backend_for_images_passes_every_case() {

@@ -1,6 +1,8 @@
 //! Saving and loading tensors: every dtype, damaged files, and saves that fail.
 use keyway::MemoryFormat;
-use keyway::io::safetensors::{SafetensorsError, list, load, load_file, load_only, save, save_with_metadata};
+use keyway::io::safetensors::{
+    SafetensorsError, list, load, load_file, load_only, open, save, save_with_metadata,
+};
 use keyway::nn::StateDict;
 use keyway::{DType, Error, Tensor};
 use std::path::Path;
@@ -54,6 +56,9 @@ fn file_of(header: &str, data: usize) -> Vec<u8> {
 
 fn fault(path: &Path, bytes: &[u8]) -> (SafetensorsError, String) {
     std::fs::write(path, bytes).unwrap();
+    let opened = open(path)
+        .and_then(|file| file.list().iter().try_for_each(|entry| file.tensor(&entry.name).map(drop)));
+    assert!(opened.is_err(), "a mapped file is not checked as a loaded one");
     match load(path) {
         Err(Error::Safetensors(error)) => {
             let text = error.to_string();
@@ -62,6 +67,77 @@ fn fault(path: &Path, bytes: &[u8]) -> (SafetensorsError, String) {
         }
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn tensors_of_a_mapped_file_are_those_of_a_load() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("all.safetensors");
+    let mut tensors = StateDict::new();
+    let values = floats(&[0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0], &[1, 2, 2, 2]);
+    for dtype in DType::REAL.into_iter().chain([DType::C64]) {
+        tensors.insert(format!("plain.{dtype}"), values.to_dtype(dtype).unwrap());
+        let last = values.to_dtype(dtype).unwrap().to(MemoryFormat::ChannelsLast).unwrap();
+        tensors.insert(format!("last.{dtype}"), last);
+    }
+    tensors.insert("nothing".into(), Tensor::empty([0, 4]).unwrap());
+    save(&path, &tensors).unwrap();
+    let (file, loaded) = (open(&path).unwrap(), load(&path).unwrap());
+    assert_eq!(file.list(), list(&path).unwrap());
+    for (name, expected) in &loaded {
+        let got = file.tensor(name).unwrap();
+        assert_eq!((got.dtype(), got.shape()), (expected.dtype(), expected.shape()), "{name}");
+        assert_eq!(
+            (got.strides(), got.to_bytes().unwrap()),
+            (expected.strides(), expected.to_bytes().unwrap()),
+            "{name}"
+        );
+        #[cfg(target_os = "linux")]
+        {
+            let is_view = name.starts_with("plain") && expected.dtype().is_inexact() || name == "nothing";
+            assert_eq!(got.storage().unwrap().is_mapped(), is_view, "{name}");
+        }
+    }
+    // Views outlive the file, its name and its entry in the folder; writes to one are seen by another one and not by the file.
+    let weight = file.tensor("plain.f32").unwrap();
+    weight.i((0, 0, 0, 0)).unwrap().fill_(9.0).unwrap();
+    let same = file.tensor("plain.f32").unwrap();
+    drop(file);
+    std::fs::remove_file(&path).unwrap();
+    let expected: Vec<f32> = [&[9.0][..], &values.to_vec::<f32>().unwrap()[1..]].concat();
+    assert_eq!(weight.to_vec::<f32>().unwrap(), expected);
+    #[cfg(target_os = "linux")]
+    {
+        assert_eq!(same.to_vec::<f32>().unwrap(), expected);
+        assert!(weight.as_slice::<f32>().unwrap_err().to_string().contains("other processes"));
+    }
+    assert_eq!(weight.mul(2.0).unwrap().to_vec::<f32>().unwrap()[0], 18.0);
+}
+
+#[test]
+fn entries_of_a_mapped_file_without_alignment_are_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("odd.safetensors");
+    // `a` and `c` are 5 bytes apart, so one of them is not aligned.
+    let header = r#"{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"I8","shape":[1],"data_offsets":[4,5]},"c":{"dtype":"F32","shape":[1],"data_offsets":[5,9]},"d":{"dtype":"F8_E4M3","shape":[1],"data_offsets":[9,10]}}"#;
+    let data = [&1.5f32.to_le_bytes()[..], &[7], &2.5f32.to_le_bytes(), &[0]].concat();
+    std::fs::write(&path, [&file_of(header, 0)[..], &data].concat()).unwrap();
+    let file = open(&path).unwrap();
+    let value =
+        |name: &str| file.tensor(name).unwrap().to_dtype(DType::F32).unwrap().to_vec::<f32>().unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..100 {
+                    assert_eq!((value("a"), value("b"), value("c")), (vec![1.5], vec![7.0], vec![2.5]));
+                }
+            });
+        }
+    });
+    let message = |name: &str| file.tensor(name).unwrap_err().to_string();
+    assert!(message("d").contains("F8_E4M3"), "{}", message("d"));
+    assert!(message("e").contains("`a`, `b`, `c`, `d`"), "{}", message("e"));
+    assert!(open(folder.path()).is_err() && open(folder.path().join("absent")).is_err());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod rehearsal_support;
 
-use keyway::io::safetensors::{SafetensorsError, load, load_file, save, save_with_metadata};
+use keyway::io::safetensors::{SafetensorsError, load, load_file, open, save, save_with_metadata};
 use keyway::nn::StateDict;
 use keyway::{Error, Layout, Tensor};
 use rehearsal_support::load as load_plugins;
@@ -63,6 +63,13 @@ fn a_sparse_matrix_is_saved_by_component_and_loaded_in_its_layout() {
     );
     assert_eq!(got.as_ref().components().len(), 3);
     assert_eq!(got.to_vec::<f64>().unwrap(), expected.to_vec::<f64>().unwrap());
+    let mapped = open(&path).unwrap();
+    assert_eq!(mapped.list().iter().map(|entry| &entry.name[..]).collect::<Vec<_>>(), ["b", "w"]);
+    let got = mapped.tensor("w").unwrap();
+    assert_eq!(
+        (got.layout(), got.to_vec::<f64>().unwrap()),
+        (expected.layout(), expected.to_vec::<f64>().unwrap())
+    );
     save_with_metadata(&path, &file.tensors, &notes).unwrap();
     assert_eq!(bytes, std::fs::read(&path).unwrap(), "the same bytes again");
 }

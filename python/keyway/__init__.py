@@ -75,6 +75,7 @@ from ._keyway import (
     float16,
     float32,
     float64,
+    from_arrow,
     from_dlpack,
     full,
     full_like,
@@ -123,7 +124,7 @@ if sys.platform == "linux":
     from ._keyway import from_file, open_shared
 from . import amp, autograd, cuda, fft, linalg, nn, ops, optim, profiler, sparse, utils
 from ._device import device
-from ._files import load, save
+from ._files import load, safe_open, save
 from ._torch import from_torch
 from .amp import autocast
 from .autograd import (

@@ -6,6 +6,7 @@ import io
 import os
 import pickle
 import tempfile
+from collections.abc import Iterator, Mapping
 from os import PathLike
 from typing import Any
 
@@ -80,6 +81,91 @@ def load(path: Any, map_location: Any = None, weights_only: bool = True) -> Any:
     else:
         made = _keyway.load(path)
     return made if map_location is None else _moved(made, map_location)
+
+
+class safe_open(Mapping[str, _keyway.Tensor]):
+    """A ``.safetensors`` file whose tensors are loaded one at a time; a mapping of names to tensors.
+
+    Opening reads the header alone. On Linux a tensor of floating-point or complex numbers is a view of the mapped file: its pages
+    are read when they are used, and writes to it do not reach the file. Integers and bools are read into memory.
+
+    ``framework`` exists for programs written for the package ``safetensors``; the tensors are Keyway's. If another program
+    truncates the file while a view of it is used, the process ends with SIGBUS.
+
+    Raises ``ValueError`` for a damaged file, ``OSError`` for one that cannot be read.
+    """
+
+    def __init__(self, filename: str | PathLike[str], framework: str = "keyway", device: Any = "cpu") -> None:
+        if framework != "keyway":
+            raise ValueError(
+                f"safe_open: expected framework='keyway', got {framework!r}; convert a tensor by `.to_torch()` or `.numpy()`"
+            )
+        self._file: Any = _keyway._MappedFile(filename)
+        self._name = os.fspath(filename)
+        self._device = device
+
+    def _opened(self) -> Any:
+        if self._file is None:
+            raise ValueError(f"safe_open: {self._name} was closed; use tensors of it inside the `with` block, or keep them")
+        return self._file
+
+    def keys(self) -> list[str]:  # type: ignore[override]
+        """The names of the tensors, sorted."""
+        names: list[str] = self._opened().keys()
+        return names
+
+    def metadata(self) -> dict[str, str]:
+        """The metadata that the file's writer added."""
+        data: dict[str, str] = self._opened().metadata()
+        return data
+
+    def get_tensor(self, name: str) -> _keyway.Tensor:
+        """The tensor of a name, on the device of the file."""
+        made: _keyway.Tensor = self._opened().tensor(name)
+        return made if self._device in ("cpu", None) else made.to(device=self._device)
+
+    def get_slice(self, name: str) -> Slice:
+        """The tensor of a name before any of it is read; indexing reads a part."""
+        return Slice(self._opened(), name, self._device)
+
+    def __getitem__(self, name: str) -> _keyway.Tensor:
+        if name not in self.keys():
+            raise KeyError(name)
+        return self.get_tensor(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def __enter__(self) -> safe_open:
+        self._opened()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file = None
+
+
+class Slice:
+    """A tensor of a file of ``safe_open`` of which parts are loaded by indexing."""
+
+    def __init__(self, file: Any, name: str, device: Any) -> None:
+        self._file, self._name, self._device = file, name, device
+        self._dtype, self._shape = file.describe(name)
+
+    def get_shape(self) -> list[int]:
+        """The sizes."""
+        return list(self._shape)
+
+    def get_dtype(self) -> str:
+        """The dtype's name in the file, such as ``F32``."""
+        dtype: str = self._dtype
+        return dtype
+
+    def __getitem__(self, index: Any) -> _keyway.Tensor:
+        made: _keyway.Tensor = self._file.tensor(self._name)[index]
+        return made if self._device in ("cpu", None) else made.to(device=self._device)
 
 
 def _unpickled(data: bytes, weights_only: bool, name: str) -> Any:

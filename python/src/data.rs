@@ -1,5 +1,6 @@
 //! Tensors of Python data: numbers, nested sequences, arrays, and files.
 
+use crate::arrow;
 use crate::buffer;
 use crate::dlpack;
 use crate::dtype::{self, PyDType};
@@ -213,6 +214,28 @@ pub fn device(object: &Bound<'_, PyAny>) -> PyResult<Device> {
     Device::parse(&text.to_string_lossy()).map_err(keyway::Error::from).or_raise()
 }
 
+/// The tensor over the memory of an array of another library, or over a copy where it cannot be shared; `None` for other objects.
+fn of_array(object: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Option<Tensor>> {
+    if has_buffer(object) {
+        return buffer::import(object, copy).map(Some);
+    }
+    if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+        return Ok(None);
+    }
+    if object.hasattr("__arrow_c_array__")? {
+        return arrow::import(object, copy).map(Some);
+    }
+    if object.hasattr("__dlpack__")? {
+        // Producers before DLPack 1.0 cannot copy.
+        let made = dlpack::import(object, copy.filter(|copy| !copy))?;
+        return if copy == Some(true) { made.copy().or_raise().map(Some) } else { Ok(Some(made)) };
+    }
+    if object.hasattr("__array__")? {
+        return buffer::import(&object.call_method0("__array__")?, copy).map(Some);
+    }
+    Ok(None)
+}
+
 /// A tensor of `data`, copied: numbers, nested sequences, arrays, tensors.
 #[pyfunction]
 #[pyo3(signature = (data, *, dtype=None, device=None, requires_grad=false))]
@@ -227,8 +250,8 @@ pub fn tensor(
     let dtype = dtype.map(dtype::convert).transpose()?;
     let made = if let Ok(other) = data.cast::<PyTensor>() {
         other.get().0.detach().copy().or_raise()?
-    } else if has_buffer(data) {
-        buffer::import(data, Some(true))?
+    } else if let Some(made) = of_array(data, Some(true))? {
+        made
     } else {
         from_nested(data, dtype)?
     };
@@ -251,10 +274,8 @@ pub fn asarray(
     let made = if let Ok(other) = data.cast::<PyTensor>() {
         let other = other.get().0.clone();
         if copy == Some(true) { other.copy().or_raise()? } else { other }
-    } else if has_buffer(data) {
-        buffer::import(data, copy)?
-    } else if data.hasattr("__dlpack__")? {
-        dlpack::import(data, copy)?
+    } else if let Some(made) = of_array(data, copy)? {
+        made
     } else if copy == Some(false) {
         return Err(PyValueError::new_err(
             "asarray: the memory of Python numbers cannot be shared; leave `copy` out",
@@ -291,6 +312,27 @@ pub fn from_dlpack(
     runtime::start(py)?;
     let made = dlpack::import(x, copy)?;
     shared(finish(made.clone(), None, device, false)?, &made, copy, "from_dlpack")
+}
+
+/// A read-only tensor over the memory of an Arrow array of numbers: of pyarrow, polars, nanoarrow. Lists of a fixed size are a second
+/// dimension. Booleans are copied.
+#[pyfunction]
+#[pyo3(signature = (x, /, *, device=None, copy=None))]
+pub fn from_arrow(
+    py: Python<'_>,
+    x: &Bound<'_, PyAny>,
+    device: Option<&Bound<'_, PyAny>>,
+    copy: Option<bool>,
+) -> PyResult<PyTensor> {
+    runtime::start(py)?;
+    if !x.hasattr("__arrow_c_array__")? {
+        return Err(PyTypeError::new_err(format!(
+            "from_arrow: expected an object with `__arrow_c_array__`, got {}; combine the chunks of a chunked array first",
+            x.get_type().name()?
+        )));
+    }
+    let made = arrow::import(x, copy)?;
+    shared(finish(made.clone(), None, device, false)?, &made, copy, "from_arrow")
 }
 
 /// Applies the options that all constructors have.

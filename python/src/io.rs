@@ -5,7 +5,7 @@ use crate::handle::PyTensor;
 use crate::runtime;
 use keyway::io::{npy, npz, safetensors};
 use keyway::nn::StateDict;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
@@ -69,4 +69,43 @@ pub fn load<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyAny>> 
         dict.set_item(name, Bound::new(py, PyTensor(tensor))?)?;
     }
     Ok(dict.into_any())
+}
+
+/// A safetensors file whose tensors are loaded one at a time.
+#[pyclass(name = "_MappedFile", module = "keyway._keyway", frozen)]
+pub struct PyMappedFile(safetensors::MappedFile);
+
+#[pymethods]
+impl PyMappedFile {
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        runtime::start(py)?;
+        py.detach(|| safetensors::open(&path)).or_raise().map(PyMappedFile)
+    }
+
+    /// The names of the tensors, sorted.
+    fn keys(&self) -> Vec<String> {
+        self.0.list().into_iter().map(|entry| entry.name).collect()
+    }
+
+    /// The dtype's name in the file and the shape of a tensor, which is not read.
+    fn describe(&self, name: &str) -> PyResult<(String, Vec<usize>)> {
+        let found = self.0.list().into_iter().find(|entry| entry.name == name);
+        let entry = found.ok_or_else(|| PyKeyError::new_err(name.to_string()))?;
+        Ok((entry.dtype, entry.shape))
+    }
+
+    /// The metadata that the file's writer added.
+    fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for (name, value) in self.0.metadata() {
+            dict.set_item(name, value)?;
+        }
+        Ok(dict)
+    }
+
+    /// The tensor of a name.
+    fn tensor(&self, py: Python<'_>, name: &str) -> PyResult<PyTensor> {
+        py.detach(|| self.0.tensor(name)).or_raise().map(PyTensor)
+    }
 }

@@ -4,7 +4,7 @@ use crate::dtype::{self, PyDType};
 use crate::error::OrRaise;
 use crate::handle::{Operand, PyTensor};
 use crate::node::PyNode;
-use crate::{autograd, buffer, data, dlpack, exchange, function, hooks, index, ops};
+use crate::{arrow, autograd, buffer, data, dlpack, exchange, function, hooks, index, ops};
 use keyway::ops::pointwise;
 use keyway::{DType, Tensor};
 use pyo3::IntoPyObjectExt;
@@ -502,6 +502,18 @@ impl PyTensor {
             return dlpack::export(py, &self.0.copy().or_raise()?, versioned, true);
         }
         dlpack::export(py, &self.0, versioned, false)
+    }
+
+    /// The capsules of Arrow's C data interface over the tensor's memory.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        // A producer may ignore the request.
+        let _ = requested_schema;
+        arrow::export(py, &self.0)
     }
 
     /// DLPack's C functions.

@@ -1,6 +1,7 @@
 //! `cargo xtask book`: the book as HTML, in `target/book`.
 //!
-//! mdBook is taken from the path, or from `target/tools`, where it is installed if it is in neither.
+//! mdBook is taken from the path, or from `target/tools`, where it is installed if it is in neither. Where it cannot be installed,
+//! the task is skipped, with the reason.
 
 use crate::failure::{Failure, Result};
 use crate::workspace::{self, Workspace};
@@ -12,7 +13,10 @@ const MDBOOK: &str = "mdbook";
 
 /// Builds the book.
 pub fn run(workspace: &Workspace) -> Result<()> {
-    let program = program(workspace)?;
+    let program = match program(workspace) {
+        Ok(program) => program,
+        Err(failure) => return workspace::skipped("book", &failure.to_string()),
+    };
     let target = workspace.target().join("book");
     let mut command = workspace.command(program);
     command.arg("build").arg("--dest-dir").arg(&target).arg("book");

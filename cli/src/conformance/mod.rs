@@ -52,6 +52,9 @@ pub struct Options {
     /// A part of the cases: some samples, dtypes and strides of each op.
     #[arg(long)]
     quick: bool,
+    /// A random part of the cases, of this share, such as 0.1; the seed of drawn calls draws it.
+    #[arg(long, value_parser = share, allow_negative_numbers = true, value_name = "SHARE")]
+    sample: Option<u32>,
     /// Also cases of more than 2^31 elements, which take gigabytes and minutes.
     #[arg(long)]
     huge: bool,
@@ -118,6 +121,14 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A share above 0 and at most 1, in millionths.
+fn share(text: &str) -> Result<u32, String> {
+    match text.parse::<f64>() {
+        Ok(share) if share > 0.0 && share <= 1.0 => Ok(((share * f64::from(runner::WHOLE)) as u32).max(1)),
+        _ => Err("expected a share above 0 and at most 1, such as 0.1".to_string()),
+    }
+}
+
 fn seconds_or_none(text: &str) -> Result<f64, String> {
     if text.parse() == Ok(0.0) { Ok(0.0) } else { seconds(text) }
 }
@@ -135,6 +146,7 @@ impl Options {
             cases: self.case.clone(),
             quick: self.quick,
             huge: self.huge,
+            sample: self.sample.unwrap_or(0),
             profile: self.profile.clone(),
             seed: self.seed.unwrap_or(0),
         }

@@ -54,6 +54,7 @@ mod values;
 mod weighted;
 
 pub use context::Context;
+pub(crate) use drawn::source::Source;
 use samples::{full, in_four_dims, typical, with_sizes};
 pub use samples::{has_tested, tensors, tested};
 pub use scope::{

@@ -12,7 +12,7 @@ pub mod worker;
 
 pub use child::{Silence, Worker};
 pub use protocol::{CaseName, Judged, Kernels, Said};
-pub use selection::{Selection, SelectionError};
+pub use selection::{Selection, SelectionError, WHOLE};
 pub use start::{Start, neutral, summoned};
 pub use timeouts::{CASES_OF_A_KERNEL, KERNELS_OF_A_RUN};
 pub use watch::{LONG, Running};

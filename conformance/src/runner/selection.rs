@@ -1,7 +1,7 @@
 //! Selection of cases by names and patterns.
 
 use crate::case::{Case, glob};
-use crate::families::{self, Family};
+use crate::families::{self, Family, Source};
 use keyway::DType;
 use keyway::ops::tiers;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,13 @@ pub struct Selection {
     /// Whether to draw calls for an hour.
     #[serde(default)]
     pub thorough: bool,
+    /// The share of the cases to judge, drawn by `draws`, in millionths; 0 for all.
+    #[serde(default)]
+    pub sample: u32,
 }
+
+/// All cases, as the unit of [`Selection::sample`].
+pub const WHOLE: u32 = 1_000_000;
 
 /// An unknown name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -111,6 +117,10 @@ impl Selection {
             named("dtype", &self.dtypes),
             named("case", &self.cases),
             self.quick.then(|| "the quick cases".to_string()),
+            (self.sample > 0).then(|| {
+                let share = f64::from(self.sample) / f64::from(WHOLE);
+                format!("a sample of {share} of the cases, drawn from seed {}", self.draws)
+            }),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join(", "))
@@ -182,5 +192,12 @@ impl Selection {
             && case.def.is_none_or(|def| self.wants_op(def.name()))
             && (self.dtypes.is_empty() || dtype())
             && (self.cases.is_empty() || id())
+            && self.is_in_sample(case)
+    }
+
+    /// Whether a case is in the sample, which depends on its id and the seed alone.
+    fn is_in_sample(&self, case: &Case) -> bool {
+        let drawn = || Source::named(&case.to_string(), &[self.draws]).below(WHOLE as usize);
+        self.sample == 0 || drawn() < self.sample as usize
     }
 }

@@ -82,16 +82,23 @@ fn size_of(op: &'static str, file: impl AsFd) -> Result<(usize, FileId)> {
     Ok((stat.st_size as usize, (stat.st_dev as u64, stat.st_ino as u64)))
 }
 
-/// Maps the first `bytes` bytes of a file that is at least as long, so that writes reach the file.
-fn map(op: &'static str, file: OwnedFd, bytes: usize, id: FileId, sealed: bool) -> Result<Mapping> {
+/// Maps the first `bytes` bytes of a file that is at least as long. With [`MapFlags::SHARED`] writes reach the file, with
+/// [`MapFlags::PRIVATE`] they are this mapping's own.
+fn map(
+    op: &'static str,
+    file: OwnedFd,
+    bytes: usize,
+    id: FileId,
+    sealed: bool,
+    flags: MapFlags,
+) -> Result<Mapping> {
     if bytes == 0 || bytes > isize::MAX as usize {
         let reason = format!("expected a file of 1 to {} bytes, got one of {bytes}", isize::MAX);
         return Err(refused(op, reason, "check the file"));
     }
     // SAFETY: the kernel chooses an unused address range, so no existing memory is affected.
-    let address = unsafe {
-        mm::mmap(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &file, 0)
-    };
+    let address =
+        unsafe { mm::mmap(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags, &file, 0) };
     let address = address.map_err(|error| failed(op, "mapping a file", error, bytes))?;
     let pointer = NonNull::new(address.cast::<u8>());
     let pointer =
@@ -142,7 +149,7 @@ impl Storage {
         let bytes = bytes.max(1);
         let file = anonymous(op, bytes)?;
         let (_, id) = size_of(op, &file)?;
-        let storage = Storage::mapped(map(op, file, bytes, id, true)?);
+        let storage = Storage::mapped(map(op, file, bytes, id, true, MapFlags::SHARED)?);
         with_open(|open| open.insert(id, Shared::downgrade(&storage.0)));
         Ok(storage)
     }
@@ -171,7 +178,7 @@ impl Storage {
         if let Some(storage) = with_open(|open| known(open)) {
             return Ok(storage);
         }
-        let storage = Storage::mapped(map(op, file, bytes, id, true)?);
+        let storage = Storage::mapped(map(op, file, bytes, id, true, MapFlags::SHARED)?);
         let other = with_open(|open| {
             let other = known(open);
             if other.is_none() {
@@ -260,7 +267,20 @@ impl Storage {
                 Err(error) => return Err(failed(op, &named("extending"), error, bytes)),
             }
         }
-        Ok(Storage::mapped(map(op, file.into(), bytes, id, false)?))
+        Ok(Storage::mapped(map(op, file.into(), bytes, id, false, MapFlags::SHARED)?))
+    }
+
+    /// Maps a whole file, copy-on-write: a page is read from the file at the first access, and a write changes this mapping
+    /// alone. The file may be opened for reading only.
+    ///
+    /// As with [`Storage::map_file`], an access beyond the end of a file that was truncated ends the process with SIGBUS; and
+    /// changes of the file by other programs may become visible.
+    ///
+    /// # Errors
+    /// `Mapping`: an empty file, or the system's error.
+    pub fn map_file_copy_on_write(op: &'static str, file: File) -> Result<Storage> {
+        let (bytes, id) = size_of(op, &file)?;
+        Ok(Storage::mapped(map(op, file.into(), bytes, id, false, MapFlags::PRIVATE)?))
     }
 
     fn mapped(mapping: Mapping) -> Storage {
@@ -320,7 +340,8 @@ impl Storage {
     }
 }
 
-#[cfg(test)]
+// Miri has no `memfd_create` and no mappings of files.
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
     use crate::memory::{read_bytes, write_bytes};
@@ -394,6 +415,20 @@ mod tests {
         assert_eq!(storage.bytes(), 1);
         assert!(message(storage.as_bytes_mut()).contains("other processes"));
         assert_eq!(storage.to_bytes().unwrap(), [0]);
+    }
+
+    #[test]
+    fn a_write_to_a_copy_on_write_mapping_does_not_reach_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("values");
+        std::fs::write(&path, [1, 2, 3]).unwrap();
+        let storage = Storage::map_file_copy_on_write("t", File::open(&path).unwrap()).unwrap();
+        write_bytes(&storage, 1, &[7]).unwrap();
+        assert_eq!((storage.to_bytes().unwrap(), storage.allocator()), (vec![1, 7, 3], "mapped file"));
+        assert_eq!(std::fs::read(&path).unwrap(), [1, 2, 3]);
+        std::fs::write(&path, []).unwrap();
+        let empty = Storage::map_file_copy_on_write("t", File::open(&path).unwrap());
+        assert!(message(empty).contains("a file of 1 to"));
     }
 
     #[test]

@@ -374,7 +374,7 @@ fn orthogonal_initial_values_have_orthonormal_rows_or_columns() {
 #[test]
 fn singular_values_far_from_one_are_exact() -> Result<()> {
     let _one = load(PLUGINS);
-    // Of diag(3, 2) turned by a quarter: squares of the elements overflow, or vanish.
+    // Of diag(3, 2) rotated by 90 degrees: squares of the elements overflow, or vanish.
     let a = Tensor::new([[0.0f64, -2.0], [3.0, 0.0]])?;
     for (dtype, scale) in [(DType::F64, 1e200), (DType::F64, 1e-200), (DType::F32, 1e25), (DType::F32, 1e-25)]
     {

@@ -22,16 +22,20 @@
 //!   is in the metadata under `keyway.layouts`;
 //! - an entry that this program cannot load (F8_E4M3, a plugin's dtype or layout) is an error of that tensor alone: `list`
 //!   includes it, and `load_only` loads others;
-//! - a load checks the whole header before it allocates anything, and reads into memory that kernels may use.
+//! - a load checks the whole header before it allocates anything, and reads into memory that kernels may use;
+//! - [`open`] maps the file: tensors of floating-point numbers are views of the mapping, which are never a reference in safe
+//!   code, since another program may write to the file.
 
 mod formats;
 mod header;
 mod layouts;
+mod mapped;
 mod plugin_dtypes;
 mod read;
 mod write;
 
 pub use crate::error::safetensors::SafetensorsError;
+pub use mapped::{MappedFile, open};
 pub use read::{File, list, load, load_file, load_only};
 pub use write::{save, save_with_metadata};
 

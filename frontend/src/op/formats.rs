@@ -47,8 +47,8 @@ pub fn kept(t: &TensorImpl, sizes: &[usize]) -> Strides {
 /// use keyway::{Tensor, dispatcher::op::Strides, ops::rules};
 /// let x = Tensor::zeros((3, 4))?;
 /// assert_eq!(rules::ordered(&x.into_ref(), &[2, 4]), Strides::Contiguous);
-/// let turned = Tensor::zeros((4, 3))?.t()?.into_ref();
-/// assert!(matches!(rules::ordered(&turned, &[2, 4]), Strides::Exact(strides) if strides[..] == [1, 2]));
+/// let transposed = Tensor::zeros((4, 3))?.t()?.into_ref();
+/// assert!(matches!(rules::ordered(&transposed, &[2, 4]), Strides::Exact(strides) if strides[..] == [1, 2]));
 /// # Ok(()) }
 /// ```
 pub fn ordered(t: &TensorImpl, sizes: &[usize]) -> Strides {

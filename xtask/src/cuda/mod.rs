@@ -43,7 +43,11 @@ pub enum Task {
     StandIn,
     /// Judge the staged backend on the stand-in: all ops with a guard page behind each tensor, then products by the stand-in for
     /// cuBLASLt, and the quick cases in cached blocks, with cuDNN's; skipped, with the reason, without a C++ compiler.
-    Judge,
+    Judge {
+        /// Only this share of the cases of the first two runs, such as 0.2, drawn anew each time.
+        #[arg(long, value_name = "SHARE")]
+        sample: Option<String>,
+    },
 }
 
 /// Runs the subcommand.
@@ -52,7 +56,7 @@ pub fn run(workspace: &Workspace, task: &Task) -> Result<()> {
         Task::Images { families } => images(workspace, families),
         Task::Check => check(workspace),
         Task::StandIn => stand_in(workspace),
-        Task::Judge => judge(workspace),
+        Task::Judge { sample } => judge(workspace, sample.as_deref()),
     }
 }
 
@@ -221,8 +225,8 @@ fn stand_in(workspace: &Workspace) -> Result<()> {
 /// `keyway conformance` of the program and the backend in `dist/`: all ops without cuBLASLt and cuDNN, with guard pages around
 /// each tensor; then products by cuBLASLt, including convolutions; then, in the default configuration (both libraries, blocks
 /// that the backend caches and splits), the quick cases of convolutions, and those of all ops in the families [`OF_MEMORY`]. The
-/// [`LONG`] families are judged by the quick cases of some ops.
-fn judge(workspace: &Workspace) -> Result<()> {
+/// [`LONG`] families are judged by the quick cases of some ops. With a sample, the first two runs judge this share of their cases.
+fn judge(workspace: &Workspace, sample: Option<&str>) -> Result<()> {
     let driver = match build(workspace) {
         Ok(driver) => driver,
         Err(reason @ Reason::NoCompiler { .. }) => {
@@ -249,11 +253,15 @@ fn judge(workspace: &Workspace) -> Result<()> {
         Ok(())
     };
     let without_long = || LONG.iter().flat_map(|family| ["--without-family", family]);
+    let sampled = || sample.into_iter().flat_map(|share| ["--sample", share]);
     println!("All ops, a guard page behind each tensor:");
     let without_quick = QUICK.iter().flat_map(|family| ["--without-family", family]);
-    judged(judge(Path::new("off")).env(GUARDED.0, GUARDED.1).args(without_long()).args(without_quick))?;
+    let mut guarded = judge(Path::new("off"));
+    guarded.env(GUARDED.0, GUARDED.1).args(without_long()).args(without_quick);
+    judged(guarded.args(sampled()))?;
     println!("\nThe products that cuBLASLt serves, by its stand-in:");
-    judged(judge(&library).args(PRODUCTS.iter().flat_map(|op| ["--op", op])).args(without_long()))?;
+    let products = PRODUCTS.iter().flat_map(|op| ["--op", op]);
+    judged(judge(&library).args(products).args(without_long()).args(sampled()))?;
     println!("\nLarge, many and repeated calls of one op of each kind:");
     let ops = OF_EACH_KIND.iter().flat_map(|op| ["--op", op]);
     let families = LONG.iter().flat_map(|family| ["--family", family]);

@@ -206,10 +206,14 @@ pub(super) fn take(path: &Path, header: &mut Header) -> crate::Result<Vec<Planne
 }
 
 /// Reassembles the composite tensors from their components.
-pub(super) fn join(path: &Path, planned: Vec<Planned>, tensors: &mut StateDict) -> crate::Result<()> {
+pub(super) fn join<'a>(
+    path: &Path,
+    planned: impl IntoIterator<Item = &'a Planned>,
+    tensors: &mut StateDict,
+) -> crate::Result<()> {
     for whole in planned {
         let components: Vec<Tensor> = whole.components.iter().filter_map(|c| tensors.remove(c)).collect();
-        let Planned { layout, shape, dtype, attrs, .. } = &whole;
+        let Planned { layout, shape, dtype, attrs, .. } = whole;
         let made = Tensor::from_components_with(*layout, shape, *dtype, &components, attrs);
         let damaged = |error: crate::Error| Error::Components {
             path: path.to_path_buf(),
@@ -217,7 +221,7 @@ pub(super) fn join(path: &Path, planned: Vec<Planned>, tensors: &mut StateDict) 
             reason: error.to_string(),
         };
         let tensor = made.map_err(damaged)?;
-        tensors.insert(whole.name, tensor);
+        tensors.insert(whole.name.clone(), tensor);
     }
     Ok(())
 }

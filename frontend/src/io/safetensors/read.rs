@@ -1,7 +1,7 @@
 //! Loading.
 
 use super::SafetensorsError as Error;
-use super::header::{self, Entry, Header, LENGTH_BYTES, LONGEST, Unread};
+use super::header::{self, Entry, Header, LENGTH_BYTES, LONGEST};
 use super::layouts::Planned;
 use super::{formats, layouts, plugin_dtypes, to_format};
 use crate::io::state_dict::StateDict;
@@ -96,8 +96,6 @@ pub fn load_file(path: impl AsRef<Path>) -> Result<File> {
 ///
 /// # Errors
 /// As [`load`]; a name that does not exist.
-#[doc(alias = "safe_open")]
-#[doc(alias = "get_tensor")]
 pub fn load_only<S: AsRef<str>>(path: impl AsRef<Path>, names: &[S]) -> Result<StateDict> {
     let path = path.as_ref();
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
@@ -120,41 +118,23 @@ pub fn load_only<S: AsRef<str>>(path: impl AsRef<Path>, names: &[S]) -> Result<S
 /// # Errors
 /// [`SafetensorsError`](Error) for a file that cannot be read, or whose header is damaged.
 pub fn list(path: impl AsRef<Path>) -> Result<Vec<Listed>> {
-    let Opened { header: Header { entries, unread, .. }, composite, .. } = Opened::new(path.as_ref())?;
-    let is_part = |name: &String| composite.iter().any(|whole| whole.components.contains(name));
-    let mut all = Vec::new();
-    for Entry { name, dtype, shape, .. } in entries.into_iter().filter(|entry| !is_part(&entry.name)) {
-        let named = to_format(dtype).map_or_else(|| dtype.to_string(), |known| known.to_string());
-        all.push(Listed { name, dtype: named, shape, loads: Some(dtype) });
-    }
-    for whole in composite.iter().filter(|whole| !is_part(&whole.name)) {
-        let (name, dtype, shape) = (whole.name.clone(), whole.dtype, whole.shape.clone());
-        all.push(Listed { name, dtype: dtype.to_string(), shape, loads: Some(dtype) });
-    }
-    all.extend(unread.into_iter().map(|Unread { name, dtype, shape, .. }| Listed {
-        name,
-        dtype,
-        shape,
-        loads: None,
-    }));
-    all.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(all)
+    Ok(Opened::new(path.as_ref())?.listed())
 }
 
 /// A file whose header was read.
-struct Opened {
-    file: std::fs::File,
-    header: Header,
+pub(super) struct Opened {
+    pub(super) file: std::fs::File,
+    pub(super) header: Header,
     /// The tensors to load in channels_last.
-    last: BTreeSet<String>,
+    pub(super) last: BTreeSet<String>,
     /// The tensors of composite layouts, those with the longest names first.
-    composite: Vec<Planned>,
+    pub(super) composite: Vec<Planned>,
     /// Offset of the data.
-    start: u64,
+    pub(super) start: u64,
 }
 
 impl Opened {
-    fn new(path: &Path) -> Result<Opened> {
+    pub(super) fn new(path: &Path) -> Result<Opened> {
         let failed = |source| Error::Read { path: path.to_path_buf(), source };
         let mut file = std::fs::File::open(path).map_err(failed)?;
         let bytes = file.metadata().map_err(failed)?.len();
@@ -169,6 +149,32 @@ impl Opened {
         let last = formats::channels_last(path, &mut header)?;
         let composite = layouts::take(path, &mut header)?;
         Ok(Opened { file, header, last, composite, start })
+    }
+
+    /// The entries, ordered by name. Components of composite tensors are not among them.
+    pub(super) fn listed(&self) -> Vec<Listed> {
+        let Header { entries, unread, .. } = &self.header;
+        let is_part = |name: &String| self.composite.iter().any(|whole| whole.components.contains(name));
+        let of_entries = entries.iter().filter(|entry| !is_part(&entry.name)).map(|entry| {
+            let named =
+                to_format(entry.dtype).map_or_else(|| entry.dtype.to_string(), |known| known.to_string());
+            (&entry.name, named, &entry.shape, Some(entry.dtype))
+        });
+        let of_composite = self.composite.iter().filter(|whole| !is_part(&whole.name));
+        let of_composite =
+            of_composite.map(|whole| (&whole.name, whole.dtype.to_string(), &whole.shape, Some(whole.dtype)));
+        let of_unread = unread.iter().map(|unread| (&unread.name, unread.dtype.clone(), &unread.shape, None));
+        let all = of_entries.chain(of_composite).chain(of_unread);
+        let mut all: Vec<Listed> = all
+            .map(|(name, dtype, shape, loads)| Listed {
+                name: name.clone(),
+                dtype,
+                shape: shape.clone(),
+                loads,
+            })
+            .collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
     }
 
     /// The names to load, those of components among them; an error for a name that does not exist or cannot be loaded.
@@ -224,7 +230,7 @@ impl Opened {
             tensors.insert(entry.name, tensor);
         }
         composite.retain(|whole| wanted.contains(&whole.name));
-        layouts::join(path, composite, &mut tensors)?;
+        layouts::join(path, &composite, &mut tensors)?;
         Ok(File { tensors, metadata })
     }
 }
@@ -247,7 +253,8 @@ fn read_header(path: &Path, file: &mut impl Read, bytes: u64) -> Result<(Header,
     Ok((header::parse(path, &text, after_length - length)?, LENGTH_BYTES + length))
 }
 
-fn read_tensor(
+/// Reads one tensor from its first byte, at which the file is.
+pub(super) fn read_tensor(
     path: &Path,
     file: &mut impl Read,
     entry: &Entry,
