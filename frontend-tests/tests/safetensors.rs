@@ -99,7 +99,7 @@ fn tensors_of_a_mapped_file_are_those_of_a_load() {
         }
     }
     // Views outlive the file, its name and its entry in the folder; writes to one are seen by another one and not by the file.
-    let weight = file.tensor("plain.f32").unwrap();
+    let mut weight = file.tensor("plain.f32").unwrap();
     weight.i((0, 0, 0, 0)).unwrap().fill_(9.0).unwrap();
     let same = file.tensor("plain.f32").unwrap();
     drop(file);

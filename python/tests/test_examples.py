@@ -56,3 +56,13 @@ def test_hogwild_learns_as_well_as_one_process():
     )
     together, alone = (float(line.split("accuracy ")[1].split()[0]) for line in done.stdout.splitlines())
     assert together > 0.8 and together > alone - 0.08, done.stdout
+
+
+def test_the_cells_of_the_notebook_run(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.mkdtemp", lambda: str(tmp_path))
+    cells = json.loads((EXAMPLES / "tour.ipynb").read_text())["cells"]
+    names = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec(compile(cell["source"], cell["id"], "exec"), names)
+    assert names["accuracy"] > 0.85

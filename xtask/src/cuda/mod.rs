@@ -44,7 +44,7 @@ pub enum Task {
     /// Judge the staged backend on the stand-in: all ops with a guard page behind each tensor, then products by the stand-in for
     /// cuBLASLt, and the quick cases in cached blocks, with cuDNN's; skipped, with the reason, without a C++ compiler.
     Judge {
-        /// Only this share of the cases of the first two runs, such as 0.2, drawn anew each time.
+        /// Only this share of the cases of the first two runs, such as 0.2, drawn by a random seed.
         #[arg(long, value_name = "SHARE")]
         sample: Option<String>,
     },

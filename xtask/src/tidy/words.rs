@@ -15,7 +15,7 @@ const PHRASES: &[Phrase] = &[
     ("nobody else's", "uniquely owned", 0),
     ("by places", "by positions", 0),
     ("parted", "de-interleaved", 0),
-    ("turned", "transposed, packed", 31),
+    ("turned", "transposed, packed", 29),
     ("what is summed", "reduction dimension", 0),
     ("lie apart", "are strided", 0),
     ("lie side by side", "are contiguous", 0),
