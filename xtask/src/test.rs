@@ -75,6 +75,8 @@ const BACKENDS: &str = "KEYWAY_BACKEND_PATH";
 const PROBE: (&str, &str) = ("KEYWAY_PROBE", "off");
 /// The variable with the program's path, for the examples that run the suite.
 const PROGRAM: &str = "KEYWAY";
+/// The variable with the path of an optimised build of the program, which tests then run instead of the unoptimised one.
+const OPTIMISED: &str = "KEYWAY_TESTED_PROGRAM";
 
 /// The tests that `--judged-later` leaves out. `.ci/run` judges the staged libraries by these cases and all others, and runs the
 /// suite under each fault. For the CPU backend only repeated calls, large tensors and calls of millions of elements are left out:
@@ -164,6 +166,8 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     if options.arguments.is_empty() {
         let documentation = nextest.then(|| Aside::start(workspace, cargo())).transpose()?;
         let backends = installed_backends(workspace)?;
+        let program = std::env::var_os(OPTIMISED)
+            .map_or_else(|| workspace.target().join("debug/keyway"), PathBuf::from);
         for manifest in example_workspaces(&workspace.path("examples"))? {
             let name = manifest
                 .parent()
@@ -175,7 +179,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
                 let mut command = workspace.cargo();
                 command.arg(verb).args(EXAMPLES_PROFILE).arg("--manifest-path").arg(&manifest);
                 command.arg("--target-dir").arg(workspace.target());
-                command.env(BACKENDS, &backends).env(PROGRAM, workspace.target().join("debug/keyway"));
+                command.env(BACKENDS, &backends).env(PROGRAM, &program);
                 command
             };
             step(&format!("build of examples/{name}"), cargo("build"), Counts::Lines)?;
