@@ -11,7 +11,7 @@ import builtins
 import sys
 from math import e, inf, nan, pi
 
-from . import _device, _ops, _random, _tensor
+from . import _device, _names, _ops, _random, _tensor
 from ._errors import (
     AutogradError,
     BackendError,
@@ -26,29 +26,55 @@ from ._errors import (
 )
 from ._dtypes import finfo, iinfo
 from ._functions import (
+    addmv,
+    addr,
+    adjoint,
     as_tensor,
     bernoulli,
     broadcast_to,
+    cartesian_prod,
+    chain_matmul,
     cholesky_inverse,
     cholesky_solve,
     clamp,
     clip,
+    column_stack,
+    combinations,
     concatenate,
     conj,
+    constant_pad_nd,
+    diagflat,
     diff,
+    dist,
+    dsplit,
+    hsplit,
     imag,
+    inner,
+    is_nonzero,
     is_tensor,
     isin,
+    isreal,
+    ldexp,
+    logaddexp2,
+    msort,
     multinomial,
     nonzero,
     norm,
     numel,
     poisson,
+    positive,
+    randint_like,
     real,
+    resolve_conj,
+    resolve_neg,
+    scalar_tensor,
     searchsorted,
     sgn,
     slogdet,
+    split_with_sizes,
     tensordot,
+    unravel_index,
+    vsplit,
 )
 from ._keyway import (
     Generator,
@@ -154,10 +180,10 @@ matrix_exp, matrix_power, max, min, movedim = (
 )
 narrow, split, t = Tensor.narrow, Tensor.split, Tensor.t
 repeat_interleave, take = Tensor.repeat_interleave, Tensor.take
-moveaxis = movedim
-# Ops by their second names.
-concat, divide, multiply, negative, subtract = cat, div, mul, neg, sub  # noqa: F821
-not_equal, greater, greater_equal, less, less_equal = ne, gt, ge, lt, le  # noqa: F821
+inverse, pinverse = linalg.inv, linalg.pinv
+Tensor.inverse, Tensor.pinverse = inverse, pinverse
+globals().update({_name: getattr(nn.functional, _name) for _name in _names.OF_LAYERS})
+_names.install(globals())
 half, float, double, short, int, long = float16, float32, float64, int16, int32, int64
 cfloat, cdouble = complex64, complex128
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any, NamedTuple, Sequence
 
-from ._keyway import Tensor, asarray, call_op, composed, matrices
+from ._keyway import Tensor, asarray, call_op, composed, matrices, meshgrid, randint
 
 
 def as_tensor(data: Any, dtype: Any = None, device: str | None = None) -> Tensor:
@@ -183,3 +185,150 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors of one shape along a new dimension."""
     made: Tensor = call_op("stack", (list(tensors), dim))
     return made
+
+
+def inner(input: Tensor, other: Tensor) -> Tensor:
+    """The sums of products over the last dimensions of both tensors; the product if one has no dimension."""
+    if input.ndim == 0 or other.ndim == 0:
+        return input * other
+    return tensordot(input, other, ([input.ndim - 1], [other.ndim - 1]))
+
+
+def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    """The norm of order ``p`` of the difference."""
+    return norm(input - other, p)
+
+
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """``beta * input + alpha * (mat @ vec)``."""
+    return beta * input + alpha * (mat @ vec)
+
+
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """``beta * input + alpha * outer(vec1, vec2)``."""
+    made: Tensor = beta * input + alpha * call_op("outer", (vec1, vec2))
+    return made
+
+
+def adjoint(input: Tensor) -> Tensor:
+    """A view with the last two dimensions exchanged; of complex numbers the conjugates."""
+    made: Tensor = input.mH
+    return made
+
+
+def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Views of parts along the second dimension, of a vector along its only one."""
+    return input.tensor_split(indices_or_sections, 0 if input.ndim == 1 else 1)
+
+
+def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Views of parts along the first dimension."""
+    return input.tensor_split(indices_or_sections, 0)
+
+
+def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Views of parts along the third dimension."""
+    return input.tensor_split(indices_or_sections, 2)
+
+
+def column_stack(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors joined along the second dimension, vectors as columns."""
+    return cat([tensor.reshape(-1, 1) if tensor.ndim < 2 else tensor for tensor in tensors], 1)
+
+
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
+    """A matrix with all elements of the input on a diagonal."""
+    return input.reshape(-1).diag_embed(offset)
+
+
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """All combinations of an element of each vector, as rows."""
+    grids = meshgrid(*tensors, indexing="ij")
+    return stack([grid.reshape(-1) for grid in grids], 1) if len(tensors) > 1 else tensors[0]
+
+
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All choices of ``r`` elements of a vector in their order, as rows."""
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = list(choose(range(len(input)), r))
+    return input[asarray(rows, dtype="int64").reshape(len(rows), r)]
+
+
+def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
+    """The tensor between elements of one value, ``pad`` of them before and after, from the last dimension on."""
+    made: Tensor = call_op("pad", (input, list(pad), "constant", value))
+    return made
+
+
+def scalar_tensor(s: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """A tensor of one number without dimensions."""
+    return asarray(s, dtype=dtype, device=device)
+
+
+def ldexp(input: Tensor, other: Tensor) -> Tensor:
+    """``input * 2 ** other``."""
+    return input * other.exp2()
+
+
+def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
+    """``log2(2 ** input + 2 ** other)``, without overflow."""
+    made: Tensor = call_op("logaddexp", (input * math.log(2), other * math.log(2))) / math.log(2)
+    return made
+
+
+def isreal(input: Tensor) -> Tensor:
+    """Whether the imaginary part of each element is 0."""
+    return input.imag == 0 if input.dtype.is_complex else input.isnan() | True
+
+
+def positive(input: Tensor) -> Tensor:
+    """The tensor itself."""
+    return input
+
+
+def resolve_conj(input: Tensor) -> Tensor:
+    """The tensor itself: conjugates are computed immediately."""
+    return input
+
+
+def resolve_neg(input: Tensor) -> Tensor:
+    """The tensor itself: negated elements are computed immediately."""
+    return input
+
+
+def msort(input: Tensor) -> Tensor:
+    """The elements sorted along the first dimension."""
+    made: Tensor = call_op("sort", (input, 0))[0]
+    return made
+
+
+def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Views of parts of these sizes along a dimension."""
+    made: tuple[Tensor, ...] = input.split(list(split_sizes), dim)
+    return made
+
+
+def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """The indices in each dimension of elements of a row-major tensor of a shape, by their indices in the flattened one."""
+    made: list[Tensor] = []
+    for size in reversed([shape] if isinstance(shape, int) else list(shape)):
+        made.append(indices % size)
+        indices = indices // size
+    return tuple(reversed(made))
+
+
+def chain_matmul(*matrices_: Tensor) -> Tensor:
+    """The product of several matrices, in the order that needs the fewest multiplications."""
+    made: Tensor = matrices.multi_dot(matrices_)
+    return made
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Whether the only element of a tensor is not 0."""
+    return bool(input.item())
+
+
+def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: Any = None) -> Tensor:
+    """Random integers from ``low``, or from 0, below ``high``, in the shape and dtype of the input."""
+    low, high = (0, low) if high is None else (low, high)
+    return randint(low, high, tuple(input.shape), dtype=dtype or input.dtype, device=input.device)

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any, Callable
 
-from . import _keyway, _ops, _tensor
+from . import _keyway, _names, _ops, _tensor
 
 # Kinds of parameters in a schema, as Python types.
 _TYPES = {
@@ -37,12 +37,6 @@ _METHODS = (
     "allclose", "chunk", "det", "diag", "equal", "flatten", "matrix_exp", "matrix_power", "max", "min", "movedim", "narrow",
     "repeat_interleave", "split", "t", "take",
 )
-# Second names of functions.
-_ALIASES = {
-    "concat": "cat", "divide": "div", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "moveaxis": "movedim",
-    "multiply": "mul", "negative": "neg", "not_equal": "ne", "subtract": "sub",
-}
-
 _HEAD = '''# Written by keyway._stubs.
 from builtins import bool as _bool, float as _float, int as _int
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -531,6 +525,8 @@ def extension() -> str:
             lines.append("    " + _signature(name + "_", schema, True).replace(_result(schema), "Tensor"))
     lines += [f"    def {name}(self) -> Tensor: ..." for name in _tensor._DTYPE_METHODS]
     lines += ["    " + _composed(name, True) for name in _ops.COMPOSED if name not in own]
+    lines += [f"    {alias} = {name}" for alias, name in _names.of_methods().items()]
+    lines += [f"    def {name}(self) -> Tensor: ..." for name in ("inverse", "pinverse")]
     lines.append(_CLASSES)
     lines.append(_FUNCTIONS)
     lines += [f"{name}: dtype" for name in sorted(vars(_keyway)) if isinstance(getattr(_keyway, name), _keyway.dtype)]
@@ -568,7 +564,9 @@ def package() -> str:
     for name in sorted(filter(_ops.is_public, _ops.TABLE)):
         if name not in others and not keyword.iskeyword(name):
             lines.append(_signature(name, _ops.TABLE[name][0], False))
-    lines += [f"{alias} = {name}" for alias, name in _ALIASES.items()]
+    lines.append("from .linalg import inv as inverse, pinv as pinverse")
+    lines += [f"from .nn.functional import {name} as {name}" for name in _names.OF_LAYERS]
+    lines += [f"{alias} = {name}" for alias, name in _names.of_functions(vars(keyway)).items()]
     return "\n".join(lines) + "\n"
 
 

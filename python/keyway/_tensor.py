@@ -42,6 +42,29 @@ def new_full(self: Tensor, size: Any, fill_value: float, dtype: Any = None, devi
     return _keyway.full(size, fill_value, dtype=dtype or self.dtype, device=device or self.device)
 
 
+def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """A tensor of data, copied, with the dtype and device of this tensor."""
+    return _keyway.tensor(data, dtype=dtype or self.dtype, device=device or self.device)
+
+
+def new_empty(self: Tensor, *size: Any, dtype: Any = None, device: str | None = None) -> Tensor:
+    """A tensor of another shape with undefined elements, with the dtype and device of this tensor."""
+    return _keyway.empty(*size, dtype=dtype or self.dtype, device=device or self.device)
+
+
+def fill_diagonal_(self: Tensor, fill_value: float, wrap: builtins.bool = False) -> Tensor:
+    """Sets the diagonal of a matrix, or of a tensor with equal sizes; with ``wrap`` diagonals follow below in a tall matrix."""
+    if self.ndim < 2 or (self.ndim > 2 and len(set(self.shape)) > 1):
+        raise ValueError(f"fill_diagonal_: expected a matrix, or equal sizes, got the shape {tuple(self.shape)}")
+    height, width = self.shape[0], self.shape[1]
+    steps = range(height if wrap and self.ndim == 2 else builtins.min(self.shape))
+    rows = [row for row in steps if self.ndim > 2 or row % (width + 1) < width]
+    if rows:
+        columns = [row % (width + 1) for row in rows] if self.ndim == 2 else rows
+        self[(rows, columns) if self.ndim == 2 else (rows,) * self.ndim] = fill_value
+    return self
+
+
 def astype(self: Tensor, dtype: Any) -> Tensor:
     """The tensor converted to a dtype, by NumPy's name."""
     return self.to(dtype=dtype)
@@ -218,26 +241,48 @@ def _html(self: Tensor) -> str:
 
 _METHODS = (
     __array_namespace__,
+    _functions.addmv,
+    _functions.addr,
+    _functions.adjoint,
+    _functions.broadcast_to,
     _functions.clamp,
     _functions.clip,
     _functions.conj,
+    _functions.diagflat,
     _functions.diff,
+    _functions.dist,
+    _functions.dsplit,
+    _functions.hsplit,
+    _functions.inner,
+    _functions.is_nonzero,
     _functions.isin,
+    _functions.isreal,
+    _functions.ldexp,
+    _functions.logaddexp2,
+    _functions.msort,
     _functions.nonzero,
     _functions.norm,
+    _functions.positive,
+    _functions.resolve_conj,
+    _functions.resolve_neg,
     _functions.sgn,
     _functions.slogdet,
+    _functions.split_with_sizes,
+    _functions.vsplit,
     astype,
     clamp_max,
     clamp_min,
     cpu,
     cuda,
+    fill_diagonal_,
     is_complex,
     is_floating_point,
     max,
     min,
+    new_empty,
     new_full,
     new_ones,
+    new_tensor,
     new_zeros,
     numpy,
     ravel,
@@ -269,6 +314,9 @@ def install() -> None:
     Tensor.view_as = reshape_as
     Tensor.swapdims = Tensor.swapaxes
     Tensor.data = property(Tensor.detach, _set_data, doc="The tensor without its history; the memory is shared.")
+    Tensor.nelement, Tensor.ndimension = Tensor.numel, Tensor.dim
+    Tensor.is_cpu = property(lambda self: self.device == "cpu", doc="Whether it is in host memory.")
+    Tensor.itemsize = property(lambda self: self.element_size(), doc="The bytes of an element.")
     Tensor.is_cuda = property(lambda self: self.device.startswith("cuda"), doc="Whether it is on a GPU of NVIDIA.")
     Tensor.H = property(lambda self: self.T.conj() if self.dtype.is_complex else self.T, doc="The adjoint matrix.")
     Tensor.mH = property(lambda self: self.mT.conj() if self.dtype.is_complex else self.mT, doc="The adjoint matrices.")

@@ -23,7 +23,6 @@ _NAMES = (
     "outer",
     "pinv",
     "qr",
-    "solve",
     "solve_triangular",
     "svd",
     "svdvals",
@@ -43,6 +42,20 @@ cond, householder_product, multi_dot, vander = (
     matrices.cond, matrices.householder_product, matrices.multi_dot, matrices.vander
 )
 det, matrix_exp, matrix_power = Tensor.det, Tensor.matrix_exp, Tensor.matrix_power
+
+
+def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
+    """The solution ``X`` of ``A @ X = B`` for square matrices, of ``X @ A = B`` if not ``left``.
+
+    ``B`` is a matrix, a vector, or a batch of them: one vector if it has one dimension, vectors if its shape is that of ``A`` without the
+    last dimension.
+    """
+    made: Tensor
+    if B.ndim == 1 or (A.ndim == B.ndim + 1 and B.shape == A.shape[:-1]):
+        made = _ops.call("solve", A, B.unsqueeze(-1), left).squeeze(-1)
+    else:
+        made = _ops.call("solve", A, B, left)
+    return made
 
 
 def matrix_transpose(a: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ use keyway::tensor::Index;
 use keyway::{DType, Tensor};
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyList, PySlice, PyTuple};
+use pyo3::types::{PyBool, PyList, PyRange, PySlice, PyTuple};
 
 /// One bound of a slice.
 fn bound(slice: &Bound<'_, PySlice>, name: &str) -> PyResult<Option<i64>> {
@@ -22,6 +22,13 @@ fn bound(slice: &Bound<'_, PySlice>, name: &str) -> PyResult<Option<i64>> {
         .extract()
         .map(Some)
         .map_err(|_| PyTypeError::new_err(format!("slice bounds are ints or None, got {value}")))
+}
+
+/// Whether an object is a list, a tuple or a range.
+fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyList>()
+        || object.is_instance_of::<PyTuple>()
+        || object.is_instance_of::<PyRange>()
 }
 
 /// One element of a key.
@@ -58,8 +65,14 @@ fn convert(object: &Bound<'_, PyAny>) -> PyResult<Index> {
     }
     let tensor = match handle::tensor(object)? {
         Some(tensor) => tensor,
-        None if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() => {
-            let made = data::from_nested(object, None)?;
+        None if is_sequence(object) => {
+            let made = match object.cast::<PyRange>() {
+                Ok(range) => {
+                    let ints = range.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+                    data::from_nested(PyList::new(object.py(), ints)?.as_any(), None)?
+                }
+                Err(_) => data::from_nested(object, None)?,
+            };
             if made.elem_count() == 0 { made.to_dtype(DType::I64).or_raise()? } else { made }
         }
         None => {

@@ -122,19 +122,20 @@ pub fn native_level() -> Option<&'static str> {
 /// A program's name, and its path.
 pub type Program = (&'static str, PathBuf);
 
-/// Builds the programs and the libraries, and returns the latter in the order of the jobs. The builds for a CPU level run in
-/// parallel with the others, which share cargo's folder with the programs: the end of each build uses one core.
+/// Builds the programs and the libraries, and returns the latter in the order of the jobs. The programs, the libraries for a CPU
+/// level and the other libraries are built in parallel, in target folders of their own: the end of each build uses one core.
 pub fn all(workspace: &Workspace, jobs: &[Job]) -> Result<([Program; 2], Vec<PathBuf>)> {
     let build = |wanted: fn(&Job) -> bool| -> Result<Vec<Option<PathBuf>>> {
         jobs.iter().map(|job| wanted(job).then(|| library(workspace, job)).transpose()).collect()
     };
     std::thread::scope(|scope| {
-        let others = scope.spawn(|| Ok((programs(workspace)?, build(|job| job.level.is_none())?)));
+        let programs = scope.spawn(|| programs(workspace));
+        let others = scope.spawn(|| build(|job| job.level.is_none()));
         let levels = build(|job| job.level.is_some());
-        let others: Result<_> = others.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let (programs, others) = others?;
-        let libraries = levels?.into_iter().zip(others).filter_map(|(level, other)| level.or(other));
-        Ok((programs, libraries.collect()))
+        let programs = programs.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let others = others.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let libraries = levels?.into_iter().zip(others?).filter_map(|(level, other)| level.or(other));
+        Ok((programs?, libraries.collect()))
     })
 }
 
@@ -154,12 +155,13 @@ fn programs(workspace: &Workspace) -> Result<[Program; 2]> {
 ///
 /// A level is built with `--target`, so that its instructions reach the library alone: build scripts and procedural macros run
 /// on this machine, which may not have them. Each level has its own target folder, because cargo gives all builds of a `cdylib`
-/// the same file name.
+/// the same file name, and so have the libraries without one, because builds in one folder wait for each other.
 fn library(workspace: &Workspace, job: &Job) -> Result<PathBuf> {
     let mut command = release(workspace, "rustc", job.package);
+    let folder = workspace.target().join("levels").join(job.level.unwrap_or("none"));
+    command.arg("--target-dir").arg(folder);
     if let Some(level) = job.level {
         command.arg("--target").arg(host(workspace)?);
-        command.arg("--target-dir").arg(workspace.target().join("levels").join(level));
         let own = std::env::var("RUSTFLAGS").unwrap_or_default();
         command.env("RUSTFLAGS", format!("{own} -C target-cpu={level}").trim_start());
         command.env_remove("CARGO_ENCODED_RUSTFLAGS");

@@ -53,7 +53,17 @@ fn environment(workspace: &Workspace, name: &str, packages: &[&str]) -> std::res
     }
     let mut install = Command::new(&python);
     install
-        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "1"])
+        .args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--retries",
+            "1",
+            "--timeout",
+            "20",
+        ])
         .args(packages);
     if quiet(&mut install) {
         return Ok(python);

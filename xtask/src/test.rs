@@ -78,10 +78,13 @@ const PROGRAM: &str = "KEYWAY";
 /// The variable with the path of an optimised build of the program, which tests then run instead of the unoptimised one.
 const OPTIMISED: &str = "KEYWAY_TESTED_PROGRAM";
 
-/// The tests that `--judged-later` leaves out. `.ci/run` judges the staged libraries by these cases and all others, and runs the
-/// suite under each fault. For the CPU backend only repeated calls, large tensors and calls of millions of elements are left out:
-/// its kernels are built with overflow checks in these tests alone.
+/// The tests that `--judged-later` leaves out. `.ci/run` judges the staged libraries by these cases and others, a sample of the quick
+/// cases of the CPU backend's unoptimised build, whose kernels have overflow checks, and of the test device, and runs the suite under
+/// each fault.
 const JUDGED_LATER: &[&str] = &[
+    "the_cpu_backend_passes_the_quick_run",
+    "another_device_passes_the_quick_run",
+    "another_device_passes_the_quick_run_of_the_slow_families",
     "the_cpu_backend_passes_the_quick_run_of_large_sizes",
     "faults_are_found_by_the_family_that_is_about_them",
     "faults_of_ops_and_layouts_that_plugins_bring_are_found",
@@ -141,6 +144,11 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         command.env_remove(BACKENDS);
         command
     };
+    // Packages may take minutes to come, and no processor time.
+    let python = options.arguments.is_empty().then(|| {
+        let workspace = workspace.clone();
+        std::thread::spawn(move || python::Tests::prepare(&workspace))
+    });
     build_stand_in(workspace);
     let nextest = !options.plain && has_nextest(workspace);
     if nextest {
@@ -163,7 +171,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         tests.args(["test", "--no-fail-fast"]).args(selection(&options.arguments));
         step("workspace", tests, Counts::Lines)?;
     }
-    if options.arguments.is_empty() {
+    if let Some(python) = python {
         let documentation = nextest.then(|| Aside::start(workspace, cargo())).transpose()?;
         let backends = installed_backends(workspace)?;
         let program = std::env::var_os(OPTIMISED)
@@ -187,7 +195,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
             tests.args(["--workspace", "--no-fail-fast"]);
             step(&format!("examples/{name}"), tests, Counts::Lines)?;
         }
-        match python::Tests::prepare(workspace) {
+        match python.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
             Ok(tests) => {
                 if step("build of python", tests.build(workspace, &EXAMPLES_PROFILE), Counts::Lines)? {
                     step("python", tests.run(workspace, &backends)?, Counts::Report(tests.report))?;

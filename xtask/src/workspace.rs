@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The repository.
+#[derive(Clone)]
 pub struct Workspace {
     /// The folder that holds the workspace's Cargo.toml.
     pub root: PathBuf,

@@ -23,6 +23,10 @@ class _Activation(OfFunction):
         made = getattr(F, self._function)(input, **self._arguments())
         return input.copy_(made) if self.inplace else made
 
+    def extra_repr(self) -> str:
+        options = [super().extra_repr(), "inplace=True" if self.inplace else ""]
+        return ", ".join(filter(None, options))
+
 
 class ReLU(_Activation):
     """The larger of 0 and each element."""

@@ -8,7 +8,7 @@ from typing import Any, Sequence
 from .._keyway import Tensor
 from . import functional as F
 from .linear import uniform_parameter
-from .module import Module
+from .module import Module, changed
 
 Sizes = int | Sequence[int]
 
@@ -76,7 +76,16 @@ class _Conv(Module):
         return made
 
     def extra_repr(self) -> str:
-        return f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        channels = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        nothing, ones = (0,) * self._dims, (1,) * self._dims
+        return channels + changed(
+            padding=(self.padding, nothing),
+            dilation=(self.dilation, ones),
+            output_padding=(getattr(self, "output_padding", nothing), nothing),
+            groups=(self.groups, 1),
+            bias=(self.bias is not None, True),
+            padding_mode=(self.padding_mode, "zeros"),
+        )
 
 
 class Conv1d(_Conv):

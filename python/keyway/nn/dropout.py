@@ -25,7 +25,7 @@ class _Dropout(Module):
         return input.copy_(made) if self.inplace and made is not input else made
 
     def extra_repr(self) -> str:
-        return f"p={self.p}"
+        return f"p={self.p}, inplace={self.inplace}"
 
 
 class Dropout(_Dropout):

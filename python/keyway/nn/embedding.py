@@ -8,7 +8,7 @@ from .._keyway import Tensor, empty
 from ..autograd import no_grad
 from . import functional as F
 from .init import normal_
-from .module import Module, Parameter
+from .module import Module, Parameter, changed
 
 
 class Embedding(Module):
@@ -62,7 +62,8 @@ class Embedding(Module):
         return F.embedding(input, self.weight, self.padding_idx, sparse=self.sparse)
 
     def extra_repr(self) -> str:
-        return f"{self.num_embeddings}, {self.embedding_dim}"
+        options = changed(padding_idx=(self.padding_idx, None), sparse=(self.sparse, False))
+        return f"{self.num_embeddings}, {self.embedding_dim}{options}"
 
 
 class EmbeddingBag(Module):

@@ -41,6 +41,11 @@ class Parameter(metaclass=_ParameterType):
         return tensor
 
 
+def changed(**options: tuple[Any, Any]) -> str:
+    """The options of ``repr`` whose value, the first of each pair, is not the usual one, the second."""
+    return "".join(f", {name}={value}" for name, (value, usual) in options.items() if value != usual)
+
+
 class Module:
     """The base class of layers and models. Subclasses define ``forward``.
 

@@ -132,7 +132,8 @@ class _Running(Module):
             raise ValueError(f"{type(self).__name__}: expected an input of {ranks} dimensions, got {input.ndim}")
 
     def extra_repr(self) -> str:
-        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}"
+        options = f"momentum={self.momentum}, affine={self.affine}, track_running_stats={self.track_running_stats}"
+        return f"{self.num_features}, eps={self.eps}, {options}"
 
 
 class _BatchNorm(_Running):

@@ -12,7 +12,7 @@ from ..autograd import is_grad_enabled
 from . import functional as F
 from .init import uniform_
 from .linear import uniform_parameter
-from .module import Module
+from .module import Module, changed
 
 
 class _Recurrent(Module):
@@ -154,7 +154,14 @@ class _Recurrent(Module):
         return output, self._result(states)
 
     def extra_repr(self) -> str:
-        return f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}, batch_first={self.batch_first}"
+        return f"{self.input_size}, {self.hidden_size}" + changed(
+            proj_size=(self.proj_size, 0),
+            num_layers=(self.num_layers, 1),
+            bias=(self.bias, True),
+            batch_first=(self.batch_first, False),
+            dropout=(self.dropout, 0.0),
+            bidirectional=(self.bidirectional, False),
+        )
 
 
 class RNN(_Recurrent):

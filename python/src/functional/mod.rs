@@ -2,6 +2,7 @@
 //! `keyway._keyway.composed`. Names and arguments are those of `torch.nn.functional`.
 
 mod activations;
+mod indexed;
 mod losses;
 mod noise;
 mod spatial;

@@ -1,7 +1,7 @@
 //! Functions of tensors that are combinations of ops: orders, quantiles, histograms, changes of shape. Each is a method of `Tensor`
 //! and a function of the package.
 
-use super::called;
+use super::{called, indexed};
 use crate::arg::{self, Parts};
 use crate::error::OrRaise;
 use crate::handle::PyTensor;
@@ -399,6 +399,22 @@ pub fn tensors(module: &Bound<'_, PyModule>) -> PyResult<()> {
         sinc,
         tensor_split,
         vdot,
+    );
+    macro_rules! add_indexed {
+        ($($function:ident),* $(,)?) => { $(module.add_function(wrap_pyfunction!(indexed::$function, module)?)?;)* };
+    }
+    add_indexed!(
+        bucketize,
+        cumulative_trapezoid,
+        diagonal_scatter,
+        histogram,
+        polar,
+        put,
+        put_,
+        select_scatter,
+        slice_scatter,
+        trapezoid,
+        unique_consecutive,
     );
     Ok(())
 }
