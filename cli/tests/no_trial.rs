@@ -55,7 +55,7 @@ fn a_probe_that_cannot_work_refuses_what_is_not_known_good() {
     std::fs::set_permissions(&others, PermissionsExt::from_mode(0o777)).unwrap();
     for (probe, part) in [
         (Path::new("/bin/true"), "should say that it is of host"),
-        (Path::new(env!("CARGO_BIN_EXE_keyway")), "is this program itself"),
+        (&support::executable(), "is this program itself"),
         (&plain, "cannot be started"),
         (&others, "not trusted"),
     ] {

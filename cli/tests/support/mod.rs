@@ -79,10 +79,14 @@ pub fn library_of(name: &str) -> PathBuf {
 /// takes most of the time of the tests that judge.
 const PROGRAM: &str = "KEYWAY_TESTED_PROGRAM";
 
+/// The path of the program that the tests run.
+pub fn executable() -> PathBuf {
+    std::env::var_os(PROGRAM).map_or_else(|| env!("CARGO_BIN_EXE_keyway").into(), PathBuf::from)
+}
+
 /// The program with the backends of `path` alone.
 pub fn program(path: &Path) -> Command {
-    let built = env!("CARGO_BIN_EXE_keyway").into();
-    let mut command = Command::new(std::env::var_os(PROGRAM).unwrap_or(built));
+    let mut command = Command::new(executable());
     let own = Path::new(env!("CARGO_TARGET_TMPDIR"));
     command
         .env("KEYWAY_BACKEND_PATH", path)
