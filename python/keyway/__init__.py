@@ -180,8 +180,6 @@ matrix_exp, matrix_power, max, min, movedim = (
 )
 narrow, split, t = Tensor.narrow, Tensor.split, Tensor.t
 repeat_interleave, take = Tensor.repeat_interleave, Tensor.take
-inverse, pinverse = linalg.inv, linalg.pinv
-Tensor.inverse, Tensor.pinverse = inverse, pinverse
 globals().update({_name: getattr(nn.functional, _name) for _name in _names.OF_LAYERS})
 _names.install(globals())
 half, float, double, short, int, long = float16, float32, float64, int16, int32, int64

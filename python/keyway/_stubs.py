@@ -526,7 +526,6 @@ def extension() -> str:
     lines += [f"    def {name}(self) -> Tensor: ..." for name in _tensor._DTYPE_METHODS]
     lines += ["    " + _composed(name, True) for name in _ops.COMPOSED if name not in own]
     lines += [f"    {alias} = {name}" for alias, name in _names.of_methods().items()]
-    lines += [f"    def {name}(self) -> Tensor: ..." for name in ("inverse", "pinverse")]
     lines.append(_CLASSES)
     lines.append(_FUNCTIONS)
     lines += [f"{name}: dtype" for name in sorted(vars(_keyway)) if isinstance(getattr(_keyway, name), _keyway.dtype)]
@@ -543,6 +542,8 @@ def package() -> str:
     lines = [_HEAD + "from . import " + ", ".join(f"{name} as {name}" for name in _MODULES)]
     of_module = {}
     for name, value in sorted(vars(keyway).items()):
+        if name in _names.ALIASES:
+            continue
         of_module.setdefault(getattr(value, "__module__", None), []).append(name)
     lines += [f"from ._errors import {name} as {name}" for name in of_module["keyway._errors"]]
     lines += [f"from ._dtypes import {name} as {name}" for name in of_module["keyway._dtypes"]]
@@ -564,7 +565,6 @@ def package() -> str:
     for name in sorted(filter(_ops.is_public, _ops.TABLE)):
         if name not in others and not keyword.iskeyword(name):
             lines.append(_signature(name, _ops.TABLE[name][0], False))
-    lines.append("from .linalg import inv as inverse, pinv as pinverse")
     lines += [f"from .nn.functional import {name} as {name}" for name in _names.OF_LAYERS]
     lines += [f"{alias} = {name}" for alias, name in _names.of_functions(vars(keyway)).items()]
     return "\n".join(lines) + "\n"
