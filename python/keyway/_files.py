@@ -87,7 +87,8 @@ class safe_open(Mapping[str, _keyway.Tensor]):
     """A ``.safetensors`` file whose tensors are loaded one at a time; a mapping of names to tensors.
 
     Opening reads the header alone. On Linux a tensor of floating-point or complex numbers is a view of the mapped file: its pages
-    are read when they are used, and writes to it do not reach the file. Integers and bools are read into memory.
+    are read when they are used, and writes to it do not reach the file. Tensors of one name share these pages, so a write to one is
+    seen by the others: take ``.clone()`` to change one. Integers, bools and tensors that are not aligned in the file are read whole.
 
     ``framework`` exists for programs written for the package ``safetensors``; the tensors are Keyway's. If another program
     truncates the file while a view of it is used, the process ends with SIGBUS.
@@ -103,6 +104,9 @@ class safe_open(Mapping[str, _keyway.Tensor]):
         self._file: Any = _keyway._MappedFile(filename)
         self._name = os.fspath(filename)
         self._device = device
+        if device not in ("cpu", None):
+            # An unknown device is an error now, not at the first tensor.
+            _keyway.zeros(0).to(device=device)
 
     def _opened(self) -> Any:
         if self._file is None:
@@ -120,7 +124,10 @@ class safe_open(Mapping[str, _keyway.Tensor]):
         return data
 
     def get_tensor(self, name: str) -> _keyway.Tensor:
-        """The tensor of a name, on the device of the file."""
+        """The tensor of a name, on the device of the file; ``KeyError`` for a name that is not there."""
+        if name not in self:
+            names = ", ".join(f"`{key}`" for key in self.keys()[:8])
+            raise KeyError(f"{self._name} has no tensor `{name}`; there are {names or 'none'}")
         made: _keyway.Tensor = self._opened().tensor(name)
         return made if self._device in ("cpu", None) else made.to(device=self._device)
 
@@ -129,9 +136,14 @@ class safe_open(Mapping[str, _keyway.Tensor]):
         return Slice(self._opened(), name, self._device)
 
     def __getitem__(self, name: str) -> _keyway.Tensor:
-        if name not in self.keys():
-            raise KeyError(name)
         return self.get_tensor(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.keys()
+
+    # Two open files are equal if they are one object: their tensors are not read.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.keys())

@@ -6,7 +6,7 @@ import itertools
 import math
 from typing import Any, NamedTuple, Sequence
 
-from ._keyway import Tensor, asarray, call_op, composed, matrices, meshgrid, randint
+from ._keyway import Tensor, asarray, call_op, composed, get_default_dtype, matrices, meshgrid, randint
 
 
 def as_tensor(data: Any, dtype: Any = None, device: str | None = None) -> Tensor:
@@ -200,14 +200,15 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
 
 
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """``beta * input + alpha * (mat @ vec)``."""
-    return beta * input + alpha * (mat @ vec)
+    """``beta * input + alpha * (mat @ vec)``; with ``beta=0`` the input is not read."""
+    product = alpha * (mat @ vec)
+    return product if beta == 0 else beta * input + product
 
 
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """``beta * input + alpha * outer(vec1, vec2)``."""
-    made: Tensor = beta * input + alpha * call_op("outer", (vec1, vec2))
-    return made
+    """``beta * input + alpha * outer(vec1, vec2)``; with ``beta=0`` the input is not read."""
+    product: Tensor = alpha * call_op("outer", (vec1, vec2))
+    return product if beta == 0 else beta * input + product
 
 
 def adjoint(input: Tensor) -> Tensor:
@@ -216,19 +217,28 @@ def adjoint(input: Tensor) -> Tensor:
     return made
 
 
+def _parts(name: str, input: Tensor, indices_or_sections: Any, dim: int, least: int) -> tuple[Tensor, ...]:
+    if input.ndim < least:
+        raise ValueError(f"{name}: expected a tensor of at least {least} dimensions, got {input.ndim}")
+    sections = indices_or_sections
+    if isinstance(sections, int) and (sections < 1 or input.shape[dim] % sections):
+        raise ValueError(f"{name}: expected a number of sections that divides {input.shape[dim]}, got {sections}; `tensor_split` makes unequal ones")
+    return input.tensor_split(sections, dim)
+
+
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Views of parts along the second dimension, of a vector along its only one."""
-    return input.tensor_split(indices_or_sections, 0 if input.ndim == 1 else 1)
+    """Views of equal parts, or of those between indices, along the second dimension, of a vector along its only one."""
+    return _parts("hsplit", input, indices_or_sections, 0 if input.ndim == 1 else 1, 1)
 
 
 def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Views of parts along the first dimension."""
-    return input.tensor_split(indices_or_sections, 0)
+    """Views of equal parts, or of those between indices, along the first dimension of at least two."""
+    return _parts("vsplit", input, indices_or_sections, 0, 2)
 
 
 def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Views of parts along the third dimension."""
-    return input.tensor_split(indices_or_sections, 2)
+    """Views of equal parts, or of those between indices, along the third dimension."""
+    return _parts("dsplit", input, indices_or_sections, 2, 3)
 
 
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
@@ -249,7 +259,11 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """All choices of ``r`` elements of a vector in their order, as rows."""
+    if input.ndim != 1:
+        raise ValueError(f"combinations: expected a vector, got a tensor of {input.ndim} dimensions")
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    if r == 0:
+        return input[:0]
     rows = list(choose(range(len(input)), r))
     return input[asarray(rows, dtype="int64").reshape(len(rows), r)]
 
@@ -266,8 +280,10 @@ def scalar_tensor(s: Any, *, dtype: Any = None, device: str | None = None) -> Te
 
 
 def ldexp(input: Tensor, other: Tensor) -> Tensor:
-    """``input * 2 ** other``."""
-    return input * other.exp2()
+    """``input * 2 ** other``, without overflow between; in the dtype of the input if that is a floating-point one."""
+    scale = other.to(dtype=input.dtype if input.dtype.is_floating_point else get_default_dtype())
+    half = (scale / 2).trunc()
+    return input * half.exp2() * (scale - half).exp2()
 
 
 def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
@@ -311,7 +327,13 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
 def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
     """The indices in each dimension of elements of a row-major tensor of a shape, by their indices in the flattened one."""
     made: list[Tensor] = []
-    for size in reversed([shape] if isinstance(shape, int) else list(shape)):
+    sizes = [shape] if isinstance(shape, int) else list(shape)
+    if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype.name == "bool":
+        raise TypeError(f"unravel_index: expected indices of integers, got {indices.dtype.name}")
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"unravel_index: expected sizes of 0 or more, got {tuple(sizes)}")
+    indices = indices.to(dtype="int64")
+    for size in reversed(sizes):
         made.append(indices % size)
         indices = indices // size
     return tuple(reversed(made))

@@ -207,10 +207,16 @@ pub fn import(object: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Tensor>
     let refused = |reason: &str| {
         Err(PyBufferError::new_err(format!("the memory cannot be shared: {reason}; leave `copy` out")))
     };
+    let is_bits = format.as_bytes() == BITS.to_bytes();
+    let dtype = dtype_of(&format).or(is_bits.then_some(DType::BOOL)).ok_or_else(|| {
+        PyTypeError::new_err(format!(
+            "expected an Arrow array of numbers, got the format `{format}`; text, dates and records have no dtype here"
+        ))
+    })?;
     if count > 0 && address.is_null() {
         return Err(wrong("without a buffer of elements"));
     }
-    if format.as_bytes() == BITS.to_bytes() {
+    if is_bits {
         if copy == Some(false) {
             return refused("booleans of Arrow are bits");
         }
@@ -219,11 +225,6 @@ pub fn import(object: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Tensor>
         let values: Vec<bool> = (first..first + count).map(bit).collect();
         return Tensor::from_vec(values, &shape[..]).or_raise();
     }
-    let dtype = dtype_of(&format).ok_or_else(|| {
-        PyTypeError::new_err(format!(
-            "expected an Arrow array of numbers, got the format `{format}`; text, dates and records have no dtype here"
-        ))
-    })?;
     let size = dtype.size();
     let overflow = || wrong("whose sizes overflow");
     let (begin, bytes) = (

@@ -10,7 +10,7 @@ use crate::runtime;
 use keyway::{Complex, DType, Device, Tensor};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 /// The deepest nesting of lists: the largest rank of a NumPy array.
 const DEEPEST: usize = 64;
@@ -231,9 +231,28 @@ fn of_array(object: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Option<Te
         return if copy == Some(true) { made.copy().or_raise().map(Some) } else { Ok(Some(made)) };
     }
     if object.hasattr("__array__")? {
-        return buffer::import(&object.call_method0("__array__")?, copy).map(Some);
+        check_nulls(object)?;
+        let keywords = PyDict::new(object.py());
+        if copy == Some(false) {
+            // NumPy refuses a copy of what cannot be shared.
+            keywords.set_item("copy", false)?;
+        }
+        let array = object.py().import("numpy")?.call_method("asarray", (object,), Some(&keywords))?;
+        return buffer::import(&array, copy).map(Some);
     }
     Ok(None)
+}
+
+/// Refuses nulls of chunked arrays of pyarrow and of series of polars, which NumPy turns into NaN.
+fn check_nulls(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let Ok(count) = object.getattr("null_count") else { return Ok(()) };
+    let count = if count.is_callable() { count.call0()? } else { count };
+    match count.extract::<u64>() {
+        Ok(count) if count > 0 => Err(PyValueError::new_err(format!(
+            "expected an array of numbers, got one with {count} nulls; a tensor has none: fill or drop them first"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// A tensor of `data`, copied: numbers, nested sequences, arrays, tensors.
@@ -325,6 +344,12 @@ pub fn from_arrow(
     copy: Option<bool>,
 ) -> PyResult<PyTensor> {
     runtime::start(py)?;
+    let converted = match x.hasattr("__arrow_c_array__")? {
+        // A series of polars.
+        false if x.hasattr("to_arrow")? => x.call_method0("to_arrow")?,
+        _ => x.clone(),
+    };
+    let x = &converted;
     if !x.hasattr("__arrow_c_array__")? {
         return Err(PyTypeError::new_err(format!(
             "from_arrow: expected an object with `__arrow_c_array__`, got {}; combine the chunks of a chunked array first",

@@ -184,6 +184,23 @@ def test_arrays_of_pyarrow():
     assert back.to_pylist() == [[0.0, 1.0], [2.0, 3.0]] and back.type == pa.list_(pa.float32(), 2)
     assert pa.array(kw.tensor([True, False, True])).to_pylist() == [True, False, True]
     back.validate(full=True)
+    with pytest.raises(TypeError, match="the format `u`"):
+        kw.asarray(pa.array(["a", "b"]))
+    chunked = pa.chunked_array([[1], [2]])
+    assert kw.asarray(chunked).tolist() == [1, 2]
+    with pytest.raises(ValueError):
+        kw.asarray(chunked, copy=False)
+    with pytest.raises(ValueError, match="1 nulls"):
+        kw.asarray(pa.chunked_array([[1, None]]))
+
+
+def test_series_of_polars():
+    pl = pytest.importorskip("polars", reason="polars is not installed")
+    assert kw.asarray(pl.Series([1.0, 2.0])).tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match="1 nulls"):
+        kw.tensor(pl.Series([1, None]))
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    assert kw.from_arrow(pl.Series([1, 2])).tolist() == [1, 2]
 
 
 class AnArray:

@@ -41,8 +41,11 @@ def test_wrong_files_and_names_are_errors(path, tmp_path):
     file = kw.safe_open(path)
     with pytest.raises(KeyError):
         file["bias"]
-    with pytest.raises((KeyError, ValueError), match="`index`, `weight`"):
+    with pytest.raises(KeyError, match="`index`, `weight`"):
         file.get_tensor("bias")
+    assert "bias" not in file and "weight" in file and file == file and file != kw.safe_open(path)
+    with pytest.raises((ValueError, RuntimeError), match="device"):
+        kw.safe_open(path, device="nothing")
     with pytest.raises(KeyError):
         file.get_slice("bias")
     with pytest.raises(ValueError, match="to_torch"):

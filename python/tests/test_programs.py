@@ -559,7 +559,7 @@ def initialisers(T):
 @program
 def text_of_modules(T):
     model = T.nn.Sequential(T.nn.Linear(2, 3), T.nn.ReLU(), T.nn.Dropout(p=0.1))
-    return repr(model), repr(T.nn.Conv2d(1, 2, 3, padding=1)), str(T.nn.LSTM(2, 3)), [repr(m(inplace=True)) for m in (T.nn.ReLU, T.nn.SiLU, T.nn.Hardtanh, T.nn.ELU)], repr(T.nn.Embedding(3, 2, padding_idx=0)), repr(T.nn.ConvTranspose2d(2, 4, 2, groups=2, output_padding=0, bias=False)), repr(T.nn.Conv1d(1, 1, 3, padding='same', dilation=2)), repr(T.nn.LayerNorm(4)), repr(T.nn.GRU(1, 2, 2, bidirectional=True))
+    return repr(model), repr(T.nn.Conv2d(1, 2, 3, padding=1)), str(T.nn.LSTM(2, 3)), [repr(m(inplace=True)) for m in (T.nn.ReLU, T.nn.SiLU, T.nn.Hardtanh, T.nn.ELU)], repr(T.nn.Embedding(3, 2, padding_idx=0)), repr(T.nn.ConvTranspose2d(2, 4, 2, groups=2, output_padding=0, bias=False)), repr(T.nn.Conv1d(1, 1, 3, padding='same', dilation=2)), repr(T.nn.GRU(1, 2, 2, bidirectional=True))
 
 
 @program
@@ -578,6 +578,18 @@ def embedding_bags(T):
 def windows(T):
     x = T.arange(6.0)
     return x.unfold(0, 3, 1), x.roll(2), x.flip(0), T.rot90(T.arange(4).view(2, 2)), x.diff(), x.narrow(0, 1, 3), T.bucketize(T.tensor([0.5, 4.5]), x), T.histc(x, bins=3), x.repeat_interleave(2), T.bincount(T.tensor([1, 1, 3]))
+
+
+@program
+def scales_and_parts(T):
+    x = filled(T, 3).double()
+    nothing = T.full((3,), float("nan"))
+    return (
+        T.ldexp(x, T.tensor([200, -200, 3])), T.addmv(nothing, T.ones(3, 3), T.ones(3), beta=0), T.addr(T.ones(2, 2), T.ones(2), T.arange(2), alpha=2.0),
+        T.unravel_index(T.tensor([200], dtype=T.uint8), (2, 300)), T.hsplit(T.arange(6), 3), T.vsplit(T.ones(4, 2), [1]), T.combinations(T.arange(4), 3),
+        T.cartesian_prod(T.arange(2), T.arange(3)), T.unique_consecutive(T.tensor([1, 1, 2]), return_counts=True), T.trapezoid(x), T.histogram(x, 2), T.dist(x, -x),
+        T.slice_scatter(T.zeros(4), T.ones(2), 0, 1, 3), T.select_scatter(T.zeros(2, 2), T.ones(2), 0, 1), T.diagflat(T.arange(2)), T.inner(x, x), T.logaddexp2(x, x),
+    )
 
 
 @program
