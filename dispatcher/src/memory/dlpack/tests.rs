@@ -1,6 +1,7 @@
 //! Tests of structs of this crate and of another producer.
 
 use super::*;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A struct of another producer with its arrays and memory, and a counter of deleter calls.
@@ -9,7 +10,7 @@ struct Producer {
     sizes: Vec<i64>,
     strides: Vec<i64>,
     values: Vec<f32>,
-    freed: &'static AtomicUsize,
+    freed: Arc<AtomicUsize>,
 }
 
 unsafe extern "C" fn free(managed: *mut DLManagedTensorVersioned) {
@@ -22,8 +23,9 @@ fn foreign(
     sizes: &[i64],
     strides: &[i64],
     change: impl FnOnce(&mut DLManagedTensorVersioned),
-) -> (ManagedTensor, &'static AtomicUsize) {
-    let freed: &'static AtomicUsize = Box::leak(Box::new(AtomicUsize::new(0)));
+) -> (ManagedTensor, Arc<AtomicUsize>) {
+    let freed: Arc<AtomicUsize> = Arc::default();
+    let counter = Arc::clone(&freed);
     let dl_tensor = DLTensor {
         data: ptr::null_mut(),
         device: DLDevice { device_type: CPU, device_id: 0 },
@@ -42,7 +44,7 @@ fn foreign(
     };
     let values = (0u8..24).map(f32::from).collect();
     let (sizes, strides) = (sizes.to_vec(), strides.to_vec());
-    let producer = Box::into_raw(Box::new(Producer { managed, sizes, strides, values, freed }));
+    let producer = Box::into_raw(Box::new(Producer { managed, sizes, strides, values, freed: counter }));
     // SAFETY: the box was just given up; its arrays live as long as it.
     unsafe {
         let described = &mut (*producer).managed.dl_tensor;
