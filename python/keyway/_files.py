@@ -103,10 +103,11 @@ class safe_open(Mapping[str, _keyway.Tensor]):
             )
         self._file: Any = _keyway._MappedFile(filename)
         self._name = os.fspath(filename)
-        self._device = device
-        if device not in ("cpu", None):
-            # An unknown device is an error now, not at the first tensor.
-            _keyway.zeros(0).to(device=device)
+        self._device = "cpu" if device is None else device
+        # The header does not change, and a state dict asks for each name.
+        self._keys: list[str] = self._file.keys()
+        # An unknown device is an error now, not at the first tensor.
+        _moved(_keyway.zeros(0), self._device)
 
     def _opened(self) -> Any:
         if self._file is None:
@@ -115,8 +116,8 @@ class safe_open(Mapping[str, _keyway.Tensor]):
 
     def keys(self) -> list[str]:  # type: ignore[override]
         """The names of the tensors, sorted."""
-        names: list[str] = self._opened().keys()
-        return names
+        self._opened()
+        return list(self._keys)
 
     def metadata(self) -> dict[str, str]:
         """The metadata that the file's writer added."""
@@ -126,10 +127,10 @@ class safe_open(Mapping[str, _keyway.Tensor]):
     def get_tensor(self, name: str) -> _keyway.Tensor:
         """The tensor of a name, on the device of the file; ``KeyError`` for a name that is not there."""
         if name not in self:
-            names = ", ".join(f"`{key}`" for key in self.keys()[:8])
+            names = ", ".join(f"`{key}`" for key in self._keys[:8])
             raise KeyError(f"{self._name} has no tensor `{name}`; there are {names or 'none'}")
-        made: _keyway.Tensor = self._opened().tensor(name)
-        return made if self._device in ("cpu", None) else made.to(device=self._device)
+        made: _keyway.Tensor = _moved(self._opened().tensor(name), self._device)
+        return made
 
     def get_slice(self, name: str) -> Slice:
         """The tensor of a name before any of it is read; indexing reads a part."""
@@ -139,7 +140,8 @@ class safe_open(Mapping[str, _keyway.Tensor]):
         return self.get_tensor(name)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.keys()
+        self._opened()
+        return name in self._keys
 
     # Two open files are equal if they are one object: their tensors are not read.
     __eq__ = object.__eq__
@@ -176,8 +178,8 @@ class Slice:
         return dtype
 
     def __getitem__(self, index: Any) -> _keyway.Tensor:
-        made: _keyway.Tensor = self._file.tensor(self._name)[index]
-        return made if self._device in ("cpu", None) else made.to(device=self._device)
+        made: _keyway.Tensor = _moved(self._file.tensor(self._name)[index], self._device)
+        return made
 
 
 def _unpickled(data: bytes, weights_only: bool, name: str) -> Any:

@@ -50,11 +50,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     ``B`` is a matrix, a vector, or a batch of them: one vector if it has one dimension, vectors if its shape is that of ``A`` without the
     last dimension.
     """
-    made: Tensor
-    if B.ndim == 1 or (A.ndim == B.ndim + 1 and B.shape == A.shape[:-1]):
-        made = _ops.call("solve", A, B.unsqueeze(-1), left).squeeze(-1)
-    else:
-        made = _ops.call("solve", A, B, left)
+    made: Tensor = matrices.solve(A, B, left)
     return made
 
 

@@ -123,6 +123,13 @@ fn householder_product(a: Input, tau: Input) -> PyResult<PyTensor> {
     called(a, |a| a.householder_product(tau))
 }
 
+/// The solution of `A X = B`, of vectors too, or without `left` of `X A = B`.
+#[pyfunction]
+fn solve(a: Input, b: Input, left: bool) -> PyResult<PyTensor> {
+    let b = &b.get().0;
+    called(a, |a| if left { a.solve(b) } else { a.solve_with(b, false) })
+}
+
 /// The solution of `A X = B` by the Cholesky factor `l` of `A`.
 #[pyfunction]
 #[pyo3(signature = (b, l, upper=false))]
@@ -142,5 +149,7 @@ fn cholesky_inverse(l: Input, upper: bool) -> PyResult<PyTensor> {
 #[pymodule]
 pub mod matrices {
     #[pymodule_export]
-    use super::{cholesky_inverse, cholesky_solve, cond, householder_product, lstsq, lu, multi_dot, vander};
+    use super::{
+        cholesky_inverse, cholesky_solve, cond, householder_product, lstsq, lu, multi_dot, solve, vander,
+    };
 }
