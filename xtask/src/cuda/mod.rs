@@ -225,7 +225,8 @@ fn stand_in(workspace: &Workspace) -> Result<()> {
 /// `keyway conformance` of the program and the backend in `dist/`: all ops without cuBLASLt and cuDNN, with guard pages around
 /// each tensor; then products by cuBLASLt, including convolutions; then, in the default configuration (both libraries, blocks
 /// that the backend caches and splits), the quick cases of convolutions, and those of all ops in the families [`OF_MEMORY`]. The
-/// [`LONG`] families are judged by the quick cases of some ops. With a sample, the first two runs judge this share of their cases.
+/// [`LONG`] families are judged by the quick cases of some ops. With a sample, the first two runs judge this share of their cases, and
+/// a run between them calls each kernel.
 fn judge(workspace: &Workspace, sample: Option<&str>) -> Result<()> {
     let driver = match build(workspace) {
         Ok(driver) => driver,
@@ -259,6 +260,11 @@ fn judge(workspace: &Workspace, sample: Option<&str>) -> Result<()> {
     let mut guarded = judge(Path::new("off"));
     guarded.env(GUARDED.0, GUARDED.1).args(without_long()).args(without_quick);
     judged(guarded.args(sampled()))?;
+    if sample.is_some() {
+        println!("\nEach kernel once, since a sample leaves some out:");
+        let mut each = judge(Path::new("off"));
+        judged(each.env(GUARDED.0, GUARDED.1).args(["--family", "kernels"]))?;
+    }
     println!("\nThe products that cuBLASLt serves, by its stand-in:");
     let products = PRODUCTS.iter().flat_map(|op| ["--op", op]);
     judged(judge(&library).args(products).args(without_long()).args(sampled()))?;
