@@ -46,10 +46,12 @@ impl fmt::Debug for MappedFile {
 /// Opens a file for loading one tensor at a time. The header is read and checked; no tensor is.
 ///
 /// On Linux the file is mapped copy-on-write: a tensor of floating-point or complex numbers is a view of the mapping, so it takes
-/// no time to load and no memory of its own, and its pages are read when they are used. Writes to it do not reach the file, but are
-/// seen by other tensors of the same name: take a [`Tensor::copy`] to change one. It keeps the mapping alive, and [`Tensor::as_slice`] refuses it, since other programs may change the file: use
-/// [`Tensor::accessor`], or a [`Tensor::copy`]. Other tensors are read into memory: integers and bools, which ops use as indices
-/// and masks, channels_last, and those that are not aligned to their dtype.
+/// no time to load and no memory of its own, and its pages are read when they are used. It keeps the mapping alive. Writes to it do
+/// not reach the file, but other tensors of the same name have them: take a [`Tensor::copy`] to change one. [`Tensor::as_slice`]
+/// refuses it, since other programs may change the file: use [`Tensor::accessor`], or a [`Tensor::copy`].
+///
+/// Other tensors are read into memory: integers and bools, which ops use as indices and masks, channels_last, and those that are
+/// not aligned to their dtype.
 ///
 /// If another program truncates the file meanwhile, an access ends this process with SIGBUS; replacing the file by a rename, as
 /// [`save`](super::save) does, is harmless.
