@@ -266,10 +266,14 @@ impl Aside {
     }
 }
 
-/// The libraries that the examples and the Python package find: the CPU backend, and those of Fourier transforms and of linear
-/// algebra.
-const INSTALLED: [&str; 3] =
-    ["libkeyway_backend_cpu.so", "libkeyway_backend_fft.so", "libkeyway_backend_linalg.so"];
+/// The libraries that the examples and the Python package find: the CPU backend, and those of Fourier transforms, linear algebra and
+/// sparse tensors.
+const INSTALLED: [&str; 4] = [
+    "libkeyway_backend_cpu.so",
+    "libkeyway_backend_fft.so",
+    "libkeyway_backend_linalg.so",
+    "libkeyway_backend_sparse.so",
+];
 
 /// A folder with these libraries, as the workspace's tests have built them, and no other. If a build failed, its library is missing,
 /// and the examples report a missing backend.
