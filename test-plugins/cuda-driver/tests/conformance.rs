@@ -15,63 +15,55 @@ const WORKER: &str = "KEYWAY_CUDA_WORKER";
 /// The argument for a worker whose cases are already known.
 const UNLISTED: &str = "--unlisted";
 
-/// An op of each host function.
-const OPS: &[&str] = &[
-    "add",
-    "div",
-    "remainder",
-    "pow",
-    "lt",
-    "exp",
-    "gelu",
-    "clamp",
-    "where",
-    "lerp",
-    "addcmul",
-    "to_dtype",
-    "copy",
-    "fill",
-    "arange",
-    "linspace",
-    "sum",
-    "mean",
-    "amax",
-    "any",
-    "argmax",
-    "max",
-    "bitwise_not",
-    "index_select",
-    "scatter_add",
-    "scatter_reduce",
-    "cat",
-    "constant_pad",
-    "cumsum",
-    "cummax",
-    "logcumsumexp",
-    "cross",
-    "topk",
-    "nonzero",
-    "masked_scatter",
-    "uniform",
-    "embedding_bag",
-    "addmm",
-    "conv_input_grad",
-    "softmax",
-    "softmax_backward",
-    "logsumexp",
-    "norm",
-    "channel_norm_backward",
-    "nll_loss",
-    "max_pool_backward",
-    "interpolate",
-    "grid_sample",
-    "grid_sample_input_grad",
-    "grid_sample_grid_grad",
-    "scaled_dot_product_attention",
-    "flash_attention",
-    "flash_attention_backward",
-    "to_sparse",
-    "embedding_sparse",
+/// An op of each host function, in groups: a test of all of them would exceed the time limit of a test on a slow machine.
+const GROUPS: &[(&str, &[&str])] = &[
+    (
+        "element_wise",
+        &[
+            "add",
+            "div",
+            "remainder",
+            "pow",
+            "lt",
+            "exp",
+            "gelu",
+            "clamp",
+            "where",
+            "lerp",
+            "addcmul",
+            "to_dtype",
+            "copy",
+            "fill",
+            "arange",
+            "linspace",
+        ],
+    ),
+    (
+        "reductions_and_indices",
+        &[
+            "sum",
+            "mean",
+            "amax",
+            "any",
+            "argmax",
+            "max",
+            "bitwise_not",
+            "index_select",
+            "scatter_add",
+            "scatter_reduce",
+            "cat",
+            "constant_pad",
+        ],
+    ),
+    ("scans_and_sorts", &["cumsum", "cummax", "logcumsumexp", "cross", "topk", "nonzero", "masked_scatter"]),
+    (
+        "products_and_softmax",
+        &["uniform", "embedding_bag", "addmm", "conv_input_grad", "softmax", "softmax_backward", "logsumexp"],
+    ),
+    ("norms_and_pools", &["norm", "channel_norm_backward", "nll_loss", "max_pool_backward", "interpolate"]),
+    ("sampled_grids", &["grid_sample", "grid_sample_input_grad", "grid_sample_grid_grad"]),
+    ("attention", &["scaled_dot_product_attention", "flash_attention", "flash_attention_backward"]),
+    ("sparse_gradients", &["to_sparse", "embedding_sparse"]),
 ];
 
 /// Everything about coordinates: the layout, and a case for each kernel of it.
@@ -80,8 +72,7 @@ const COORDINATES: &[&str] = &["layout/sparse_coo*", "kernels/*sparse_coo*"];
 /// The ops that cuBLASLt serves.
 const PRODUCTS: &[&str] = &["mm", "addmm", "bmm", "baddbmm", "mv"];
 
-/// The task of a worker: the quick cases of [`OPS`], all cases of [`PRODUCTS`], or [`COORDINATES`].
-const QUICK: &str = "quick";
+/// The task of a worker: all cases of [`PRODUCTS`], [`COORDINATES`], or the quick cases of the group of this name.
 const ALL: &str = "products";
 const SPARSE: &str = "sparse";
 
@@ -89,11 +80,14 @@ const SPARSE: &str = "sparse";
 #[test]
 fn worker() {
     let named = |names: &[&str]| names.iter().map(ToString::to_string).collect();
-    let selection = match std::env::var(WORKER).as_deref() {
-        Ok(QUICK) => Selection { ops: named(OPS), quick: true, ..Selection::default() },
-        Ok(ALL) => Selection { ops: named(PRODUCTS), ..Selection::default() },
-        Ok(SPARSE) => Selection { cases: named(COORDINATES), ..Selection::default() },
-        _ => return,
+    let Ok(which) = std::env::var(WORKER) else { return };
+    let selection = match which.as_str() {
+        ALL => Selection { ops: named(PRODUCTS), ..Selection::default() },
+        SPARSE => Selection { cases: named(COORDINATES), ..Selection::default() },
+        group => {
+            let (_, ops) = GROUPS.iter().find(|(name, _)| *name == group).unwrap();
+            Selection { ops: named(ops), quick: true, ..Selection::default() }
+        }
     };
     let job = worker::Job {
         name: None,
@@ -144,11 +138,52 @@ fn judge(which: &str, driver: &Path, library: &str) -> usize {
     all
 }
 
-#[test]
-fn every_case_is_as_expected() {
+/// Judges the quick cases of a group, of which there are more than `least`.
+#[track_caller]
+fn judge_group(name: &str, least: usize) {
     let Some(driver) = support::stand_in() else { return };
-    let all = judge(QUICK, &driver, "off");
-    assert!(all > 5000, "{all}");
+    let all = judge(name, &driver, "off");
+    assert!(all > least, "{all}");
+}
+
+#[test]
+fn every_case_of_element_wise_is_as_expected() {
+    judge_group("element_wise", 9000);
+}
+
+#[test]
+fn every_case_of_reductions_and_indices_is_as_expected() {
+    judge_group("reductions_and_indices", 6500);
+}
+
+#[test]
+fn every_case_of_scans_and_sorts_is_as_expected() {
+    judge_group("scans_and_sorts", 3000);
+}
+
+#[test]
+fn every_case_of_products_and_softmax_is_as_expected() {
+    judge_group("products_and_softmax", 3000);
+}
+
+#[test]
+fn every_case_of_norms_and_pools_is_as_expected() {
+    judge_group("norms_and_pools", 2000);
+}
+
+#[test]
+fn every_case_of_sampled_grids_is_as_expected() {
+    judge_group("sampled_grids", 1200);
+}
+
+#[test]
+fn every_case_of_attention_is_as_expected() {
+    judge_group("attention", 1000);
+}
+
+#[test]
+fn every_case_of_sparse_gradients_is_as_expected() {
+    judge_group("sparse_gradients", 600);
 }
 
 #[test]
