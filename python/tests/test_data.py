@@ -329,8 +329,11 @@ def test_loaders_of_several_threads_do_not_mix():
 
 
 INTERRUPTED = """
-    import os, sys, time
+    import os, signal, sys, time
     from keyway.data import DataLoader, Dataset
+
+    # A shell ignores the signal for its background jobs, and their child processes inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     class Slow(Dataset):
         def __len__(self):
